@@ -9,8 +9,6 @@ MUTANTS    := $(TOOLS)/gremlins
 MUTANTS_VERSION := v0.6.0
 # Everything but the slow, opt-in suites.
 PACKAGES   := ./...
-# Long computations of one goroutine by design, in which a race detector finds nothing; the simulator's coroutines leak memory under it.
-ONE_GOROUTINE := /internal/sim$$|/pkg/parsync/windtunnel$$|/pkg/placement/pack$$
 # The peers that benchmarks compare with.
 PEERS      := $(TOOLS)/bench-optimizer/venv
 # Of the functions: what they run on. The rehearsal builds them for this machine.
@@ -43,17 +41,12 @@ run: build ## Plan and run the demonstration: a full zone, a spot interruption, 
 	./$(BIN) run examples/demo.yaml --scenario examples/demo-scenario.yaml --time-scale 0.002 --state .tradewind/demo
 
 .PHONY: test
-test: emulators web-tools test-go ## Run all tests with the race detector, those on emulators and of the AWS template too
-	@if command -v node >/dev/null; then $(MAKE) --no-print-directory test-infra; \
-	else echo "skipped the tests of infra/: node is not there"; fi
+test: ## Run all tests with the race detector; the emulators that some need are installed meanwhile
+	@scripts/test.sh
 
 .PHONY: test-go
-test-go: ## Run the tests that need Go alone; those on emulators skip where none is installed
-	$(GO) vet $(PACKAGES)
-	GOOS=windows $(GO) build -o /dev/null ./cmd/tradewind
-	$(GO) test -race -timeout 20m $$($(GO) list $(PACKAGES) | grep -vE '$(ONE_GOROUTINE)')
-	$(GO) test -timeout 20m $$($(GO) list $(PACKAGES) | grep -E '$(ONE_GOROUTINE)')
-	cd bench && $(GO) vet ./... && $(GO) test ./...
+test-go: ## Run the tests that need Go alone; tests on emulators skip if one is missing
+	@scripts/test.sh --go
 
 .PHONY: test-short
 test-short: ## Run the quick tests without the race detector

@@ -299,7 +299,7 @@ func location(parts ...string) string {
 	return strings.TrimRight(strings.Join(parts, "/"), "/")
 }
 
-// All returns one zero value of every event type, in the order a job meets them.
+// All returns one zero value of every event type, in the order in which they occur in the life of a job.
 func All() []Data {
 	return []Data{
 		ObjectCreated{},

@@ -12,7 +12,7 @@ import (
 	json "github.com/go-json-experiment/json/v1"
 )
 
-// Errors of Parse. Both are final: a message that has one goes to the dead letters.
+// Errors of Parse. Both are permanent: such a message goes to the dead letters.
 var (
 	ErrMalformed   = errors.New("events: not a CloudEvents 1.0 JSON envelope of a Tradewind event")
 	ErrUnknownType = errors.New("events: unknown type")
@@ -21,7 +21,7 @@ var (
 // Event is an envelope with its payload.
 type Event struct {
 	ID     string
-	Source string // what emitted it: tradewind/<function>
+	Source string // the emitter: tradewind/<function>
 	Time   time.Time
 	Data   Data
 
@@ -29,17 +29,16 @@ type Event struct {
 	payload  map[string]json.RawMessage // as received: keeps unknown fields
 }
 
-// New makes an event. An ID is unique for each source: emitters derive it from what caused the
-// event, so that a repeated decision emits the same event.
+// New returns an event. Its ID is unique for its source. Emitters derive it from the cause of the event, so that a
+// repeated decision emits the same event.
 func New(id, source string, at time.Time, data Data) Event {
 	return Event{ID: id, Source: source, Time: at, Data: data}
 }
 
-// Type is the CloudEvents type of the payload.
+// Type returns the CloudEvents type of the payload.
 func (e Event) Type() string { return e.Data.Type() }
 
-// MarshalJSON writes the CloudEvents 1.0 JSON envelope. Attributes and fields that came with a
-// parsed event and are unknown here are kept.
+// MarshalJSON returns the CloudEvents 1.0 JSON envelope. It keeps unknown attributes and fields of a parsed event.
 func (e Event) MarshalJSON() ([]byte, error) {
 	data, err := e.marshalData()
 	if err != nil {
@@ -83,8 +82,7 @@ func (e Event) marshalData() ([]byte, error) {
 	return json.Marshal(merged)
 }
 
-// Parse reads an envelope. It fails with ErrMalformed or ErrUnknownType, both wrapped with what
-// is wrong.
+// Parse reads an envelope. It returns an error that wraps ErrMalformed or ErrUnknownType and says what is wrong.
 func Parse(body []byte) (Event, error) {
 	if e, ok := parsePlain(body); ok {
 		return e, nil
@@ -125,7 +123,7 @@ func parseAny(body []byte) (Event, error) {
 	return out, nil
 }
 
-// keepUnknown remembers the received envelope only where it holds more than the type does.
+// keepUnknown keeps the received envelope only if it has more than the type does.
 func (e *Event) keepUnknown(ce *event.Event, raw []byte, known map[string]struct{}) {
 	if len(ce.Extensions()) > 0 {
 		e.envelope = ce

@@ -24,7 +24,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	}
 }
 
-func TestEveryExampleIsValidByItsSchemaAndSurvivesARoundTrip(t *testing.T) {
+func TestExamplesMatchSchemasAndRoundTrip(t *testing.T) {
 	for _, d := range events.All() {
 		short := strings.TrimPrefix(d.Type(), "tradewind.")
 		t.Run(short, func(t *testing.T) {
@@ -84,7 +84,7 @@ func compact(t *testing.T, body []byte) string {
 	return string(out)
 }
 
-func TestWhatANewerVersionWroteSurvivesAnOlderOne(t *testing.T) {
+func TestUnknownFieldsSurviveRoundTrip(t *testing.T) {
 	body := `{"specversion":"1.0","id":"1","source":"s","type":"tradewind.dag.planned.v1","traceparent":"00-ab-cd-01",
 		"data":{"job":"j","plan":2,"mood":"hopeful","bids":[1,2]}}`
 	e, err := events.Parse([]byte(body))
@@ -108,7 +108,7 @@ func TestWhatANewerVersionWroteSurvivesAnOlderOne(t *testing.T) {
 	}
 }
 
-func TestParseTellsAnUnknownTypeFromAMalformedMessage(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	cases := map[string]struct {
 		body string
 		want error
@@ -130,7 +130,7 @@ func TestParseTellsAnUnknownTypeFromAMalformedMessage(t *testing.T) {
 	}
 }
 
-func TestEveryTypeHasARouteAndEveryRouteAType(t *testing.T) {
+func TestRoutesMatchTypes(t *testing.T) {
 	routes := events.Routes()
 	known := map[string]bool{}
 	for _, fn := range events.Functions() {
@@ -143,18 +143,18 @@ func TestEveryTypeHasARouteAndEveryRouteAType(t *testing.T) {
 		delete(routes, d.Type())
 	}
 	for typ := range routes {
-		t.Errorf("route for %s, which is no event", typ)
+		t.Errorf("route for %s, which is not an event", typ)
 	}
 	for typ, fns := range events.Routes() {
 		for _, fn := range fns {
 			if !known[fn] {
-				t.Errorf("%s goes to %s, which is no function", typ, fn)
+				t.Errorf("%s goes to %s, which is not a function", typ, fn)
 			}
 		}
 	}
 }
 
-func TestAsyncAPINamesEveryEventAndFunction(t *testing.T) {
+func TestAsyncAPIListsAllEventsAndFunctions(t *testing.T) {
 	body, err := os.ReadFile("asyncapi.yaml")
 	if err != nil {
 		t.Fatal(err)

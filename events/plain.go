@@ -10,21 +10,21 @@ import (
 	json "github.com/go-json-experiment/json/v1"
 )
 
-// plain is what an envelope holds that Tradewind itself has written: no extension attributes, and nothing that JSON
-// escapes. Such a one is written and read in a small part of the time that it takes for all that a CloudEvent may be.
+// plain is an envelope as Tradewind itself writes it: without extension attributes, and with only text that JSON does
+// not escape. Writing and reading it takes a fraction of the time of a general CloudEvent.
 type plain struct {
 	id, source, kind, subject string
 	at                        time.Time
 	data                      []byte
 }
 
-// plainParts are what stands before each of its attributes.
+// plainParts are the texts before each attribute.
 var plainParts = [...]string{
 	`{"specversion":"1.0","id":"`, `","source":"`, `","type":"`, `","subject":"`,
 	`","datacontenttype":"application/json","time":"`, `","data":`,
 }
 
-// valid says whether the general writer and reader would change nothing in it.
+// valid reports whether the general writer and reader would leave it unchanged.
 func (p *plain) valid() bool {
 	for _, s := range []string{p.id, p.subject} {
 		if s == "" || strings.TrimSpace(s) != s || !unescaped(s) {
@@ -35,7 +35,7 @@ func (p *plain) valid() bool {
 		p.data[0] == '{'
 }
 
-// unescaped says whether a text is as it is in JSON.
+// unescaped reports whether JSON does not escape any character of a text.
 func unescaped(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -45,7 +45,7 @@ func unescaped(s string) bool {
 	return true
 }
 
-// isPath says whether a source is made of what Tradewind's are made of: such a one is a URI reference.
+// isPath reports whether a source has only the characters of Tradewind's sources, which make it a URI reference.
 func isPath(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -56,7 +56,7 @@ func isPath(s string) bool {
 	return true
 }
 
-// marshalPlain writes an event that is plain.
+// marshalPlain writes a plain event. It reports false if the event is not plain.
 func (e Event) marshalPlain(data []byte) ([]byte, bool) {
 	p := plain{e.ID, e.Source, e.Data.Type(), e.Data.Subject(), e.Time.UTC(), data}
 	at, err := p.at.AppendText(make([]byte, 0, len(time.RFC3339Nano)))
@@ -71,8 +71,8 @@ func (e Event) marshalPlain(data []byte) ([]byte, bool) {
 	return append(body, '}'), true
 }
 
-// parsePlain reads what marshalPlain has written. What is not plain it leaves to parseAny: to keep what is unknown, and
-// to say what is wrong.
+// parsePlain reads what marshalPlain has written. For anything else it reports false; parseAny then keeps unknown
+// fields or returns an error.
 func parsePlain(body []byte) (Event, bool) {
 	var p plain
 	attributes := [...]*string{&p.id, &p.source, &p.kind, &p.subject, nil}
@@ -103,6 +103,6 @@ func parsePlain(body []byte) (Event, bool) {
 	return Event{ID: p.id, Source: p.source, Time: p.at, Data: of}, ok
 }
 
-// exact reads the payload of a type to the letter, and in one pass.
+// exact reads a payload strictly and in one pass.
 var exact = jsonv2.JoinOptions(json.DefaultOptionsV1(), json.ReportErrorsWithLegacySemantics(false),
 	jsonv2.MatchCaseInsensitiveNames(false), jsonv2.RejectUnknownMembers(true))

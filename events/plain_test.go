@@ -18,7 +18,7 @@ func written(t testing.TB, d Data) []byte {
 	return body
 }
 
-func TestWhatTradewindWritesIsPlain(t *testing.T) {
+func TestWrittenEventsArePlain(t *testing.T) {
 	for _, d := range All() {
 		v := reflect.New(reflect.TypeOf(d)).Elem()
 		for i := range v.NumField() { // a subject must not be empty
@@ -33,7 +33,7 @@ func TestWhatTradewindWritesIsPlain(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotPlainIsReadInFull(t *testing.T) {
+func TestOtherEventsAreNotPlain(t *testing.T) {
 	body := string(written(t, DAGReplan{Job: "j", Plan: 2}))
 	if _, ok := parsePlain([]byte(body)); !ok {
 		t.Fatalf("%s is not plain", body)
@@ -54,12 +54,12 @@ func TestWhatIsNotPlainIsReadInFull(t *testing.T) {
 	} {
 		other := strings.Replace(body, old, replacement, 1)
 		if _, ok := parsePlain([]byte(other)); ok || other == body {
-			t.Errorf("%s is taken for plain", other)
+			t.Errorf("%s is parsed as plain", other)
 		}
 	}
 }
 
-// FuzzPlain: what is plain means the same to both ways of reading it.
+// FuzzPlain: plain events mean the same to both ways of reading them.
 func FuzzPlain(f *testing.F) {
 	for _, d := range All() {
 		f.Add(written(f, d))
@@ -80,8 +80,8 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// TestPlainIsWrittenAsInFull: what is written is the same event, whichever way it is.
-func TestPlainIsWrittenAsInFull(t *testing.T) {
+// TestPlainWriterAgreesWithGeneral: the plain and the general writer write the same event.
+func TestPlainWriterAgreesWithGeneral(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		simple := rapid.StringMatching(`[a-z0-9-]{1,12}`)
 		odd := rapid.SampledFrom([]string{"", " ", " a", "a ", "<&>", "\u2028", "\t", `"`, `\`, "\xff", "ü", "\b"})

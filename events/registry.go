@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// kind is what is known of one event type.
+// kind describes an event type.
 type kind struct {
 	zero   Data
 	fields map[string]struct{} // JSON names

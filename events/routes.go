@@ -2,8 +2,7 @@ package events
 
 import "strings"
 
-// The functions that react to events. Each is a Lambda, a worker of one process, or a step of
-// the simulator.
+// The functions that handle events. Each is a Lambda, a worker in a process, or a step of the simulator.
 const (
 	FnSubmit    = "submit"
 	FnOptimize  = "optimize"
@@ -19,8 +18,8 @@ const (
 	FnHook      = "hook"
 )
 
-// Routes says which functions react to each event type. Every type has an
-// entry; an empty one is news for people and their hooks only.
+// Routes returns the functions that handle each event type. Every type has an entry; an empty one is only news for
+// users and their hooks.
 func Routes() map[string][]string {
 	return map[string][]string{
 		TypeObjectCreated:    {FnSubmit},
@@ -58,25 +57,25 @@ func Routes() map[string][]string {
 	}
 }
 
-// Announced are the types that others may want to hear of, a handful in the life of a job: on AWS they are put on the
-// event bus as well.
+// Announced returns the types that other systems may be interested in, a handful in the life of a job. On AWS they are
+// also put on the event bus.
 func Announced() []string {
 	return []string{TypeDAGRejected, TypeDAGPlanned, TypeDAGFinished, TypeTaskFailed}
 }
 
-// ShortName is what a type of event is called among people: dag.finished of tradewind.dag.finished.v1.
+// ShortName returns the type without prefix and version: dag.finished for tradewind.dag.finished.v1.
 func ShortName(typ string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(typ, "tradewind."), ".v1")
 }
 
-// TypeOf is the type of an event by its short name. ok is false when there is none.
+// TypeOf returns the event type with a short name. ok is false if there is none.
 func TypeOf(short string) (typ string, ok bool) {
 	typ = "tradewind." + short + ".v1"
 	_, ok = Routes()[typ]
 	return typ, ok
 }
 
-// Functions returns the names of all functions, in the order a job meets them.
+// Functions returns the names of all functions, in the order in which they occur in the life of a job.
 func Functions() []string {
 	return []string{
 		FnSubmit, FnOptimize, FnBid, FnAdvance, FnSchedule, FnProvision,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds rclone, which mounts, from its sources at the version that is pinned in pkg/agent/mount. Go's checksum database
-# vouches for the sources; the same toolchain makes the same bytes of them.
+# Builds rclone, which mounts, from its sources at the version that is pinned in pkg/agent/mount: its mount command and the stores that
+# Tradewind mounts, which is a third of it. Go's checksum database verifies the sources; the same toolchain builds the same bytes.
 #
 #   scripts/rclone.sh ARCH FILE    for Linux on amd64 or arm64
 #   scripts/rclone.sh --version    the pinned version
@@ -17,10 +17,25 @@ mkdir -p "$(dirname "$2")"
 out=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# go install puts what is built for another architecture into a folder of its own below GOPATH; the modules stay where
-# they are.
-modules=$(go env GOMODCACHE)
-GOFLAGS='' GOOS=linux GOARCH=$1 CGO_ENABLED=0 GOPATH=$work GOMODCACHE=$modules GOBIN='' \
-  go install -trimpath -ldflags '-s -w' "github.com/rclone/rclone@$version"
-built=$(find "$work/bin" -type f -name rclone)
-install -m 0755 "$built" "$out"
+cat >"$work/main.go" <<'GO'
+// Command rclone has rclone's mount command and the stores that Tradewind mounts.
+package main
+
+import (
+	_ "github.com/rclone/rclone/backend/azureblob"
+	_ "github.com/rclone/rclone/backend/googlecloudstorage"
+	_ "github.com/rclone/rclone/backend/local"
+	_ "github.com/rclone/rclone/backend/s3"
+	"github.com/rclone/rclone/cmd"
+	_ "github.com/rclone/rclone/cmd/mount"
+	_ "github.com/rclone/rclone/cmd/version"
+)
+
+func main() { cmd.Main() }
+GO
+cd "$work"
+export GOFLAGS=-mod=mod GOOS=linux GOARCH=$1 CGO_ENABLED=0
+go mod init tradewind.local/rclone 2>/dev/null
+go mod edit -require "github.com/rclone/rclone@$version"
+go mod tidy -e >/dev/null 2>&1
+go build -trimpath -ldflags '-s -w' -o "$out" .

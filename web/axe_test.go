@@ -36,7 +36,7 @@ func (b *browser) axe(where, source string) {
 func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]string) {
 	t.Helper()
 	w = planning(t)
-	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48}); err != nil {
+	if err := w.Broker.Users.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Broker.SetPool(t.Context(), "lab", record.PoolSettings{Description: "the machines in the lab"}); err != nil {

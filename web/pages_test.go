@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -53,10 +54,10 @@ func planning(t *testing.T) *apitest.World {
 		}
 		cfg.Dashboard = h
 		cfg.Plan = func(ctx context.Context, spec *dag.Job) (*record.Plan, error) { return p.Plan(ctx, input(spec)) }
-		cfg.Frontier = func(ctx context.Context, spec *dag.Job, points int) (api.FrontierView, error) {
+		cfg.Frontier = func(ctx context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error) {
 			front, err := p.Frontier(ctx, input(spec), optimizer.FrontierOptions{MaxPoints: points, PointWork: 1e8})
 			if err != nil {
-				return api.FrontierView{}, err
+				return apitypes.FrontierView{}, err
 			}
 			return host.ViewFront(front), nil
 		}
@@ -65,19 +66,19 @@ func planning(t *testing.T) *apitest.World {
 }
 
 // clouds is what clouds say in which one thing is missing.
-func clouds(context.Context) (api.CloudReports, error) {
-	return api.CloudReports{Clouds: []api.CloudReport{
+func clouds(context.Context) (apitypes.CloudReports, error) {
+	return apitypes.CloudReports{Clouds: []apitypes.CloudReport{
 		{Name: "aws", Identity: "arn:aws:iam::123456789012:role/tradewind", Account: "123456789012", Machines: 14,
-			Regions: []string{"us-east-1", "us-east-2", "us-west-2"}, Missing: []api.CloudLack{},
-			Quotas: []api.CloudQuota{{Name: "Running On-Demand P instances, vCPUs", Region: "us-east-1", Limit: 192, Used: 96},
+			Regions: []string{"us-east-1", "us-east-2", "us-west-2"}, Missing: []apitypes.CloudLack{},
+			Quotas: []apitypes.CloudQuota{{Name: "Running On-Demand P instances, vCPUs", Region: "us-east-1", Limit: 192, Used: 96},
 				{Name: "All Standard Spot Instance Requests, vCPUs", Region: "us-east-2", Limit: 640, Used: 640}}},
 		{Name: "gcp", Identity: "broker@lab.iam.gserviceaccount.com", Account: "lab", Machines: 3,
-			Regions: []string{"us-central1"}, Missing: []api.CloudLack{{What: "no quota for V100 in us-central1",
+			Regions: []string{"us-central1"}, Missing: []apitypes.CloudLack{{What: "no quota for V100 in us-central1",
 				Mend: "gcloud alpha services quota update --consumer=projects/lab"}},
-			Quotas: []api.CloudQuota{{Name: "NVIDIA V100", Region: "us-central1", Limit: 0}}},
-		{Name: "azure", Missing: []api.CloudLack{{What: "AADSTS7000222: the client secret has expired", Fatal: true,
+			Quotas: []apitypes.CloudQuota{{Name: "NVIDIA V100", Region: "us-central1", Limit: 0}}},
+		{Name: "azure", Missing: []apitypes.CloudLack{{What: "AADSTS7000222: the client secret has expired", Fatal: true,
 			Mend: "az ad sp credential reset --id tradewind"}}},
-		{Name: "lambda", Machines: 0, Played: true, Missing: []api.CloudLack{}},
+		{Name: "lambda", Machines: 0, Played: true, Missing: []apitypes.CloudLack{}},
 	}}, nil
 }
 
@@ -171,7 +172,7 @@ func TestAJobIsSuspendedResumedCancelledAndRunAgain(t *testing.T) {
 		run(chromedp.KeyEvent(kb.Escape))
 	b.until(`document.querySelector('dialog') === null && document.activeElement.dataset.action === 'cancel'`)
 	w.Drain()
-	if d, err := w.Broker.JobView(t.Context(), job); err != nil || d.State == record.JobCancelled || d.State == record.JobEnding {
+	if d, err := w.Broker.JobView(t.Context(), job); err != nil || d.State == apitypes.JobCancelled || d.State == apitypes.JobEnding {
 		t.Fatalf("the job is %s, %v", d.State, err)
 	}
 	b.click(`[data-action="cancel"]`).seen(`dialog`)
@@ -343,7 +344,7 @@ func TestALogThatBreaksOffIsOpenedAgain(t *testing.T) {
 func TestLogsOpenedBeforeATaskRunsAreShown(t *testing.T) {
 	w := deployed(t)
 	ctx, queue := t.Context(), record.DefaultQueueName
-	if err := w.Broker.SuspendQueue(ctx, queue, record.Suspension{}, "1"); err != nil {
+	if err := w.Broker.SuspendQueue(ctx, queue, apitypes.Suspension{}, "1"); err != nil {
 		t.Fatal(err)
 	}
 	job := w.Submit(apitest.Wide("early", 1))

@@ -146,7 +146,7 @@ func jump(ctx context.Context, h *host.Host, seen *watch, i int) (hop, error) {
 	if err != nil {
 		return hop{}, err
 	}
-	submitted, err := h.Broker().Submit(ctx, broker.Submission{Spec: spec})
+	submitted, err := h.Broker().Users.Submit(ctx, broker.Submission{Spec: spec})
 	if err != nil {
 		return hop{}, err
 	}
@@ -154,7 +154,7 @@ func jump(ctx context.Context, h *host.Host, seen *watch, i int) (hop, error) {
 	defer cancel()
 	select {
 	case took := <-seen.next:
-		err := h.Broker().Cancel(ctx, submitted.ID, "measured")
+		err := h.Broker().Users.Cancel(ctx, submitted.ID, "measured")
 		return hop{took, seen.take()}, err
 	case <-ctx.Done():
 		return hop{}, fmt.Errorf("no launch after a refusal: %w", ctx.Err())

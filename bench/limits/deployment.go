@@ -20,6 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -117,6 +118,11 @@ func deploy(ctx context.Context, p place, name string) (*deployment, error) {
 	return d, d.restart()
 }
 
+// unit reads records without the broker's cache.
+func (d *deployment) unit(ctx context.Context) *unit.Unit {
+	return unit.NewTransactor(d.ports.Store, d.ports.Now, record.DefaultConfig(), unit.Hooks{}).NewUnit(ctx, "bench")
+}
+
 // restart has a new process work on the store, whose caches are empty.
 func (d *deployment) restart() (err error) {
 	if d.server != nil {
@@ -127,7 +133,7 @@ func (d *deployment) restart() (err error) {
 	d.ports.Changed = hub.Changed
 	d.broker = broker.New(record.DefaultConfig(), d.ports)
 	d.api, err = api.New(api.Config{
-		Broker: d.broker, Token: apitest.Token, Hub: hub, Logs: d.logs, Now: d.clock.Now,
+		Broker: api.PortsOf(d.broker), Token: apitest.Token, Hub: hub, Logs: d.logs, Now: d.clock.Now,
 		Verify: func(s string) (wire.Claims, error) { return token.Verify(d.key, s, d.clock.Now()) },
 	})
 	if err != nil {
@@ -149,7 +155,7 @@ func (d *deployment) client() *client.Client { return client.New(d.server.URL, a
 // pending are the events that were published since it was last asked, and those in the outbox.
 func (d *deployment) pending(ctx context.Context) (out []events.Event, err error) {
 	for n := 1; n > 0; {
-		if n, err = d.broker.Relay(ctx); err != nil {
+		if n, err = d.broker.Functions.Relay(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -175,7 +181,7 @@ func (d *deployment) settle(ctx context.Context, held ...string) error {
 				continue
 			}
 			for _, fn := range events.Routes()[e.Type()] {
-				if err := errors.Join(d.broker.Handle(ctx, fn, []events.Event{e})...); err != nil {
+				if err := errors.Join(d.broker.Functions.Handle(ctx, fn, []events.Event{e})...); err != nil {
 					return fmt.Errorf("%s on %s: %w", fn, e.Type(), err)
 				}
 			}
@@ -236,7 +242,7 @@ func (d *deployment) pass(ctx context.Context, what string, most int, fn string,
 	whole := &row{events: map[string]int{}}
 	for todo := []events.Event{events.New(fn, "bench", d.clock.Now(), data)}; len(todo) > 0; todo = todo[1:] {
 		r, done := d.counting(what, most)
-		if err := errors.Join(d.broker.Handle(ctx, fn, todo[:1])...); err != nil {
+		if err := errors.Join(d.broker.Functions.Handle(ctx, fn, todo[:1])...); err != nil {
 			return err
 		}
 		done()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -77,14 +78,14 @@ func numbered(i int) string { return fmt.Sprintf("part-%05d", i) }
 
 // submit submits a job and handles what follows, but for events of the types held back.
 func (d *deployment) submit(ctx context.Context, spec *dag.Job, held ...string) (record.Job, error) {
-	job, err := d.broker.Submit(ctx, broker.Submission{Spec: spec, Token: spec.Name + spec.Queue})
+	job, err := d.broker.Users.Submit(ctx, broker.Submission{Spec: spec, Token: spec.Name + spec.Queue})
 	if err == nil {
 		err = d.settle(ctx, held...)
 	}
 	if err != nil {
 		return job, err
 	}
-	u := d.broker.NewUnit(ctx, "bench")
+	u := d.unit(ctx)
 	s, err := u.Find(record.JobKey(job.ID))
 	if err == nil {
 		err = decode(s.Body, &job)
@@ -114,9 +115,9 @@ func (d *deployment) run(ctx context.Context, b *batch, job record.Job, plan *re
 }
 
 // attempt is the first one of a task, which has been launched just now.
-func attempt(job record.Job, choice *record.Planned, index int, d *deployment) record.Attempt {
+func attempt(job record.Job, choice *record.Planned, index int, d *deployment) apitypes.Attempt {
 	at := d.clock.Now()
-	return record.Attempt{
+	return apitypes.Attempt{
 		Job: job.ID, Task: index, Number: 1, Plan: 1, Offer: choice.Offer, OfferID: choice.ID, Nodes: 1, Admitted: at,
 		Launched: at, Up: at, Started: at, VCPU: choice.VCPU,
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -52,7 +53,7 @@ func reduce(ctx context.Context, d *deployment, z sizes) error {
 	if err := errors.Join(err, d.write(ctx, b)); err != nil {
 		return err
 	}
-	if err := d.broker.Emit(ctx, "bench", "last", events.TaskSucceeded{Job: job.ID, Task: 0}); err != nil {
+	if err := d.broker.Functions.Emit(ctx, "bench", "last", events.TaskSucceeded{Job: job.ID, Task: 0}); err != nil {
 		return err
 	}
 	if err := errors.Join(d.settle(ctx), d.restart()); err != nil {
@@ -128,7 +129,7 @@ func behind(ctx context.Context, d *deployment, z sizes) error {
 		quota float64 // vCPUs; a session looks further in a queue that has one, to be fair between jobs
 	}{{"a session of ", 0}, {"a session with a quota of ", 1 << 20}} {
 		var b batch
-		err = errors.Join(err, b.put(record.QueueKey("default"), record.Queue{Name: "default", MaxVCPU: of.quota}),
+		err = errors.Join(err, b.put(record.QueueKey("default"), apitypes.Queue{Name: "default", MaxVCPU: of.quota}),
 			d.write(ctx, b), d.restart())
 		if err == nil {
 			err = d.pass(ctx, of.what+what, mostOfSession, events.FnSchedule, events.CapacityFreed{Queue: "default"})
@@ -143,7 +144,7 @@ func behind(ctx context.Context, d *deployment, z sizes) error {
 // closed closes a queue, or opens it, without having it looked at.
 func (d *deployment) closed(ctx context.Context, queue string, closed bool) error {
 	var b batch
-	return errors.Join(b.put(record.QueueKey(queue), record.Queue{Name: queue, Closed: closed}), d.write(ctx, b))
+	return errors.Join(b.put(record.QueueKey(queue), apitypes.Queue{Name: queue, Closed: closed}), d.write(ctx, b))
 }
 
 // exhausted has a job of so many tasks wait in the queue whose budget the one more that runs has used up.
@@ -155,7 +156,7 @@ func (d *deployment) exhausted(ctx context.Context, tasks int) error {
 	if err != nil {
 		return err
 	}
-	plan, err := d.broker.NewUnit(ctx, "bench").Plan(job)
+	plan, err := d.unit(ctx).Plan(job)
 	if err != nil {
 		return err
 	}
@@ -231,7 +232,7 @@ func queues(ctx context.Context, d *deployment, z sizes) error {
 	var b batch
 	var err error
 	for i := range z.queues {
-		err = errors.Join(err, b.put(record.QueueKey(name(i)), record.Queue{Name: name(i), MaxVCPU: 64}))
+		err = errors.Join(err, b.put(record.QueueKey(name(i)), apitypes.Queue{Name: name(i), MaxVCPU: 64}))
 	}
 	last := name(z.queues - 1)
 	err = errors.Join(err, d.write(ctx, b), d.closed(ctx, last, true))
@@ -313,7 +314,7 @@ func (d *deployment) halfway(ctx context.Context, z sizes) (record.Job, error) {
 	if err != nil {
 		return job, err
 	}
-	plan, err := d.broker.NewUnit(ctx, "bench").Plan(job)
+	plan, err := d.unit(ctx).Plan(job)
 	if err != nil {
 		return job, err
 	}
@@ -329,7 +330,7 @@ func (d *deployment) halfway(ctx context.Context, z sizes) (record.Job, error) {
 		b.put(record.LedgerKey(job.ID), record.Ledger{SpentUSD: 42, Outstanding: z.running}))
 	for i := range over {
 		a := attempt(job, plan.Of(i), i, d)
-		a.Ended, a.Outcome, a.USD = a.Started.Add(time.Minute), record.OutcomeSucceeded, 0.0021
+		a.Ended, a.Outcome, a.USD = a.Started.Add(time.Minute), apitypes.OutcomeSucceeded, 0.0021
 		err = errors.Join(err, b.put(record.TaskKey(job.ID, i), d.succeeded(job.ID, i)),
 			b.put(record.AttemptKey(job.ID, i, 1), a))
 	}

@@ -14,7 +14,9 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	pools "github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -70,7 +72,8 @@ func place(ctx context.Context, in io.Reader, out io.Writer) error {
 	cfg := record.DefaultConfig()
 	cfg.Process, cfg.Rotates, cfg.Pool.Turn = w.Name, w.Policy, w.Turn
 	// It sits down before the others know of it: a broker that begins when all have knows how many they are.
-	if _, _, err := broker.New(cfg, p).PoolsNow(ctx, time.Now()); err != nil {
+	txns := unit.NewTransactor(p.Store, p.Now, cfg, unit.Hooks{})
+	if _, _, err := pools.New(txns, pools.NewKnown(), p.Tokens, nil).PoolsNow(ctx, time.Now()); err != nil {
 		return err
 	}
 	if err := writeLine(out, "ready"); err != nil {
@@ -86,7 +89,7 @@ func place(ctx context.Context, in io.Reader, out io.Writer) error {
 			return err
 		}
 		for err := errors.New("first"); err != nil; { // its queue would bring it again
-			if err = errors.Join(b.Handle(ctx, events.FnSchedule, []events.Event{e})...); ctx.Err() != nil {
+			if err = errors.Join(b.Functions.Handle(ctx, events.FnSchedule, []events.Event{e})...); ctx.Err() != nil {
 				return ctx.Err()
 			}
 		}
@@ -192,7 +195,7 @@ func (m *measure) count(ctx context.Context, endpoint string, s sizes) error {
 		return err
 	}
 	defer func() { _ = records.Close() }()
-	views, err := broker.New(record.DefaultConfig(), p).Pools(ctx)
+	views, err := broker.New(record.DefaultConfig(), p).Views.Pools(ctx)
 	if err != nil {
 		return err
 	}

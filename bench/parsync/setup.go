@@ -57,14 +57,14 @@ func prepare(ctx context.Context, endpoint string, s sizes) (ready [][][]byte, e
 		return nil, err
 	}
 	b := broker.New(record.DefaultConfig(), p)
-	if err := b.SetPool(ctx, pool, record.PoolSettings{Partitions: s.partitions}); err != nil {
+	if err := b.Users.SetPool(ctx, pool, record.PoolSettings{Partitions: s.partitions}); err != nil {
 		return nil, err
 	}
 	joined := time.Now().Add(time.Second) // not before the pool was made
 	for i := range s.machines {
 		of := wire.PoolClaims{Pool: pool, Machine: fmt.Sprintf("m%03d", i), Joined: joined}
 		has := wire.PoolReport{Capacity: wire.PoolCapacity{CPUs: slotsEach * cpus, MemoryGiB: slotsEach * cpus * 4}}
-		if _, err := b.SyncMachine(ctx, of, has); err != nil {
+		if _, err := b.Agents.SyncMachine(ctx, of, has); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +79,7 @@ func prepare(ctx context.Context, endpoint string, s sizes) (ready [][][]byte, e
 		if err != nil {
 			return nil, err
 		}
-		job, err := b.Submit(ctx, broker.Submission{Spec: spec, Token: fmt.Sprint(i)})
+		job, err := b.Users.Submit(ctx, broker.Submission{Spec: spec, Token: fmt.Sprint(i)})
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func announced(ctx context.Context, b *broker.Broker, records *dynamo.Store, ind
 				ready[index[of.Job]] = append(ready[index[of.Job]], p.Body)
 			} else {
 				for _, fn := range events.Routes()[e.Type()] {
-					if err := errors.Join(b.Handle(ctx, fn, []events.Event{e})...); err != nil {
+					if err := errors.Join(b.Functions.Handle(ctx, fn, []events.Event{e})...); err != nil {
 						return fmt.Errorf("%s on %s: %w", fn, e.Type(), err)
 					}
 				}

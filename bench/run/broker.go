@@ -25,6 +25,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 )
@@ -79,10 +80,10 @@ func newRig(ctx context.Context) (*rig, error) {
 	r.b = broker.New(record.DefaultConfig(), broker.Ports{
 		Store: bolt.New(file), Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: r.done,
-		Changed: agents.Changed, Committed: func() { engine.Wake() },
+		Changed: agents.Changed, Committed: func(context.Context, []store.Event) { engine.Wake() },
 	})
 	agents.Broker = r.b
-	engine = host.NewEngine(r.b, bs, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	engine = host.NewEngine(r.b.Functions, bs, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{}, 2)
 	go func() { _ = engine.Run(ctx); ended <- struct{}{} }()
@@ -155,7 +156,7 @@ func rate(ctx context.Context, r *rig, width int) ([]float64, error) {
 	var rates []float64
 	for i := range repeats {
 		begin := time.Now()
-		if _, err := r.b.Submit(ctx,
+		if _, err := r.b.Users.Submit(ctx,
 			broker.Submission{Spec: layered(rateTasks, width), Token: fmt.Sprint("rate", width, i)}); err != nil {
 			return nil, err
 		}
@@ -175,12 +176,12 @@ func eventToPlan(ctx context.Context, r *rig) (p50, p99 float64, err error) {
 	var took []float64
 	for i := range repeats {
 		begin := time.Now()
-		job, err := r.b.Submit(ctx, broker.Submission{Spec: layered(100, 10), Token: fmt.Sprint("plan", i)})
+		job, err := r.b.Users.Submit(ctx, broker.Submission{Spec: layered(100, 10), Token: fmt.Sprint("plan", i)})
 		if err != nil {
 			return 0, 0, err
 		}
 		for {
-			v, err := r.b.JobView(ctx, job.ID)
+			v, err := r.b.Views.JobView(ctx, job.ID)
 			if err != nil {
 				return 0, 0, err
 			}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // benchmark runs Go benchmarks and returns their lines.
@@ -65,7 +65,7 @@ func large(ctx context.Context, tasks int) ([]benchreport.Row, error) {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	job := layered(tasks, 500)
-	body, err := native.Marshal(job)
+	body, err := dag.Marshal(job)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// Command tradewind-agent is the agent on a machine: it fetches a task from the broker, runs it and moves its data, as
-// the broker grants it. It has no cloud's SDK and no rights of its own.
+// Command tradewind-agent is the agent on a machine: it gets a task from the broker, runs it and moves its data with
+// the broker's grants. It contains no cloud SDK and has no permissions itself.
 package main
 
 import (

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// maxBytes is the largest program that machines are made to fetch.
+// maxBytes is the maximum size of the program that machines download.
 const maxBytes = 12 << 20
 
-func TestTheProgramIsSmallAndStandsAlone(t *testing.T) {
+func TestAgentIsSmallAndStatic(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Run(arch, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "tradewind-agent")
@@ -36,9 +36,8 @@ func TestTheProgramIsSmallAndStandsAlone(t *testing.T) {
 	}
 }
 
-// What an agent may do it is granted, request by request: it has no use for a cloud's SDK, for credentials, or for the
-// broker's own code.
-func TestTheProgramHasNoCloudsSDK(t *testing.T) {
+// An agent acts only with the broker's grants. It needs no cloud SDK, no credentials and none of the broker's code.
+func TestAgentImportsNoCloudSDK(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// badData are mistakes in what a job brings along: how each is made in the folder of the job's file, and what is said.
-// Each says file, line and field, and nothing is handed in.
+// badData are mistakes in what a job brings along: how each is made in the folder of the job's file, and what is
+// said. Each says file, line and field, and nothing is handed in.
 var badData = []struct {
 	name string
 	make func(dir string) error
@@ -31,20 +31,20 @@ var badData = []struct {
 	{"a name that is no UTF-8", func(d string) error { return os.WriteFile(mkdir(d)+"/\xff", nil, 0o600) }, "workdir: code",
 		[]string{"job.yaml:5:14: ", `"\xff" cannot be packed: its name is not UTF-8; rename it`}},
 	{"a bucket without a name", nil, `inputs: ["s3:///x"]`,
-		[]string{`job.yaml:5:14: tasks.a.inputs[0]: "s3:///x" cannot be read`, "no bucket", "name a bucket"}},
+		[]string{`job.yaml:5:14: tasks.a.inputs[0]: "s3:///x" cannot be read`, "the bucket is missing", "name a bucket"}},
 	{"a bucket that nobody has logged in for", nil, `inputs: ["s3://a-bucket-nobody-may-read/x"]`,
 		[]string{"job.yaml:5:14: tasks.a.inputs[0]: ", "cannot be read", "no valid credentials", "aws configure"}},
 	{"code in such a bucket", nil, `workdir: "s3://a-bucket-nobody-may-read/code"`,
 		[]string{"job.yaml:5:14: tasks.a.workdir: ", "cannot be read", "no valid credentials"}},
 	{"two inputs of one name", nil, `inputs: ["s3://a/train.csv", "s3://b/train.csv"]`,
-		[]string{"job.yaml:5:", "tasks.a.inputs[1]: would lie where "}},
+		[]string{"job.yaml:5:", "tasks.a.inputs[1]: has the same path as "}},
 	{"a mount over the folder", nil, `inputs: [{uri: "file:///tmp", path: ., mount: true}]`,
-		[]string{"job.yaml:5:14: tasks.a.inputs[0].path: ", "over the task's working folder", "a folder of its own"}},
+		[]string{"job.yaml:5:14: tasks.a.inputs[0].path: ", "over the task's working folder", "its own folder"}},
 	{"a mount above the folder", nil, `inputs: [{uri: "file:///tmp", path: ../.., mount: true}]`,
 		[]string{"job.yaml:5:", "tasks.a.inputs[0].path: ", "leaves the task's directory"}},
 	{"two mounts at one path", nil,
 		`inputs: [{uri: "file:///tmp", path: m, mount: true}, {uri: "file:///opt", path: m/, mount: true}]`,
-		[]string{"job.yaml:5:", "tasks.a.inputs[1]: would lie where ", "a path of its own"}},
+		[]string{"job.yaml:5:", "tasks.a.inputs[1]: has the same path as ", "its own path"}},
 }
 
 // mkdir makes the folder of code.
@@ -115,8 +115,8 @@ func noise(t *testing.T, file string, bytes int) {
 	}
 }
 
-// testFullDisk has the broker's disk fill up: while packing, while a task's code is unpacked, while it writes, and while
-// its outputs are kept. Each is said, the job ends, and what filled the disk is gone.
+// testFullDisk has the broker's disk fill up: while packing, while a task's code is unpacked, while it writes, and
+// while its outputs are kept. Each is said, the job ends, and what filled the disk is gone.
 func testFullDisk(t *testing.T, s *shell) {
 	disk := t.TempDir()
 	mounted := exec.Command("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk)
@@ -133,8 +133,8 @@ func testFullDisk(t *testing.T, s *shell) {
 		says []string
 		exit int
 	}{
-		{"packing", 20 << 20, "ls", []string{"job.yaml:5:14: tasks.a.workdir: ", "no space is left where the broker keeps", "hint: free some"}, 2},
-		{"unpacking", 7 << 20, "ls", []string{"failed for good: stage: workdir: ", "7.0 MiB to come and ", full}, 1},
+		{"packing", 20 << 20, "ls", []string{"job.yaml:5:14: tasks.a.workdir: ", "no space is left in the broker", "hint: free some"}, 2},
+		{"unpacking", 7 << 20, "ls", []string{"failed for good: stage: workdir: ", "needs 7.0 MiB but only ", full}, 1},
 		{"writing", 1, "head -c 17000000 /dev/urandom >" + output, []string{"failed for good: head: "}, 1},
 		{"keeping outputs", 1, "head -c 7000000 /dev/urandom >" + output, []string{"failed for good: outputs: write big: ", "507 "}, 1},
 		{"and then nothing", 1, "true", []string{"a: succeeded"}, 0},
@@ -159,8 +159,8 @@ func testFullDisk(t *testing.T, s *shell) {
 
 var uploaded = regexp.MustCompile(`packed code: 1 file, 96\.0 MiB; (\S+) MiB uploaded`)
 
-// testInterruptedUpload interrupts submit while it uploads, and hands the job in again: nothing is sent twice, no half
-// piece is left, and there is one job.
+// testInterruptedUpload interrupts submit while it uploads, and hands the job in again: nothing is sent twice, no
+// half piece is left, and there is one job.
 func testInterruptedUpload(t *testing.T, s *shell) {
 	up := s.command("tradewind up")
 	said, err := up.StdoutPipe()

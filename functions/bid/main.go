@@ -6,4 +6,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 )
 
-func main() { lambdahost.Serve(events.FnBid) }
+func main() {
+	lambdahost.Start(events.FnBid, func(s *lambdahost.Sandbox) (any, error) { return s.Serve(s.Ports()) })
+}

@@ -6,4 +6,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 )
 
-func main() { lambdahost.Serve(events.FnExecute) }
+func main() {
+	lambdahost.Start(events.FnExecute, func(s *lambdahost.Sandbox) (any, error) { return s.Serve(s.Ports()) })
+}

@@ -4,7 +4,15 @@ package main
 import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/hooks"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
-func main() { lambdahost.Serve(events.FnHook, hooks.Part) }
+func main() {
+	lambdahost.Start(events.FnHook, func(s *lambdahost.Sandbox) (any, error) {
+		ports := s.Ports()
+		ports.Hook = hooks.New(s, far.New(s).DAGBuckets(), broker.NewViews(s.Config, ports).JobDetail)
+		return s.Serve(ports)
+	})
+}

@@ -7,4 +7,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/planning"
 )
 
-func main() { lambdahost.Serve(events.FnOptimize, planning.Part) }
+func main() {
+	lambdahost.Start(events.FnOptimize, func(s *lambdahost.Sandbox) (any, error) {
+		ports := s.Ports()
+		ports.Planner = planning.New(s)
+		return s.Serve(ports)
+	})
+}

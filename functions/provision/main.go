@@ -6,7 +6,19 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/data"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 )
 
-func main() { lambdahost.Serve(events.FnProvision, clouds.Part, keys.Part, data.Part) }
+func main() { lambdahost.Start(events.FnProvision, handler) }
+
+func handler(s *lambdahost.Sandbox) (any, error) {
+	others := far.New(s)
+	all, err := clouds.All(s, others)
+	if err != nil {
+		return nil, err
+	}
+	ports := s.Ports()
+	ports.Clouds, ports.Tokens, ports.Data = all, keys.Open(s).Mint, data.New(s, others)
+	return s.Serve(ports)
+}

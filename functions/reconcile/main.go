@@ -2,13 +2,36 @@
 package main
 
 import (
+	"context"
+	"errors"
+
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/data"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 )
 
-func main() {
-	lambdahost.ServeDoor(events.FnReconcile, clouds.Part, activity.Rest, lambdahost.Leftovers, data.Part)
+func main() { lambdahost.Start(events.FnReconcile, handler) }
+
+func handler(s *lambdahost.Sandbox) (any, error) {
+	others := far.New(s)
+	all, err := clouds.All(s, others)
+	if err != nil {
+		return nil, err
+	}
+	ports := s.Ports()
+	ports.Clouds, ports.Data = all, data.New(s, others)
+	b, err := s.Broker(ports)
+	if err != nil {
+		return nil, err
+	}
+	switches := activity.NewAWS(s)
+	idle := func(ctx context.Context) (bool, error) { return s.Idle(ctx, b.Functions, all) }
+	after := func(ctx context.Context) error {
+		return errors.Join(s.PublishLeft(ctx), activity.Settle(ctx, switches, idle, s.Log))
+	}
+	h := &lambdahost.Handler{Sandbox: s, Functions: b.Functions, After: after}
+	return h.HandleDoor, nil
 }

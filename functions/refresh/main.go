@@ -1,6 +1,29 @@
 // Command refresh is the Lambda function that renews the catalogue, and says what the deployment sees of its clouds.
 package main
 
-import "github.com/tradewind-broker/tradewind/internal/lambdahost/refreshing"
+import (
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/refreshing"
+)
 
-func main() { refreshing.Serve() }
+func main() { lambdahost.Start(events.FnRefresh, handler) }
+
+func handler(s *lambdahost.Sandbox) (any, error) {
+	here, err := clouds.Open(s)
+	if err != nil {
+		return nil, err
+	}
+	others := far.New(s).Clouds()
+	ports := s.Ports()
+	ports.Refresh, ports.Packs = refreshing.New(s, here, others), objects.NewDepot(s)
+	b, err := s.Broker(ports)
+	if err != nil {
+		return nil, err
+	}
+	h := &lambdahost.Handler{Sandbox: s, Functions: b.Functions}
+	return refreshing.Serve(h, refreshing.Eyes(s, here, others)), nil
+}

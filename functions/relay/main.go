@@ -1,6 +1,10 @@
 // Command relay is the Lambda function that publishes what transactions left in the outbox.
 package main
 
-import "github.com/tradewind-broker/tradewind/internal/lambdahost"
+import (
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+)
 
-func main() { lambdahost.ServeRelay() }
+func main() {
+	lambdahost.Start(lambdahost.Relay, func(s *lambdahost.Sandbox) (any, error) { return s.HandleStream, nil })
+}

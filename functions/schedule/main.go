@@ -5,6 +5,17 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
-func main() { lambdahost.Serve(events.FnSchedule, policy.Part) }
+func main() { lambdahost.Start(events.FnSchedule, handler) }
+
+func handler(s *lambdahost.Sandbox) (any, error) {
+	moves, err := egress.Default()
+	if err != nil {
+		return nil, err
+	}
+	ports := s.Ports()
+	ports.Moves, ports.Policy = moves, policy.Follow(s)
+	return s.Serve(ports)
+}

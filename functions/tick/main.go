@@ -5,6 +5,22 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
-func main() { lambdahost.ServeDoor(events.FnTick, clouds.Prices) }
+func main() { lambdahost.Start(events.FnTick, handler) }
+
+func handler(s *lambdahost.Sandbox) (any, error) {
+	ports := s.Ports()
+	prices, err := clouds.Prices(s, broker.NewViews(s.Config, ports).WaitedFor)
+	if err != nil {
+		return nil, err
+	}
+	ports.Prices = prices
+	b, err := s.Broker(ports)
+	if err != nil {
+		return nil, err
+	}
+	h := &lambdahost.Handler{Sandbox: s, Functions: b.Functions}
+	return h.HandleDoor, nil
+}

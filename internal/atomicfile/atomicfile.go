@@ -1,5 +1,5 @@
-// Package atomicfile replaces files in one step: a reader, and whoever starts after a crash or a power cut, finds all
-// of the new content or all of the old.
+// Package atomicfile replaces files atomically: readers, also after a crash or a power cut, see either all of the new
+// content or all of the old.
 package atomicfile
 
 import (
@@ -10,24 +10,25 @@ import (
 	"path/filepath"
 )
 
-// disk is what a test watches.
+// disk contains the system calls that a test replaces.
 type disk struct {
 	sync   func(*os.File) error
 	rename func(from, to string) error
 }
 
-// Write makes path hold body, with a mode, on disk when it returns.
+// Write sets the content and mode of a file. When it returns, they are on disk.
 func Write(path string, mode fs.FileMode, body []byte) error {
 	return Fill(path, mode, func(w io.Writer) error { _, err := w.Write(body); return err })
 }
 
-// Fill makes path hold what fill writes, with a mode, on disk when it returns. Where fill fails, path stays as it was.
+// Fill sets the content of a file to what fill writes, and its mode. When it returns, they are on disk. If fill
+// fails, the file does not change.
 func Fill(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	return disk{(*os.File).Sync, os.Rename}.fill(path, mode, fill)
 }
 
-// FillIn is Fill below a root that nothing leads out of: it fills temp and moves it to name, whose folder it makes. The
-// caller chooses temp, so that it knows what a crash leaves behind.
+// FillIn is Fill within a root that it cannot leave. It fills the file temp and renames it to name, whose folder it
+// creates. The caller chooses temp, so that it knows which file a crash may leave.
 func FillIn(root *os.Root, temp, name string, mode fs.FileMode, fill func(io.Writer) error) error {
 	part, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -47,7 +48,7 @@ func FillIn(root *os.Root, temp, name string, mode fs.FileMode, fill func(io.Wri
 	if err != nil {
 		return err
 	}
-	return errors.Join(folder.Sync(), folder.Close()) // in which the name is
+	return errors.Join(folder.Sync(), folder.Close()) // the folder contains the name
 }
 
 func (d disk) fill(path string, mode fs.FileMode, fill func(io.Writer) error) error {
@@ -70,5 +71,5 @@ func (d disk) fill(path string, mode fs.FileMode, fill func(io.Writer) error) er
 	if err != nil {
 		return errors.Join(err, os.Remove(part.Name()))
 	}
-	return d.sync(folder) // in which the name is
+	return d.sync(folder) // the folder contains the name
 }

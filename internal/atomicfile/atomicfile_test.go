@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestWhatWasWrittenIsOnDiskBeforeItHasItsNameAndTheNameAfter(t *testing.T) {
+func TestWriteSyncsBeforeAndAfterRename(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kept")
 	var done []string
 	d := disk{
@@ -34,7 +34,7 @@ func TestWhatWasWrittenIsOnDiskBeforeItHasItsNameAndTheNameAfter(t *testing.T) {
 	}
 }
 
-func TestAFileIsReplacedOrLeftAsItWas(t *testing.T) {
+func TestFillReplacesFileOrLeavesIt(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kept")
 	if err := Write(path, 0o640, []byte("old")); err != nil {
@@ -54,10 +54,11 @@ func TestAFileIsReplacedOrLeftAsItWas(t *testing.T) {
 	}
 }
 
-// TestNothingElseReplacesFiles keeps this the one place: what renames without syncing loses after a power cut what it has reported as kept.
-func TestNothingElseReplacesFiles(t *testing.T) {
-	// What is staged is compared with its manifest, and staged again on another start: thousands of small files are not synced one by one.
-	// A program that was fetched is known by its digest, and fetched again.
+// TestOnlyThisPackageReplacesFiles checks that no other package renames files itself: without syncing, a power cut
+// would lose data that was reported as stored.
+func TestOnlyThisPackageReplacesFiles(t *testing.T) {
+	// Staging compares files with the manifest and stages them again after a restart, so it need not sync thousands
+	// of small files. A downloaded program is identified by its digest, and downloaded again if it is damaged.
 	allowed := []string{"internal/atomicfile/atomicfile.go", "pkg/agent/stage/arrive.go", "pkg/agent/stage/transfer.go", "pkg/agent/mount/program.go"}
 	root := "../.."
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -82,7 +83,8 @@ func TestNothingElseReplacesFiles(t *testing.T) {
 	}
 }
 
-// TestFillIn leaves one whole file below a root, or the old one and nothing else, and follows no link out of it.
+// TestFillIn checks that FillIn leaves either the whole new file or the old one, and nothing else, and does not
+// follow links out of the root.
 func TestFillIn(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

@@ -1,7 +1,7 @@
-// Package attack tries what a task could do to a deployment with all that it finds on its machine: every path and
-// method of the API with every secret, other attempts' names in every place that takes one, paths and URIs that say one
-// thing and mean another. What matters is not what is answered but what has changed: a test compares all that is stored
-// before and after. It is for tests alone.
+// Package attack tries what a task could do to a deployment with everything that it finds on its machine: every path
+// and method of the API with every secret, the names of other attempts wherever a name is accepted, and paths and
+// URIs that look like something else than they mean. What counts is not the answers but what has changed: a test
+// compares everything that is stored before and after. The package is only for tests.
 package attack
 
 import (
@@ -20,35 +20,36 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Target is a deployment, and who attacks it.
+// Target is a deployment, and the attempt that attacks it.
 type Target struct {
 	API      string // base URL
 	Document []byte // OpenAPI
-	// Found is all that a task can read on its machine, as it stands.
+	// Found is everything that a task can read on its machine, unmodified.
 	Found string
-	// Session is a token that no task can read: that of its own agent. What it is good for is the attempt's own.
+	// Session is the token of the attempt's own agent, which a task cannot read. It gives access only to the
+	// attempt's own data.
 	Session string
 	Own     wire.Claims
 	Others  []wire.Claims // attempts of other jobs
-	// Foreign are URIs of objects that are not the attempt's to write, of which some are there; Folder is where its own
-	// outputs lie, by a URI.
+	// Foreign are URIs of objects that the attempt may not write; some of them exist. Folder is the URI of the
+	// attempt's own outputs.
 	Foreign []string
 	Folder  string
-	// Signed says that the store checks the signatures of grants: emulators do not.
+	// Signed means that the store checks the signatures of grants; emulators do not.
 	Signed bool
-	// Names are values for the parameters of paths, beside those that follow from Others.
+	// Names are values for path parameters, in addition to those derived from Others.
 	Names map[string][]string
-	// State is all that is stored, by a name, and Mine says which of it is the attempt's own.
+	// State returns everything that is stored, by name, and Mine reports whether a name belongs to the attempt.
 	State func() map[string]string
 	Mine  func(name string) bool
 }
 
-// Report is what came of it.
+// Report is the result of an attack.
 type Report struct {
 	Requests int
 	Secrets  int
 	Answers  map[int]int // by status
-	Granted  []string    // what the session was granted, "op uri"
+	Granted  []string    // grants that the session got, as "op uri"
 }
 
 func (r Report) String() string {
@@ -56,7 +57,7 @@ func (r Report) String() string {
 		len(r.Granted))
 }
 
-// attacker is one run.
+// attacker is one run of an attack.
 type attacker struct {
 	testing.TB
 	Target
@@ -71,8 +72,8 @@ type route struct {
 	agents       bool // for agents' tokens
 }
 
-// Run attacks, and fails the test for each answer that gives something away and for each thing that changed and is not
-// the attempt's own.
+// Run attacks the target. It fails the test for each answer that reveals something and for each change outside the
+// attempt's own data.
 func Run(t testing.TB, target Target) Report {
 	t.Helper()
 	a := &attacker{TB: t, Target: target, report: Report{Answers: map[int]int{}}, client: &http.Client{
@@ -92,7 +93,7 @@ func Run(t testing.TB, target Target) Report {
 	return a.report
 }
 
-// Compare fails the test for all that differs and is not one's own.
+// Compare fails the test for all differences outside the attempt's own data.
 func Compare(t testing.TB, before, after map[string]string, mine func(string) bool) {
 	t.Helper()
 	names := maps.Clone(before)
@@ -111,10 +112,10 @@ var (
 	words = regexp.MustCompile(`[A-Za-z0-9_+/=-]{20,}`)
 )
 
-// maxWords bounds how many words that merely look like secrets are tried.
+// maxWords is the maximum number of words that are tried only because they look like secrets.
 const maxWords = 40
 
-// Secrets are what in a text could be one: tokens first, then the longest words.
+// Secrets returns the strings in a text that could be secrets: first the tokens, then the longest words.
 func Secrets(found string) []string {
 	var out []string
 	for _, s := range jwt.FindAllString(found, -1) {
@@ -131,7 +132,7 @@ func Secrets(found string) []string {
 	return out
 }
 
-// readRoutes walks the document: what is added to the API is attacked without anybody thinking of it.
+// readRoutes reads the API's document, so that new operations are attacked automatically.
 func (a *attacker) readRoutes() {
 	a.Helper()
 	var doc struct {
@@ -149,7 +150,7 @@ func (a *attacker) readRoutes() {
 
 var parameter = regexp.MustCompile(`\{(\w+)\}`)
 
-// fill makes paths of one with parameters: the first values together, then the second, and so on.
+// fill returns paths with their parameters filled in: with the first values of all, then with the second, and so on.
 func (a *attacker) fill(path string, victim wire.Claims) []string {
 	names := map[string][]string{"id": {victim.Job}, "job": {victim.Job}, "attempt": {victim.Cluster}}
 	maps.Copy(names, a.Names)
@@ -170,7 +171,7 @@ func (a *attacker) fill(path string, victim wire.Claims) []string {
 	return out
 }
 
-// body has everything in it that any operation reads, in the name of a victim.
+// body returns a request body that has every field of any operation, in the name of a victim.
 func (a *attacker) body(victim wire.Claims, i int) []byte {
 	uri := a.Foreign[i%len(a.Foreign)]
 	raw, err := json.Marshal(map[string]any{
@@ -188,7 +189,7 @@ func (a *attacker) body(victim wire.Claims, i int) []byte {
 	return raw
 }
 
-// everyPath tries a secret on all operations, as a user's and as an agent's, in the name of each victim.
+// everyPath tries a secret on all operations, as a user's and as an agent's token, in the name of each victim.
 func (a *attacker) everyPath(secret string, session bool) {
 	a.Helper()
 	for _, r := range a.routes {
@@ -196,7 +197,7 @@ func (a *attacker) everyPath(secret string, session bool) {
 			for j, path := range a.fill(r.path, victim) {
 				query := "?attempt=" + victim.Cluster + "&offset=0&seen=0&wait=0s"
 				if !r.agents {
-					query = "" // where any is too many
+					query = "" // users' operations reject unknown parameters
 				}
 				for _, header := range []string{"Authorization", "Cookie"} {
 					if header == "Cookie" && (r.agents || j > 0) {
@@ -210,16 +211,16 @@ func (a *attacker) everyPath(secret string, session bool) {
 	}
 }
 
-// judge says whether an answer gives something away. An agent's session may ask for its own; a machine that boots may
-// learn where the agent's program lies, which tells nothing.
+// judge fails the test if an answer reveals something. An agent's session may get its own data. A booting machine may
+// learn the URL of the agent's program, which is not secret.
 func (a *attacker) judge(r route, path string, status int, session bool) {
 	a.Helper()
 	taken := status < http.StatusMultipleChoices
 	if taken && (!r.agents || !session) {
-		a.Errorf("%s %s is answered with %d", r.method, path, status)
+		a.Errorf("%s %s was accepted with %d", r.method, path, status)
 	}
 	if status >= http.StatusInternalServerError && status != http.StatusNotImplemented {
-		a.Errorf("%s %s breaks something: %d", r.method, path, status)
+		a.Errorf("%s %s caused a server error: %d", r.method, path, status)
 	}
 }
 
@@ -231,7 +232,7 @@ func (a *attacker) try(method, path, header, secret string, body []byte) int {
 		a.Fatal(err)
 	}
 	raw, query, _ := strings.Cut(path, "?")
-	req.URL.Opaque = "//" + req.URL.Host + raw // as it stands: no client cleans it
+	req.URL.Opaque = "//" + req.URL.Host + raw // unmodified: no client may clean the path
 	req.URL.RawQuery = query
 	switch header {
 	case "Cookie":
@@ -242,16 +243,16 @@ func (a *attacker) try(method, path, header, secret string, body []byte) int {
 	req.Header.Set("Content-Type", "application/json")
 	res, err := a.client.Do(req)
 	if err != nil {
-		return 0 // a server that hangs up has not done it
+		return 0 // the server closed the connection without doing it
 	}
 	defer res.Body.Close()                                      //nolint:errcheck // only read
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20)) //nolint:gosec // nor does it matter
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20)) //nolint:gosec // errors do not matter
 	a.report.Requests++
 	a.report.Answers[res.StatusCode]++
 	return res.StatusCode
 }
 
-// crooked are paths that begin as an agent's and are to end elsewhere, and the other way round.
+// crooked tries paths that begin like an agent's but should lead elsewhere, and the other way round.
 func (a *attacker) crooked(secrets []string) {
 	a.Helper()
 	victim := a.Others[0].Job
@@ -268,7 +269,7 @@ func (a *attacker) crooked(secrets []string) {
 			for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
 				status := a.try(method, path, "Authorization", secret, a.body(a.Others[0], 0))
 				if status >= 200 && status < 300 {
-					a.Errorf("%s %s is answered with %d", method, path, status)
+					a.Errorf("%s %s was accepted with %d", method, path, status)
 				}
 			}
 		}

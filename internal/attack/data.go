@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// data asks for all that is not the attempt's own, with its own agent's session.
+// data requests everything that does not belong to the attempt, with its own agent's session.
 func (a *attacker) data() {
 	a.Helper()
 	for _, uri := range a.crookedURIs() {
@@ -30,7 +30,7 @@ func (a *attacker) data() {
 			}
 			a.report.Granted = append(a.report.Granted, string(op)+" "+uri)
 			if op == grant.Get && a.foreign(uri) {
-				a.Errorf("%s may be read", uri)
+				a.Errorf("%s can be read", uri)
 			}
 			for _, g := range granted.Grants {
 				a.use(g)
@@ -44,13 +44,13 @@ func (a *attacker) data() {
 			step.Attempt, step.URI = a.Own.Cluster, uri
 			status := a.ask(wire.PathUploads, step, nil)
 			if status == http.StatusOK && a.foreign(uri) && step.Step == wire.UploadBegin {
-				a.Errorf("an upload of %s is begun", uri)
+				a.Errorf("an upload to %s could be started", uri)
 			}
 		}
 		var page grant.Page
 		status := a.ask(wire.PathList, wire.Listing{Attempt: a.Own.Cluster, Prefix: uri}, &page)
 		if status == http.StatusOK && a.foreign(uri) {
-			a.Errorf("%s may be listed: %v", uri, page.Objects)
+			a.Errorf("%s can be listed: %v", uri, page.Objects)
 		}
 	}
 	a.ask(wire.PathPrune, wire.Pruning{Attempt: a.Others[0].Cluster}, nil)
@@ -59,7 +59,7 @@ func (a *attacker) data() {
 
 const forged = "forged"
 
-// want asks for one grant.
+// want requests one grant.
 func (a *attacker) want(w grant.Want) (granted wire.Granted, status int) {
 	a.Helper()
 	wants := wire.Wants{Attempt: a.Own.Cluster, Wants: []grant.Want{w}}
@@ -67,7 +67,7 @@ func (a *attacker) want(w grant.Want) (granted wire.Granted, status int) {
 	return granted, status
 }
 
-// foreign says whether a URI is, to the letter, one of those that are not the attempt's.
+// foreign reports whether a URI is literally one of the foreign ones.
 func (a *attacker) foreign(uri string) bool {
 	for _, f := range a.Foreign {
 		if uri == f {
@@ -77,7 +77,7 @@ func (a *attacker) foreign(uri string) bool {
 	return false
 }
 
-// crookedURIs are the foreign ones, and ways to say them that look like one's own.
+// crookedURIs returns the foreign URIs, and variants of them that look like the attempt's own.
 func (a *attacker) crookedURIs() []string {
 	var out []string
 	for _, uri := range a.Foreign {
@@ -97,12 +97,12 @@ func (a *attacker) crookedURIs() []string {
 	return append(out, strings.TrimSuffix(a.Folder, "/")+"x/forged", a.Folder[:len(a.Folder)-2])
 }
 
-// ask posts in the session's name.
+// ask posts with the session's token.
 func (a *attacker) ask(path string, v, answer any) int {
 	a.Helper()
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return 0 // it cannot even be said
+		return 0 // not valid JSON
 	}
 	req, err := http.NewRequest(http.MethodPost, a.API+path, bytes.NewReader(raw))
 	if err != nil {
@@ -118,7 +118,7 @@ func (a *attacker) ask(path string, v, answer any) int {
 	a.report.Requests++
 	a.report.Answers[res.StatusCode]++
 	if res.StatusCode >= http.StatusInternalServerError && res.StatusCode != http.StatusNotImplemented {
-		a.Errorf("%s breaks something with %.300s: %s", path, raw, res.Status)
+		a.Errorf("%s caused a server error with %.300s: %s", path, raw, res.Status)
 	}
 	if answer != nil && res.StatusCode == http.StatusOK {
 		if err := json.NewDecoder(res.Body).Decode(answer); err != nil {
@@ -128,7 +128,7 @@ func (a *attacker) ask(path string, v, answer any) int {
 	return res.StatusCode
 }
 
-// use does what was granted, as far as that is anything.
+// use sends the granted request.
 func (a *attacker) use(g grant.Grant) int {
 	a.Helper()
 	target, err := url.Parse(g.URL)
@@ -167,18 +167,18 @@ func (a *attacker) send(g grant.Grant, target *url.URL) int {
 	return res.StatusCode
 }
 
-// tamper takes a grant for an object of one's own and has its URL name others. It is for stores that check signatures;
-// Target.Foreign of one that does not is not to be named by its URLs.
+// tamper gets a grant for the attempt's own object and changes its URL to other objects. It only makes sense for
+// stores that check signatures.
 func (a *attacker) tamper() {
 	a.Helper()
 	own := a.Folder + "own"
 	granted, status := a.want(grant.Want{Op: grant.Put, URI: own, Size: int64(len(forged))})
 	if status != http.StatusOK {
-		a.Fatalf("its own output is answered with %d: nothing is tried", status)
+		a.Fatalf("the request for its own output was answered with %d, so nothing was tried", status)
 	}
 	g := granted.Grants[0]
 	if status := a.use(g); status >= http.StatusMultipleChoices {
-		a.Errorf("its own output is stored with %d", status)
+		a.Errorf("writing its own output was answered with %d", status)
 	}
 	if !a.Signed {
 		return
@@ -199,7 +199,7 @@ func (a *attacker) tamper() {
 			}
 			if status := a.use(changed); status >= 200 && status < 300 {
 				path, _, _ := strings.Cut(changed.URL, "?")
-				a.Errorf("a grant that was changed to %s is answered with %d", path, status)
+				a.Errorf("a grant that was changed to %s was accepted with %d", path, status)
 			}
 		}
 	}

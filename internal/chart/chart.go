@@ -1,5 +1,5 @@
-// Package chart draws the project's charts as SVG, all in one manner, for light and dark pages. It knows nothing of
-// what it shows.
+// Package chart draws the project's charts as SVG in one style, for light and dark pages. It is independent of the
+// data.
 package chart
 
 import (
@@ -27,20 +27,20 @@ const (
 	Dashed
 )
 
-// Series is one row of values, in the order of X. Values that are not numbers are left out.
+// Series is one row of values, in the order of X. NaN and infinite values are omitted.
 type Series struct {
-	Name   string // empty stays out of the legend
+	Name   string // if empty, the series is not in the legend
 	Style  Style
 	Points []Point
 }
 
-// Axis is how values are read.
+// Axis describes an axis.
 type Axis struct {
 	Label string
 	Log   bool
-	// From and To fix the range; both 0 takes the data's.
+	// From and To fix the range; if both are 0, the data determine it.
 	From, To float64
-	// Ticks names values; empty numbers them.
+	// Ticks has named values; if empty, the axis has numbers.
 	Ticks []Tick
 }
 
@@ -51,7 +51,7 @@ type Panel struct {
 	Series []Series
 }
 
-// The measures of a panel, in pixels. The legend stands right of the values, so that it hides none.
+// The measures of a panel, in pixels. The legend is to the right of the values, so that it covers none.
 const (
 	width, height            = 794, 340
 	left, right, top, bottom = 76, 166, 36, 52
@@ -59,8 +59,8 @@ const (
 	legendStep, swatch       = 18, 18
 )
 
-// The colours are those that people with any kind of colour vision tell apart (Okabe and Ito 2008); black is the page's
-// own ink.
+// The colours can be distinguished with any kind of colour vision (Okabe and Ito 2008). Black is replaced by the page's
+// ink colour.
 const style = `<style>
   svg { font-family: system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; font-size: 12px; --ink: #121926; --page: #ffffff; }
   .page { fill: var(--page); } text { fill: #4a5563; } .title { fill: var(--ink); font-size: 15px; font-weight: 600; }
@@ -74,7 +74,7 @@ func palette() []string {
 	return []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "var(--ink)", "#999999"}
 }
 
-// SVG writes panels below one another. It fails with ErrEmpty when no panel has a point.
+// SVG writes panels one below the other. It fails with ErrEmpty if no panel has a point.
 func SVG(w io.Writer, panels ...Panel) error {
 	var b strings.Builder
 	fmt.Fprintf(&b,
@@ -95,7 +95,7 @@ func SVG(w io.Writer, panels ...Panel) error {
 	return err
 }
 
-// draw draws a panel, and says whether it has a point.
+// draw draws a panel, and returns whether it has a point.
 func (p Panel) draw(b *strings.Builder) (drawn bool) {
 	x, y := p.X.scale(left, inWidth), p.Y.scale(height-bottom, -inHeight)
 	shown := make([][]Point, len(p.Series))
@@ -129,7 +129,7 @@ func (p Panel) draw(b *strings.Builder) (drawn bool) {
 		html.EscapeString(p.X.Label))
 	fmt.Fprintf(b, `<text transform="translate(18 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", top+inHeight/2,
 		html.EscapeString(p.Y.Label))
-	// An inner drawing cuts off what is outside the range, with room for dots on its edge.
+	// An inner SVG clips values outside the range, with room for dots on its edge.
 	const room = 4
 	fmt.Fprintf(b, `<svg x="%d" y="%d" width="%d" height="%d" viewBox="%[1]d %[2]d %[3]d %[4]d">`+"\n",
 		left-room, top-room, inWidth+2*room, inHeight+2*room)

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/chart"
 )
 
-func TestAChartIsAnSVGWithItsWords(t *testing.T) {
+func TestSVGContainsLabels(t *testing.T) {
 	var out bytes.Buffer
 	err := chart.SVG(&out,
 		chart.Panel{Title: "Delay", X: chart.Axis{Label: "seconds"}, Y: chart.Axis{Label: "wait", Log: true}, Series: []chart.Series{
@@ -41,13 +41,13 @@ func TestAChartIsAnSVGWithItsWords(t *testing.T) {
 	}
 }
 
-func TestAChartOfNothingIsRefused(t *testing.T) {
+func TestSVGRejectsEmptyPanels(t *testing.T) {
 	if err := chart.SVG(io.Discard, chart.Panel{Series: []chart.Series{{Name: "a"}}}); !errors.Is(err, chart.ErrEmpty) {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestTicksAreRoundAndToldApart(t *testing.T) {
+func TestTicksAreRoundAndDistinct(t *testing.T) {
 	for _, c := range []struct {
 		from, to float64
 		want     string

@@ -11,7 +11,7 @@ type Tick struct {
 	Label string
 }
 
-// Ticks are round values of a range, about so many, written with as many digits as tell them apart.
+// Ticks returns about the given number of round values of a range, with as many digits as needed to distinguish them.
 func Ticks(from, to float64, about int) (out []Tick) {
 	raw := (to - from) / float64(about)
 	power := math.Pow(10, math.Floor(math.Log10(raw)))
@@ -42,19 +42,19 @@ func (a Axis) scale(origin, length float64) scale {
 	return scale{Axis: a, from: math.Inf(1), to: math.Inf(-1), origin: origin, length: length}
 }
 
-// takes says whether a value has a place on the axis.
+// takes reports whether the axis can show a value.
 func (s *scale) takes(v float64) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0) && (!s.Log || v > 0)
 }
 
 func (s *scale) cover(v float64) { s.from, s.to = min(s.from, v), max(s.to, v) }
 
-// settle fixes the range, once all values are known. One that begins not far from 0 begins there.
+// settle fixes the range once all values are known. A range that begins near 0 is extended to 0.
 func (s *scale) settle() {
 	switch {
 	case s.From != 0 || s.To != 0:
 		s.from, s.to = s.From, s.To
-	case s.from > s.to: // nothing to show
+	case s.from > s.to: // no values
 		s.from, s.to, s.Log = 0, 1, false
 	case s.from > 0 && !s.Log && s.from < s.to/2:
 		s.from = 0
@@ -79,7 +79,7 @@ func (s *scale) ticks(about int) []Tick {
 	case !s.Log:
 		return Ticks(s.from, s.to, about)
 	}
-	factors := []float64{1} // the powers of ten, with values between them where there are few
+	factors := []float64{1} // the powers of ten, with values between them if there are few
 	if s.to/s.from < 1000 {
 		factors = []float64{1, 2, 5}
 	}

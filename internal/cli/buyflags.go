@@ -7,7 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -66,7 +66,7 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	for _, name := range b.clouds {
 		if _, _, err := cloudkit.Choose(a.kits, []string{name}); err != nil {
 			known := append(cloudkit.Names(a.kits), cloudkit.Local)
-			return command.BadInput(suggest.OneOf(name, known), "--clouds: %v", err)
+			return command.BadInput(fault.OneOf(name, known), "--clouds: %v", err)
 		}
 	}
 	chosen, local, err := cloudkit.Choose(a.kits, b.clouds)

@@ -19,6 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
@@ -112,7 +113,7 @@ func launchOne(t *testing.T, p *program, keyFile string) (id string) {
 	url := strings.TrimPrefix(p.environ[len(p.environ)-1], lambdakit.EnvURL+"=")
 	c := lambda.New(lambda.Config{Deployment: name, Endpoint: url, Key: lambda.KeyFile(keyFile), Agents: driver.Agents{"": strings.Repeat("a", 64)}})
 	machines, err := c.Launch(t.Context(), cloud.LaunchSpec{Cluster: "c", Nodes: 1,
-		Offer:     cloud.Offer{Cloud: "lambda", Region: "us-east-1", InstanceType: "gpu_1x_a10"},
+		Offer:     apitypes.Offer{Cloud: "lambda", Region: "us-east-1", InstanceType: "gpu_1x_a10"},
 		Bootstrap: cloud.Bootstrap{Endpoint: "https://broker.example", Tokens: []string{"t"}}})
 	if err != nil {
 		t.Fatal(err)

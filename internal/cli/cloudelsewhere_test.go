@@ -8,17 +8,17 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // A broker elsewhere says what it sees of its clouds, and its address is tried from here as a machine would.
 func TestTheCloudsOfABrokerElsewhere(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.clouds = api.CloudReports{Clouds: []api.CloudReport{
+	p.hosts.clouds = apitypes.CloudReports{Clouds: []apitypes.CloudReport{
 		{Name: "aws", Identity: "arn:aws:sts::1:assumed-role/tradewind-refresh", Account: "1", Regions: []string{"us-east-1"},
-			Missing: []api.CloudLack{}, Machines: 3, Quotas: []api.CloudQuota{{Name: "standard vCPUs", Limit: 64}}},
-		{Name: "gcp", Missing: []api.CloudLack{{What: "compute.googleapis.com is not switched on",
+			Missing: []apitypes.CloudLack{}, Machines: 3, Quotas: []apitypes.CloudQuota{{Name: "standard vCPUs", Limit: 64}}},
+		{Name: "gcp", Missing: []apitypes.CloudLack{{What: "compute.googleapis.com is not switched on",
 			Mend: "gcloud services enable compute.googleapis.com", Fatal: true}}},
 	}}
 	endpoint, _ := elsewhere(t, p)
@@ -42,7 +42,7 @@ func TestTheCloudsOfABrokerElsewhere(t *testing.T) {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
 	}
 	p.hosts.clouds.Clouds = append(p.hosts.clouds.Clouds[:1],
-		api.CloudReport{Name: "azure", Missing: []api.CloudLack{}, Played: true})
+		apitypes.CloudReport{Name: "azure", Missing: []apitypes.CloudLack{}, Played: true})
 	if r := p.run("cloud", "check", "--endpoint", endpoint); r.code != command.ExitDone ||
 		!strings.Contains(r.out, "note  azure") || !strings.Contains(r.out, "nothing is bought there") {
 		t.Errorf("one of two is played: exit %d: %s%s", r.code, r.out, r.err)

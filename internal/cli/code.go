@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 // packCode packs what a job brings along and uploads what its broker lacks. The first interrupt ends it.
@@ -27,7 +27,7 @@ func (a *app) packCode(ctx context.Context, s *conn, f *jobfile.File, o pack.Opt
 		var sent int64
 		bar.Begin("packing " + name)
 		o.Read = bar.Add
-		sender := depot.Sender{Asker: s, Sent: func(n, of int64) {
+		sender := localfiles.Sender{Asker: s, Sent: func(n, of int64) {
 			if n == 0 {
 				bar.Begin("uploading " + name)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -33,16 +34,16 @@ func TestCommands(t *testing.T) {
 				d.MaybeScanArgs(t, "scale", &scale)
 				p.hosts.up(scale)
 			case "outcome":
-				p.hosts.broker.outcome, p.hosts.broker.plan = record.JobState(d.CmdArgs[0].Key), 1
+				p.hosts.broker.outcome, p.hosts.broker.plan = apitypes.JobState(d.CmdArgs[0].Key), 1
 				d.MaybeScanArgs(t, "plan", &p.hosts.broker.plan)
 				p.hosts.broker.short = d.HasArg("short")
 			case "job":
 				b := p.hosts.broker
-				b.jobs = append(b.jobs, detail(d.CmdArgs[0].Key, record.JobState(d.CmdArgs[1].Key), 1))
+				b.jobs = append(b.jobs, detail(d.CmdArgs[0].Key, apitypes.JobState(d.CmdArgs[1].Key), 1))
 			case "suspended":
 				b := p.hosts.broker
-				i := slices.IndexFunc(b.queues, func(q record.Queue) bool { return q.Name == d.CmdArgs[0].Key })
-				b.queues[i].Closed, b.queues[i].Suspended = true, record.Suspension{By: "Ada", Since: at(30)}
+				i := slices.IndexFunc(b.queues, func(q apitypes.Queue) bool { return q.Name == d.CmdArgs[0].Key })
+				b.queues[i].Closed, b.queues[i].Suspended = true, apitypes.Suspension{By: "Ada", Since: at(30)}
 			case "log":
 				log := api.Log{Job: d.CmdArgs[0].Key, Attempt: record.ClusterID(d.CmdArgs[0].Key, 0, 1)}
 				if err := p.hosts.logs.Append(context.Background(), log, 0, []byte(d.Input+"\n")); err != nil {

@@ -19,9 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/initial"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
@@ -167,11 +165,11 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range []any{
-		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, record.Runner{}, RunResult{}, view.JobDetail{}, view.JobView{}, view.TaskView{}, record.PlanHead{}, record.Attempt{},
-		api.JobList{}, view.Story{}, view.Entry{}, view.TaskWhy{}, api.QueueList{}, record.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, doctor.Result{}, doctor.Check{},
+		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, apitypes.Runner{}, RunResult{}, apitypes.JobDetail{}, apitypes.JobView{}, apitypes.TaskView{}, apitypes.PlanHead{}, apitypes.Attempt{},
+		apitypes.JobList{}, apitypes.Story{}, apitypes.Entry{}, apitypes.TaskWhy{}, apitypes.QueueList{}, apitypes.Queue{}, apitypes.DeadLetterList{}, apitypes.DeadLetter{}, apitypes.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, doctor.Result{}, doctor.Check{},
 		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, initial.Result{}, about.Result{}, UpResult{}, deployment.KubernetesDeployment{},
 		clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudForFunctions{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
-		driver.Quota{}, driver.Lack{}, driver.Reserved{}, api.MarketList{}, view.MarketView{}, view.Forecast{}, view.Bid{}, api.UsageView{}, view.QueueUsage{},
+		driver.Quota{}, driver.Lack{}, driver.Reserved{}, apitypes.MarketList{}, apitypes.MarketView{}, apitypes.Forecast{}, apitypes.Bid{}, apitypes.UsageView{}, apitypes.QueueUsage{},
 	} {
 		for _, field := range jsonFields(reflect.TypeOf(v)) {
 			if !strings.Contains(string(body), "`"+field+"`") {
@@ -207,7 +205,7 @@ func jsonFields(t reflect.Type) []string {
 
 func TestCompletion(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("demo-aaaaaa", record.JobSucceeded, 1), detail("train-infer-bbbbbb", record.JobRunning, 1))
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("demo-aaaaaa", apitypes.JobSucceeded, 1), detail("train-infer-bbbbbb", apitypes.JobRunning, 1))
 	for line, want := range map[string]string{
 		"status ":                "train-infer-bbbbbb\trunning\ndemo-aaaaaa\tsucceeded\nlast\tthe newest job\n:36\n",
 		"cancel tr":              "train-infer-bbbbbb\trunning\n:36\n",

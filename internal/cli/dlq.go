@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // mostLetters is how many dead letters one call of the API lists.
@@ -87,7 +87,7 @@ func (a *app) listLetters(ctx context.Context, s *conn, queue string, limit int,
 	return nil
 }
 
-func letterTable(letters []api.DeadLetter) *text.Table {
+func letterTable(letters []apitypes.DeadLetter) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "ID", Flexible: true}, {Name: "QUEUE"}, {Name: "TYPE"}, {Name: "TRIES", Right: true},
 		{Name: "GIVEN UP", Optional: 1}, {Name: "REASON", Flexible: true},
@@ -100,7 +100,7 @@ func letterTable(letters []api.DeadLetter) *text.Table {
 }
 
 // letterQueue names a letter's queue, where none is a dash.
-func letterQueue(l api.DeadLetter) string {
+func letterQueue(l apitypes.DeadLetter) string {
 	if l.Queue == "" {
 		return "-"
 	}
@@ -146,7 +146,7 @@ func (a *app) showLetter(ctx context.Context, s *conn, queue, id string, output 
 		return err
 	}
 	read := len(list.DeadLetters)
-	list.DeadLetters = slices.DeleteFunc(list.DeadLetters, func(l api.DeadLetter) bool { return l.ID != id })
+	list.DeadLetters = slices.DeleteFunc(list.DeadLetters, func(l apitypes.DeadLetter) bool { return l.ID != id })
 	switch {
 	case len(list.DeadLetters) > 0:
 	case read == mostLetters:
@@ -176,7 +176,7 @@ func noLetter(id string) error {
 }
 
 // describeLetter writes a letter for a person, and its event as it would be delivered again.
-func describeLetter(l api.DeadLetter) string {
+func describeLetter(l apitypes.DeadLetter) string {
 	var b strings.Builder
 	for _, row := range [][2]string{
 		{"ID", l.ID}, {"Type", l.Type}, {"Group", l.Group}, {"Queue", letterQueue(l)}, {"Given up", moment(l.At)},
@@ -230,7 +230,7 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 }
 
 func (a *app) redrive(ctx context.Context, s *conn, queue string, ids []string, output *command.Choice) error {
-	done, err := s.Redrive(ctx, api.Redrive{Queue: queue, IDs: ids})
+	done, err := s.Redrive(ctx, apitypes.Redrive{Queue: queue, IDs: ids})
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -50,7 +50,7 @@ func elsewhere(t *testing.T, p *program) (endpoint string, seen func() []string)
 
 func TestABrokerElsewhere(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-4k7q2a", record.JobRunning, 1))
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-4k7q2a", apitypes.JobRunning, 1))
 	endpoint, seen := elsewhere(t, p)
 	p.environ = []string{client.EnvToken + "=" + testToken}
 	for _, line := range []string{"status", "status train", "explain train", "queue list", "dlq list", "cancel train"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func (a *app) explainCommand() *cobra.Command {
@@ -56,7 +56,7 @@ var kindTones = map[string]text.Tone{
 	"budget": text.Warn, "failed": text.Bad, "succeeded": text.Good, "waiting": text.Warn,
 }
 
-func (a *app) tellStory(s *view.Story) error {
+func (a *app) tellStory(s *apitypes.Story) error {
 	style := a.Style(a.Out)
 	if err := a.Printf("%s  %s\n\n", style.Paint(text.Strong, s.Job.ID), string(s.Job.State)); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (a *app) tellStory(s *view.Story) error {
 }
 
 // entry tells one thing, indented below its time and task so that long reasons can be read.
-func (a *app) entry(e view.Entry, since time.Time, style text.Style) error {
+func (a *app) entry(e apitypes.Entry, since time.Time, style text.Style) error {
 	at := text.Clock(e.At.Sub(since))
 	kind := fmt.Sprintf("%-9s", e.Kind)
 	what := text.Gist(e.Text)
@@ -103,7 +103,7 @@ func (a *app) entry(e view.Entry, since time.Time, style text.Style) error {
 	return nil
 }
 
-func choiceRows(w view.TaskWhy, objective string) [][]text.Cell {
+func choiceRows(w apitypes.TaskWhy, objective string) [][]text.Cell {
 	rows := [][]text.Cell{{
 		{Text: text.Clean(w.Task)}, {Text: text.Clean(w.Chosen), Tone: text.Good}, {Text: text.USD(w.USD)},
 		{Text: text.Span(text.Hours(w.Hours))}, {},

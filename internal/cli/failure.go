@@ -7,7 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
@@ -22,7 +22,7 @@ func exitCode(err error) int {
 	var known *command.Failure
 	var file *dag.Error
 	var model *optimizer.ModelError
-	var problem *api.Problem
+	var problem *apitypes.Problem
 	switch {
 	case err == nil:
 		return command.ExitDone
@@ -51,7 +51,7 @@ func exitCode(err error) int {
 func describe(err error) (what, hint string) {
 	var known *command.Failure
 	var file *dag.Error
-	var problem *api.Problem
+	var problem *apitypes.Problem
 	switch {
 	case errors.As(err, &known):
 		return known.Text, known.Hint
@@ -78,7 +78,7 @@ func describe(err error) (what, hint string) {
 	}
 }
 
-func describeProblem(p *api.Problem) (what, hint string) {
+func describeProblem(p *apitypes.Problem) (what, hint string) {
 	if p.File == "" && p.Field == "" {
 		what = p.Error()
 		for _, e := range p.Errors {

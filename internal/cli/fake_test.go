@@ -20,11 +20,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
@@ -37,16 +36,20 @@ func at(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.
 
 // fakeBroker answers the real API with made-up jobs.
 type fakeBroker struct {
-	api.Broker // what is not below is not called
+	// What is not below is not called.
+	api.Submitter
+	api.JobViews
+	api.QueueSetter
+	api.QueueViews
 
 	mu        sync.Mutex
-	outcome   record.JobState // of jobs that are submitted; JobRunning runs until it is cancelled
-	plan      int             // version of the plan of those
-	short     bool            // they take less time than planned
+	outcome   apitypes.JobState // of jobs that are submitted; JobRunning runs until it is cancelled
+	plan      int               // version of the plan of those
+	short     bool              // they take less time than planned
 	submitted []broker.Submission
-	arrived   chan struct{}     // one for each submission, as far as there is room
-	jobs      []*view.JobDetail // oldest first
-	queues    []record.Queue
+	arrived   chan struct{}         // one for each submission, as far as there is room
+	jobs      []*apitypes.JobDetail // oldest first
+	queues    []apitypes.Queue
 }
 
 func (b *fakeBroker) Submit(_ context.Context, s broker.Submission) (record.Job, error) {
@@ -67,19 +70,19 @@ func (b *fakeBroker) Submit(_ context.Context, s broker.Submission) (record.Job,
 }
 
 // detail is a job of two tasks in a state.
-func detail(id string, state record.JobState, plan int) *view.JobDetail {
-	d := &view.JobDetail{JobView: view.JobView{
+func detail(id string, state apitypes.JobState, plan int) *apitypes.JobDetail {
+	d := &apitypes.JobDetail{JobView: apitypes.JobView{
 		ID: id, Name: "train-infer", Queue: "default", State: state, Objective: "cost", Submitted: begin, Tasks: 2, Plan: plan,
 		SpentUSD: 1.25, PlannedUSD: 1.5, OnDemandUSD: 6.25,
 	}}
 	const offer = "aws/us-east-1/use1-az1/p3.2xlarge/spot"
-	d.TaskList = []view.TaskView{
+	d.TaskList = []apitypes.TaskView{
 		{Index: 0, Name: "train", State: "running", Nodes: 1, Offer: offer, Hours: 2, Attempts: 1, Started: at(1), USD: 1.25},
 		{Index: 1, Name: "infer", State: "waiting", Nodes: 1, After: []int{0}, Hours: 0.5},
 	}
-	d.Attempts = []record.Attempt{{Job: id, Task: 0, Number: 1, OfferID: offer, Offer: cloud.Offer{USDPerHour: 0.918}, Nodes: 1, Launched: at(1)}}
+	d.Attempts = []apitypes.Attempt{{Job: id, Task: 0, Number: 1, OfferID: offer, Offer: apitypes.Offer{USDPerHour: 0.918}, Nodes: 1, Launched: at(1)}}
 	if plan > 0 {
-		d.Plans = []record.PlanHead{{Version: 1, At: at(0), Status: "optimal", USD: 1.5, Hours: 2.5, OnDemandUSD: 6.25}}
+		d.Plans = []apitypes.PlanHead{{Version: 1, At: at(0), Status: "optimal", USD: 1.5, Hours: 2.5, OnDemandUSD: 6.25}}
 	}
 	if state.Over() {
 		end(d, state)
@@ -88,25 +91,25 @@ func detail(id string, state record.JobState, plan int) *view.JobDetail {
 }
 
 // end brings a job to its end.
-func end(d *view.JobDetail, state record.JobState) {
+func end(d *apitypes.JobDetail, state apitypes.JobState) {
 	d.State, d.Finished = state, at(150)
 	switch {
-	case state == record.JobSucceeded:
+	case state == apitypes.JobSucceeded:
 		d.Succeeded = 2
 		for i := range d.TaskList {
 			d.TaskList[i].State, d.TaskList[i].Started, d.TaskList[i].Ended = "succeeded", at(1), at(120)
 		}
-		d.Attempts[0].Ended, d.Attempts[0].Outcome, d.Attempts[0].USD = at(120), record.OutcomeSucceeded, 1.25
-	case state == record.JobFailed && d.Plan == 0:
+		d.Attempts[0].Ended, d.Attempts[0].Outcome, d.Attempts[0].USD = at(120), apitypes.OutcomeSucceeded, 1.25
+	case state == apitypes.JobFailed && d.Plan == 0:
 		d.Reason = "no feasible plan: the deadline is 6m but the fastest plan takes at least 3h"
-	case state == record.JobFailed:
+	case state == apitypes.JobFailed:
 		d.Reason = "task infer: exit code 1"
-	case state == record.JobCancelled:
+	case state == apitypes.JobCancelled:
 		d.Reason = "interrupted"
 	}
 }
 
-func (b *fakeBroker) find(id string) (*view.JobDetail, error) {
+func (b *fakeBroker) find(id string) (*apitypes.JobDetail, error) {
 	for _, d := range b.jobs {
 		if d.ID == id {
 			return d, nil
@@ -125,30 +128,30 @@ func (b *fakeBroker) Cancel(_ context.Context, id, reason string) error {
 	case d.State.Over():
 		return record.ErrOver
 	}
-	end(d, record.JobCancelled)
+	end(d, apitypes.JobCancelled)
 	d.Reason = reason
 	return nil
 }
 
-func (b *fakeBroker) Jobs(_ context.Context, _ string, limit int) ([]view.JobView, string, error) {
+func (b *fakeBroker) Jobs(_ context.Context, _ string, limit int) ([]apitypes.JobView, string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var list []view.JobView
+	var list []apitypes.JobView
 	for _, d := range slices.Backward(b.jobs) {
 		list = append(list, d.JobView)
 	}
 	return list[:min(limit, len(list))], "", nil
 }
 
-func (b *fakeBroker) JobView(ctx context.Context, id string) (view.JobView, error) {
+func (b *fakeBroker) JobView(ctx context.Context, id string) (apitypes.JobView, error) {
 	d, err := b.JobDetail(ctx, id)
 	if err != nil {
-		return view.JobView{}, err
+		return apitypes.JobView{}, err
 	}
 	return d.JobView, nil
 }
 
-func (b *fakeBroker) JobDetail(_ context.Context, id string) (*view.JobDetail, error) {
+func (b *fakeBroker) JobDetail(_ context.Context, id string) (*apitypes.JobDetail, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d, err := b.find(id)
@@ -160,34 +163,38 @@ func (b *fakeBroker) JobDetail(_ context.Context, id string) (*view.JobDetail, e
 	return &clone, nil
 }
 
-func (b *fakeBroker) JobPart(ctx context.Context, id string, _ view.Part) (*view.JobDetail, error) {
+func (b *fakeBroker) JobPart(ctx context.Context, id string, _ view.Part) (*apitypes.JobDetail, error) {
 	return b.JobDetail(ctx, id)
 }
 
-func (b *fakeBroker) JobSince(ctx context.Context, id string, _ *view.JobDetail) (*view.JobDetail, error) {
-	return b.JobDetail(ctx, id)
-}
-
-func (b *fakeBroker) ExplainPart(ctx context.Context, id string, _ view.Part) (*view.Story, error) {
+func (b *fakeBroker) JobSince(ctx context.Context, id string, _ *view.Look) (*view.Look, error) {
 	d, err := b.JobDetail(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return &view.Story{
+	return &view.Look{JobDetail: *d}, nil
+}
+
+func (b *fakeBroker) ExplainPart(ctx context.Context, id string, _ view.Part) (*apitypes.Story, error) {
+	d, err := b.JobDetail(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &apitypes.Story{
 		Job: d.JobView,
-		Entries: []view.Entry{
+		Entries: []apitypes.Entry{
 			{At: at(0), Kind: "submitted", Text: "2 tasks, to minimise cost"},
 			{At: at(1), Kind: "refused", Task: "train", Text: "attempt 1 was refused: aws: capacity: \x1b[31mno capacity\x1b[0m"},
 			{At: at(120), Kind: "succeeded", Task: "train", Text: "attempt 2 succeeded", USD: 1.25},
 		},
-		Choices: []view.TaskWhy{{
+		Choices: []apitypes.TaskWhy{{
 			Task: "train", Chosen: "aws/us-east-1/use1-az1/p3.2xlarge/spot", USD: 1.25, Hours: 2.1,
-			Runners: []record.Runner{{ID: "gcp/us-central1/us-central1-a/n1-standard-8+V100:1/spot", USD: 1.4, Hours: 2.2, Adds: 0.15}},
+			Runners: []apitypes.Runner{{ID: "gcp/us-central1/us-central1-a/n1-standard-8+V100:1/spot", USD: 1.4, Hours: 2.2, Adds: 0.15}},
 		}},
 	}, nil
 }
 
-func (b *fakeBroker) Queues(context.Context) ([]record.Queue, error) {
+func (b *fakeBroker) Queues(context.Context) ([]apitypes.Queue, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.queues), nil
@@ -196,22 +203,22 @@ func (b *fakeBroker) Queues(context.Context) ([]record.Queue, error) {
 func (b *fakeBroker) SetQueue(_ context.Context, name string, s record.QueueSettings) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queues = slices.DeleteFunc(b.queues, func(q record.Queue) bool { return q.Name == name })
-	b.queues = append(b.queues, record.Queue{
+	b.queues = slices.DeleteFunc(b.queues, func(q apitypes.Queue) bool { return q.Name == name })
+	b.queues = append(b.queues, apitypes.Queue{
 		Name: name, MaxRunning: s.MaxRunning, MaxVCPU: s.MaxVCPU, Description: s.Description, Parent: s.Parent, Weight: s.Weight,
 		DeservedVCPU: s.DeservedVCPU, GuaranteedVCPU: s.GuaranteedVCPU, Preempt: s.Preempt, Closed: s.Closed,
 	})
 	return nil
 }
 
-func (b *fakeBroker) WhyWaiting(_ context.Context, id string) (*session.Why, error) {
+func (b *fakeBroker) WhyWaiting(_ context.Context, id string) (*apitypes.Why, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, j := range b.jobs {
 		if j.ID == id {
-			return &session.Why{
+			return &apitypes.Why{
 				Job: id, Queue: j.Queue, State: j.State, Waiting: 1, Reason: "queue default has 4 of the 4 vCPU that it may have, and this needs 2",
-				Tasks: []session.WhyTask{{Task: "train", Since: j.Submitted, Ahead: 3, Reasons: []string{"queue default has 4 of the 4 vCPU that it may have, and this needs 2"}}},
+				Tasks: []apitypes.WhyTask{{Task: "train", Since: j.Submitted, Ahead: 3, Reasons: []string{"queue default has 4 of the 4 vCPU that it may have, and this needs 2"}}},
 			}, nil
 		}
 	}
@@ -222,7 +229,7 @@ const testToken = "0123456789abcdef0123456789abcdef"
 
 // fakeHosts finds and opens brokers whose API is real and which run nothing.
 type fakeHosts struct {
-	clouds  api.CloudReports
+	clouds  apitypes.CloudReports
 	t       *testing.T
 	broker  *fakeBroker
 	logs    *logstore.Store
@@ -244,7 +251,7 @@ func newHosts(t *testing.T) *fakeHosts {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = logs.Close() })
-	return &fakeHosts{t: t, broker: &fakeBroker{outcome: record.JobSucceeded, plan: 1, arrived: make(chan struct{}, 1)}, logs: logs}
+	return &fakeHosts{t: t, broker: &fakeBroker{outcome: apitypes.JobSucceeded, plan: 1, arrived: make(chan struct{}, 1)}, logs: logs}
 }
 
 // up has a broker work on the folder.
@@ -268,10 +275,13 @@ func (h *fakeHosts) serve() *httptest.Server {
 	}
 	h.t.Cleanup(func() { files.Close(); root.Close() })
 	h.packs = &depot.Depot{Shelf: depot.Folder{Root: root}, Sign: files, URI: "file://" + dir, Now: time.Now}
+	ports := api.PortsOf(&broker.Broker{})
+	ports.Submitter, ports.JobViews = h.broker, h.broker
+	ports.QueueSetter, ports.QueueViews = h.broker, h.broker
 	a, err := api.New(api.Config{
 		Packs: h.packs, Objects: files,
-		Broker: h.broker, Token: testToken, Logs: h.logs, Dead: &h.dead, Now: func() time.Time { return at(60) },
-		Clouds: func(context.Context) (api.CloudReports, error) { return h.clouds, nil },
+		Broker: ports, Token: testToken, Logs: h.logs, Dead: &h.dead, Now: func() time.Time { return at(60) },
+		Clouds: func(context.Context) (apitypes.CloudReports, error) { return h.clouds, nil },
 		Verify: func(string) (wire.Claims, error) { return wire.Claims{}, errors.New("no agents here") },
 	})
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // follower shows the updates of a job.
 type follower interface {
-	Update(u api.JobUpdate, wall time.Time)
+	Update(u apitypes.JobUpdate, wall time.Time)
 	Note(note string)
 	Close()
 	Job() *progress.Job // after Close

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/doctor"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
@@ -27,7 +27,7 @@ func (p *program) started(args ...string) <-chan result {
 
 func TestTheFirstInterruptCancelsTheJobAndEndsTheBroker(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.outcome = record.JobRunning
+	p.hosts.broker.outcome = apitypes.JobRunning
 	done := p.started("run", "testdata/jobs/two.yaml")
 	<-p.hosts.broker.arrived
 	p.signals <- syscall.SIGINT
@@ -45,7 +45,7 @@ func TestTheFirstInterruptCancelsTheJobAndEndsTheBroker(t *testing.T) {
 
 func TestTheSecondInterruptLeavesAtOnce(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.outcome = record.JobRunning
+	p.hosts.broker.outcome = apitypes.JobRunning
 	done := p.started("run", "testdata/jobs/two.yaml")
 	<-p.hosts.broker.arrived
 	p.signals <- syscall.SIGINT // the clock of these tests goes on by a second each time it is read
@@ -60,7 +60,7 @@ func TestTheSecondInterruptLeavesAtOnce(t *testing.T) {
 
 func TestUpServesUntilItIsInterrupted(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", record.JobRunning, 1))
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", apitypes.JobRunning, 1))
 	done := p.started("up", "--dags", "dags", "--addr", "127.0.0.1:7000", "--time-scale", "0.5", "--max-machines", "3", "-o", "json")
 	p.signals <- syscall.SIGTERM
 	r := <-done
@@ -111,7 +111,7 @@ func TestABrokerThatIsJustEndingIsWaitedFor(t *testing.T) {
 
 func TestCommandsThatOnlyReadStartNothing(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", record.JobRunning, 1))
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", apitypes.JobRunning, 1))
 	for _, line := range []string{"status", "status last", "explain last", "logs last", "queue list"} {
 		if r := p.run(strings.Fields(line)...); r.code != command.ExitDone {
 			t.Errorf("%s: exit %d: %s", line, r.code, r.err)

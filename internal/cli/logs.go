@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
@@ -102,12 +102,12 @@ const followedAtOnce = 64
 
 // allLogs shows the logs of all tasks, each line after its task's name: one after the other, or, when they are
 // followed, as they are printed.
-func (a *app) allLogs(ctx context.Context, s *conn, d *view.JobDetail, o client.LogOptions) error {
+func (a *app) allLogs(ctx context.Context, s *conn, d *apitypes.JobDetail, o client.LogOptions) error {
 	if o.Follow && len(d.TaskList) > followedAtOnce {
 		return command.BadInput("name one of them", "%s has %d tasks; at most %d are followed together", d.ID,
 			len(d.TaskList), followedAtOnce)
 	}
-	if !slices.ContainsFunc(d.TaskList, func(t view.TaskView) bool {
+	if !slices.ContainsFunc(d.TaskList, func(t apitypes.TaskView) bool {
 		return (o.Follow || o.Attempt <= t.Attempts) && o.Rank < max(t.Nodes, 1)
 	}) {
 		return noAttempt(d, o)
@@ -138,11 +138,11 @@ func (a *app) allLogs(ctx context.Context, s *conn, d *view.JobDetail, o client.
 	return cmp.Or(has...) // what broke one of them broke all
 }
 
-func noAttempt(d *view.JobDetail, o client.LogOptions) error {
+func noAttempt(d *apitypes.JobDetail, o client.LogOptions) error {
 	return command.BadInput("", "no task of %s has attempt %d on rank %d", d.ID, o.Attempt, o.Rank)
 }
 
-func (a *app) prefixedLog(ctx context.Context, s *conn, id string, t *view.TaskView, o client.LogOptions,
+func (a *app) prefixedLog(ctx context.Context, s *conn, id string, t *apitypes.TaskView, o client.LogOptions,
 	p *text.Lines) error {
 	if !o.Follow && o.Attempt > t.Attempts || o.Rank >= max(t.Nodes, 1) {
 		return nil // another task has that many

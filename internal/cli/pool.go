@@ -13,9 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func (a *app) poolCommand() *cobra.Command {
@@ -63,7 +61,7 @@ func (a *app) listPools(ctx context.Context, s *conn, given []string, output *co
 		if err != nil {
 			return err
 		}
-		list.Pools = []view.PoolView{*one}
+		list.Pools = []apitypes.PoolView{*one}
 	}
 	if output.JSON() {
 		return a.PrintJSON(list)
@@ -75,7 +73,7 @@ func (a *app) listPools(ctx context.Context, s *conn, given []string, output *co
 	return a.PrintTable(poolTable(list.Now, list.Pools...))
 }
 
-func findPool(list *api.PoolList, name string) (*view.PoolView, error) {
+func findPool(list *apitypes.PoolList, name string) (*apitypes.PoolView, error) {
 	for i := range list.Pools {
 		if list.Pools[i].Name == name {
 			return &list.Pools[i], nil
@@ -86,7 +84,7 @@ func findPool(list *api.PoolList, name string) (*view.PoolView, error) {
 }
 
 // poolTable has a line for each machine, and for each pool without one.
-func poolTable(now time.Time, pools ...view.PoolView) *text.Table {
+func poolTable(now time.Time, pools ...apitypes.PoolView) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "POOL"}, {Name: "PLACE", Optional: 2}, {Name: "USD/H", Right: true, Optional: 1},
 		{Name: "MACHINE", Flexible: true}, {Name: "STATE"}, {Name: "TYPE", Optional: 2}, {Name: "VCPUS", Right: true},
@@ -109,7 +107,7 @@ func poolTable(now time.Time, pools ...view.PoolView) *text.Table {
 	return t
 }
 
-func poolState(p *view.PoolView) string {
+func poolState(p *apitypes.PoolView) string {
 	if p.Draining {
 		return "draining"
 	}
@@ -119,7 +117,7 @@ func poolState(p *view.PoolView) string {
 // share is how much is in use of what there is.
 func share(used, has float64) string { return text.Tenth(used) + "/" + text.Tenth(has) }
 
-func gpus(used, has record.Capacity) string {
+func gpus(used, has apitypes.Capacity) string {
 	if has.Accelerators == 0 {
 		return "-"
 	}
@@ -127,7 +125,7 @@ func gpus(used, has record.Capacity) string {
 }
 
 // tasksOf names what runs on a machine, or says why nothing does.
-func tasksOf(m *view.MachineView) string {
+func tasksOf(m *apitypes.MachineView) string {
 	words := make([]string, 0, len(m.Tasks))
 	for i := range m.Tasks {
 		words = append(words, m.Tasks[i].Job+" "+m.Tasks[i].Task)
@@ -151,7 +149,7 @@ func ago(now, seen time.Time) string {
 
 func (a *app) poolAddCommand() *cobra.Command {
 	var state, tokenFile string
-	var p api.PoolSettings
+	var p apitypes.PoolSettings
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Create a pool or change it, and say how machines join",
 		Long: "Creates a pool, or changes the settings of one; a flag that is left out leaves what it is about as it was.\n" +
@@ -189,8 +187,8 @@ type PoolJoin struct {
 
 // PoolAdded is what `pool add -o json` prints.
 type PoolAdded struct {
-	Pool *view.PoolView `json:"pool"`
-	Join PoolJoin       `json:"join"`
+	Pool *apitypes.PoolView `json:"pool"`
+	Join PoolJoin           `json:"join"`
 }
 
 // tokenFile is where the token to join a pool with is kept.
@@ -201,7 +199,7 @@ func (a *app) tokenFile(state, file, pool string) string {
 	return filepath.Join(absolute(state), "pools", pool, "join-token")
 }
 
-func (a *app) addPool(ctx context.Context, s *conn, name string, p api.PoolSettings, set func(string) bool, file string,
+func (a *app) addPool(ctx context.Context, s *conn, name string, p apitypes.PoolSettings, set func(string) bool, file string,
 	output *command.Choice) error {
 	list, err := s.Pools(ctx)
 	if err != nil {
@@ -261,7 +259,7 @@ func writeSecret(file, secret string) error {
 }
 
 // keepPool leaves what no flag is about as it was.
-func keepPool(p *api.PoolSettings, old *view.PoolView, set func(string) bool) {
+func keepPool(p *apitypes.PoolSettings, old *apitypes.PoolView, set func(string) bool) {
 	if !set("usd-per-hour") {
 		p.USDPerHour = old.USDPerHour
 	}

@@ -13,8 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -63,7 +62,7 @@ func TestAPoolIsAddedAndSaysHowMachinesJoin(t *testing.T) {
 		t.Errorf("%s%s", r.out, r.err)
 	}
 	p.ok(t, "pool", "add", "lab", "--description", "Ada's") // and leaves the rest
-	list := answer[struct{ Pools []view.PoolView }](t, p.ok(t, "pool", "list", "-o", "json"))
+	list := answer[struct{ Pools []apitypes.PoolView }](t, p.ok(t, "pool", "list", "-o", "json"))
 	if len(list.Pools) != 1 || list.Pools[0].USDPerHour != 0.02 || list.Pools[0].Description != "Ada's" {
 		t.Errorf("%+v", list)
 	}
@@ -144,8 +143,8 @@ func TestAMachineJoinsAndLeavesAtAnInterrupt(t *testing.T) {
 	go func() {
 		done <- p.run("pool", "join", "lab", "--name", "m1", "--cpus", "3", "--memory", "7", "--gpu", "T4:2", "--label", "rack=7")
 	}()
-	machines := func() []view.MachineView {
-		list, err := w.Broker.Pools(t.Context())
+	machines := func() []apitypes.MachineView {
+		list, err := w.Broker.Views.Pools(t.Context())
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%v: %+v", err, list)
 		}
@@ -156,7 +155,7 @@ func TestAMachineJoinsAndLeavesAtAnInterrupt(t *testing.T) {
 			t.Fatal("it does not join")
 		}
 	}
-	if m := machines()[0]; m.ID != "m1" || m.Capacity != (record.Capacity{CPUs: 3, MemoryGiB: 7, Accelerator: "T4", Accelerators: 2}) || m.Labels["rack"] != "7" || m.Labels["arch"] == "" {
+	if m := machines()[0]; m.ID != "m1" || m.Capacity != (apitypes.Capacity{CPUs: 3, MemoryGiB: 7, Accelerator: "T4", Accelerators: 2}) || m.Labels["rack"] != "7" || m.Labels["arch"] == "" {
 		t.Errorf("%+v", m)
 	}
 	p.signals <- syscall.SIGINT

@@ -7,8 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func (a *app) poolDrainCommand() *cobra.Command {
@@ -28,14 +27,14 @@ func (a *app) poolDrainCommand() *cobra.Command {
 	c.Flags().BoolVar(&undo, "undo", false, "put it back to work")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		how := pool.DrainSoon
+		how := apitypes.DrainSoon
 		switch {
 		case now && undo:
 			return command.BadInput("leave out one of them", "--now drains and --undo takes that back")
 		case now:
-			how = pool.DrainNow
+			how = apitypes.DrainNow
 		case undo:
-			how = pool.DrainUndo
+			how = apitypes.DrainUndo
 		}
 		return a.reading(c, state, func(ctx context.Context, s *conn) error {
 			return a.drainPool(ctx, s, given, how, output)
@@ -52,7 +51,7 @@ func machineArg(given []string) string {
 	return given[1]
 }
 
-func (a *app) drainPool(ctx context.Context, s *conn, given []string, how pool.Drain, output *command.Choice) error {
+func (a *app) drainPool(ctx context.Context, s *conn, given []string, how apitypes.Drain, output *command.Choice) error {
 	pool, err := s.Drain(ctx, given[0], machineArg(given), how)
 	if err != nil {
 		return err
@@ -138,7 +137,7 @@ func (a *app) removePool(ctx context.Context, s *conn, given []string, output *c
 }
 
 // busyMachines refuses to remove half of a pool.
-func busyMachines(p *view.PoolView) error {
+func busyMachines(p *apitypes.PoolView) error {
 	var busy []string
 	for i := range p.Machines {
 		if len(p.Machines[i].Tasks) > 0 {

@@ -12,8 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/policy"
 	"github.com/tradewind-broker/tradewind/internal/cli/quota"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func (a *app) queueCommand() *cobra.Command {
@@ -85,7 +84,7 @@ func (a *app) queueCreateCommand() *cobra.Command {
 // queueSettingsCommand is create or set.
 func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command {
 	var state string
-	var q api.QueueQuota
+	var q apitypes.QueueQuota
 	c.Args = command.Args(1, 1)
 	a.brokerFlags(c, &state)
 	f := c.Flags()
@@ -118,7 +117,7 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 // limits are the flags that are about several resources.
 type limits struct{ most, deserved, guaranteed quota.Flag }
 
-func (a *app) setQueue(ctx context.Context, s *conn, name string, q api.QueueQuota, of limits,
+func (a *app) setQueue(ctx context.Context, s *conn, name string, q apitypes.QueueQuota, of limits,
 	set func(string) bool, create bool, output *command.Choice) error {
 	list, err := s.Queues(ctx)
 	if err != nil {
@@ -152,7 +151,7 @@ func (a *app) setQueue(ctx context.Context, s *conn, name string, q api.QueueQuo
 }
 
 // keepQueue leaves what no flag is about as it was.
-func keepQueue(q *api.QueueQuota, old record.Queue, set func(string) bool) {
+func keepQueue(q *apitypes.QueueQuota, old apitypes.Queue, set func(string) bool) {
 	keep := func(flag string, leave func()) {
 		if !set(flag) {
 			leave()

@@ -18,8 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -68,7 +67,7 @@ func (a *app) runCommand() *cobra.Command {
 
 // RunResult is what `run -o json` prints: the job as `status JOB -o json` does, and where its outputs are.
 type RunResult struct {
-	*view.JobDetail
+	*apitypes.JobDetail
 	Outputs string `json:"outputs"`
 }
 
@@ -284,9 +283,9 @@ func (a *app) attend(ctx context.Context, s *conn, id string) error {
 }
 
 // verdict is the exit code for how a job ended.
-func verdict(d *view.JobDetail) error {
+func verdict(d *apitypes.JobDetail) error {
 	switch {
-	case d.State == record.JobSucceeded:
+	case d.State == apitypes.JobSucceeded:
 		return nil
 	case infeasibleJob(d):
 		return command.Silent(command.ExitInfeasible)
@@ -296,10 +295,10 @@ func verdict(d *view.JobDetail) error {
 }
 
 // infeasibleJob says whether there never was a plan for a job. One for which nothing was left in the middle has failed.
-func infeasibleJob(d *view.JobDetail) bool { return d.State == record.JobFailed && d.Plan == 0 }
+func infeasibleJob(d *apitypes.JobDetail) bool { return d.State == apitypes.JobFailed && d.Plan == 0 }
 
 // tookTime is how long a job took, and how late it was.
-func tookTime(d *view.JobDetail, scale float64, wall time.Duration) string {
+func tookTime(d *apitypes.JobDetail, scale float64, wall time.Duration) string {
 	took := text.Span(d.Finished.Sub(d.Submitted))
 	if scale != 1 && scale != 0 {
 		took += " (virtual; " + text.Span(wall) + " on the clock)"
@@ -311,11 +310,11 @@ func tookTime(d *view.JobDetail, scale float64, wall time.Duration) string {
 }
 
 // summarise tells how a job ended.
-func (a *app) summarise(s *conn, d *view.JobDetail, outputs string, wall time.Duration) error {
+func (a *app) summarise(s *conn, d *apitypes.JobDetail, outputs string, wall time.Duration) error {
 	style := a.Style(a.Out)
 	took := tookTime(d, s.running.TimeScale, wall)
 	switch {
-	case d.State == record.JobSucceeded:
+	case d.State == apitypes.JobSucceeded:
 		saved := ""
 		scale := s.running.TimeScale
 		if less := text.Saved(d.SpentUSD, d.OnDemandUSD); scale > 0 && scale < 1 && d.SpentUSD > d.OnDemandUSD {
@@ -338,14 +337,14 @@ func (a *app) summarise(s *conn, d *view.JobDetail, outputs string, wall time.Du
 			strings.TrimPrefix(text.Clean(d.Reason), "no feasible plan: "))
 	default:
 		tone := text.Bad
-		if d.State == record.JobCancelled {
+		if d.State == apitypes.JobCancelled {
 			tone = text.Warn
 		}
 		if err := a.Printf("%s %d of %s succeeded in %s for %s USD\n", style.Paint(tone, string(d.State)+":"),
 			d.Succeeded, text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD)); err != nil {
 			return err
 		}
-		if d.Reason != "" && d.State != record.JobCancelled {
+		if d.Reason != "" && d.State != apitypes.JobCancelled {
 			if err := a.Printf("reason:    %s\n", text.Gist(d.Reason)); err != nil {
 				return err
 			}

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func TestEachOfSeveralFailuresIsTold(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("done-aaaaaa", record.JobSucceeded, 1))
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("done-aaaaaa", apitypes.JobSucceeded, 1))
 	p.hosts.up(1)
 	r := p.run("cancel", "nope1", "done-aaaaaa", "nope2")
 	for _, says := range []string{"nope1", "is over already", "nope2"} {
@@ -23,7 +23,7 @@ func TestEachOfSeveralFailuresIsTold(t *testing.T) {
 	}
 	// What is left of a run that failed is told as well, though all else of it was said.
 	p = newProgram(t)
-	p.hosts.broker.outcome, p.hosts.left = record.JobFailed, errors.New("machines of aws may still run")
+	p.hosts.broker.outcome, p.hosts.left = apitypes.JobFailed, errors.New("machines of aws may still run")
 	r = p.run("run", "testdata/jobs/two.yaml")
 	if r.code != command.ExitFailed || !strings.Contains(r.err, "error: machines of aws may still run") {
 		t.Errorf("exit %d:\n%s", r.code, r.err)
@@ -48,9 +48,9 @@ func TestAStateFolderOutweighsTheEnvironment(t *testing.T) {
 
 // Nobody will change what a job is that no broker works on.
 func TestStatusWatchEndsAsTheJobDidWhereNoBrokerRuns(t *testing.T) {
-	for state, code := range map[record.JobState]int{
-		record.JobSucceeded: command.ExitDone, record.JobFailed: command.ExitFailed,
-		record.JobCancelled: command.ExitFailed, record.JobRunning: command.ExitFailed,
+	for state, code := range map[apitypes.JobState]int{
+		apitypes.JobSucceeded: command.ExitDone, apitypes.JobFailed: command.ExitFailed,
+		apitypes.JobCancelled: command.ExitFailed, apitypes.JobRunning: command.ExitFailed,
 	} {
 		for _, more := range []string{"", " -o json"} {
 			p := newProgram(t)

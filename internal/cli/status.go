@@ -12,9 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -110,10 +109,10 @@ func (a *app) watch(ctx context.Context, s *conn, id string, output *command.Cho
 }
 
 // showJob shows a job as it is at a moment of the broker's clock.
-func (a *app) showJob(d *view.JobDetail, s *conn, now time.Time) error {
+func (a *app) showJob(d *apitypes.JobDetail, s *conn, now time.Time) error {
 	wall := a.Now()
 	job := progress.NewJob(s.running.TimeScale)
-	job.Apply(api.JobUpdate{Now: now, Full: true, Job: d.JobView, Tasks: d.TaskList, Plans: d.Plans,
+	job.Apply(apitypes.JobUpdate{Now: now, Full: true, Job: d.JobView, Tasks: d.TaskList, Plans: d.Plans,
 		Attempts: d.Attempts}, wall)
 	view := progress.View{Job: job, Style: a.Style(a.Out), Glyphs: a.glyphs()}
 	for _, t := range d.TaskList {
@@ -140,8 +139,8 @@ func (a *app) showJob(d *view.JobDetail, s *conn, now time.Time) error {
 const mostTroubles = 3
 
 // troubles say why tasks that are not over failed when they were tried last.
-func troubles(d *view.JobDetail) (lines []string) {
-	last := map[int]record.Attempt{} // of each task that has ended, the last
+func troubles(d *apitypes.JobDetail) (lines []string) {
+	last := map[int]apitypes.Attempt{} // of each task that has ended, the last
 	for _, x := range d.Attempts {
 		if x.Outcome != "" && x.Number > last[x.Task].Number {
 			last[x.Task] = x
@@ -151,7 +150,7 @@ func troubles(d *view.JobDetail) (lines []string) {
 	for i := range d.TaskList {
 		t := &d.TaskList[i]
 		x := last[t.Index]
-		if x.Outcome != record.OutcomeFailed || !tried(t) || d.State.Over() {
+		if x.Outcome != apitypes.OutcomeFailed || !tried(t) || d.State.Over() {
 			continue
 		}
 		if len(lines) == mostTroubles {
@@ -168,7 +167,7 @@ func troubles(d *view.JobDetail) (lines []string) {
 }
 
 // tried says whether a task is, or will be, tried again.
-func tried(t *view.TaskView) bool {
+func tried(t *apitypes.TaskView) bool {
 	switch record.TaskState(t.State) {
 	case record.TaskQueued, record.TaskAdmitted, record.TaskLaunching:
 		return true
@@ -179,7 +178,7 @@ func tried(t *view.TaskView) bool {
 }
 
 // servicesText says how many replicas of services are ready, and what becomes of an update.
-func servicesText(d *view.JobDetail) string {
+func servicesText(d *apitypes.JobDetail) string {
 	var parts []string
 	for _, s := range d.Services {
 		part := fmt.Sprintf("%s: %d of %d ready", text.Clean(s.Name), s.Ready, s.Replicas)
@@ -198,7 +197,7 @@ func servicesText(d *view.JobDetail) string {
 const wide = 1 << 12
 
 // latest is when something last happened to a job, by the broker's clock.
-func latest(d *view.JobDetail) time.Time {
+func latest(d *apitypes.JobDetail) time.Time {
 	at := d.Submitted
 	note := func(t time.Time) {
 		if t.After(at) {
@@ -242,14 +241,14 @@ func (a *app) listJobs(ctx context.Context, s *conn, limit int, output *command.
 	return a.PrintTable(&t)
 }
 
-func jobRow(j view.JobView, now time.Time) []text.Cell {
+func jobRow(j apitypes.JobView, now time.Time) []text.Cell {
 	until, tone := j.Finished, text.Active
 	switch j.State {
-	case record.JobSucceeded:
+	case apitypes.JobSucceeded:
 		tone = text.Good
-	case record.JobFailed:
+	case apitypes.JobFailed:
 		tone = text.Bad
-	case record.JobCancelled, record.JobWaiting, record.JobEnding:
+	case apitypes.JobCancelled, apitypes.JobWaiting, apitypes.JobEnding:
 		tone = text.Warn
 	}
 	if until.IsZero() {

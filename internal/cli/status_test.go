@@ -7,17 +7,16 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // replicas is a service whose replicas have ended twice before they were ready.
-func replicas(n int) *view.JobDetail {
-	d := &view.JobDetail{JobView: view.JobView{ID: "chat-aaaaaa", State: record.JobRunning, Tasks: n}}
+func replicas(n int) *apitypes.JobDetail {
+	d := &apitypes.JobDetail{JobView: apitypes.JobView{ID: "chat-aaaaaa", State: apitypes.JobRunning, Tasks: n}}
 	for i := range n {
-		d.TaskList = append(d.TaskList, view.TaskView{Index: i, Name: fmt.Sprintf("web.%d", i), Service: "web", State: "queued"})
+		d.TaskList = append(d.TaskList, apitypes.TaskView{Index: i, Name: fmt.Sprintf("web.%d", i), Service: "web", State: "queued"})
 		for k := 1; k <= 2; k++ {
-			d.Attempts = append(d.Attempts, record.Attempt{Task: i, Number: k, Outcome: record.OutcomeFailed,
+			d.Attempts = append(d.Attempts, apitypes.Attempt{Task: i, Number: k, Outcome: apitypes.OutcomeFailed,
 				Reason: fmt.Sprintf("exit code %d: ./serve: No such file or directory", 100+k)})
 		}
 	}
@@ -38,11 +37,11 @@ func TestStatusSaysWhyWhatIsTriedAgainFailed(t *testing.T) {
 	}
 	d.TaskList[0].State, d.TaskList[0].Ready = "running", true
 	d.TaskList[1].State = "failed" // the table says so, and the job why
-	d.Attempts[5].Outcome = record.OutcomePreempted
+	d.Attempts[5].Outcome = apitypes.OutcomePreempted
 	if got := troubles(d); len(got) != 2 || !strings.HasPrefix(got[0], "web.3: ") {
 		t.Errorf("of what is well, over or was taken is told:\n%s", strings.Join(got, "\n"))
 	}
-	d.State = record.JobFailed
+	d.State = apitypes.JobFailed
 	if got := troubles(d); len(got) > 0 {
 		t.Errorf("of a job that is over is told:\n%s", strings.Join(got, "\n"))
 	}
@@ -50,7 +49,7 @@ func TestStatusSaysWhyWhatIsTriedAgainFailed(t *testing.T) {
 
 func TestOfATaskThatIsNotThereItIsSaidWhichWasMeant(t *testing.T) {
 	d := replicas(4)
-	d.TaskList = append(d.TaskList, view.TaskView{Index: 4, Name: "train"})
+	d.TaskList = append(d.TaskList, apitypes.TaskView{Index: 4, Name: "train"})
 	for task, hint := range map[string]string{
 		"web":   "it is a service: its replicas are web.0, web.1, web.2, …",
 		"trian": `did you mean "train"?`,

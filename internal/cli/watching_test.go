@@ -7,9 +7,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func TestMarketsAreToldWithTheirBids(t *testing.T) {
@@ -31,7 +30,7 @@ func TestMarketsAreToldWithTheirBids(t *testing.T) {
 	if strings.Contains(mine, "n2-standard-8") || !strings.Contains(mine, "0.31") || !strings.Contains(mine, job+" up to ") {
 		t.Errorf("those with bids:\n%s", mine)
 	}
-	if l := answer[api.MarketList](t, p.ok(t, "markets", "--only", "gcp/", "-o", "json")); len(l.Markets) != 1 || l.Markets[0].Offer != other {
+	if l := answer[apitypes.MarketList](t, p.ok(t, "markets", "--only", "gcp/", "-o", "json")); len(l.Markets) != 1 || l.Markets[0].Offer != other {
 		t.Errorf("of Google: %+v", l.Markets)
 	}
 	if r := p.ok(t, "markets", "--only", "mars"); r.out != "" || !strings.Contains(r.err, "none of 2 markets is like that") {
@@ -52,7 +51,7 @@ func TestUsageIsDrawn(t *testing.T) {
 	if !strings.Contains(r.out, "               ███████████████") {
 		t.Errorf("nothing, then all:\n%s", r.out)
 	}
-	if u := answer[api.UsageView](t, p.ok(t, "usage", "-o", "json")); len(u.Queues) != 1 {
+	if u := answer[apitypes.UsageView](t, p.ok(t, "usage", "-o", "json")); len(u.Queues) != 1 {
 		t.Errorf("%+v", u)
 	}
 	if bad := p.run("usage", "--last", "9999h"); bad.code != command.ExitBadInput || !strings.Contains(bad.err, "744h") {
@@ -67,7 +66,7 @@ func TestAJobIsSubmittedAgain(t *testing.T) {
 	if again == "" || again == job {
 		t.Fatalf("the new job is %q, of %s", again, job)
 	}
-	if twice := answer[view.JobView](t, p.ok(t, "rerun", job, "--key", "a", "-o", "json")); twice.ID != again {
+	if twice := answer[apitypes.JobView](t, p.ok(t, "rerun", job, "--key", "a", "-o", "json")); twice.ID != again {
 		t.Errorf("the same key made another job: %s and %s", again, twice.ID)
 	}
 	if r := p.run("rerun", job, again, "--key", "a"); r.code != command.ExitBadInput {

@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// How long calls are assumed to take, seconds: what the services are known for within a region. Lambda charges for
+// Assumed durations of calls in seconds: the usual values of the services within a region. Lambda charges for
 // waiting.
 const (
 	waitRead        = 0.004
@@ -15,36 +15,36 @@ const (
 	waitPutEvents   = 0.015
 	waitQueue       = 0.008
 	waitObject      = 0.025
-	waitLaunch      = 2.5 // RunInstances, with the lookups before it
+	waitLaunch      = 2.5 // RunInstances, including the lookups before it
 	waitTerminate   = 0.8
 	waitDescribe    = 0.2
-	ownTime         = 0.002 // of the handler itself, each invocation: bench/lambda
-	coldStart       = 0.150 // the start of a sandbox, which is charged: ours is below 20 ms of it
+	ownTime         = 0.002 // of the handler itself, for each invocation: bench/lambda
+	coldStart       = 0.150 // start of a sandbox, which is charged; our part is below 20 ms
 )
 
-// Times of a job beside its tasks' own.
+// Times of a job in addition to those of its tasks.
 const (
 	bootTime    = 60 * time.Second       // from the launch to the agent's first call
-	streamEvery = 250 * time.Millisecond // Lambda looks at a stream four times a second, for nothing
-	polled      = 20 * time.Millisecond  // from a queue to a function that waits for messages
+	streamEvery = 250 * time.Millisecond // Lambda polls a stream four times a second, free of charge
+	polled      = 20 * time.Millisecond  // from a queue to a waiting function
 	retryAfter  = 2 * time.Second
-	firstPiece  = 15 * time.Second // of a task's log, when it has one by then; the rest comes with its end
+	firstPiece  = 15 * time.Second // until the first piece of a task's log, if any; the rest comes at its end
 )
 
-// pieceBytes is how much a task prints until its first piece of log is sent, and after it.
+// pieceBytes is how much a task prints before its first piece of log is sent, and again after it.
 const pieceBytes = 1 << 10
 
-// logBytes is what an invocation that handled events writes to its log: a line of metrics. Lambda's own lines are
+// logBytes is the size of the log of an invocation that handled events: a line of metrics. Lambda's own lines are
 // switched off.
 const logBytes = 330
 
-// size is what infra/ gives a function: memory, GB, and the messages of a batch.
+// size is a function's configuration in infra/: memory in GB, and messages in a batch.
 type size struct {
 	memory float64
 	batch  int
 }
 
-// sizeOf is as infra/stack deploys it.
+// sizeOf returns the size that infra/stack deploys.
 func sizeOf(fn string) size {
 	switch fn {
 	case events.FnSubmit, events.FnOptimize, events.FnTick, events.FnRefresh:
@@ -58,24 +58,24 @@ func sizeOf(fn string) size {
 	}
 }
 
-// Functions that no queue feeds.
+// Functions without a queue.
 const (
 	fnAPI   = "api"
 	fnRelay = "relay"
 )
 
-// Assumptions says in words what the figures rest on.
+// Assumptions describes the assumptions behind the figures.
 func Assumptions() []string {
 	return []string{
 		"Calls take: DynamoDB read 4 ms, write 6 ms, transaction 12 ms; PutEvents 15 ms; SQS 8 ms; S3 25 ms; " +
 			"RunInstances 2.5 s; TerminateInstances 0.8 s.",
-		"A function's own work takes 2 ms; each function is started cold once, 150 ms.",
-		"Events that are published together reach a queue together, and Lambda takes them as one batch, up to the " +
+		"A function's own work takes 2 ms; each function has one cold start, 150 ms.",
+		"Events published together reach a queue together, and Lambda takes them as one batch, up to the " +
 			"batch size.",
-		"Machines boot in a minute, run for as long as planned and are not taken; agents call every 5 minutes, and " +
-			"say that their task runs after 15 seconds, with a kilobyte of log, and send another with their result.",
-		"No free allowance is counted but SQS's million requests a month, of which polling with work open takes " +
-			"10,800 an hour: 92 hours.",
-		"What tasks store and move is the jobs' own, and not in it.",
+		"Machines boot in a minute, run as long as planned and are not interrupted; agents call every 5 minutes, " +
+			"report their task after 15 seconds with a kilobyte of log, and send another kilobyte with the result.",
+		"No free tier is counted except SQS's million requests a month. Polling while work is open uses " +
+			"10,800 of them an hour, which lasts 92 hours.",
+		"Storage and data transfer of the tasks are not included.",
 	}
 }

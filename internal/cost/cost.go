@@ -11,21 +11,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Bill is what the control plane costs for a DAG.
+// Bill is the cost of the control plane for a DAG.
 type Bill struct {
 	Job   string  `json:"job"`
 	Tasks int     `json:"tasks"`
-	Hours float64 `json:"hours"` // that work is open
-	// USD is EventsUSD, what the job's own transitions cost, and OpenUSD, what grows with the hours.
+	Hours float64 `json:"hours"` // hours during which work is open
+	// USD is the sum of EventsUSD, the cost of the job's transitions, and OpenUSD, which grows with Hours.
 	USD       float64  `json:"usd"`
 	EventsUSD float64  `json:"eventsUSD"`
 	OpenUSD   float64  `json:"openUSD"`
 	Lines     []Charge `json:"lines"`
-	// Records are the kinds of records by what their writes cost, the dearest first.
+	// Records are the kinds of records by the cost of their writes, the most expensive first.
 	Records   []Record   `json:"records"`
 	Functions []Function `json:"functions"`
 	Idle      Idle       `json:"idleMonth"`
-	// Prices says which prices, Assumptions what else.
+	// Prices names the source of the prices. Assumptions lists the other assumptions.
 	Prices      string   `json:"prices"`
 	Assumptions []string `json:"assumptions"`
 }
@@ -34,13 +34,13 @@ type Bill struct {
 type Charge struct {
 	Service    string  `json:"service"`
 	Unit       string  `json:"unit"`
-	Events     float64 `json:"events"` // units for the job's transitions
-	Open       float64 `json:"open"`   // units by the hour
+	Events     float64 `json:"events"` // units used for the job's transitions
+	Open       float64 `json:"open"`   // units that grow with the hours
 	USDPerUnit float64 `json:"usdPerUnit"`
 	USD        float64 `json:"usd"`
 }
 
-// Record is what one kind of record costs to write.
+// Record is the cost of writing one kind of record.
 type Record struct {
 	Kind   string  `json:"kind"`
 	Writes int     `json:"writes"`
@@ -48,29 +48,29 @@ type Record struct {
 	USD    float64 `json:"usd"`
 }
 
-// Function is how often a function was invoked.
+// Function counts the invocations of a function.
 type Function struct {
 	Name     string  `json:"name"`
 	Requests int     `json:"requests"`
-	Batch    float64 `json:"batch,omitempty"` // messages of a batch, on average
+	Batch    float64 `json:"batch,omitempty"` // average messages in a batch
 }
 
-// Idle is what a month costs in which nothing is submitted, with the records of this job kept.
+// Idle is the cost of a month without submissions, with the records of this job kept.
 type Idle struct {
 	StorageUSD float64 `json:"storageUSD"`
 	TableBytes int     `json:"tableBytes"`
 	USD        float64 `json:"usd"`
 }
 
-// Config is the broker's configuration on AWS as far as it changes what is counted.
+// Config returns the broker's configuration on AWS, as far as it affects the count.
 func Config() record.Config {
 	cfg := record.DefaultConfig()
 	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: laterPolls, Polls: true, Tail: wire.MaxReportLog}, 16*time.Minute
 	return cfg
 }
 
-// Of runs a job through the functions and returns the bill. It fails when there is no plan for the job, or it
-// does not come to its end.
+// Of runs a job through the functions and returns the bill. It fails if the job has no plan or does
+// not finish.
 func Of(ctx context.Context, spec *dag.Job, p broker.Planner, start time.Time) (*Bill, error) {
 	w := newWorld(ctx, p, Config(), start)
 	w.after(0, func() { w.submit(spec) })
@@ -116,6 +116,6 @@ func (w *world) bill(spec *dag.Job, hours float64) *Bill {
 func idle(tableBytes int) Idle {
 	const gb = 1 << 30
 	i := Idle{TableBytes: tableBytes, StorageUSD: float64(tableBytes) / gb * (usdTableGB + usdBackupGB)}
-	i.USD = i.StorageUSD // no schedule runs but one a day, and no queue is polled
+	i.USD = i.StorageUSD // only one schedule runs, daily, and no queue is polled
 	return i
 }

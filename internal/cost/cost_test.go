@@ -33,7 +33,7 @@ func awsPlanner(t *testing.T) broker.Planner {
 	return planner.New(c, moves, opt)
 }
 
-// layered is a DAG in layers of a width in which each task waits for one of the layer before, each taking some minutes.
+// layered returns a DAG of layers. Each task waits for one task of the layer before and takes the given minutes.
 func layered(t *testing.T, n, width, minutes int) *dag.Job {
 	t.Helper()
 	var b strings.Builder
@@ -62,10 +62,10 @@ func bill(t *testing.T, spec *dag.Job) *cost.Bill {
 	return b
 }
 
-// TestAHundredTasks holds what the control plane takes for a DAG of a hundred tasks, all in, to 0.0035 USD, also of
-// tasks of twelve minutes, ten side by side, for which work is open two hours and twenty minutes; and what of it are the job's own events to
-// what they have come down to.
-func TestAHundredTasks(t *testing.T) {
+// TestHundredTasksStayBelowCostLimit limits the total cost of the control plane for a DAG of a hundred tasks to 0.0035 USD, also for
+// tasks of twelve minutes, ten in parallel, with work open for two hours and twenty minutes. It limits the part for
+// the job's own events to the cost that has been achieved.
+func TestHundredTasksStayBelowCostLimit(t *testing.T) {
 	for minutes, hours := range map[int]float64{1: 0.5, 12: 2.35} {
 		b := bill(t, layered(t, 100, 10, minutes))
 		for _, l := range b.Lines {
@@ -73,7 +73,7 @@ func TestAHundredTasks(t *testing.T) {
 		}
 		t.Logf("%d minutes: %.6f, of it events %.6f, open %.6f over %.2f h, idle %+v", minutes, b.USD, b.EventsUSD, b.OpenUSD, b.Hours, b.Idle)
 		if b.USD > 0.0035 || b.EventsUSD > 0.0029 {
-			t.Errorf("with tasks of %d minutes it costs %.6f USD, %.6f of it for events", minutes, b.USD, b.EventsUSD)
+			t.Errorf("tasks of %d minutes cost %.6f USD, of which %.6f for events", minutes, b.USD, b.EventsUSD)
 			for _, r := range b.Records {
 				t.Logf("%-22s %5d %7.0f %.6f", r.Kind, r.Writes, r.Units, r.USD)
 			}
@@ -84,7 +84,7 @@ func TestAHundredTasks(t *testing.T) {
 	}
 }
 
-func TestTheSumIsThatOfItsLines(t *testing.T) {
+func TestBillIsSumOfItsLines(t *testing.T) {
 	b := bill(t, layered(t, 7, 3, 30))
 	sum, writes := 0.0, 0.0
 	for _, l := range b.Lines {
@@ -105,14 +105,14 @@ func TestTheSumIsThatOfItsLines(t *testing.T) {
 	}
 }
 
-func TestTheSameDAGIsTheSameBill(t *testing.T) {
+func TestBillIsDeterministic(t *testing.T) {
 	one, two := bill(t, layered(t, 20, 4, 5)), bill(t, layered(t, 20, 4, 5))
 	if !reflect.DeepEqual(one, two) {
 		t.Errorf("%+v\n%+v", one, two)
 	}
 }
 
-func TestLongerTasksCostByTheHourAlone(t *testing.T) {
+func TestLongerTasksAddOnlyHourlyCost(t *testing.T) {
 	short, long := bill(t, layered(t, 5, 5, 10)), bill(t, layered(t, 5, 5, 300))
 	if math.Abs(long.EventsUSD/short.EventsUSD-1) > 0.02 {
 		t.Errorf("events: %.6f for ten minutes, %.6f for five hours", short.EventsUSD, long.EventsUSD)
@@ -122,7 +122,7 @@ func TestLongerTasksCostByTheHourAlone(t *testing.T) {
 	}
 }
 
-func TestAJobWithoutAPlanIsAnError(t *testing.T) {
+func TestOfFailsWithoutPlan(t *testing.T) {
 	spec := layered(t, 1, 1, 1)
 	spec.Tasks[0].Resources = []dag.Resources{{CPUs: dag.Range{Min: 1 << 20}}}
 	if _, err := cost.Of(context.Background(), spec, awsPlanner(t), start); err == nil || !strings.Contains(err.Error(), "failed") {

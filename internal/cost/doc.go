@@ -1,10 +1,10 @@
-// Package cost says what the control plane of a deployment on AWS costs for a
-// DAG, at list prices: not what its machines cost, which is the plan's matter.
+// Package cost computes the cost of the control plane of a deployment on AWS for a
+// DAG, at list prices. It excludes the cost of machines, which is in the plan.
 //
-// It does not estimate by formulas. It runs the DAG through the broker's own
-// functions in virtual time, with adapters that count what the ones on AWS would
-// ask for: a table that bills items as DynamoDB does, a bus with a queue for each
-// function from which batches are taken as Lambda takes them, an API, machines that boot, call and
-// end as their agents do. What cannot be counted, how long a request to a service takes, is a
-// table of assumptions that is part of the answer.
+// It does not estimate with formulas. It runs the DAG through the broker's own
+// functions in virtual time, with adapters that count the requests of the ones on
+// AWS: a table that bills items like DynamoDB, a bus with a queue for each
+// function from which batches are taken as Lambda takes them, an API, and machines that boot, call and
+// end like their agents. What cannot be counted, the duration of requests to services, is a
+// table of assumptions that is part of the result.
 package cost

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// shelf is EC2 with room for everything.
+// shelf is an EC2 with unlimited capacity.
 type shelf struct {
 	world *world
 	live  map[string]cloud.LaunchSpec
@@ -31,7 +31,7 @@ func (s *shelf) has(cluster string) bool {
 // Name implements cloud.Cloud.
 func (s *shelf) Name() string { return "aws" }
 
-// Launch implements cloud.Cloud. The driver asks for the cluster's grave before and after.
+// Launch implements cloud.Cloud. The driver reads the cluster's tombstone before and after.
 func (s *shelf) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	w := s.world
 	w.meter.wait(waitLaunch)
@@ -55,8 +55,8 @@ func (s *shelf) machines(spec cloud.LaunchSpec) []cloud.Machine {
 	return out
 }
 
-// Terminate implements cloud.Cloud: the driver digs the cluster's grave first. EC2 tells of each machine that it is
-// going, and the function that hears of it finds that it was asked to.
+// Terminate implements cloud.Cloud. The driver writes the cluster's tombstone first. EC2 sends an event for each
+// terminated machine, and the function that receives it finds that the broker had requested it.
 func (s *shelf) Terminate(_ context.Context, cluster string) error {
 	w := s.world
 	w.meter.wait(waitTerminate + waitDescribe + waitWrite)
@@ -74,8 +74,8 @@ func (s *shelf) Terminate(_ context.Context, cluster string) error {
 	return nil
 }
 
-// ended has EC2 tell that machines are going: each is a message, and those of a moment share batches, in which they are
-// looked up at once.
+// ended sends EC2's events for terminated machines: one message for each. Messages of the same moment share batches,
+// whose machines are looked up together.
 func (w *world) ended(machines int) {
 	w.meter.add(QueueRequests, float64(machines))
 	for n := machines; n > 0; n -= sizeOf(events.FnInterrupt).batch {
@@ -109,23 +109,23 @@ func (w *world) call(do func(b *broker.Broker) error) (gone bool) {
 	return gone
 }
 
-// node is one agent.
+// node is a simulated agent.
 type node struct {
 	w      *world
 	claims wire.Claims
 	seen   int
 	done   bool
-	// printed is how much it has sent of its log.
+	// printed is how many bytes of its log it has sent.
 	printed int64
 }
 
 // boot starts the agent of a machine.
 func (w *world) boot(cluster string, rank int) {
 	n := &node{w: w, claims: wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster, Rank: rank}}
-	w.meter.add(ObjectReads, 1) // its own program
+	w.meter.add(ObjectReads, 1) // the agent's program
 	var first wire.Work
 	gone := w.call(func(b *broker.Broker) (err error) {
-		first, err = b.Hello(w.ctx, n.claims, wire.Hello{Address: "10.0.0.1"})
+		first, err = b.Agents.Hello(w.ctx, n.claims, wire.Hello{Address: "10.0.0.1"})
 		return err
 	})
 	if !gone {
@@ -133,10 +133,10 @@ func (w *world) boot(cluster string, rank int) {
 	}
 }
 
-// How often an agent asks: as internal/lambdahost has the API answer.
+// How often an agent polls, as the API in internal/lambdahost tells it.
 const (
 	firstPolls = 2 * time.Second
-	laterPolls = 5 * time.Minute // which are signs of life as well
+	laterPolls = 5 * time.Minute // also the heartbeat
 )
 
 // ask polls for a command, and again until the end.
@@ -149,7 +149,7 @@ func (n *node) ask(c class, again time.Duration) {
 	gone := false
 	w.as(c, func() {
 		gone = w.call(func(b *broker.Broker) (err error) {
-			work, err = b.Work(w.ctx, n.claims, n.seen)
+			work, err = b.Agents.Work(w.ctx, n.claims, n.seen)
 			return err
 		})
 	})
@@ -158,7 +158,7 @@ func (n *node) ask(c class, again time.Duration) {
 	}
 }
 
-// obey does what an answer says, and asks again when it says.
+// obey executes the command of an answer, and polls again at the time that the answer sets.
 func (n *node) obey(work wire.Work, c class, again time.Duration) {
 	w := n.w
 	switch {
@@ -183,7 +183,7 @@ func (n *node) begin() {
 	})
 }
 
-// report tells of an event, and may bring a piece of the log.
+// report sends an event, and optionally a piece of the log.
 func (n *node) report(c class, e wire.Event, log bool) {
 	n.w.as(c, func() {
 		n.w.call(func(b *broker.Broker) error {
@@ -192,14 +192,14 @@ func (n *node) report(c class, e wire.Event, log bool) {
 					return err
 				}
 			}
-			return b.Report(n.w.ctx, n.claims, wire.Report{
+			return b.Agents.Report(n.w.ctx, n.claims, wire.Report{
 				ID: fmt.Sprint(e, n.claims.Rank, n.w.now.UnixNano()), Attempt: n.claims.Cluster, Event: e,
 			})
 		})
 	})
 }
 
-// print keeps the next piece of log, as the API does.
+// print stores the next piece of log, like the API.
 func (n *node) print() error {
 	text := printed(n.claims.Cluster, n.printed, pieceBytes)
 	at := n.printed
@@ -208,14 +208,14 @@ func (n *node) print() error {
 		text)
 }
 
-// printed is what a task prints: lines as those that train print, of which no two are alike.
+// printed returns what a task prints: lines like those of a training program, all different.
 func printed(who string, from int64, size int) []byte {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, who, from)
 	seed := h.Sum64()
 	var out []byte
 	for i := uint64(0); len(out) < size; i++ {
-		x := rand.New(rand.NewPCG(seed, i)) //nolint:gosec // it is to be the same each time
+		x := rand.New(rand.NewPCG(seed, i)) //nolint:gosec // must be the same each time
 		out = fmt.Appendf(out, "2026-11-21 %02d:%02d:%02d,%03d INFO train: epoch %d step %d/20000 loss %.4f grad "+
 			"%.3f lr %.2e %d samples/s, %.1f GiB used\n",
 			x.IntN(24), x.IntN(60), x.IntN(60), x.IntN(1000), x.IntN(9), x.IntN(20000), 4*x.Float64(), 2*x.Float64(),
@@ -224,11 +224,11 @@ func printed(who string, from int64, size int) []byte {
 	return out[:size]
 }
 
-// duration is how long the task of a cluster is planned to run.
+// duration returns the planned duration of a cluster's task.
 func (w *world) duration(cluster string) time.Duration {
 	if w.hours == nil {
 		w.meter.off = true
-		detail, err := w.brokers[fnAPI].JobDetail(w.ctx, w.job)
+		detail, err := w.brokers[fnAPI].Views.JobDetail(w.ctx, w.job)
 		w.meter.off = false
 		if err != nil {
 			w.fail(err)

@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// class says why something was asked for.
+// class is the reason for a request.
 type class int
 
 const (
-	byEvents class = iota // a job's own transitions: it is the same however long its tasks take
-	byTime                // signs of life, schedules, polling: it grows with the hours that work is open
+	byEvents class = iota // a job's own transitions: independent of the duration of its tasks
+	byTime                // heartbeats, schedules, polling: grows with the hours during which work is open
 	classes
 )
 
-// meter counts.
+// meter counts units, calls and waiting times.
 type meter struct {
 	class  class
-	off    bool // what the simulation itself looks at
+	off    bool // true while the simulation itself reads
 	units  [lines][classes]float64
 	kinds  map[string]*kind
-	took   float64 // seconds that the handler under way has waited for services
+	took   float64 // seconds that the current handler has waited for services
 	calls  map[string]int
 	batchN map[string]int // messages by function
 }
@@ -63,10 +63,10 @@ func (m *meter) wait(seconds float64) {
 	}
 }
 
-// chunks is how many units of a size begun bytes take.
+// chunks returns the number of started units of a size in bytes.
 func chunks(bytes, size int) float64 { return float64(max(1, (bytes+size-1)/size)) }
 
-// top lists the kinds of records by what their writes cost.
+// top lists the kinds of records by the cost of their writes.
 func (m *meter) top() []Record {
 	out := make([]Record, 0, len(m.kinds))
 	for _, name := range slices.Sorted(maps.Keys(m.kinds)) {

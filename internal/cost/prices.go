@@ -1,13 +1,13 @@
 package cost
 
-// Where the prices are from. Free allowances are left out, but named where they matter.
+// Source of the prices. They exclude free tiers; those that matter are noted.
 const (
 	PricesDate   = "2025-11"
 	PricesRegion = "us-east-1"
 	PricesSource = "aws.amazon.com/SERVICE/pricing, on demand, without free tiers"
 )
 
-// Line is one thing that AWS charges for.
+// Line is an item that AWS charges for.
 type Line int
 
 // The lines of a bill.
@@ -27,7 +27,7 @@ const (
 	lines
 )
 
-// price is what a line costs.
+// price is the price of a line.
 type price struct {
 	Service, Unit string
 	USD           float64 // for one unit
@@ -35,7 +35,7 @@ type price struct {
 
 const million = 1e-6
 
-// prices is the only place that knows a price.
+// prices returns all prices; no other code has a price.
 func prices() [lines]price {
 	return [lines]price{
 		LambdaRequests: {"Lambda", "requests", 0.20 * million},
@@ -53,16 +53,16 @@ func prices() [lines]price {
 	}
 }
 
-// Prices of what an idle deployment keeps, USD a GB and month.
+// Prices of an idle deployment's storage, USD for a GB and month.
 const (
 	usdTableGB  = 0.25
 	usdBackupGB = 0.20 // point-in-time recovery
 	usdBucketGB = 0.023
 )
 
-// How Lambda polls a queue that is switched on: five long polls of 20 seconds at once, whether or not something comes
-// (Lambda developer guide, "Using Lambda with Amazon SQS"). SQS's price list begins with a million requests a month for
-// nothing, of every account and for ever: what goes beyond it is charged as requests.
+// How Lambda polls a queue that is switched on: five concurrent long polls of 20 seconds, whether or not messages
+// arrive (Lambda developer guide, "Using Lambda with Amazon SQS"). SQS's price list has a permanent free tier of a
+// million requests a month for each account. Polls beyond it are charged as requests.
 const (
 	pollers      = 5
 	pollsPerHour = pollers * 3600 / 20

@@ -12,23 +12,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// How DynamoDB bills ("Read and write capacity", "Item sizes and formats" in its developer guide): a write unit a
-// kilobyte begun, twice in a transaction, also of a check and of one that is cancelled; a read unit four kilobytes
-// begun of a consistent read.
+// How DynamoDB bills ("Read and write capacity", "Item sizes and formats" in its developer guide): a write unit is a
+// started kilobyte, twice that in a transaction, also for a check and for a cancelled transaction; a read unit is four
+// started kilobytes of a consistent read.
 const (
 	writeUnit = 1 << 10
 	readUnit  = 4 << 10
 	inTx      = 2
 )
 
-// table is a store that counts what pkg/store/dynamo would be billed for. A test holds it to that driver's own meter.
+// table is a store that counts the units that pkg/store/dynamo would be billed. A test compares it with that driver's
+// meter.
 type table struct {
 	*mem.Store
 	meter    *meter
 	onCommit func(outboxBytes int)
 }
 
-// itemBytes is the size of a record's item: names and values of pk, sk, v, b and ttl.
+// itemBytes returns the size of a record's item: names and values of pk, sk, v, b and ttl.
 func itemBytes(k store.Key, body int, expires bool) int {
 	n := len("pk") + len(k.Partition) + len("sk") + len(k.Sort) + len("v") + 2
 	if body > 0 {
@@ -43,7 +44,7 @@ func itemBytes(k store.Key, body int, expires bool) int {
 // Get implements store.Store.
 func (t *table) Get(ctx context.Context, keys ...store.Key) ([]store.Record, error) {
 	records, err := t.Store.Get(ctx, keys...)
-	units := float64(max(0, len(keys)-len(records))) // an absent one costs the smallest
+	units := float64(max(0, len(keys)-len(records))) // a missing record costs one unit
 	for _, r := range records {
 		units += chunks(itemBytes(r.Key, len(r.Body), !r.Expires.IsZero()), readUnit)
 	}
@@ -93,8 +94,8 @@ func (t *table) Commit(ctx context.Context, tx store.Tx) error {
 	return err
 }
 
-// outboxBytes is the size of the item that the events of one transaction are packed in: as they are, or compressed
-// where that saves a unit.
+// outboxBytes returns the size of the item with the packed events of one transaction, compressed if
+// that saves a unit.
 func outboxBytes(events []store.Event) int {
 	if len(events) == 0 {
 		return 0
@@ -129,7 +130,7 @@ func (t *table) published(items []int) {
 	}
 }
 
-// kindOf names the kind of record that a write is of.
+// kindOf returns the kind of record of a write.
 func kindOf(w *store.Write) string {
 	name := w.Key.Partition
 	if head, rest, ok := strings.Cut(name, "#"); ok {
@@ -161,10 +162,10 @@ func kindOf(w *store.Write) string {
 	return name
 }
 
-// bytes is how much the table holds.
+// bytes returns the size of the table.
 func (t *table) bytes() (n int) {
 	for r := range t.All() {
-		n += itemBytes(r.Key, len(r.Body), !r.Expires.IsZero()) + 100 // what DynamoDB adds to each item
+		n += itemBytes(r.Key, len(r.Body), !r.Expires.IsZero()) + 100 // DynamoDB adds this to each item
 	}
 	return n
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// TestTheTableCountsAsTheDriverDoes gives the same transactions and reads to the counting table and to the DynamoDB driver, whose meter counts
-// what was really asked for.
-func TestTheTableCountsAsTheDriverDoes(t *testing.T) {
+// TestTableCountsLikeDriver sends the same transactions and reads to the counting table and to the DynamoDB
+// driver, whose meter counts the real requests.
+func TestTableCountsLikeDriver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an emulator")
 	}
@@ -52,7 +52,7 @@ func TestTheTableCountsAsTheDriverDoes(t *testing.T) {
 	model.published(items)
 	removed := driver.Usage().Total.Write - before.Write
 	writes := driver.Usage().Total.Write
-	reads := before.Read - driver.Usage().ByOperation["Query"].Read + 2 // the model has no outbox to look through; two queries of ours
+	reads := before.Read - driver.Usage().ByOperation["Query"].Read + 2 // the model does not query an outbox; the test makes two queries
 	if got := m.units[TableWrites][byEvents]; got != writes {
 		t.Errorf("the model counts %v write units, the driver %v (%v of them removals)", got, writes, removed)
 	}
@@ -78,7 +78,7 @@ func exercise(ctx context.Context, t *testing.T, s store.Store) {
 		if i%2 == 1 {
 			w.Expires = time.Unix(2_000_000_000, 0)
 		}
-		commit(store.Tx{Writes: []store.Write{w}}) // alone: half the price
+		commit(store.Tx{Writes: []store.Write{w}}) // a single write: half the price
 		w.Expect = 1
 		tx := store.Tx{Writes: []store.Write{w, {Key: key(100 + i), Expect: store.Any, Body: []byte("{}")}}}
 		for n := range i {

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
 	"github.com/tradewind-broker/tradewind/internal/quiet"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -22,7 +23,7 @@ import (
 
 // world is a deployment in virtual time, with one job.
 type world struct {
-	ctx      context.Context //nolint:containedctx // a world lives for one call
+	ctx      context.Context //nolint:containedctx // a world is used for one call
 	now      time.Time
 	seq      int
 	todo     agenda
@@ -30,24 +31,24 @@ type world struct {
 	table    *table
 	machines *shelf
 	logs     *logs.Logs
-	brokers  map[string]*broker.Broker // by function: each sandbox has its own cache
+	brokers  map[string]*broker.Broker // by function, because each sandbox has its own cache
 	queues   map[string]*queue
 	relayAt  time.Time
-	outbox   []int // sizes of the items since the relay ran
+	outbox   []int // sizes of the items since the last run of the relay
 	hours    []float64
 	job      string
 	over     bool
-	ends     map[time.Time]int // machines that go at a moment
+	ends     map[time.Time]int // number of machines that end at a time
 	failure  error
 }
 
-// queue is one function's.
+// queue is the queue of one function.
 type queue struct {
 	waiting []events.Event
 	polled  bool // a poll is due
 }
 
-// task is something that happens at a time.
+// task is an action at a time.
 type task struct {
 	at  time.Time
 	seq int
@@ -64,7 +65,7 @@ func (a agenda) Less(i, j int) bool {
 	return a[i].seq < a[j].seq
 }
 func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(x any)   { *a = append(*a, x.(task)) } //nolint:forcetypeassert // of our own
+func (a *agenda) Push(x any)   { *a = append(*a, x.(task)) } //nolint:forcetypeassert // only tasks are pushed
 func (a *agenda) Pop() any {
 	old := *a
 	last := old[len(old)-1]
@@ -72,13 +73,13 @@ func (a *agenda) Pop() any {
 	return last
 }
 
-// after does something later.
+// after schedules do after d.
 func (w *world) after(d time.Duration, do func()) {
 	w.seq++
 	heap.Push(&w.todo, task{w.now.Add(d), w.seq, do})
 }
 
-// newWorld deploys the broker's functions, planning with p.
+// newWorld returns a deployment of the broker's functions that plans with p.
 func newWorld(ctx context.Context, p broker.Planner, cfg record.Config, start time.Time) *world {
 	w := &world{
 		ctx: ctx, now: start, meter: newMeter(), brokers: map[string]*broker.Broker{}, queues: map[string]*queue{},
@@ -102,11 +103,11 @@ func newWorld(ctx context.Context, p broker.Planner, cfg record.Config, start ti
 	return w
 }
 
-// Notify implements broker.Hook: it learns of the end.
+// Notify implements broker.Hook: it notes the end of the job.
 func (w *world) Notify(_ context.Context, e events.Event) error {
 	if d, ok := e.Data.(events.DAGFinished); ok {
 		w.over = true
-		if d.Outcome != string(record.JobSucceeded) {
+		if d.Outcome != string(apitypes.JobSucceeded) {
 			w.failure = fmt.Errorf("cost: the job %s: %s", d.Outcome, d.Reason)
 		}
 	}
@@ -114,7 +115,7 @@ func (w *world) Notify(_ context.Context, e events.Event) error {
 	return nil
 }
 
-// run works until the job is over and everything has settled.
+// run runs all actions until the job has finished and none remain.
 func (w *world) run() error {
 	for w.todo.Len() > 0 && w.failure == nil {
 		next, ok := heap.Pop(&w.todo).(task)
@@ -128,12 +129,12 @@ func (w *world) run() error {
 		next.do()
 	}
 	if w.failure == nil && !w.over {
-		return errors.New("cost: the job came to a standstill")
+		return errors.New("cost: the job made no progress")
 	}
 	return w.failure
 }
 
-// as counts what do asks for by a reason of its own.
+// as runs do and counts its requests under class c.
 func (w *world) as(c class, do func()) {
 	before := w.meter.class
 	w.meter.class = c
@@ -141,7 +142,7 @@ func (w *world) as(c class, do func()) {
 	w.meter.class = before
 }
 
-// invoke counts one request of a function that does something, and how long it took.
+// invoke runs do as one invocation of a function, and counts it and its duration.
 func (w *world) invoke(fn string, do func()) {
 	if w.meter.calls[fn] == 0 {
 		w.meter.add(LambdaSeconds, coldStart*sizeOf(fn).memory)
@@ -156,7 +157,7 @@ func (w *world) invoke(fn string, do func()) {
 	}
 }
 
-// relayLater has the stream bring what was committed to the relay, with whatever else is by then.
+// relayLater schedules the relay, as the stream does: it gets all events that are committed by then.
 func (w *world) relayLater() {
 	if w.relayAt.After(w.now) {
 		return
@@ -181,7 +182,7 @@ func (w *world) relay() {
 	})
 }
 
-// send puts events into the queues of their functions, and on the event bus what others hear of, as pkg/bus/aws does.
+// send puts events into the queues of their functions, and announced ones on the event bus, like pkg/bus/aws.
 func (w *world) send(bodies [][]byte) {
 	announced, sent := 0, map[string]int{}
 	for _, body := range bodies {
@@ -209,7 +210,7 @@ func (w *world) send(bodies [][]byte) {
 	}
 }
 
-// direct is the bus for events that go there without the outbox.
+// direct is the bus for events that bypass the outbox.
 type direct struct {
 	bus.Bus
 	world *world
@@ -225,7 +226,7 @@ func (d direct) Publish(_ context.Context, messages ...bus.Message) error {
 	return nil
 }
 
-// perCall is how many messages SQS and EventBridge take in a call.
+// perCall is the maximum number of messages in a call of SQS or EventBridge.
 const perCall = 10
 
 // deliver puts an event in a function's queue.
@@ -241,7 +242,7 @@ func (w *world) deliver(fn string, e events.Event) {
 	})
 }
 
-// poll takes what is in a queue, batch by batch.
+// poll takes the messages of a queue, batch by batch.
 func (w *world) poll(fn string) {
 	q := w.queues[fn]
 	q.polled = false
@@ -255,17 +256,17 @@ func (w *world) poll(fn string) {
 	}
 }
 
-// handle runs a function on a batch. Those that wait for a cloud do so for all of a batch at once.
+// handle runs a function on a batch. A function that waits for a cloud waits for all events of the batch at once.
 func (w *world) handle(fn string, batch []events.Event) {
 	w.meter.batchN[fn] += len(batch)
 	var errs []error
 	if fn != events.FnProvision {
-		errs = w.brokers[fn].Handle(w.ctx, fn, batch)
+		errs = w.brokers[fn].Functions.Handle(w.ctx, fn, batch)
 	} else {
 		longest := 0.0
 		for i := range batch {
 			w.meter.took = 0
-			errs = append(errs, w.brokers[fn].Handle(w.ctx, fn, batch[i:i+1])...)
+			errs = append(errs, w.brokers[fn].Functions.Handle(w.ctx, fn, batch[i:i+1])...)
 			longest = max(longest, w.meter.took)
 		}
 		w.meter.took = ownTime + longest
@@ -275,7 +276,7 @@ func (w *world) handle(fn string, batch []events.Event) {
 		case errors.Is(err, record.ErrFinal):
 			w.fail(err)
 		case err != nil:
-			w.meter.add(QueueRequests, 1) // its visibility
+			w.meter.add(QueueRequests, 1) // changes its visibility
 			w.meter.wait(waitQueue)
 			w.after(retryAfter, func() {
 				w.queues[fn].waiting = append(w.queues[fn].waiting, batch[i])
@@ -291,21 +292,21 @@ func (w *world) fail(err error) {
 	}
 }
 
-// submit takes in a DAG file that appears in the bucket.
+// submit handles a DAG file that appears in the bucket.
 func (w *world) submit(spec *dag.Job) {
 	w.meter.add(ObjectWrites, 1)
-	w.meter.add(BusEvents, 1) // S3's, which are charged as our own
+	w.meter.add(BusEvents, 1) // S3's event, charged like our own
 	w.invoke(events.FnSubmit, func() {
 		w.meter.add(ObjectReads, 1)
 		w.meter.wait(waitObject)
-		job, err := w.brokers[events.FnSubmit].Submit(w.ctx, broker.Submission{Spec: spec, Token: "cost"})
+		job, err := w.brokers[events.FnSubmit].Users.Submit(w.ctx, broker.Submission{Spec: spec, Token: "cost"})
 		w.fail(err)
 		w.job = job.ID
-		w.meter.wait(4 * waitDescribe) // to switch schedules and polling on: those calls are free
+		w.meter.wait(4 * waitDescribe) // switching schedules and polling on; these calls are free
 	})
 }
 
-// schedule invokes a function every so often while the job is open.
+// schedule invokes a function at an interval while the job is open.
 func (w *world) schedule(fn string, every time.Duration, data events.Data) {
 	w.after(every, func() {
 		if w.over {

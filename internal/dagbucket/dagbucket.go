@@ -1,5 +1,5 @@
-// Package dagbucket reads job files from buckets of clouds: those that drivers have files of (driver.Files), each by
-// the bucket's URL, and any other by what a host has of its own. What a job names beside its file lies beside it in the
+// Package dagbucket reads job files from cloud buckets: from those whose files a driver can read (driver.Files), by
+// the bucket's URL, and from all others through the host's own reader. Relative paths in a job file refer to the same
 // bucket.
 package dagbucket
 
@@ -25,25 +25,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Buckets is broker.Objects.
+// Buckets implements broker.Objects.
 type Buckets struct {
-	// Files are of clouds, by the URL of the bucket.
+	// Files has the clouds' readers by bucket URL.
 	Files map[string]driver.Files
-	// Else has all other buckets and folders; nil where there are none.
+	// Else reads all other buckets and folders; nil if there are none.
 	Else broker.Objects
 }
 
 var _ broker.Objects = Buckets{}
 
-// Open implements broker.Objects. An object that was written again since it was told of is as good as gone: of what
-// took its place the bucket tells too.
+// Open implements broker.Objects. If the object was overwritten after its event, Open fails with fs.ErrNotExist: the
+// bucket sends another event for the new version.
 func (b Buckets) Open(ctx context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
 	f := b.Files[o.Bucket]
 	switch {
 	case f == nil && b.Else != nil:
 		return b.Else.Open(ctx, o)
 	case f == nil:
-		return nil, "", fmt.Errorf("%s is no bucket whose files are jobs: %w", o.Bucket, fs.ErrNotExist)
+		return nil, "", fmt.Errorf("%s is not a bucket for job files: %w", o.Bucket, fs.ErrNotExist)
 	}
 	content, version, err := f.Read(ctx, o.Bucket, o.Key)
 	if errors.Is(err, driver.ErrLarge) {
@@ -53,7 +53,7 @@ func (b Buckets) Open(ctx context.Context, o events.ObjectCreated) (body io.Read
 		return nil, "", err
 	}
 	if o.Version != "" && version != "" && o.Version != version {
-		return nil, "", fmt.Errorf("%s/%s was written again: %w", o.Bucket, o.Key, fs.ErrNotExist)
+		return nil, "", fmt.Errorf("%s/%s was overwritten: %w", o.Bucket, o.Key, fs.ErrNotExist)
 	}
 	return io.NopCloser(bytes.NewReader(content)), "", nil
 }
@@ -66,7 +66,7 @@ func (b Buckets) Settle(ctx context.Context, bucket, key string, spec *dag.Job) 
 	return Beside(bucket, key, spec)
 }
 
-// Rejected puts a remark beside a file that was refused. ours is false for a file of another bucket.
+// Rejected writes a remark file next to a rejected job file. ours is false if the bucket is not one of Files.
 func (b Buckets) Rejected(ctx context.Context, r events.DAGRejected) (ours bool, err error) {
 	f := b.Files[r.Bucket]
 	if f == nil {
@@ -75,15 +75,15 @@ func (b Buckets) Rejected(ctx context.Context, r events.DAGRejected) (ours bool,
 	return true, f.Write(ctx, r.Bucket, r.Key+push.RemarkSuffix, []byte(r.Reason+"\n"))
 }
 
-// Accepted removes the remark about a file that is a job now. One of another bucket is told to next, which may be nil.
-// A remark that cannot be removed is left: it holds nobody up.
+// Accepted returns a function that removes the remark of a job file once it is accepted. It passes files of other
+// buckets to next, which may be nil. If the removal fails, it only logs a warning.
 func (b Buckets) Accepted(next func(context.Context, events.ObjectCreated), log *slog.Logger) func(context.Context,
 	events.ObjectCreated) {
 	return func(ctx context.Context, o events.ObjectCreated) {
 		switch f := b.Files[o.Bucket]; {
 		case f != nil:
 			if err := f.Remove(ctx, o.Bucket, o.Key+push.RemarkSuffix); err != nil {
-				log.Warn("the remark about a file that is a job now stays", "bucket", o.Bucket, "file", o.Key,
+				log.Warn("cannot remove the remark of an accepted job file", "bucket", o.Bucket, "file", o.Key,
 					"err", err)
 			}
 		case next != nil:
@@ -92,8 +92,8 @@ func (b Buckets) Accepted(next func(context.Context, events.ObjectCreated), log 
 	}
 }
 
-// Beside makes paths of a job that begin at its file URLs of the bucket that it lies in, which is named by its own URL:
-// s3://jobs. It fails with a *dag.Error for a path that leaves the bucket.
+// Beside converts a job's relative paths to URLs in the bucket of its file. bucket is the bucket's URL,
+// such as s3://jobs. It fails with a *dag.Error for a path that leaves the bucket.
 func Beside(bucket, key string, spec *dag.Job) error {
 	root, err := url.Parse(bucket)
 	if err != nil {
@@ -102,7 +102,7 @@ func Beside(bucket, key string, spec *dag.Job) error {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		if t.StandIn() {
-			continue // its files are only sizes
+			continue // its files have only sizes
 		}
 		paths := []*string{&t.Workdir}
 		for k := range t.Inputs {
@@ -119,10 +119,10 @@ func Beside(bucket, key string, spec *dag.Job) error {
 			beside := path.Join(path.Dir(key), *p)
 			if !filepath.IsLocal(beside) {
 				return spec.ErrorAt(i, dag.OfFiles, field, fmt.Sprintf("%q leaves the bucket %s", *p, root.Host),
-					"paths begin at the file")
+					"paths are relative to the job file")
 			}
 			if n == 0 || strings.HasSuffix(*p, "/") {
-				beside += "/" // a folder, whatever else is called so
+				beside += "/" // a folder, even if other keys begin with this name
 				warnOfJobs(spec, i, field, beside)
 			}
 			*p = (&url.URL{Scheme: root.Scheme, Host: root.Host, Path: "/" + beside}).String()
@@ -131,18 +131,19 @@ func Beside(bucket, key string, spec *dag.Job) error {
 	return nil
 }
 
-// warnOfJobs warns of a folder beside a job whose own files are handed in as jobs.
+// warnOfJobs warns if a job writes to a folder in which new files are submitted as jobs.
 func warnOfJobs(spec *dag.Job, task int, field, folder string) {
 	if !push.MayBeJob(folder + "x") {
 		return
 	}
 	e := spec.ErrorAt(task, dag.OfFiles, field, "", "")
 	pos := fault.Position{Line: int32(e.Line), Column: int32(e.Column)} //nolint:gosec // of a file in memory
-	spec.Warn(pos, e.Field, fmt.Sprintf("what is put into %s is handed in as jobs, too: files of folders whose names "+
-		"begin with _ are not", folder))
+	spec.Warn(pos, e.Field, fmt.Sprintf("files in %s are submitted as jobs, too; only folders whose names begin "+
+		"with _ are excluded", folder))
 }
 
-// Told is the event that news are to the broker. Its ID is the same however often, and by whichever road, they come.
+// Told returns the broker's event for news of a bucket. Its ID is always the same for the same news, so duplicates
+// are harmless.
 func Told(n push.News) (id string, data events.Data) {
 	if o := n.Object; o != nil {
 		return "object-" + record.ShortHash(o.Bucket, o.Key, o.ETag, o.Version), events.ObjectCreated{

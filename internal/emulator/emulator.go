@@ -5,24 +5,24 @@ import (
 	"testing"
 )
 
-// Required is the environment variable that turns the skipping of a test whose
-// emulator is not installed into a failure, for a run that must leave nothing out.
+// Required is the environment variable that makes a test fail, instead of being skipped, if its emulator is not
+// installed: for a run that must skip nothing.
 const Required = "TRADEWIND_REQUIRE_EMULATORS"
 
-// DynamoDBLocal returns the endpoint of DynamoDB Local: tables in memory, seen
-// with any credentials and region.
+// DynamoDBLocal returns the endpoint of DynamoDB Local. It keeps tables in memory, and all credentials and
+// regions see the same tables.
 func DynamoDBLocal(tb testing.TB) string {
 	tb.Helper()
 	return endpoint(tb, sharedDynamoDBLocal())
 }
 
-// Moto returns the endpoint of moto server, which answers for every service.
+// Moto returns the endpoint of moto server, which emulates all services.
 func Moto(tb testing.TB) string {
 	tb.Helper()
 	return endpoint(tb, sharedMoto())
 }
 
-// OwnMoto returns the endpoint of a moto server that nobody else has, until the test ends.
+// OwnMoto returns the endpoint of a moto server that only this test uses, until it ends.
 func OwnMoto(tb testing.TB) string {
 	tb.Helper()
 	own := start(MotoServer())
@@ -32,8 +32,8 @@ func OwnMoto(tb testing.TB) string {
 	return endpoint(tb, own)
 }
 
-// Once per test binary, so that a second test neither waits nor fails otherwise
-// than the first.
+// Started once for each test binary, so that later tests neither wait nor get another
+// error than the first.
 var (
 	sharedDynamoDBLocal = sync.OnceValue(func() started { return start(DynamoDBLocalServer()) })
 	sharedMoto          = sync.OnceValue(func() started { return start(MotoServer()) })

@@ -33,18 +33,18 @@ func TestEmulatorsAnswerAWSClients(t *testing.T) {
 	}
 }
 
-func TestAbsentToolsAreNamed(t *testing.T) {
+func TestMissingToolsAreNamed(t *testing.T) {
 	t.Setenv("TRADEWIND_TOOLS", t.TempDir())
 	for _, s := range []emulator.Server{emulator.DynamoDBLocalServer(), emulator.MotoServer()} {
 		_, err := emulator.Start(s)
 		var absent *emulator.NotInstalledError
 		if !errors.As(err, &absent) || !strings.Contains(err.Error(), "make emulators") {
-			t.Errorf("%s: %v, want that it is not installed and what to run", s.Name, err)
+			t.Errorf("%s: %v, want NotInstalledError with the command to run", s.Name, err)
 		}
 	}
 }
 
-func TestAServerThatEndsIsAnErrorWithItsLog(t *testing.T) {
+func TestStartReportsLogOfFailedServer(t *testing.T) {
 	t.Setenv("TRADEWIND_TOOLS", t.TempDir())
 	_, err := emulator.Start(emulator.Server{Name: "broken", Command: func(string, string) ([]string, error) {
 		return []string{"sh", "-c", "echo no memory left; exit 3"}, nil
@@ -54,10 +54,10 @@ func TestAServerThatEndsIsAnErrorWithItsLog(t *testing.T) {
 	}
 }
 
-// listener answers HTTP until it is killed; its grandchild must go with it.
+// child names the environment variable that makes TestHost run, and how its process ends.
 const child = "TRADEWIND_TEST_EMULATOR_CHILD"
 
-// TestHost is the process that is killed while an emulator of it runs.
+// TestHost runs in a process that is killed while its emulator runs.
 func TestHost(t *testing.T) {
 	if os.Getenv(child) == "" {
 		t.Skip("run by TestEmulatorsEndWithTheirHost")
@@ -68,13 +68,13 @@ func TestHost(t *testing.T) {
 	}
 	fmt.Println("endpoint", p.Endpoint)
 	if os.Getenv(child) == "panic" {
-		panic("as a test might")
+		panic("like in a test")
 	}
 	<-t.Context().Done() // until killed
 }
 
 func TestEmulatorsEndWithTheirHost(t *testing.T) {
-	emulator.Moto(t) // skips where it is not installed
+	emulator.Moto(t) // skips if moto is not installed
 	tools, err := emulator.ToolsDir()
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestEmulatorsEndWithTheirHost(t *testing.T) {
 			}
 			_ = host.Wait()
 			if address == "" {
-				t.Fatal("the host told no endpoint")
+				t.Fatal("the host printed no endpoint")
 			}
 			awaitClosed(ctx, t, address)
 		})
@@ -123,7 +123,7 @@ func TestStopEndsAnEmulator(t *testing.T) {
 	awaitClosed(t.Context(), t, strings.TrimPrefix(p.Endpoint, "http://"))
 }
 
-// awaitClosed dials until nothing listens.
+// awaitClosed dials until no process listens.
 func awaitClosed(ctx context.Context, t *testing.T, address string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

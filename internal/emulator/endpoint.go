@@ -9,13 +9,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// Region is the one that Config and Env name.
+// Region is the region of Config and Env.
 const Region = "us-east-1"
 
-// The emulators take any credentials (DynamoDB Local: of letters and digits).
+// The emulators accept any credentials (DynamoDB Local: only letters and digits).
 const accessKey, secretKey = "testing", "testing"
 
-// Config returns what a client of any service needs to talk to endpoint.
+// Config returns the configuration with which a client of any service uses endpoint.
 func Config(endpoint string) aws.Config {
 	return aws.Config{
 		Region:       Region,
@@ -24,8 +24,8 @@ func Config(endpoint string) aws.Config {
 	}
 }
 
-// Env returns the environment variables, NAME=VALUE, that make a program which uses
-// the SDK's default configuration talk to endpoint and nothing else.
+// Env returns environment variables, NAME=VALUE, that make a program with the SDK's default configuration use
+// only endpoint.
 func Env(endpoint string) []string {
 	return []string{
 		"AWS_ENDPOINT_URL=" + endpoint,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Missing ends a test that lacks a part of what it runs on: it is skipped, or fails where everything is Required.
+// Missing ends a test whose prerequisite is missing: the test is skipped, or fails if Required is set.
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if os.Getenv(Required) != "" {

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	readyWithin = 90 * time.Second // a cold disk and busy cores; usually one or two seconds
-	portTries   = 5                // a port that was free may be taken before the emulator binds it
+	readyWithin = 90 * time.Second // for a cold disk and busy cores; usually one or two seconds
+	portTries   = 5                // another process may take a free port before the emulator binds it
 	keepLogs    = 24 * time.Hour
 )
 
@@ -25,18 +25,18 @@ const (
 type Process struct {
 	Name     string
 	Endpoint string // http://127.0.0.1:PORT
-	Log      string // the file that has its output; kept for a day
+	Log      string // file with its output; kept for a day
 
-	watched io.Closer     // our end of the pipe whose closing ends it
-	exited  chan struct{} // closed when it has ended
+	watched io.Closer     // our end of the pipe; closing it ends the process
+	exited  chan struct{} // closed when the process has ended
 }
 
-// watch runs the command given as its arguments in its own process group, and ends the whole
+// watch runs its arguments as a command in a separate process group, and kills the whole
 // group when standard input closes or the command ends.
 const watch = `("$@"; kill -KILL 0) & cat >/dev/null; kill -KILL 0`
 
 // Start starts an emulator on a free loopback port and returns when it answers. It runs until
-// Stop, at the longest until the calling process ends.
+// Stop or until the calling process ends.
 func Start(s Server) (*Process, error) {
 	tools, err := ToolsDir()
 	if err != nil {
@@ -73,7 +73,7 @@ func launch(s Server, tools string) (*Process, error) {
 		return nil, fmt.Errorf("emulator: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command("sh", append([]string{"-c", watch, "sh"}, command...)...) //nolint:gosec // the emulators' own commands
+	cmd := exec.Command("sh", append([]string{"-c", watch, "sh"}, command...)...) //nolint:gosec // only commands of emulators
 	cmd.Env = append(os.Environ(), s.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -89,13 +89,13 @@ func launch(s Server, tools string) (*Process, error) {
 		watched: watched, exited: make(chan struct{}),
 	}
 	go func() {
-		_ = cmd.Wait() // always killed: the log says what happened
+		_ = cmd.Wait() // it is always killed; see the log for the reason
 		close(p.exited)
 	}()
 	return p, nil
 }
 
-// Stop ends the emulator and all it started.
+// Stop ends the emulator and all processes that it started.
 func (p *Process) Stop() {
 	_ = p.watched.Close()
 	<-p.exited
@@ -103,7 +103,7 @@ func (p *Process) Stop() {
 
 var errEnded = errors.New("ended before it answered")
 
-// awaitReady asks until there is any answer that is not a server's failure.
+// awaitReady sends requests until it gets an answer that is not a server error.
 func (p *Process) awaitReady() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
@@ -148,7 +148,7 @@ func freePort() (string, error) {
 	return port, err
 }
 
-// createLog makes a log file under .tools/logs and removes those of other days.
+// createLog makes a log file under .tools/logs and removes old ones.
 func createLog(tools, name string) (*os.File, error) {
 	dir := filepath.Join(tools, "logs")
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -168,7 +168,7 @@ func createLog(tools, name string) (*os.File, error) {
 
 func tail(file string) string {
 	const most = 4 << 10
-	text, err := os.ReadFile(file) //nolint:gosec // a log of ours
+	text, err := os.ReadFile(file) //nolint:gosec // our own log
 	if err != nil {
 		return err.Error()
 	}

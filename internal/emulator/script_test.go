@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// runScript runs emulators.sh where only the named programs are found.
+// runScript runs emulators.sh with only the named programs in PATH.
 func runScript(t *testing.T, tools string, programs []string, args ...string) string {
 	t.Helper()
 	bin := t.TempDir()
 	for _, name := range programs {
 		path, err := exec.LookPath(name)
 		if err != nil {
-			continue // flock is not everywhere
+			continue // flock is not available on all systems
 		}
 		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
@@ -36,18 +36,18 @@ func runScript(t *testing.T, tools string, programs []string, args ...string) st
 
 var basics = []string{"cat", "dirname", "grep", "mkdir", "rmdir", "rm", "tr", "tail", "sleep", "flock"}
 
-func TestScriptSaysWhatItSkips(t *testing.T) {
+func TestScriptReportsSkippedTools(t *testing.T) {
 	tools := filepath.Join(t.TempDir(), "tools")
 	out := runScript(t, tools, basics)
 	for _, want := range []string{"skipped DynamoDB Local: not found: java mvn", "skipped moto, cfn-lint and checkov: no Python"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("it does not say %q:\n%s", want, out)
+			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
 	}
 	out = runScript(t, tools, basics, "--check")
 	for _, want := range []string{"DynamoDB Local is not installed", "checkov is not installed"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("--check does not say %q:\n%s", want, out)
+			t.Errorf("the output of --check lacks %q:\n%s", want, out)
 		}
 	}
 }

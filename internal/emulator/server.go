@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// Server is an emulator as it is installed. Make one with DynamoDBLocalServer or MotoServer.
+// Server describes an installed emulator. Make one with DynamoDBLocalServer or MotoServer.
 type Server struct {
 	Name    string
 	Command func(tools, port string) ([]string, error) // the argument list; fails with NotInstalledError
-	Env     []string                                   // beside the environment of this process
+	Env     []string                                   // in addition to the environment of this process
 }
 
 // NotInstalledError says which tool an emulator lacks.
@@ -22,7 +22,7 @@ func (e *NotInstalledError) Error() string {
 	return fmt.Sprintf("%s is not installed (no %s): run `make emulators`", e.Server, e.Missing)
 }
 
-// DynamoDBLocalServer is Amazon's emulator of DynamoDB, in Java.
+// DynamoDBLocalServer returns Amazon's emulator of DynamoDB, in Java.
 func DynamoDBLocalServer() Server {
 	const name = "DynamoDB Local"
 	return Server{Name: name, Command: func(tools, port string) ([]string, error) {
@@ -35,7 +35,7 @@ func DynamoDBLocalServer() Server {
 			return nil, &NotInstalledError{Server: name, Missing: "jars in .tools/dynamodb-local"}
 		}
 		lib := filepath.Join(dir, "lib")
-		// The quick compiler alone: a test ends before the other one pays.
+		// Use only the fast compiler: a test ends before the optimising one pays off.
 		return []string{
 			java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", "-Djava.library.path=" + lib,
 			"-cp", filepath.Join(lib, "*"), "com.amazonaws.services.dynamodbv2.local.main.ServerRunner",
@@ -44,7 +44,7 @@ func DynamoDBLocalServer() Server {
 	}}
 }
 
-// MotoServer is moto, in Python. env (NAME=VALUE) are its own settings, such as
+// MotoServer returns moto, in Python. env (NAME=VALUE) has moto's settings, such as
 // MOTO_ACCOUNT_ID or INITIAL_NO_AUTH_ACTION_COUNT.
 func MotoServer(env ...string) Server {
 	const name = "moto"
@@ -62,7 +62,7 @@ func MotoServer(env ...string) Server {
 }
 
 // ToolsDir returns the folder in which `make emulators` installs: $TRADEWIND_TOOLS, or .tools in the
-// nearest folder above this one that has the script.
+// nearest parent folder that contains the script.
 func ToolsDir() (string, error) {
 	if dir := os.Getenv("TRADEWIND_TOOLS"); dir != "" {
 		return filepath.Abs(dir)

@@ -1,8 +1,11 @@
-// Package fault is what is wrong with a file that a person wrote: at which line and field, why, and what to do about
-// it.
+// Package fault describes what is wrong in a file that a user wrote: in which line and field, why, and what to do
+// about it.
 //
-// Whoever finds a fault may not know yet where it is. [New] makes an error without a place, [At], [Within] and
-// [InFile] add one on the way up, each only what is not known already.
+// It also writes the parts of such messages: the word that a misspelt one was meant as ([Nearest]), a piece of the file
+// ([Quote]) and short amounts ([Number]).
+//
+// The code that finds a fault may not know its place yet. [New] creates an error without a place; [At], [Within] and
+// [InFile] add one on the way up, unless it is already known.
 package fault
 
 import (
@@ -13,15 +16,15 @@ import (
 	"unicode/utf8"
 )
 
-// ErrLimit is in the chain of an error about something beyond a limit.
+// ErrLimit is wrapped by errors for something that exceeds a limit.
 var ErrLimit = errors.New("beyond a limit")
 
-// Error is what is wrong, with its place as far as it is known.
+// Error describes what is wrong, with its place as far as it is known.
 type Error struct {
-	File string // as it was named to the reader; empty if it was not read from a file
+	File string // as the user named it; empty if it was not read from a file
 	// Line and Column count from 1, the column in bytes; 0 is unknown.
 	Line, Column int
-	// Field is the path to the value as its form spells it: tasks.train.resources.cpus in YAML and
+	// Field is the path to the value, as written in the file's format: tasks.train.resources.cpus in YAML and
 	// JSON, adag/job[3]/@runtime in XML. Empty if the error is about the whole file.
 	Field  string
 	Reason string
@@ -65,19 +68,19 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// New makes an error that does not know yet where it is. The hint may be empty.
+// New returns an error without a place. The hint may be empty.
 func New(reason, hint string) error { return &Error{Reason: reason, Hint: hint} }
 
-// OverLimit makes an error that is ErrLimit.
+// OverLimit returns an error that wraps ErrLimit.
 func OverLimit(reason, hint string) error {
 	return &Error{Reason: reason, Hint: hint, Cause: ErrLimit}
 }
 
-// Position is a place in a file, from 1; 0 is unknown. It is small because readers keep one for every
-// task and edge of a job.
+// Position is a place in a file, counted from 1; 0 is unknown. It is small because readers store one for every task
+// and edge of a job.
 type Position struct{ Line, Column int32 }
 
-// At puts err at a position, unless it has one already.
+// At sets the position of err, unless it already has one.
 func At(pos Position, err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Line == 0 {
@@ -86,14 +89,14 @@ func At(pos Position, err error) error {
 	return err
 }
 
-// PositionIn turns an offset in a text into a position.
+// PositionIn converts an offset in a text to a position.
 func PositionIn(data []byte, offset int) Position {
 	before := data[:min(max(offset, 0), len(data))]
 	line, column := 1+bytes.Count(before, []byte{'\n'}), len(before)-bytes.LastIndexByte(before, '\n')
 	return Position{Line: int32(line), Column: int32(column)} //nolint:gosec // files have limits far below
 }
 
-// InFile puts err in a file, unless it is in one already.
+// InFile sets the file of err, unless it already has one.
 func InFile(file string, err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.File == "" {
@@ -102,7 +105,7 @@ func InFile(file string, err error) error {
 	return err
 }
 
-// Within puts the path element elem before the field of err.
+// Within prepends the path element elem to the field of err.
 func Within(elem string, err error) error {
 	if err == nil {
 		return nil
@@ -114,16 +117,16 @@ func Within(elem string, err error) error {
 	return err
 }
 
-// WithinKey puts a key of the file before the field of err. Keys that would not look like a path
-// element stand in brackets: file_mounts["/data"].
+// WithinKey prepends a key of the file to the field of err. Keys that do not look like a path element are put in
+// brackets: file_mounts["/data"].
 func WithinKey(key string, err error) error {
 	if err == nil {
-		return nil // KeyElement has a cost
+		return nil // saves the cost of KeyElement
 	}
 	return Within(KeyElement(key), err)
 }
 
-// FieldOf is the first element of the field of err: resources of resources.cpus.
+// FieldOf returns the first element of the field of err: resources for resources.cpus.
 func FieldOf(err error) string {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -135,7 +138,7 @@ func FieldOf(err error) string {
 	return e.Field
 }
 
-// KeyElement is the path element of a key of the file.
+// KeyElement returns the path element for a key of the file.
 func KeyElement(key string) string {
 	const longest = 128
 	ok := key != "" && len(key) <= longest && (IsAlnum(key[0]) || key[0] == '_')
@@ -148,7 +151,7 @@ func KeyElement(key string) string {
 	return "[" + Quote(key) + "]"
 }
 
-// IsAlnum says whether c is a letter or digit of ASCII.
+// IsAlnum reports whether c is an ASCII letter or digit.
 func IsAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
@@ -164,10 +167,10 @@ func Join(a, b string) string {
 	return a + "." + b
 }
 
-// Index is the path element of the i-th of a list.
+// Index returns the path element of the i-th item of a list.
 func Index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// Quote shows a piece of the file in a message: on one line, not too long.
+// Quote quotes a piece of the file for a message: on one line, not too long.
 func Quote(s string) string {
 	const most = 64
 	if len(s) > most {
@@ -176,7 +179,7 @@ func Quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// CheckString refuses what no process can be given.
+// CheckString rejects strings that cannot be passed to a process.
 func CheckString(s string) error {
 	if strings.IndexByte(s, 0) >= 0 {
 		return New("contains a NUL byte", "")

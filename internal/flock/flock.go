@@ -1,12 +1,12 @@
-// Package flock locks open files between processes. A lock belongs to the open file: who inherits its descriptor holds
-// the lock too, and what a process that dies had is free.
+// Package flock locks open files between processes. A lock belongs to the open file: a process that inherits its
+// descriptor holds the lock too, and the lock is released when all of them have ended.
 package flock
 
-// Mode is who may hold a lock beside one.
+// Mode says which other locks a lock allows.
 type Mode int
 
 // The modes of a lock.
 const (
-	Exclusive Mode = iota // nobody
-	Shared                // others that share it
+	Exclusive Mode = iota // no other lock
+	Shared                // other shared locks
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/flock"
 )
 
-// A lock is the open file's: it keeps others out until that is closed, and those that share it let each other in.
-func TestALockIsOneOpenFiles(t *testing.T) {
+// An exclusive lock excludes others until its file is closed, and shared locks do not exclude each other.
+func TestLockBelongsToOpenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // in the test's folder

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Try takes the lock on f unless another has one in its way, which is no error.
+// Try takes the lock on f. taken is false, without an error, if another process holds a lock that excludes it.
 func Try(f *os.File, mode Mode) (taken bool, err error) {
 	how := syscall.LOCK_EX
 	if mode == Shared {

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Try takes the lock on f unless another has one in its way, which is no error.
+// Try takes the lock on f. taken is false, without an error, if another process holds a lock that excludes it.
 func Try(f *os.File, mode Mode) (taken bool, err error) {
 	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if mode == Exclusive {
 		how |= windows.LOCKFILE_EXCLUSIVE_LOCK
 	}
-	// What is locked cannot be read by others there, so it is a byte behind every end.
+	// On Windows other processes cannot read locked bytes, so it locks a byte far behind the end of any file.
 	at := &windows.Overlapped{OffsetHigh: 1 << 30}
 	switch err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, at); {
 	case err == nil:

@@ -1,4 +1,5 @@
-// Package gangtest watches at every commit that a gang of a thousand machines is there whole or not at all.
+// Package gangtest checks at every commit that a gang of a thousand machines is either admitted as a whole or not at
+// all.
 package gangtest
 
 import (
@@ -10,14 +11,15 @@ import (
 
 	json "github.com/go-json-experiment/json/v1"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Machines that the gang of File has, in two roles.
+// Machines is the number of machines of File's gang, in two roles.
 const Machines = 1000
 
-// File is a job of one gang. It is over when its chief is.
+// File is a job with one gang. It has finished when its chief has.
 const File = `apiVersion: tradewind/v1
 name: thousand
 tasks:
@@ -30,7 +32,7 @@ tasks:
         worker: {run: work, replicas: 999}
 `
 
-// Watch reads after each commit, and before any other, how much of a gang is there.
+// Watch is a store that checks after each commit, and before the next one, how much of a gang exists.
 type Watch struct {
 	*Seen
 	store.Store
@@ -40,7 +42,7 @@ type Watch struct {
 type Seen struct {
 	mu      sync.Mutex
 	commits int
-	states  map[string]int // how often so much of the gang was there
+	states  map[string]int // how often each state of the gang was seen
 	begun   bool
 	wrong   []string
 }
@@ -78,9 +80,9 @@ func (w Watch) look(ctx context.Context, job string) error {
 				tasks++
 			}
 		case "attempt":
-			machines += decoded[record.Attempt](r).Nodes
+			machines += decoded[apitypes.Attempt](r).Nodes
 		case "cluster":
-			if cl := decoded[record.Cluster](r); cl.Command != "" { // when it is done it is told to end
+			if cl := decoded[record.Cluster](r); cl.Command != "" { // empty before it runs and after it has finished
 				begun += len(cl.Nodes)
 			}
 		}
@@ -95,7 +97,7 @@ func (w Watch) look(ctx context.Context, job string) error {
 		begun != 0 && begun != Machines && !w.begun {
 		w.wrong = append(w.wrong, state)
 	}
-	w.begun = w.begun || begun == Machines // what is done goes by itself
+	w.begun = w.begun || begun == Machines // finished machines leave one by one
 	return nil
 }
 
@@ -106,7 +108,7 @@ func decoded[T any](r store.Record) (v T) {
 	return v
 }
 
-// Check fails the test when the gang was seen in part, or never as it ran.
+// Check fails the test if the gang was ever seen in part, or was never seen running.
 func (s *Seen) Check(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
@@ -116,6 +118,6 @@ func (s *Seen) Check(tb testing.TB) {
 		tb.Errorf("seen in part: %v", s.wrong)
 	}
 	if s.states[fmt.Sprintf("2 roles with %d machines admitted, %[1]d begun", Machines)] == 0 {
-		tb.Error("it was never seen to run")
+		tb.Error("the gang was never seen running")
 	}
 }

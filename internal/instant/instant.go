@@ -108,7 +108,7 @@ func (a *Agents) Run(ctx context.Context, n int) error {
 					return
 				case id := <-a.Launched:
 					a.changed.Store(id, struct{}{})
-					_, err = a.Broker.Hello(ctx, claims(id), wire.Hello{Address: "127.0.0.1"})
+					_, err = a.Broker.Agents.Hello(ctx, claims(id), wire.Hello{Address: "127.0.0.1"})
 				case id := <-a.Ready:
 					err = a.work(ctx, id)
 				}
@@ -129,7 +129,7 @@ func claims(cluster string) wire.Claims {
 }
 
 func (a *Agents) work(ctx context.Context, id string) error {
-	w, err := a.Broker.Work(ctx, claims(id), 0)
+	w, err := a.Broker.Agents.Work(ctx, claims(id), 0)
 	if err != nil || w.Command != wire.Run {
 		return nil //nolint:nilerr // told of something else, or over
 	}
@@ -137,7 +137,8 @@ func (a *Agents) work(ctx context.Context, id string) error {
 		return nil
 	}
 	for _, e := range []wire.Event{wire.Started, wire.Succeeded} {
-		if err := a.Broker.Report(ctx, claims(id), wire.Report{ID: string(e), Attempt: id, Event: e}); err != nil {
+		r := wire.Report{ID: string(e), Attempt: id, Event: e}
+		if err := a.Broker.Agents.Report(ctx, claims(id), r); err != nil {
 			return err
 		}
 	}

@@ -20,9 +20,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
@@ -36,9 +34,9 @@ type Cluster interface {
 
 // Broker is what it asks of the broker.
 type Broker interface {
-	Submit(ctx context.Context, name, key string, file []byte, secrets map[string]string) (*api.Submitted, error)
-	Job(ctx context.Context, id string) (*view.JobDetail, error)
-	Cancel(ctx context.Context, id, reason string) (*view.JobView, error)
+	Submit(ctx context.Context, name, key string, file []byte, secrets map[string]string) (*apitypes.Submitted, error)
+	Job(ctx context.Context, id string) (*apitypes.JobDetail, error)
+	Cancel(ctx context.Context, id, reason string) (*apitypes.JobView, error)
 }
 
 // Controller is one of a namespace.
@@ -102,7 +100,7 @@ func (c *Controller) path(o kubeapi.Object) string {
 
 // settle does the next that is missing of one object.
 func (c *Controller) settle(ctx context.Context, o kubeapi.Object) error {
-	phase, job := record.JobState(o.Text("status", "phase")), o.Text("status", "job")
+	phase, job := apitypes.JobState(o.Text("status", "phase")), o.Text("status", "job")
 	if o.At("metadata", "deletionTimestamp") != nil {
 		return c.leave(ctx, o)
 	}
@@ -149,7 +147,7 @@ func (c *Controller) submit(ctx context.Context, o kubeapi.Object) error {
 		file,
 		nil,
 	)
-	var problem *api.Problem
+	var problem *apitypes.Problem
 	switch {
 	case errors.As(err, &problem) && forGood(problem.Status):
 		return c.refuse(ctx, o, problem.Error())
@@ -186,7 +184,7 @@ func file(o kubeapi.Object) ([]byte, error) {
 }
 
 // status is what an object says of its job.
-func status(j *view.JobView, warnings []string) map[string]any {
+func status(j *apitypes.JobView, warnings []string) map[string]any {
 	s := map[string]any{
 		"phase": string(j.State), "job": j.ID, "tasks": strconv.Itoa(j.Succeeded) + "/" + strconv.Itoa(j.Tasks),
 		"costUSD": strconv.FormatFloat(j.SpentUSD, 'f', 4, 64), "message": j.Reason,
@@ -229,7 +227,7 @@ func (c *Controller) tell(ctx context.Context, o kubeapi.Object, s map[string]an
 // event tells of a phase. What is lost of it is lost.
 func (c *Controller) event(ctx context.Context, o kubeapi.Object, phase, message string) {
 	kind := "Normal"
-	if phase == phaseRefused || phase == string(record.JobFailed) {
+	if phase == phaseRefused || phase == string(apitypes.JobFailed) {
 		kind = "Warning"
 	}
 	if message == "" {
@@ -263,7 +261,7 @@ func (c *Controller) leave(ctx context.Context, o kubeapi.Object) error {
 	if !has(o, kubedeploy.Finalizer) {
 		return nil
 	}
-	job, phase := o.Text("status", "job"), record.JobState(o.Text("status", "phase"))
+	job, phase := o.Text("status", "job"), apitypes.JobState(o.Text("status", "phase"))
 	if job == "" && phase != phaseRefused {
 		// It may have been handed in without a word of it in the status. Handing it in again tells which job it is.
 		if body, err := file(o); err == nil {
@@ -274,7 +272,7 @@ func (c *Controller) leave(ctx context.Context, o kubeapi.Object) error {
 				body,
 				nil,
 			)
-			var problem *api.Problem
+			var problem *apitypes.Problem
 			switch {
 			case err == nil:
 				job, phase = s.ID, s.State
@@ -285,7 +283,7 @@ func (c *Controller) leave(ctx context.Context, o kubeapi.Object) error {
 	}
 	if job != "" && !phase.Over() {
 		_, err := c.Broker.Cancel(ctx, job, "its object in the cluster is deleted")
-		var problem *api.Problem
+		var problem *apitypes.Problem
 		if err != nil &&
 			(!errors.As(err, &problem) ||
 				problem.Status != http.StatusNotFound && problem.Status != http.StatusConflict) {

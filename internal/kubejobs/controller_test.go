@@ -13,9 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubejobs"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // cluster is the objects of a namespace, kept by path, as far as the controller touches them: a merge changes fields, an
@@ -98,30 +96,30 @@ func merge(into, change map[string]any) {
 
 // broker has jobs by the key they were handed in under.
 type broker struct {
-	byKey map[string]*view.JobView
+	byKey map[string]*apitypes.JobView
 	calls []string
 	fail  error // of the next call, which is made nevertheless
 }
 
 func (b *broker) failing() (err error) { err, b.fail = b.fail, nil; return err }
 
-func (b *broker) Submit(_ context.Context, name, key string, file []byte, _ map[string]string) (*api.Submitted, error) {
+func (b *broker) Submit(_ context.Context, name, key string, file []byte, _ map[string]string) (*apitypes.Submitted, error) {
 	if strings.Contains(string(file), "nonsense") {
-		return nil, &api.Problem{Status: http.StatusUnprocessableEntity, Detail: name + ": nonsense"}
+		return nil, &apitypes.Problem{Status: http.StatusUnprocessableEntity, Detail: name + ": nonsense"}
 	}
 	j := b.byKey[key]
 	if j == nil {
-		j = &view.JobView{ID: fmt.Sprintf("j%d", len(b.byKey)), State: record.JobPlanning, Tasks: 2}
+		j = &apitypes.JobView{ID: fmt.Sprintf("j%d", len(b.byKey)), State: apitypes.JobPlanning, Tasks: 2}
 		b.byKey[key] = j
 		b.calls = append(b.calls, "submit "+name)
 	}
 	if err := b.failing(); err != nil {
 		return nil, err
 	}
-	return &api.Submitted{JobView: *j}, nil
+	return &apitypes.Submitted{JobView: *j}, nil
 }
 
-func (b *broker) find(id string) *view.JobView {
+func (b *broker) find(id string) *apitypes.JobView {
 	for _, j := range b.byKey {
 		if j.ID == id {
 			return j
@@ -130,16 +128,16 @@ func (b *broker) find(id string) *view.JobView {
 	return nil
 }
 
-func (b *broker) Job(_ context.Context, id string) (*view.JobDetail, error) {
-	return &view.JobDetail{JobView: *b.find(id)}, b.failing()
+func (b *broker) Job(_ context.Context, id string) (*apitypes.JobDetail, error) {
+	return &apitypes.JobDetail{JobView: *b.find(id)}, b.failing()
 }
 
-func (b *broker) Cancel(_ context.Context, id, reason string) (*view.JobView, error) {
+func (b *broker) Cancel(_ context.Context, id, reason string) (*apitypes.JobView, error) {
 	if err := b.failing(); err != nil {
 		return nil, err
 	}
 	j := b.find(id)
-	j.State = record.JobCancelled
+	j.State = apitypes.JobCancelled
 	b.calls = append(b.calls, "cancel "+id+": "+reason)
 	return j, nil
 }
@@ -154,7 +152,7 @@ func newWorld(t *testing.T, specs map[string]map[string]any) *world {
 	t.Helper()
 	w := &world{
 		cluster: &cluster{t: t, objects: map[string]kubeapi.Object{}, fail: map[string]error{}},
-		broker:  &broker{byKey: map[string]*view.JobView{}},
+		broker:  &broker{byKey: map[string]*apitypes.JobView{}},
 	}
 	for name, spec := range specs {
 		w.cluster.objects[jobs+"/"+name] = kubeapi.Object{
@@ -186,13 +184,13 @@ func TestAnObjectIsAJob(t *testing.T) {
 		t.Fatalf("%v", o["status"])
 	}
 	j := w.broker.find("j0")
-	j.State, j.Succeeded, j.SpentUSD, j.Deadline = record.JobRunning, 1, 0.25, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	j.State, j.Succeeded, j.SpentUSD, j.Deadline = apitypes.JobRunning, 1, 0.25, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	w.look(t)
 	if o := w.object("count"); o.Text("status", "tasks") != "1/2" || o.Text("status", "costUSD") != "0.2500" ||
 		o.Text("status", "deadline") != "2026-01-02T03:04:05Z" {
 		t.Errorf("%v", o["status"])
 	}
-	j.State, j.Reason = record.JobFailed, "task a: exit code 1"
+	j.State, j.Reason = apitypes.JobFailed, "task a: exit code 1"
 	w.look(t)
 	w.look(t)
 	want := []string{"Normal planning: the job is planning", "Normal running: the job is running",
@@ -228,7 +226,7 @@ func TestDeletionCancels(t *testing.T) {
 		t.Fatalf("it is gone though its job was not cancelled: %v", err)
 	}
 	w.look(t)
-	if w.object("count") != nil || w.broker.find("j0").State != record.JobCancelled {
+	if w.object("count") != nil || w.broker.find("j0").State != apitypes.JobCancelled {
 		t.Errorf("%v, job %v", w.object("count"), w.broker.find("j0").State)
 	}
 }
@@ -247,7 +245,7 @@ func TestWhateverFailsItIsOneJob(t *testing.T) {
 		if failing == "broker" || failing == "merge /status" { // deleted before anybody could note which job it is
 			o["metadata"].(map[string]any)["deletionTimestamp"] = "now" //nolint:forcetypeassert // as made above
 			w.look(t)
-			if j := w.broker.find("j0"); w.object("count") != nil || j.State != record.JobCancelled {
+			if j := w.broker.find("j0"); w.object("count") != nil || j.State != apitypes.JobCancelled {
 				t.Errorf("%s: %v, job %v", failing, w.object("count"), j)
 			}
 			continue

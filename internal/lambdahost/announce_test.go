@@ -4,20 +4,15 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
 // The rules of a deployment's owner hear what is announced, also what no function reacts to.
 func TestWhatIsAnnouncedIsKeptForTheRelay(t *testing.T) {
 	for want, announce := range map[int][]string{0: nil, 1: {events.TypeTaskStarted}} {
-		r := newRig(t, events.FnOptimize, func(h *lambdahost.Host) error {
-			h.Env.Announce, h.Ports.Planner = announce, noPlanner{}
-			return nil
+		r := newRig(t, events.FnOptimize, func(with *setup) {
+			with.announce, with.planner = announce, noPlanner{}
 		})
-		err := r.host.Broker.Transact(t.Context(), events.FnOptimize, "e", false, func(u *unit.Unit) error {
-			return u.Emit(events.TaskStarted{Job: "j"})
-		})
+		err := r.broker.Functions.Emit(t.Context(), "test", "e", events.TaskStarted{Job: "j"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,6 +26,28 @@ type Queue interface {
 	Reject(ctx context.Context, queue, receipt, reason string) error
 }
 
+// Handler runs a function on the events that Lambda invokes it with.
+type Handler struct {
+	Sandbox   *Sandbox
+	Functions *broker.Functions
+	// Notices reads the warnings of EC2; nil takes none.
+	Notices Notices
+	// After runs once a batch was handled, for what depends on the state that the batch left. If it fails, the batch
+	// comes again. Nil does nothing.
+	After func(ctx context.Context) error
+}
+
+// Serve makes the broker of a function whose events come by its queue, and returns what the function runs.
+func (s *Sandbox) Serve(ports broker.Ports) (any, error) {
+	b, err := s.Broker(ports)
+	if err != nil {
+		return nil, err
+	}
+	return (&Handler{Sandbox: s, Functions: b.Functions}).HandleSQS, nil
+}
+
+func (h *Handler) decoder() Decoder { return Decoder{Notices: h.Notices} }
+
 // item is one message of a batch.
 type item struct {
 	message  awsevents.SQSMessage
@@ -43,8 +65,8 @@ const settleWithin = 4 * time.Second
 
 // HandleSQS runs the function on a batch. Messages whose events were handled, or given up, are removed by Lambda; the
 // others are named in the answer and come again. It never fails as a whole, and ends before its time does.
-func (h *Host) HandleSQS(ctx context.Context, batch awsevents.SQSEvent) (awsevents.SQSEventResponse, error) {
-	done := h.Begin(ctx)
+func (h *Handler) HandleSQS(ctx context.Context, batch awsevents.SQSEvent) (awsevents.SQSEventResponse, error) {
+	done := h.Sandbox.Begin(ctx)
 	defer done()
 	work, grace := ctx, settleWithin
 	if deadline, ok := ctx.Deadline(); ok {
@@ -70,13 +92,13 @@ func (h *Host) HandleSQS(ctx context.Context, batch awsevents.SQSEvent) (awseven
 				awsevents.SQSBatchItemFailure{ItemIdentifier: it.message.MessageId})
 		}
 	}
-	h.log.DebugContext(ctx, "batch", "messages", len(items), "again", len(out.BatchItemFailures))
+	h.Sandbox.Log.DebugContext(ctx, "batch", "messages", len(items), "again", len(out.BatchItemFailures))
 	return out, nil
 }
 
 // decode reads the messages and returns those that hold an event for the function, related ones beside each other, so
 // that they share a transaction.
-func (h *Host) decode(ctx context.Context, items []item) []*item {
+func (h *Handler) decode(ctx context.Context, items []item) []*item {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
 	for i := range items {
@@ -103,27 +125,27 @@ func (h *Host) decode(ctx context.Context, items []item) []*item {
 }
 
 // adopt takes a message over from Lambda and reads it.
-func (h *Host) adopt(ctx context.Context, it *item) (e events.Event, ok bool, err error) {
+func (h *Handler) adopt(ctx context.Context, it *item) (e events.Event, ok bool, err error) {
 	attempt, _ := strconv.Atoi(it.message.Attributes["ApproximateReceiveCount"]) // 0 when there is none
-	it.delivery, ok, err = h.Queue.Adopt(ctx, h.fn, busaws.Received{
+	it.delivery, ok, err = h.Sandbox.Queue.Adopt(ctx, h.Sandbox.Function, busaws.Received{
 		MessageID: it.message.MessageId, ReceiptHandle: it.message.ReceiptHandle, Body: it.message.Body,
 		Attempt: max(attempt, 1),
 	})
 	if err != nil || !ok {
 		return e, false, err
 	}
-	return h.Decoder.Decode(ctx, it.delivery.Body)
+	return h.decoder().Decode(ctx, it.delivery.Body)
 }
 
 // after does what is to follow a batch. Where it fails, the events come again, which changes nothing else.
-func (h *Host) after(ctx context.Context, ready []*item) {
+func (h *Handler) after(ctx context.Context, ready []*item) {
 	if h.After == nil || len(ready) == 0 {
 		return
 	}
 	if err := h.After(ctx); err != nil {
 		for _, it := range ready {
 			if it.err == nil {
-				it.err = fmt.Errorf("lambdahost: after %s: %w", h.fn, err)
+				it.err = fmt.Errorf("lambdahost: after %s: %w", h.Sandbox.Function, err)
 			}
 		}
 	}
@@ -134,7 +156,7 @@ var errTime = errors.New("lambdahost: out of time")
 
 // run handles events and notes each one's error. It returns within a grace of the end of ctx, whatever the handlers do:
 // what they still commit then is conditional, and the events' redelivery finds it done.
-func (h *Host) run(ctx context.Context, ready []*item, grace time.Duration) {
+func (h *Handler) run(ctx context.Context, ready []*item, grace time.Duration) {
 	if len(ready) == 0 {
 		return
 	}
@@ -157,7 +179,7 @@ func (h *Host) run(ctx context.Context, ready []*item, grace time.Duration) {
 	for i, it := range ready {
 		it.err = errs[i]
 		if it.err == nil {
-			h.count.events.Add(1)
+			h.Sandbox.count.events.Add(1)
 		}
 	}
 }
@@ -167,9 +189,9 @@ const atOnce = 10
 
 // handle runs the function. The functions that wait for clouds or people do so for all of a batch at once: time waited
 // is paid for.
-func (h *Host) handle(ctx context.Context, list []events.Event) []error {
-	if !broker.TraitsOf(h.fn).Parallel {
-		return h.Broker.Handle(ctx, h.fn, list)
+func (h *Handler) handle(ctx context.Context, list []events.Event) []error {
+	if !broker.TraitsOf(h.Sandbox.Function).Parallel {
+		return h.Functions.Handle(ctx, h.Sandbox.Function, list)
 	}
 	errs := make([]error, len(list))
 	slots := make(chan struct{}, atOnce)
@@ -178,7 +200,7 @@ func (h *Host) handle(ctx context.Context, list []events.Event) []error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = h.Broker.Handle(ctx, h.fn, list[i:i+1])[0]
+			errs[i] = h.Functions.Handle(ctx, h.Sandbox.Function, list[i:i+1])[0]
 		})
 	}
 	wg.Wait()
@@ -187,27 +209,27 @@ func (h *Host) handle(ctx context.Context, list []events.Event) []error {
 
 // settle gives up what can never succeed, and asks for the rest again after a while. given says that the message may be
 // removed.
-func (h *Host) settle(ctx context.Context, it *item) (given bool) {
+func (h *Handler) settle(ctx context.Context, it *item) (given bool) {
 	attrs := []any{"message", it.message.MessageId, "attempt", it.delivery.Attempt, "err", it.err}
 	if it.event.Data != nil {
 		attrs = append(attrs, "type", it.event.Type(), "id", it.event.ID)
 	}
 	if errors.Is(it.err, record.ErrFinal) {
-		h.log.ErrorContext(ctx, "given up", attrs...)
-		if err := h.Queue.Reject(ctx, h.fn, it.delivery.Receipt, it.err.Error()); err != nil {
-			h.log.WarnContext(ctx, "a dead letter could not be kept; its message comes again", "message",
+		h.Sandbox.Log.ErrorContext(ctx, "given up", attrs...)
+		if err := h.Sandbox.Queue.Reject(ctx, h.Sandbox.Function, it.delivery.Receipt, it.err.Error()); err != nil {
+			h.Sandbox.Log.WarnContext(ctx, "a dead letter could not be kept; its message comes again", "message",
 				it.message.MessageId, "err", err)
 			return false
 		}
-		h.count.dead.Add(1)
+		h.Sandbox.count.dead.Add(1)
 		return true
 	}
-	h.log.InfoContext(ctx, "to be tried again", attrs...)
+	h.Sandbox.Log.InfoContext(ctx, "to be tried again", attrs...)
 	if it.delivery.Receipt == "" {
 		return false // it was not even taken over
 	}
-	if err := h.Queue.Nack(ctx, h.fn, it.delivery.Receipt, it.err.Error()); err != nil {
-		h.log.DebugContext(ctx, "no back-off; the message comes again when its time is over", "message",
+	if err := h.Sandbox.Queue.Nack(ctx, h.Sandbox.Function, it.delivery.Receipt, it.err.Error()); err != nil {
+		h.Sandbox.Log.DebugContext(ctx, "no back-off; the message comes again when its time is over", "message",
 			it.message.MessageId, "err", err)
 	}
 	return false

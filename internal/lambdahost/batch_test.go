@@ -70,28 +70,46 @@ func (q *queue) Reject(_ context.Context, _, receipt, reason string) error {
 // rig is a function with everything in memory.
 type rig struct {
 	*testing.T
-	host  *lambdahost.Host
-	store *mem.Store
-	queue *queue
-	log   *bytes.Buffer
+	sandbox *lambdahost.Sandbox
+	broker  *broker.Broker
+	handler *lambdahost.Handler
+	store   *mem.Store
+	queue   *queue
+	log     *bytes.Buffer
 }
 
 var nine = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-func newRig(t *testing.T, fn string, parts ...lambdahost.Part) *rig {
+// setup is what a test changes of a rig.
+type setup struct {
+	lambdahost.Fakes
+	announce []string
+	planner  broker.Planner
+	objects  broker.Objects
+	after    func(context.Context) error
+}
+
+func newRig(t *testing.T, fn string, changes ...func(*setup)) *rig {
 	t.Helper()
 	env, err := load(deployed())
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{T: t, store: mem.New(), queue: newQueue(), log: &bytes.Buffer{}}
-	parts = append([]lambdahost.Part{func(h *lambdahost.Host) error {
-		h.Ports.Store, h.Queue = r.store, r.queue
-		return nil
-	}}, parts...)
-	if r.host, err = lambdahost.NewForTest(fn, env, r.log, func() time.Time { return nine }, parts...); err != nil {
+	with := setup{Fakes: lambdahost.Fakes{Store: r.store, Queue: r.queue}}
+	for _, change := range changes {
+		change(&with)
+	}
+	env.Announce = with.announce
+	if r.sandbox, err = lambdahost.NewForTest(fn, env, r.log, func() time.Time { return nine }, with.Fakes); err != nil {
 		t.Fatal(err)
 	}
+	ports := r.sandbox.Ports()
+	ports.Planner, ports.Objects = with.planner, with.objects
+	if r.broker, err = r.sandbox.Broker(ports); err != nil {
+		t.Fatal(err)
+	}
+	r.handler = &lambdahost.Handler{Sandbox: r.sandbox, Functions: r.broker.Functions, After: with.after}
 	return r
 }
 
@@ -120,7 +138,7 @@ func (r *rig) raw(id, body string) awsevents.SQSMessage {
 func (r *rig) handle(ctx context.Context, messages ...awsevents.SQSMessage) []string {
 	r.Helper()
 	ctx = lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: "request-1"})
-	out, err := r.host.HandleSQS(ctx, awsevents.SQSEvent{Records: messages})
+	out, err := r.handler.HandleSQS(ctx, awsevents.SQSEvent{Records: messages})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -138,7 +156,7 @@ func (r *rig) submitted(tasks int) record.Job {
 	for i := range tasks {
 		spec.Tasks = append(spec.Tasks, dag.Task{Name: fmt.Sprint("t", i), Run: "true", Nodes: 1})
 	}
-	job, err := r.host.Broker.Submit(context.Background(), broker.Submission{Spec: spec, Token: "1"})
+	job, err := r.broker.Users.Submit(context.Background(), broker.Submission{Spec: spec, Token: "1"})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -147,9 +165,8 @@ func (r *rig) submitted(tasks int) record.Job {
 
 func TestABatchSharesOneTransactionByGroup(t *testing.T) {
 	commits := 0
-	r := newRig(t, events.FnAdvance, func(h *lambdahost.Host) error {
-		h.Ports.Store = observed{h.Ports.Store, func(store.Tx) { commits++ }}
-		return nil
+	r := newRig(t, events.FnAdvance, func(with *setup) {
+		with.Store = observed{with.Store, func(store.Tx) { commits++ }}
 	})
 	job := r.submitted(4)
 	commits = 0
@@ -205,9 +222,8 @@ func TestADeadLetterThatCannotBeKeptComesAgain(t *testing.T) {
 
 func TestWhatFailsForNowComesAgainAfterABackOff(t *testing.T) {
 	away := errors.New("the table is away")
-	r := newRig(t, events.FnExecute, func(h *lambdahost.Host) error {
-		h.Ports.Store = failing{h.Ports.Store, away}
-		return nil
+	r := newRig(t, events.FnExecute, func(with *setup) {
+		with.Store = failing{with.Store, away}
 	})
 	again := r.handle(context.Background(), r.message("a", events.ClusterUp{Cluster: "j.0.1", Job: "j"}), r.message("b", events.ClusterUp{Cluster: "k.0.1", Job: "k"}))
 	if len(again) != 2 || len(r.queue.again) != 2 || !strings.Contains(r.queue.again["a"], "away") || len(r.queue.rejected) > 0 {
@@ -260,9 +276,8 @@ func TestWhatIsNotDoneInTimeIsGivenBackBeforeLambdaEndsTheFunction(t *testing.T)
 		synctest.Test(t, func(t *testing.T) { // time passes as fast as it can
 			never = make(chan struct{})
 			defer close(never)
-			r := newRig(t, events.FnExecute, func(h *lambdahost.Host) error {
-				h.Ports.Store = wrap(h.Ports.Store)
-				return nil
+			r := newRig(t, events.FnExecute, func(with *setup) {
+				with.Store = wrap(with.Store)
 			})
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
@@ -317,12 +332,11 @@ func TestNoPayloadIsLogged(t *testing.T) {
 func TestWhatFollowsABatchDecidesWithIt(t *testing.T) {
 	ran := 0
 	fails := errors.New("the schedules cannot be switched on")
-	r := newRig(t, events.FnExecute, func(h *lambdahost.Host) error {
-		h.After = func(context.Context) error {
+	r := newRig(t, events.FnExecute, func(with *setup) {
+		with.after = func(context.Context) error {
 			ran++
 			return fails
 		}
-		return nil
 	})
 	if again := r.handle(context.Background(), r.message("a", events.ClusterUp{Cluster: "j.0.1", Job: "j"})); len(again) != 1 || ran != 1 {
 		t.Errorf("again %v, ran %d", again, ran)

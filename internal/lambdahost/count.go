@@ -61,20 +61,20 @@ func (c *counts) take() (metrics []emf.Metric, refusals map[cloud.Kind]int) {
 
 // flush writes the metrics of an invocation. Their only dimension is the deployment, and a refusal's kind: with one a
 // function they would cost more than the rest of an idle deployment. Which function it was is a property.
-func (h *Host) flush(i *base.Invocation) {
-	metrics, refusals := h.count.take()
-	props := map[string]any{"function": h.fn, "requestId": i.Request}
-	err := h.metrics.Write(emf.Line{
-		At: h.now(), Dimensions: map[string]string{"Deployment": h.Env.Deployment}, Metrics: metrics, Properties: props,
+func (s *Sandbox) flush(i *base.Invocation) {
+	metrics, refusals := s.count.take()
+	props := map[string]any{"function": s.Function, "requestId": i.Request}
+	err := s.metrics.Write(emf.Line{
+		At: s.Now(), Dimensions: map[string]string{"Deployment": s.Env.Deployment}, Metrics: metrics, Properties: props,
 	})
 	for kind, n := range refusals {
-		err = errors.Join(err, h.metrics.Write(emf.Line{
-			At: h.now(), Dimensions: map[string]string{"Deployment": h.Env.Deployment, "Kind": string(kind)},
+		err = errors.Join(err, s.metrics.Write(emf.Line{
+			At: s.Now(), Dimensions: map[string]string{"Deployment": s.Env.Deployment, "Kind": string(kind)},
 			Metrics: []emf.Metric{{Name: "Refusals", Unit: emf.Count, Value: float64(n)}}, Properties: props,
 		}))
 	}
 	if err != nil {
-		h.log.Warn("metrics", "err", err)
+		s.Log.Warn("metrics", "err", err)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	awsevents "github.com/aws/aws-lambda-go/events"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -36,24 +35,23 @@ func TestWorkComesInByTheDoor(t *testing.T) {
 	}
 	files := &bucket{body: "apiVersion: tradewind/v1\nname: one\ntasks:\n  a: {run: \"true\"}\n"}
 	woken := 0
-	r := newRig(t, events.FnSubmit, func(h *lambdahost.Host) error {
-		h.Ports.Objects = files
-		h.After = func(context.Context) error { woken++; return nil }
-		return nil
+	r := newRig(t, events.FnSubmit, func(with *setup) {
+		with.objects = files
+		with.after = func(context.Context) error { woken++; return nil }
 	})
 	ctx := context.Background()
 
 	files.err = errors.New("slow down")
-	if _, err := r.host.HandleDoor(ctx, created); err == nil {
+	if _, err := r.handler.HandleDoor(ctx, created); err == nil {
 		t.Error("Lambda is not told to try again")
 	}
 	files.err = nil
 	for range 2 { // told twice, one job
-		if out, err := r.host.HandleDoor(ctx, created); err != nil || out != nil {
+		if out, err := r.handler.HandleDoor(ctx, created); err != nil || out != nil {
 			t.Fatal(out, err)
 		}
 	}
-	jobs, _, err := r.host.Broker.Jobs(ctx, "", 10)
+	jobs, _, err := r.broker.Views.Jobs(ctx, "", 10)
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%+v, %v", jobs, err)
 	}
@@ -65,7 +63,7 @@ func TestWorkComesInByTheDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := r.host.HandleDoor(ctx, batch)
+	out, err := r.handler.HandleDoor(ctx, batch)
 	if answer, ok := out.(awsevents.SQSEventResponse); err != nil || !ok || len(answer.BatchItemFailures) != 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -78,7 +76,7 @@ func TestWorkComesInByTheDoor(t *testing.T) {
 func TestTheDoorRefusesWhatItDoesNotKnow(t *testing.T) {
 	r := newRig(t, events.FnSubmit)
 	for _, raw := range []string{`{}`, `null`, `[]`, `{"Records":null}`, `{"source":"aws.rds","id":"1","detail-type":"x","detail":{}}`} {
-		if out, err := r.host.HandleDoor(context.Background(), json.RawMessage(raw)); err == nil {
+		if out, err := r.handler.HandleDoor(context.Background(), json.RawMessage(raw)); err == nil {
 			t.Errorf("%s: %v", raw, out)
 		}
 	}

@@ -2,10 +2,11 @@
 // host beside one process (pkg/host) and the simulator (internal/sim), and knows as
 // little of decisions as they do.
 //
-// A main of functions/ names its function and the parts it needs, nothing
-// else. What a part brings in, its package imports: the catalogue is in
-// planning, EC2 in clouds, SSM in keys. So a function that does not need them has
-// neither their bytes nor their rights nor their start-up time.
+// A main of functions/ makes a function's adapters from its Sandbox, hands them to
+// a broker, and serves one of its handlers; nothing else. Each adapter has a
+// package that imports its SDK: EC2 is in clouds, SSM in keys, the catalogue in
+// planning. So a function has neither the bytes nor the rights nor the start-up
+// time of those that it does not need.
 //
 //   - A batch of SQS messages becomes events, grouped so that units share
 //     transactions, and goes to broker.Handle; what failed is reported message by

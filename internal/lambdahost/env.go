@@ -140,8 +140,5 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 	return env, nil
 }
 
-// CloudFunction is the function of a cloud that is not AWS.
-func CloudFunction(cloud string) string { return "cloud-" + cloud }
-
 // Function is the name of a Lambda function of the deployment.
 func (e Env) Function(fn string) string { return e.Deployment + "-" + fn }

@@ -2,19 +2,30 @@ package lambdahost
 
 import (
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // Final is final, for the tests.
 func Final(err error) bool { return final(err) }
 
-// NewForTest makes a host that calls nobody.
-func NewForTest(fn string, env Env, out io.Writer, now func() time.Time, parts ...Part) (*Host, error) {
-	first := func(h *Host) error {
-		h.now, h.Ports.Now = now, now
-		return nil
-	}
-	return New(fn, env, aws.Config{}, out, append([]Part{first}, parts...)...)
+// Fakes are the adapters of a sandbox that calls nobody.
+type Fakes struct {
+	Store  store.Store
+	Bus    bus.Bus
+	Queue  Queue
+	Urgent Publisher
+}
+
+// NewForTest makes a sandbox on fakes.
+func NewForTest(fn string, env Env, out io.Writer, now func() time.Time, f Fakes) (*Sandbox, error) {
+	return open(fn, env, aws.Config{}, out, now,
+		func(Env, aws.Config, *slog.Logger, func() time.Time) (adapters, error) {
+			return adapters{store: f.Store, bus: f.Bus, queue: f.Queue, urgent: f.Urgent}, nil
+		})
 }

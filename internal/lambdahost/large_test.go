@@ -18,8 +18,7 @@ func TestOneEventThatNoBusTakesHoldsUpNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onBus := func(h *lambdahost.Host) error { h.Ports.Bus = b; return nil }
-	r := newRig(t, events.FnReconcile, onBus, lambdahost.Leftovers)
+	r := newRig(t, events.FnReconcile, func(with *setup) { with.Bus = b })
 	body, err := events.New("large", "tradewind/test", nine.Add(-2*time.Minute), events.DAGReplan{Job: "a",
 		Reason: strings.Repeat("exceeded quota ", 20_000)}).MarshalJSON()
 	if err != nil || len(body) <= bus.MaxMessageBytes || len(body) > store.MaxItemBytes {
@@ -31,7 +30,7 @@ func TestOneEventThatNoBusTakesHoldsUpNoOther(t *testing.T) {
 	}
 	r.commit("small", nine.Add(-time.Minute))
 	for range 3 {
-		_ = r.host.After(t.Context())
+		_ = r.sandbox.PublishLeft(t.Context())
 	}
 	for _, e := range r.store.Pending() {
 		t.Errorf("%s is never published", e.ID)

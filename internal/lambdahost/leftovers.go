@@ -2,12 +2,10 @@ package lambdahost
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -15,35 +13,14 @@ import (
 // it to the relay within a second, so what is older was lost on the way, or tried in vain.
 const leftAfter = 30 * time.Second
 
-// Leftovers is the part of reconcile that publishes what the relay left in the outbox, before anything else that
-// follows a batch.
-func Leftovers(h *Host) error {
-	next := h.After
-	h.After = func(ctx context.Context) error {
-		n, err := h.PublishLeft(ctx)
-		if n > 0 {
-			h.count.published.Add(int64(n))
-			h.log.WarnContext(ctx, "published what the relay had left in the outbox", "events", n)
-		}
-		if next != nil {
-			err = errors.Join(err, next(ctx))
-		}
-		return err
+// PublishLeft publishes the events that have been in the outbox for too long. It follows each batch of reconcile.
+func (s *Sandbox) PublishLeft(ctx context.Context) error {
+	n, err := s.relay(oldOnly{Store: s.Store, before: s.Now().Add(-leftAfter)}).All(ctx)
+	if n > 0 {
+		s.count.published.Add(int64(n))
+		s.Log.WarnContext(ctx, "published what the relay had left in the outbox", "events", n)
 	}
-	return nil
-}
-
-// PublishLeft publishes the events that have been in the outbox for too long, and returns how many.
-func (h *Host) PublishLeft(ctx context.Context) (published int, err error) {
-	ports := h.Ports
-	ports.Store = oldOnly{Store: h.Ports.Store, before: h.now().Add(-leftAfter)}
-	relay := broker.New(h.Config, ports)
-	for {
-		n, err := relay.Relay(ctx)
-		if published += n; err != nil || n == 0 {
-			return published, err
-		}
-	}
+	return err
 }
 
 // oldOnly is a store whose outbox shows only what was committed before a time. What nobody can read has no time, and is

@@ -7,7 +7,7 @@ import (
 	awsevents "github.com/aws/aws-lambda-go/events"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/outbox"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
@@ -19,9 +19,9 @@ type Outbox interface {
 // HandleStream publishes what a batch of the table's stream shows to have been put in the outbox, and removes it from
 // there. Nothing is read: the stream brings the events themselves. What cannot be published is named in the answer, and
 // the batch comes again from there on; what is left in the end, reconcile publishes.
-func (h *Host) HandleStream(ctx context.Context,
+func (s *Sandbox) HandleStream(ctx context.Context,
 	batch awsevents.DynamoDBEvent) (awsevents.DynamoDBEventResponse, error) {
-	done := h.Begin(ctx)
+	done := s.Begin(ctx)
 	defer done()
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -32,46 +32,37 @@ func (h *Host) HandleStream(ctx context.Context,
 	for _, r := range batch.Records {
 		p, ok, err := dynamo.FromRecord(r)
 		if err != nil { // never readable: it stays in the outbox, for people
-			h.log.ErrorContext(ctx, "an item of the outbox cannot be read", "sequence", r.Change.SequenceNumber,
+			s.Log.ErrorContext(ctx, "an item of the outbox cannot be read", "sequence", r.Change.SequenceNumber,
 				"err", err)
 			continue
 		}
 		if ok {
 			pending = append(pending, p)
-			h.lag(p)
+			s.lag(p)
 		}
 	}
-	n, err := h.publish(ctx, pending)
-	h.count.published.Add(int64(n))
+	n, err := s.relay(s.Outbox.Feed(pending...)).All(ctx)
+	s.count.published.Add(int64(n))
 	if err != nil {
-		h.log.WarnContext(ctx, "relay", "items", len(pending), "published", n, "err", err)
+		s.Log.WarnContext(ctx, "relay", "items", len(pending), "published", n, "err", err)
 		return awsevents.DynamoDBEventResponse{BatchItemFailures: []awsevents.DynamoDBBatchItemFailure{
 			{ItemIdentifier: batch.Records[0].Change.SequenceNumber},
 		}}, nil
 	}
-	h.log.DebugContext(ctx, "relay", "items", len(pending), "published", n)
+	s.Log.DebugContext(ctx, "relay", "items", len(pending), "published", n)
 	return awsevents.DynamoDBEventResponse{}, nil
 }
 
-// publish puts events on the bus and takes them out of the outbox, in that order, as many as the relay does at once and
-// then the next.
-func (h *Host) publish(ctx context.Context, pending []dynamo.Pending) (published int, err error) {
-	ports := h.Ports
-	ports.Store = h.Outbox.Feed(pending...)
-	relay := broker.New(h.Config, ports)
-	for {
-		n, err := relay.Relay(ctx)
-		if published += n; err != nil || n == 0 {
-			return published, err
-		}
-	}
+// relay publishes an outbox on the deployment's bus.
+func (s *Sandbox) relay(of outbox.Store) outbox.Relay {
+	return outbox.Relay{Store: of, Bus: s.Bus, Log: s.Log}
 }
 
 // lag notes how long ago events were committed.
-func (h *Host) lag(p dynamo.Pending) {
+func (s *Sandbox) lag(p dynamo.Pending) {
 	for _, pending := range p.Events {
 		if e, err := events.Parse(pending.Body); err == nil {
-			h.count.lagged(h.now().Sub(e.Time))
+			s.count.lagged(s.Now().Sub(e.Time))
 		}
 	}
 }

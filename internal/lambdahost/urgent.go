@@ -5,22 +5,22 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // urgentWithin bounds telling what is urgent: it is told anyway, by the relay.
 const urgentWithin = 2 * time.Second
 
-// hurry has what a unit committed told at once where a task waits for it that a cloud has refused or lost, instead of
+// hurry has what was committed told at once where a task waits for it that a cloud has refused or lost, instead of
 // when the table's stream has brought it to the relay. The relay tells it again, which changes nothing: the events are
 // committed beside the records as all are, and a delivery may always come twice. So a failure here is none.
-func (h *Host) hurry(u *unit.Unit) {
-	if h.Urgent == nil {
+func (s *Sandbox) hurry(ctx context.Context, committed []store.Event) {
+	if s.urgent == nil {
 		return
 	}
 	var urgent []bus.Message
-	for _, emitted := range u.Emits {
+	for _, emitted := range committed {
 		if e, err := events.Parse(emitted.Body); err == nil && isUrgent(e.Data) {
 			urgent = append(urgent, bus.Message{ID: emitted.ID, Type: e.Type(), Group: e.Data.Group(),
 				Body: emitted.Body})
@@ -29,10 +29,10 @@ func (h *Host) hurry(u *unit.Unit) {
 	if len(urgent) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(u.Ctx, urgentWithin)
+	within, cancel := context.WithTimeout(ctx, urgentWithin)
 	defer cancel()
-	if err := h.Urgent.Publish(ctx, urgent...); err != nil {
-		h.log.DebugContext(u.Ctx, "what is urgent goes by the relay alone", "events", len(urgent), "err", err)
+	if err := s.urgent.Publish(within, urgent...); err != nil {
+		s.Log.DebugContext(ctx, "what is urgent goes by the relay alone", "events", len(urgent), "err", err)
 	}
 }
 

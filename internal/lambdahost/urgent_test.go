@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -49,13 +47,11 @@ func TestWhatFollowsARefusalDoesNotWaitForTheRelay(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for name, failure := range map[string]error{"told": nil, "nobody hears it": errRefused} {
 				bus := &teller{err: failure}
-				r := newRig(t, events.FnOptimize, func(h *lambdahost.Host) error {
-					h.Urgent = bus
-					h.Ports.Planner = noPlanner{}
-					return nil
+				r := newRig(t, events.FnOptimize, func(with *setup) {
+					with.Urgent = bus
+					with.planner = noPlanner{}
 				})
-				emit := func(u *unit.Unit) error { return u.Emit(c.data) }
-				if err := r.host.Broker.Transact(t.Context(), events.FnOptimize, "e", false, emit); err != nil {
+				if err := r.broker.Functions.Emit(t.Context(), "test", "e", c.data); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 				if want := []string{c.told}; c.told != "" && !slices.Equal(bus.told, want) ||
@@ -72,13 +68,10 @@ func TestWhatFollowsARefusalDoesNotWaitForTheRelay(t *testing.T) {
 
 func TestNothingIsToldOfWhatWasNotCommitted(t *testing.T) {
 	bus := &teller{}
-	r := newRig(t, events.FnOptimize, func(h *lambdahost.Host) error {
-		h.Urgent, h.Ports.Store, h.Ports.Planner = bus, refusing{h.Ports.Store}, noPlanner{}
-		return nil
+	r := newRig(t, events.FnOptimize, func(with *setup) {
+		with.Urgent, with.Store, with.planner = bus, refusing{with.Store}, noPlanner{}
 	})
-	err := r.host.Broker.Transact(t.Context(), events.FnOptimize, "e", false, func(u *unit.Unit) error {
-		return u.Emit(events.DAGReplan{Job: "j", Plan: 1})
-	})
+	err := r.broker.Functions.Emit(t.Context(), "test", "e", events.DAGReplan{Job: "j", Plan: 1})
 	if !errors.Is(err, errRefused) || bus.told != nil {
 		t.Errorf("%v, told %v", err, bus.told)
 	}

@@ -22,15 +22,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// Clone is a git repository as it was cloned.
+// Clone is a cloned git repository.
 type Clone struct {
-	Dir    string // with what was committed, and nothing of git's own
+	Dir    string // contains the committed files, without git's own
 	Commit string
 }
 
-// Repository clones a git repository at a ref, without its history, into a folder below dir. It asks nobody for a
-// password: who may read a repository is settled by what git is set up with, by $GIT_TOKEN for https, and by
-// $GIT_SSH_KEY_PATH for ssh. Errors have git's own words.
+// Repository clones a git repository at a ref, without its history, into a folder below dir. It never asks for a
+// password: access depends on git's own configuration, on $GIT_TOKEN for https, and on $GIT_SSH_KEY_PATH for ssh.
+// Errors contain git's own message.
 func Repository(ctx context.Context, dir string, r dag.Repository) (Clone, error) {
 	c := Clone{Dir: filepath.Join(dir, repositoryName(r.URL))}
 	if err := os.Mkdir(c.Dir, 0o755); err != nil { //nolint:gosec // in the caller's folder
@@ -40,7 +40,7 @@ func Repository(ctx context.Context, dir string, r dag.Repository) (Clone, error
 	if _, err := g.run(ctx, "init", "--quiet"); err != nil {
 		return c, err
 	}
-	// What URLs of submodules and of LFS's files may be relative to.
+	// URLs of submodules and of LFS files may be relative to this one.
 	if _, err := g.run(ctx, "config", "remote.origin.url", r.URL); err != nil {
 		return c, err
 	}
@@ -65,33 +65,33 @@ func Repository(ctx context.Context, dir string, r dag.Repository) (Clone, error
 	return c, checkLFS(c.Dir)
 }
 
-// submodules brings those of the commit, and theirs, each at the commit that it is noted with.
+// submodules fetches the commit's submodules recursively, each at its recorded commit.
 func (g git) submodules(ctx context.Context, r dag.Repository) error {
 	if _, err := os.Lstat(filepath.Join(g.dir, ".gitmodules")); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if !filepath.IsAbs(r.URL) && !strings.HasPrefix(r.URL, "file:") {
-		// A repository of others does not choose a path of this computer.
+		// Do not let a foreign repository read paths of this computer.
 		g.env = append(slices.Clone(g.env), "GIT_ALLOW_PROTOCOL=git:http:https:ssh")
 	}
 	_, err := g.run(ctx, "submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
 	return err
 }
 
-// forgetGit removes what is git's own, also of submodules.
+// forgetGit removes git's own files, including those of submodules.
 func forgetGit(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != ".git" {
 			return err
 		}
-		if err := os.RemoveAll(path); err != nil || !d.IsDir() { //nolint:gosec // nobody else writes to a clone
+		if err := os.RemoveAll(path); err != nil || !d.IsDir() { //nolint:gosec // no other program writes to the clone
 			return err
 		}
 		return fs.SkipDir
 	})
 }
 
-// repositoryName is what a clone is called: the last part of the URL.
+// repositoryName returns the name of a clone: the last part of the URL.
 func repositoryName(from string) string {
 	name := strings.TrimSuffix(path.Base(strings.TrimRight(from, "/")), ".git")
 	name = name[strings.LastIndexByte(name, ':')+1:]
@@ -101,22 +101,22 @@ func repositoryName(from string) string {
 	return name
 }
 
-// git is the program git at work in a folder.
+// git runs the program git in a folder.
 type git struct {
 	dir string
 	env []string
 }
 
-// someCommit is an abbreviated commit, which no server looks up.
+// someCommit matches a possibly abbreviated commit. Servers do not resolve abbreviated ones.
 var someCommit = regexp.MustCompile(`^[0-9a-f]{4,40}$`)
 
-// fetch brings the ref to FETCH_HEAD.
+// fetch fetches the ref to FETCH_HEAD.
 func (g git) fetch(ctx context.Context, r dag.Repository) error {
 	_, err := g.run(ctx, "fetch", "--quiet", "--depth=1", "--no-tags", "--", r.URL, cmp.Or(r.Ref, "HEAD"))
 	if err == nil || !someCommit.MatchString(r.Ref) {
 		return err
 	}
-	// One that has to be looked for in all of the history.
+	// The commit must be searched in the whole history.
 	if _, all := g.run(ctx, "fetch", "--quiet", "--", r.URL, "+refs/heads/*:refs/remotes/from/*",
 		"+refs/tags/*:refs/tags/*"); all != nil {
 		return err
@@ -142,7 +142,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// gitEnviron is the environment of a git that asks nobody, and works in no other repository.
+// gitEnviron returns the environment for a git that never prompts and uses no other repository.
 func gitEnviron(environ []string, from string) []string {
 	var env []string
 	known := map[string]string{}
@@ -162,7 +162,7 @@ func gitEnviron(environ []string, from string) []string {
 	env = append(env, "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true", "SSH_ASKPASS=true", "GIT_SSH_COMMAND="+ssh,
 		"GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
 	if u, err := url.Parse(from); known["GIT_TOKEN"] != "" && err == nil && u.Scheme == "https" {
-		// In the environment, where no list of processes shows it, and for this host alone.
+		// In the environment, so that process lists do not show it, and only for this host.
 		basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + known["GIT_TOKEN"]))
 		env = append(env, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=http.https://"+u.Host+"/.extraHeader",
 			"GIT_CONFIG_VALUE_0=Authorization: Basic "+basic)
@@ -170,7 +170,7 @@ func gitEnviron(environ []string, from string) []string {
 	return env
 }
 
-// clone puts packs in the place of git repositories, each cloned once.
+// clone replaces git repositories by packs. It clones each only once.
 func (p Place) clone(ctx context.Context, spec *dag.Job, o pack.Options, bring Bring) (changed bool, err error) {
 	packed := map[dag.Repository]string{}
 	for i := range spec.Tasks {
@@ -189,10 +189,10 @@ func (p Place) clone(ctx context.Context, spec *dag.Job, o pack.Options, bring B
 	return changed, nil
 }
 
-// errClone is in the chain of what git refused.
+// errClone is wrapped by errors of git.
 var errClone = errors.New("cannot be cloned")
 
-// local says that a repository is a path from the folder of the job's file.
+// local reports whether a repository is a path relative to the folder of the job's file.
 func local(r dag.Repository) bool { return !strings.Contains(r.URL, ":") && !filepath.IsAbs(r.URL) }
 
 func (p Place) cloneOne(ctx context.Context, repo dag.Repository, o pack.Options, bring Bring) (_ string, err error) {
@@ -217,7 +217,7 @@ func (p Place) cloneOne(ctx context.Context, repo dag.Repository, o pack.Options
 	return bring(ctx, c.Dir, o)
 }
 
-// redacted is a URL without a password.
+// redacted returns a URL without its password.
 func redacted(s string) string {
 	if u, err := url.Parse(s); err == nil {
 		return u.Redacted()

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// withLFS has git replace what lies in Git LFS by the files themselves, also in submodules, where git-lfs is there, and
-// whether or not its user has set it up.
+// withLFS makes git replace Git LFS pointers by the files themselves, also in submodules, if git-lfs is installed,
+// even if the user has not configured it.
 func withLFS(env []string) []string {
 	if _, err := exec.LookPath("git-lfs"); err != nil {
 		return env
@@ -23,7 +23,7 @@ func withLFS(env []string) []string {
 	})
 }
 
-// withConfig adds settings of git to those that an environment has.
+// withConfig adds git settings to those in an environment.
 func withConfig(env []string, settings [][2]string) []string {
 	const count = "GIT_CONFIG_COUNT="
 	n := 0
@@ -43,15 +43,15 @@ func withConfig(env []string, settings [][2]string) []string {
 	return append(out, count+strconv.Itoa(n))
 }
 
-// pointer is how a file begins that stands for one in Git LFS, and pointerMost what it is at most long
+// pointer is the first line of a Git LFS pointer file, and pointerMost the maximum size of such a file
 // (github.com/git-lfs/git-lfs, docs/spec.md).
 const (
 	pointer     = "version https://git-lfs.github.com/spec/v1\n"
 	pointerMost = 1024
 )
 
-// checkLFS fails for a clone of which a file lies in Git LFS and was not fetched: a task would read the few lines that
-// stand for it.
+// checkLFS returns an error if a file of a clone is still a Git LFS pointer. A task would read the pointer instead of
+// the file.
 func checkLFS(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -73,6 +73,6 @@ func checkLFS(dir string) error {
 		if err != nil {
 			name = path
 		}
-		return fmt.Errorf("%s lies in Git LFS, and git-lfs is not here: install it (https://git-lfs.com)", name)
+		return fmt.Errorf("%s is stored in Git LFS, but git-lfs is missing: install it (https://git-lfs.com)", name)
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// large makes a repository of which a file lies in Git LFS, and another that has it as a submodule.
+// large creates a repository with a file in Git LFS, and another that has it as a submodule.
 func large(t *testing.T) (dir string) {
 	t.Helper()
 	tools, err := emulator.ToolsDir()
@@ -43,7 +43,7 @@ func large(t *testing.T) (dir string) {
 	return dir
 }
 
-func TestFilesOfGitLFSAreFetched(t *testing.T) {
+func TestGitLFSFilesAreFetched(t *testing.T) {
 	dir := large(t)
 	for name, path := range map[string]string{"model": "weights.bin", "code": "model/weights.bin"} {
 		c, err := localfiles.Repository(t.Context(), t.TempDir(), dag.Repository{URL: filepath.Join(dir, name)})
@@ -56,8 +56,8 @@ func TestFilesOfGitLFSAreFetched(t *testing.T) {
 	}
 }
 
-// The lines that stand for a large file are not handed to a task in its place.
-func TestAFileInGitLFSThatCannotBeFetchedIsSaid(t *testing.T) {
+// A task must not get the LFS pointer instead of the file.
+func TestMissingGitLFSIsReported(t *testing.T) {
 	dir := large(t)
 	without := t.TempDir()
 	for _, program := range []string{"git", "sh"} {
@@ -71,7 +71,7 @@ func TestAFileInGitLFSThatCannotBeFetchedIsSaid(t *testing.T) {
 	}
 	t.Setenv("PATH", without)
 	_, err := localfiles.Repository(t.Context(), t.TempDir(), dag.Repository{URL: filepath.Join(dir, "model")})
-	if err == nil || !strings.Contains(err.Error(), "weights.bin lies in Git LFS, and git-lfs is not here") {
+	if err == nil || !strings.Contains(err.Error(), "weights.bin is stored in Git LFS, but git-lfs is missing") {
 		t.Error(err)
 	}
 }

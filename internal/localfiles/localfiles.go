@@ -1,8 +1,8 @@
-// Package localfiles finds what a job names on the computer it is handed in from, and puts packs (pkg/pack) in its
-// place, so that no machine needs a path of that computer.
+// Package localfiles finds the files that a job names on the computer from which it is submitted, replaces them by packs
+// (pkg/pack), so that machines need no path of that computer, and uploads the pieces that the broker does not have.
 //
-// A path without a scheme is of that computer. file:///data means the machine's own disk, wherever that is, and stays.
-// So does a path that another task of the job writes to: it is not there yet.
+// A path without a scheme is on that computer. file:///data means the disk of the machine that runs the task, and
+// stays. A path that another task of the job writes also stays, because it does not exist yet.
 package localfiles
 
 import (
@@ -17,17 +17,16 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
-// Place is where a job's paths begin.
+// Place is the start of a job's paths.
 type Place struct {
-	Base string // absolute: of relative paths
-	Home string // of those under ~/; empty leaves them
+	Base string // absolute folder of relative paths
+	Home string // folder of paths that begin with ~/; if empty, they do not change
 }
 
-// Find makes the job's paths absolute and sees that what should be there is, and can be packed: better now than in the
-// middle of the job. It notes how large inputs are that say no size. It fails with a *dag.Error.
+// Find makes the job's paths absolute and checks that the files exist and can be packed, so that errors show before
+// the job starts. It sets the size of inputs without one. It returns a *dag.Error.
 func (p Place) Find(ctx context.Context, spec *dag.Job, o pack.Options) (changed bool, err error) {
 	made := p.outputs(spec)
 	found := map[string]*pack.Tree{}
@@ -55,7 +54,7 @@ func (p Place) Find(ctx context.Context, spec *dag.Job, o pack.Options) (changed
 		}
 		if in == nil && found[abs].Single() {
 			return spec.ErrorAt(task, dag.OfFiles, field, fmt.Sprintf("%q is a file, not a folder: %s", *uri, abs),
-				"name the folder that it lies in, or put the file into inputs")
+				"name the folder that contains it, or put the file into inputs")
 		}
 		if in == nil {
 			if err := mountedOver(spec, task, found[abs]); err != nil {
@@ -71,7 +70,7 @@ func (p Place) Find(ctx context.Context, spec *dag.Job, o pack.Options) (changed
 	return changed, err
 }
 
-// mountedOver says which mount of a task would hide what its working folder brings along.
+// mountedOver returns an error if a mount of a task would hide files of its working folder.
 func mountedOver(spec *dag.Job, task int, workdir *pack.Tree) error {
 	for k := range spec.Tasks[task].Inputs {
 		in := &spec.Tasks[task].Inputs[k]
@@ -81,17 +80,17 @@ func mountedOver(spec *dag.Job, task int, workdir *pack.Tree) error {
 		if hidden, some := workdir.At(path.Clean(in.Path)); some {
 			return spec.ErrorAt(task, dag.OfFiles, dag.InputField(k),
 				fmt.Sprintf("would be mounted over %s of the workdir", hidden),
-				"give the mount a folder that is empty or not in the workdir, or leave that out in .tradewindignore")
+				"give the mount a folder that is empty or not in the workdir, or leave these files out in .tradewindignore")
 		}
 	}
 	return nil
 }
 
-// Bring packs a folder or file, brings it where machines find it, and returns how it is referred to.
+// Bring packs and uploads a folder or file, and returns the pack's URI.
 type Bring func(ctx context.Context, path string, o pack.Options) (uri string, err error)
 
-// Pack puts packs in the place of the paths of a job that Find has seen, and of git repositories, which are cloned. It
-// fails with a *dag.Error, or as bring does.
+// Pack replaces the local paths of a job, after Find, and git repositories, which it clones, by packs. It returns a
+// *dag.Error or bring's error.
 func (p Place) Pack(ctx context.Context, spec *dag.Job, o pack.Options, bring Bring) (changed bool, err error) {
 	if changed, err = p.clone(ctx, spec, o, bring); err != nil {
 		return changed, err
@@ -115,12 +114,12 @@ func (p Place) Pack(ctx context.Context, spec *dag.Job, o pack.Options, bring Br
 	return changed, err
 }
 
-// each calls do with what each task brings along or reads, until one fails.
+// each calls do for everything that tasks upload or read, until one fails.
 func each(spec *dag.Job, do func(task int, field string, uri *string, in *dag.Input) error) error {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		if t.StandIn() {
-			continue // its files are sizes to plan with
+			continue // its files are only sizes for planning
 		}
 		if err := do(i, "workdir", &t.Workdir, nil); err != nil {
 			return err
@@ -137,10 +136,10 @@ func each(spec *dag.Job, do func(task int, field string, uri *string, in *dag.In
 	return nil
 }
 
-// Paths calls do with all that may be a path from the folder of a job's file: what tasks bring along or read, what they
-// write to, and repositories. do changes those that are.
+// Paths calls do for everything that may be a path relative to the folder of a job's file: what tasks upload or read,
+// what they write, and repositories. do changes those that are paths.
 func Paths(spec *dag.Job, do func(path *string)) {
-	_ = each(spec, func(_ int, _ string, uri *string, _ *dag.Input) error { // which never fails
+	_ = each(spec, func(_ int, _ string, uri *string, _ *dag.Input) error { // never fails
 		do(uri)
 		return nil
 	})
@@ -159,7 +158,7 @@ func Paths(spec *dag.Job, do func(path *string)) {
 	}
 }
 
-// explain says where in the job's file something is that cannot be packed.
+// explain returns an error with the place in the job's file of something that cannot be packed.
 func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err error) error {
 	var large *pack.Large
 	var changed *pack.Changed
@@ -170,8 +169,8 @@ func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err erro
 		reason, hint = fmt.Sprintf("%q: there is no %s", uri, abs), "paths begin at "+p.Base
 	case errors.As(err, &large):
 		hint = large.Hint()
-	case errors.Is(err, depot.ErrFull):
-		hint = "free some of its disk, and hand the job in again: what has arrived is not sent twice"
+	case errors.Is(err, ErrFull):
+		hint = "free some of its disk, and submit the job again: files that have arrived are not sent again"
 	case errors.Is(err, pack.ErrUnfit), errors.Is(err, errClone), errors.As(err, &changed):
 	case errors.As(err, &where):
 		reason = fmt.Sprintf("%q: %s", uri, err)
@@ -183,10 +182,10 @@ func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err erro
 	return bad
 }
 
-// outputs are the local paths that tasks of a job write to.
+// outputs are the local paths that tasks of a job write.
 type outputs map[string]bool
 
-// outputs makes those absolute as well.
+// outputs returns these paths and makes them absolute.
 func (p Place) outputs(spec *dag.Job) outputs {
 	made := outputs{}
 	for i := range spec.Tasks {
@@ -203,7 +202,7 @@ func (p Place) outputs(spec *dag.Job) outputs {
 	return made
 }
 
-// has says whether a task writes a path, or a folder that it lies in.
+// has reports whether a task writes a path, or a folder that contains it.
 func (made outputs) has(path string) bool {
 	for dir := path; ; dir = filepath.Dir(dir) {
 		if made[dir] {
@@ -215,7 +214,7 @@ func (made outputs) has(path string) bool {
 	}
 }
 
-// path is the absolute path on this computer that a job means, if it does.
+// path returns the absolute path on this computer that a string in a job means; false if it is not a local path.
 func (p Place) path(s string) (string, bool) {
 	if s == "" || strings.Contains(s, "://") {
 		return "", false

@@ -39,7 +39,7 @@ func parse(t *testing.T, body string) *dag.Job {
 	return spec
 }
 
-// named is a Bring that keeps nothing, and counts.
+// named is a Bring that only counts its calls.
 func named(brought *[]string) localfiles.Bring {
 	return func(_ context.Context, path string, _ pack.Options) (string, error) {
 		*brought = append(*brought, path)
@@ -64,7 +64,7 @@ tasks:
     inputs: [{uri: not/there, size: 1GiB}]
 `
 
-func TestPathsOfThisComputerBecomePacks(t *testing.T) {
+func TestLocalPathsBecomePacks(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	put(t, dir, "code/main.py", "")
 	put(t, dir, "data", strings.Repeat("x", 1<<20))
@@ -81,7 +81,7 @@ func TestPathsOfThisComputerBecomePacks(t *testing.T) {
 	if changed, err := p.Pack(t.Context(), spec, pack.Options{}, named(&brought)); err != nil || !changed {
 		t.Fatal(changed, err)
 	}
-	if len(brought) != 3 { // code once
+	if len(brought) != 3 { // code only once
 		t.Errorf("brought %q", brought)
 	}
 	use := spec.Tasks[1]
@@ -95,7 +95,7 @@ func TestPathsOfThisComputerBecomePacks(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereOrCannotBePackedIsFoundAtItsLine(t *testing.T) {
+func TestFindErrorsPointToLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(dir string)
 		says []string
@@ -124,8 +124,8 @@ func TestWhatIsNotThereOrCannotBePackedIsFoundAtItsLine(t *testing.T) {
 	}
 }
 
-// A mount hides what lies below it: nobody brings files along to have them hidden.
-func TestAMountOverFilesOfTheWorkdirIsRefusedAtItsLine(t *testing.T) {
+// A mount must not hide files of the workdir.
+func TestMountOverWorkdirFilesIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"code/data/train/x", "code/file", "code/left/out", "code/database/y"} {
 		put(t, dir, name, "x")
@@ -152,7 +152,7 @@ func TestAMountOverFilesOfTheWorkdirIsRefusedAtItsLine(t *testing.T) {
 	}
 }
 
-// gitIn runs git in a folder, with nobody's settings.
+// gitIn runs git in a folder, without any user's configuration.
 func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	c := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b", "-C", dir}, args...)...)
@@ -164,7 +164,7 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// repository makes a repository with two commits and a tag, and returns the first one.
+// repository creates a repository with two commits and a tag, and returns the first commit.
 func repository(t *testing.T, dir string) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -185,7 +185,7 @@ func repository(t *testing.T, dir string) string {
 	return first
 }
 
-func TestARepositoryIsClonedAtItsRef(t *testing.T) {
+func TestRepositoryIsClonedAtRef(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "code.git")
 	first := repository(t, dir)
 	for ref, want := range map[string]string{"": "two", "main": "two", "v1": "one", first: "one", first[:8]: "one"} {
@@ -217,7 +217,7 @@ func TestARepositoryIsClonedAtItsRef(t *testing.T) {
 	}
 }
 
-func TestWhatGitRefusesIsSaidInItsWordsAndWithoutThePassword(t *testing.T) {
+func TestCloneErrorHasGitMessageWithoutPassword(t *testing.T) {
 	dir := t.TempDir()
 	repository(t, dir)
 	asked := ""
@@ -248,7 +248,7 @@ func TestWhatGitRefusesIsSaidInItsWordsAndWithoutThePassword(t *testing.T) {
 	}
 }
 
-func TestACloneEndsWithItsContext(t *testing.T) {
+func TestCloneEndsWithContext(t *testing.T) {
 	hang := make(chan struct{})
 	asked := make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

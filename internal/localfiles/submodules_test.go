@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestSubmodulesComeAlongAtTheirCommit: also those of submodules, and with URLs that are relative to the repository's.
-func TestSubmodulesComeAlongAtTheirCommit(t *testing.T) {
+// TestSubmodulesAreClonedAtTheirCommit includes nested submodules and URLs relative to the repository's.
+func TestSubmodulesAreClonedAtTheirCommit(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"inner", "outer", "code"} {
 		repository(t, filepath.Join(dir, name))
@@ -22,7 +22,7 @@ func TestSubmodulesComeAlongAtTheirCommit(t *testing.T) {
 	add := func(to, from string) {
 		at := filepath.Join(dir, to)
 		gitIn(t, at, "submodule", "--quiet", "add", "../"+from, "below/"+from)
-		if from == "inner" { // at another commit than its branch is
+		if from == "inner" { // not at the head of its branch
 			gitIn(t, filepath.Join(at, "below", from), "checkout", "-q", first)
 		}
 		gitIn(t, at, "commit", "-q", "-a", "-m", "with "+from)
@@ -49,8 +49,8 @@ func TestSubmodulesComeAlongAtTheirCommit(t *testing.T) {
 	}
 }
 
-// TestARepositoryOfOthersHasNoPathHereAsItsSubmodule: what it names on this computer would be packed.
-func TestARepositoryOfOthersHasNoPathHereAsItsSubmodule(t *testing.T) {
+// TestForeignSubmoduleCannotUseLocalPath: otherwise files of this computer would be packed.
+func TestForeignSubmoduleCannotUseLocalPath(t *testing.T) {
 	dir := t.TempDir()
 	private, public := filepath.Join(dir, "private"), filepath.Join(dir, "public")
 	repository(t, private)
@@ -60,7 +60,7 @@ func TestARepositoryOfOthersHasNoPathHereAsItsSubmodule(t *testing.T) {
 	gitIn(t, public, "update-server-info")
 	server := httptest.NewServer(http.FileServer(http.Dir(public)))
 	defer server.Close()
-	// Git's plain http clones no single commit: the whole of it is fetched.
+	// Over plain http, git cannot clone a single commit, so it fetches the whole repository.
 	head := gitIn(t, public, "rev-parse", "HEAD")
 	c, err := localfiles.Repository(t.Context(), t.TempDir(), dag.Repository{URL: server.URL + "/.git", Ref: head[:12]})
 	if err == nil || !strings.Contains(err.Error(), "transport 'file' not allowed") {

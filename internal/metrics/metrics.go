@@ -1,5 +1,5 @@
-// Package metrics tells Prometheus what a broker in one process does. What happened is counted as its events are
-// published; how things stand is asked when somebody looks.
+// Package metrics exports to Prometheus what a one-process broker does. Events are counted when they are
+// published; the current state is read at each scrape.
 package metrics
 
 import (
@@ -14,17 +14,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Source says how things stand; a broker does.
+// Source provides the current state. A broker is a Source.
 type Source interface {
-	Queues(ctx context.Context) ([]record.Queue, error)
-	Waiting(ctx context.Context, queue string, limit int) ([]record.Waiting, error)
-	Blocks(ctx context.Context) ([]record.Block, error)
-	Pools(ctx context.Context) ([]view.PoolView, error)
+	Queues(ctx context.Context) ([]apitypes.Queue, error)
+	Waiting(ctx context.Context, queue string, limit int) ([]apitypes.Waiting, error)
+	Blocks(ctx context.Context) ([]apitypes.Block, error)
+	Pools(ctx context.Context) ([]apitypes.PoolView, error)
 }
 
 // Metrics counts what a broker does. Make one with New.
@@ -43,7 +42,7 @@ type Metrics struct {
 	lookingFailed prometheus.Counter
 }
 
-// New makes the counters of a broker of some version.
+// New returns the counters of a broker with a version.
 func New(version string) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "tradewind", Name: name, Help: help}, labels)
@@ -51,31 +50,31 @@ func New(version string) *Metrics {
 	m := &Metrics{
 		registry:    prometheus.NewRegistry(),
 		published:   counter("events_total", "Events that were published, by type.", "type"),
-		finished:    counter("jobs_finished_total", "Jobs that are over, by how they ended.", "outcome"),
-		spent:       counter("spent_usd_total", "What attempts cost whose machines are gone, USD.", "queue"),
-		refused:     counter("refusals_total", "Locations that were blocked as a cloud refused.", "cloud", "kind"),
-		interrupted: counter("interruptions_total", "Notices of machines that are or were taken.", "kind"),
-		outcomes:    counter("spot_attempts_total", "Attempts on spot machines, by how they ended there.", "outcome"),
-		failures:    counter("function_failures_total", "Events that a function could not handle yet.", "function"),
+		finished:    counter("jobs_finished_total", "Finished jobs by outcome.", "outcome"),
+		spent:       counter("spent_usd_total", "Cost of attempts whose machines have been released, USD.", "queue"),
+		refused:     counter("refusals_total", "Locations blocked after a cloud refused a launch.", "cloud", "kind"),
+		interrupted: counter("interruptions_total", "Notices of machines that the cloud takes or took.", "kind"),
+		outcomes:    counter("spot_attempts_total", "Attempts on spot machines by outcome.", "outcome"),
+		failures:    counter("function_failures_total", "Events that a function failed to handle for now.", "function"),
 		handled: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "tradewind", Name: "function_duration_seconds", Help: "How long a function takes for a batch.",
+			Namespace: "tradewind", Name: "function_duration_seconds", Help: "Time that a function takes for a batch.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 10),
 		}, []string{"function"}),
 		jobHours: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: "tradewind", Name: "job_duration_seconds", Help: "From a job's submission to its end.",
+			Namespace: "tradewind", Name: "job_duration_seconds", Help: "Time from a job's submission to its end.",
 			Buckets: prometheus.ExponentialBuckets(60, 4, 9),
 		}),
 		lookingFailed: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "tradewind", Name: "scrape_failures_total", Help: "Times that the state could not be read.",
+			Namespace: "tradewind", Name: "scrape_failures_total", Help: "How often the state could not be read.",
 		}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: "tradewind", Name: "build_info", Help: "1, with the version.",
+		Namespace: "tradewind", Name: "build_info", Help: "Always 1, with the version as a label.",
 		ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
 	for _, outcome := range []string{"succeeded", "failed", "cancelled"} {
-		m.finished.WithLabelValues(outcome) // 0, not nothing: else no share can be told before there is one of each
+		m.finished.WithLabelValues(outcome) // start at 0, so that queries can compute shares
 	}
 	m.registry.MustRegister(m.published, m.finished, m.spent, m.refused, m.interrupted, m.outcomes, m.handled,
 		m.failures, m.jobHours, m.lookingFailed, build, collectors.NewGoCollector(),
@@ -83,7 +82,7 @@ func New(version string) *Metrics {
 	return m
 }
 
-// Bus counts what is published on a bus. An event that is published twice counts twice.
+// Bus returns a bus that counts the events published on b. An event that is published twice counts twice.
 func (m *Metrics) Bus(b bus.Bus) bus.Bus { return counting{b, m} }
 
 type counting struct {
@@ -103,17 +102,17 @@ func (c counting) Publish(ctx context.Context, messages ...bus.Message) error {
 	return nil
 }
 
-// happened counts an event.
+// happened counts a published event.
 func (m *Metrics) happened(msg bus.Message) {
 	m.published.WithLabelValues(plain(msg.Type)).Inc()
 	switch msg.Type {
 	case events.TypeDAGFinished, events.TypeCapacityFreed, events.TypeLocationBlocked, events.TypeSpotInterrupted:
 	default:
-		return // the others tell by their type
+		return // other types are only counted
 	}
 	ev, err := events.Parse(msg.Body)
 	if err != nil {
-		return // whoever receives it says so
+		return // the receiver reports the error
 	}
 	switch e := ev.Data.(type) {
 	case events.DAGFinished:
@@ -131,22 +130,22 @@ func (m *Metrics) happened(msg bus.Message) {
 	}
 }
 
-// plain is an event's type as people say it: task.ready.
+// plain returns a short form of an event's type, such as task.ready.
 func plain(typ string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(typ, "tradewind."), ".v1")
 }
 
-// Handled counts a batch that a function was given, and how many of its events failed.
+// Handled counts a batch that a function handled, and how many of its events failed.
 func (m *Metrics) Handled(function string, took time.Duration, failed int) {
 	m.handled.WithLabelValues(function).Observe(took.Seconds())
 	m.failures.WithLabelValues(function).Add(float64(failed))
 }
 
-// Gatherer reads what was counted, for whoever passes it on.
+// Gatherer returns the counters, for export.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
-// Handler answers with all of it in Prometheus' text format. It reads the source and the depth of the bus' queues each
-// time.
+// Handler returns an HTTP handler with all metrics in Prometheus' text format. At each request it reads the source and
+// the depths of the bus' queues.
 func (m *Metrics) Handler(s Source, b bus.Bus, log *slog.Logger) http.Handler {
 	now := &standing{source: s, bus: b, failed: func(err error) {
 		m.lookingFailed.Inc()

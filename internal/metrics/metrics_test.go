@@ -19,34 +19,33 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/metrics"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// standing is a broker with one of everything.
+// standing is a broker with one item of every kind.
 type standing struct{ err error }
 
-func (s standing) Queues(context.Context) ([]record.Queue, error) {
-	return []record.Queue{{Name: "research", Running: 2, VCPU: 16, MaxVCPU: 64}, {Name: "other"}}, s.err
+func (s standing) Queues(context.Context) ([]apitypes.Queue, error) {
+	return []apitypes.Queue{{Name: "research", Running: 2, VCPU: 16, MaxVCPU: 64}, {Name: "other"}}, s.err
 }
 
-func (s standing) Waiting(_ context.Context, queue string, _ int) ([]record.Waiting, error) {
+func (s standing) Waiting(_ context.Context, queue string, _ int) ([]apitypes.Waiting, error) {
 	if queue == "research" {
-		return make([]record.Waiting, 3), nil
+		return make([]apitypes.Waiting, 3), nil
 	}
 	return nil, nil
 }
 
-func (s standing) Blocks(context.Context) ([]record.Block, error) {
-	return []record.Block{{Cloud: "aws", Kind: "capacity"}, {Cloud: "aws", Kind: "capacity"}, {Cloud: "gcp", Kind: "quota"}}, nil
+func (s standing) Blocks(context.Context) ([]apitypes.Block, error) {
+	return []apitypes.Block{{Cloud: "aws", Kind: "capacity"}, {Cloud: "aws", Kind: "capacity"}, {Cloud: "gcp", Kind: "quota"}}, nil
 }
 
-func (s standing) Pools(context.Context) ([]view.PoolView, error) {
-	return []view.PoolView{{Name: "lab", Machines: make([]view.MachineView, 2)}}, nil
+func (s standing) Pools(context.Context) ([]apitypes.PoolView, error) {
+	return []apitypes.PoolView{{Name: "lab", Machines: make([]apitypes.MachineView, 2)}}, nil
 }
 
-// queues is a bus that keeps nothing.
+// queues is a bus that stores nothing.
 type queues struct {
 	bus.Bus
 	err error
@@ -84,7 +83,7 @@ func scrape(t *testing.T, h http.Handler) string {
 	return w.Body.String()
 }
 
-func TestWhatHappensIsCountedAndHowThingsStandIsTold(t *testing.T) {
+func TestHandlerExportsCountersAndState(t *testing.T) {
 	m := metrics.New("v1")
 	b := m.Bus(queues{})
 	for _, data := range []events.Data{
@@ -113,19 +112,19 @@ func TestWhatHappensIsCountedAndHowThingsStandIsTold(t *testing.T) {
 		`tradewind_pool_machines{pool="lab"} 2`, `tradewind_job_duration_seconds_count 2`,
 	} {
 		if !strings.Contains(got, want+"\n") {
-			t.Errorf("no %s", want)
+			t.Errorf("missing: %s", want)
 		}
 	}
 	if strings.Contains(got, `tradewind_queue_max_vcpus{queue="other"}`) {
-		t.Error("a queue without a bound has one")
+		t.Error("a queue without a limit exports one")
 	}
 	if problems, err := promlint.New(strings.NewReader(got)).Lint(); err != nil || len(problems) > 0 {
 		t.Errorf("%v %v", problems, err)
 	}
 }
 
-// What cannot be read is left out, and the rest is told.
-func TestAStoreThatFailsLeavesTheRest(t *testing.T) {
+// State that cannot be read is omitted; the rest is exported.
+func TestHandlerOmitsUnreadableState(t *testing.T) {
 	m := metrics.New("v1")
 	b := m.Bus(queues{err: errors.New("full")})
 	if err := b.Publish(t.Context(), message(t, events.TaskReady{})); err == nil {
@@ -142,8 +141,8 @@ func TestAStoreThatFailsLeavesTheRest(t *testing.T) {
 	}
 }
 
-// The board and the alerts ask for what there is.
-func TestTheBoardAndTheAlertsAskForWhatThereIs(t *testing.T) {
+// The dashboard and the alerts may use only existing metrics.
+func TestDashboardAndAlertsUseExistingMetrics(t *testing.T) {
 	m := metrics.New("v1")
 	b := m.Bus(queues{})
 	for _, data := range []events.Data{
@@ -162,11 +161,11 @@ func TestTheBoardAndTheAlertsAskForWhatThereIs(t *testing.T) {
 		}
 		names := regexp.MustCompile(`tradewind_[a-z_]+`).FindAllString(string(body), -1)
 		if len(names) < 5 {
-			t.Errorf("%s asks for %v", file, names)
+			t.Errorf("%s uses %v", file, names)
 		}
 		for _, name := range names {
 			if !strings.Contains(got, "\n"+name+"{") && !strings.Contains(got, "\n"+name+" ") {
-				t.Errorf("%s asks for %s, which is not there", file, name)
+				t.Errorf("%s uses the missing metric %s", file, name)
 			}
 		}
 	}

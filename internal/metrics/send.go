@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// Send begins to send what is counted to the collector that the environment names, as who, until it is shut down.
+// Send sends the counters to the collector from the environment variables, as resource who, until Shutdown is called.
 func Send(ctx context.Context, who *resource.Resource, counted prometheus.Gatherer) (*sdkmetric.MeterProvider, error) {
 	out, err := otlpmetrichttp.New(ctx)
 	if err != nil {

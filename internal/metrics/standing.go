@@ -7,11 +7,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// standing is how things stand, read anew each time that somebody looks.
+// standing collects the current state; it is read at each scrape.
 type standing struct {
 	source Source
 	bus    bus.Bus
@@ -23,16 +23,16 @@ func described(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	running = described("queue_running_tasks", "Tasks that were admitted and have not ended.", "queue")
-	used    = described("queue_vcpus", "vCPUs that they hold.", "queue")
-	most    = described("queue_max_vcpus", "vCPUs that a queue may hold, where it is bounded.", "queue")
+	running = described("queue_running_tasks", "Tasks that are admitted and not finished.", "queue")
+	used    = described("queue_vcpus", "vCPUs that a queue's running tasks hold.", "queue")
+	most    = described("queue_max_vcpus", "Maximum vCPUs of a queue, if it has a limit.", "queue")
 	month   = described("queue_month_usd",
-		"What a queue and those below it have spent and set aside in this month, USD.", "queue")
-	budget   = described("queue_max_month_usd", "What it may cost in a month, USD, where that is bounded.", "queue")
-	waiting  = described("queue_waiting_tasks", "Tasks that wait to be admitted, up to 1000.", "queue")
-	blocked  = described("blocked_locations", "Locations that are not to be tried now.", "cloud", "kind")
-	depth    = described("function_queue_depth", "Events that wait for a function, or are with it.", "function")
-	dead     = described("dead_letters", "Events that were given up, up to 1000.", "function")
+		"USD that a queue and those below it have spent and reserved this month.", "queue")
+	budget   = described("queue_max_month_usd", "Monthly budget of a queue, USD, if it has one.", "queue")
+	waiting  = described("queue_waiting_tasks", "Tasks waiting for admission, up to 1000.", "queue")
+	blocked  = described("blocked_locations", "Locations that are currently blocked.", "cloud", "kind")
+	depth    = described("function_queue_depth", "Events that wait for a function or are in progress.", "function")
+	dead     = described("dead_letters", "Events that will not be retried, up to 1000.", "function")
 	machines = described("pool_machines", "Machines of a pool.", "pool")
 )
 
@@ -48,7 +48,7 @@ const (
 	lookMost   = 1000
 )
 
-// Collect implements prometheus.Collector. What cannot be read is left out, and counted.
+// Collect implements prometheus.Collector. State that cannot be read is omitted, and counted as a failure.
 func (s *standing) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookWithin)
 	defer cancel()
@@ -77,7 +77,7 @@ func (s *standing) queues(ctx context.Context, gauge put) error {
 		if q.MaxVCPU > 0 {
 			gauge(most, q.MaxVCPU, q.Name)
 		}
-		if usd := q.Max[record.USDPerMonth]; usd > 0 {
+		if usd := q.Max[apitypes.USDPerMonth]; usd > 0 {
 			gauge(month, q.Month.SpentUSD+q.Month.ReservedUSD+q.Month.BelowUSD, q.Name)
 			gauge(budget, usd, q.Name)
 		}
@@ -97,7 +97,7 @@ func (s *standing) blocks(ctx context.Context, gauge put) error {
 	}
 	count := map[[2]string]int{}
 	for _, b := range list {
-		count[[2]string{b.Cloud, string(b.Kind)}]++
+		count[[2]string{b.Cloud, b.Kind}]++
 	}
 	for at, n := range count {
 		gauge(blocked, float64(n), at[0], at[1])

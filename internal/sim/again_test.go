@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// unsure has another objective for what it is asked first.
+// unsure plans its first job with another objective.
 type unsure struct {
 	broker.Planner
 	asked *atomic.Int64
@@ -30,7 +30,7 @@ func (u unsure) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, er
 	return u.Planner.Plan(ctx, in)
 }
 
-func TestAWorldThatGoesAnotherWayWhenItIsPlayedAgainIsNoticed(t *testing.T) {
+func TestChaosDetectsNondeterminism(t *testing.T) {
 	var asked atomic.Int64
 	report, err := Chaos(t.Context(), 0, 1, ChaosOptions{Options: Options{Planner: unsure{planner.New(), &asked}}}, nil)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// The habits of an agent.
+// Timing of an agent.
 const (
 	heartbeat = 2 * time.Minute
-	pollEvery = 3 * time.Minute  // a poll that the broker holds until there is news
-	patience  = 10 * time.Minute // without any answer
+	pollEvery = 3 * time.Minute  // maximum time that the broker holds a poll without news
+	patience  = 10 * time.Minute // how long it tries without any answer
 )
 
-// agent is the program on a machine. It keeps to the protocol of package wire as the real one does: calls go on until
-// they are answered, reports go in their order, and an attempt that is over ends it.
+// agent is the program on a machine. It follows the protocol of package wire like the real one: it repeats a call until
+// it is answered, sends reports in order, and exits when its attempt has finished.
 type agent struct {
 	w       *world
 	m       *machine
@@ -42,7 +42,7 @@ func newAgent(m *machine, token string) *agent {
 		m.w.Violate(check.InvToken, err.Error())
 	}
 	if a.claims.Cluster != m.Cluster || a.claims.Rank != m.Rank || a.claims.Job != record.ClusterJob(m.Cluster) {
-		m.w.Violatef(check.InvToken, "machine %s, rank %d of %s, was given a token for rank %d of %s", m.ID, m.Rank,
+		m.w.Violatef(check.InvToken, "machine %s, rank %d of %s, received a token for rank %d of %s", m.ID, m.Rank,
 			m.Cluster, a.claims.Rank, a.claims.Cluster)
 	}
 	return a
@@ -55,15 +55,15 @@ func (a *agent) stop() {
 	}
 }
 
-// call asks the broker something, again and again until it answers: then done is called, unless the answer is that
-// the attempt is over.
+// call repeats a call to the broker until it is answered, then calls done. If the answer is that the attempt has
+// finished, the agent exits instead.
 func (a *agent) call(what string, body func(context.Context, *broker.Broker) error, done func()) {
 	callFor(a, what, func(ctx context.Context, b *broker.Broker) (struct{}, error) { return struct{}{}, body(ctx, b) },
 		func(struct{}) { done() })
 }
 
-// callFor is a call whose answer carries something. Each request has an answer of its own: one that arrives after the
-// agent has asked again answers nobody.
+// callFor is a call with a result. Each request has its own answer: one that arrives after the agent has asked again is
+// ignored.
 func callFor[T any](a *agent, what string, body func(context.Context, *broker.Broker) (T, error), done func(T)) {
 	if !a.m.Speaks {
 		return
@@ -80,7 +80,7 @@ func callFor[T any](a *agent, what string, body func(context.Context, *broker.Br
 			a.heard = a.w.Now
 			done(got)
 		case errors.Is(err, record.ErrGone):
-			a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": the attempt is over")
+			a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": the attempt has finished")
 			a.stop()
 		case a.w.Now.Sub(a.heard) > patience:
 			a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": broker unreachable")
@@ -92,12 +92,12 @@ func callFor[T any](a *agent, what string, body func(context.Context, *broker.Br
 	})
 }
 
-// boot is the beginning: the machine has booted, the agent dials home.
+// boot runs when the machine has booted: the agent says hello to the broker.
 func (a *agent) boot() {
 	a.heard = a.w.Now
 	callFor(a, "hello", func(ctx context.Context, b *broker.Broker) (first wire.Work, err error) {
 		began := a.w.Steps
-		if first, err = b.Hello(ctx, a.claims,
+		if first, err = b.Agents.Hello(ctx, a.claims,
 			wire.Hello{Address: "10.0.0." + fmt.Sprint(a.m.Rank), Version: "sim", Nonce: a.m.ID}); err == nil {
 			a.w.check.Assigned(&a.m.Machine, first, began)
 		}
@@ -115,7 +115,7 @@ func (a *agent) boot() {
 	})
 }
 
-// wake has the agent poll, as the broker's answer to a held poll would.
+// wake makes the agent poll, like the broker's answer to a held poll.
 func (a *agent) wake() {
 	if !a.m.Speaks || !a.known {
 		return
@@ -148,9 +148,9 @@ func (a *agent) poll() {
 	callFor(a, "work", func(ctx context.Context, b *broker.Broker) (work wire.Work, err error) {
 		began := a.w.Steps
 		if a.m.w.Now.After(a.claims.Expires) {
-			return work, record.ErrGone // as the API refuses who comes too late
+			return work, record.ErrGone // the API refuses expired tokens
 		}
-		if work, err = b.Work(ctx, a.claims, seen); err == nil {
+		if work, err = b.Agents.Work(ctx, a.claims, seen); err == nil {
 			a.w.check.Assigned(&a.m.Machine, work, began)
 		}
 		return work, err
@@ -195,7 +195,7 @@ func (a *agent) obey(w wire.Work) {
 	}
 }
 
-// warned is what the machine itself learns of its end.
+// warned is called when the machine itself learns that it will be taken.
 func (a *agent) warned(at time.Time) {
 	if !a.m.Speaks || a.run == nil || a.run.over {
 		return

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The seeds that BenchmarkStep plays: enough worlds that a busy one does not weigh too much.
+// The seeds that BenchmarkStep simulates: enough worlds that a busy one does not weigh too much.
 const (
 	benchSeed    = 5_000_000
 	benchSeeds   = 40

@@ -5,14 +5,14 @@ import (
 	"strconv"
 )
 
-// bucket is where agents keep checkpoints. A checkpoint is the share of the work it holds.
+// bucket is the store for checkpoints. A checkpoint is the fraction of the work that it contains.
 type bucket struct {
 	checkpoints map[string][]saved // by the task's prefix
-	accepted    map[string]float64 // by the task's prefix: the most progress that the broker has taken note of
+	accepted    map[string]float64 // by the task's prefix: the largest progress that the broker has recorded
 }
 
 type saved struct {
-	uri      string // where it lies
+	uri      string
 	seq      int
 	progress float64
 }
@@ -23,7 +23,7 @@ func newBucket() *bucket {
 
 func (b *bucket) save(task string, s saved) { b.checkpoints[task] = append(b.checkpoints[task], s) }
 
-// load finds a checkpoint of a task by where it lies.
+// load returns the checkpoint of a task with a URI.
 func (b *bucket) load(task, uri string) (saved, bool) {
 	list := b.checkpoints[task]
 	if i := slices.IndexFunc(list, func(s saved) bool { return s.uri == uri }); i >= 0 {
@@ -32,11 +32,11 @@ func (b *bucket) load(task, uri string) (saved, bool) {
 	return saved{}, false
 }
 
-// keepCheckpoints is how many an agent keeps: the last and the one before it.
+// keepCheckpoints is how many checkpoints an agent keeps: the last one and the one before it.
 const keepCheckpoints = 2
 
-// accept notes that the broker has taken note of a checkpoint, upon which an agent removes older ones, whoever saved
-// them, but for the one that nodes of its own attempt may still have to read.
+// accept records that the broker has recorded a checkpoint. The agent then deletes older ones, whichever attempt saved
+// them, except the one that this attempt started from: other nodes may still have to read it.
 func (b *bucket) accept(task string, s saved, keep int, begun string) {
 	b.accepted[task] = max(b.accepted[task], s.progress)
 	b.checkpoints[task] = slices.DeleteFunc(b.checkpoints[task], func(old saved) bool {

@@ -22,7 +22,7 @@ const (
 	backoffMax  = time.Minute
 )
 
-// messageBus is the bus of a world: in any order, late, repeated, but never losing what it took.
+// messageBus is the bus of a world. It delivers in any order, late and repeatedly, but never loses an accepted message.
 type messageBus struct {
 	w      *world
 	queues []*queue // by events.Functions
@@ -36,9 +36,9 @@ var _ bus.Bus = (*messageBus)(nil)
 // queue holds the messages of one function.
 type queue struct {
 	bus.QueueConfig
-	messages []*message // in the order in which they came
+	messages []*message // in order of arrival
 	busy     int        // deliveries being handled
-	pollAt   time.Time  // when somebody will look, zero if nobody is to
+	pollAt   time.Time  // next poll; zero if none is planned
 }
 
 // message is one message in one queue.
@@ -46,7 +46,7 @@ type message struct {
 	bus.Message
 	attempts int
 	visible  time.Time
-	receipt  uint64 // of the latest delivery, 0 when it is not out
+	receipt  uint64 // of the latest delivery; 0 if it is not being handled
 }
 
 func newMessageBus(w *world) *messageBus {
@@ -144,13 +144,13 @@ func (b *messageBus) Receive(_ context.Context, name string, limit int, _ time.D
 	return out, nil
 }
 
-// expire gives up messages whose last delivery was never answered.
+// expire moves messages whose last delivery was never answered to the dead letters.
 func (b *messageBus) expire(q *queue) {
 	q.messages = slices.DeleteFunc(q.messages, func(m *message) bool {
 		if m.attempts < q.MaxAttempts || m.visible.After(b.w.Now) {
 			return false
 		}
-		b.bury(m, q.Name, "nobody answered")
+		b.bury(m, q.Name, "no answer")
 		return true
 	})
 }
@@ -162,7 +162,7 @@ func (b *messageBus) bury(m *message, queue, reason string) {
 		Attempts: m.attempts, At: b.w.Now})
 }
 
-// held finds the message of a receipt that is good.
+// held finds the message of a valid receipt.
 func (b *messageBus) held(name, receipt string) (*queue, int, error) {
 	q, err := b.queue(name)
 	if err != nil {
@@ -270,7 +270,7 @@ func (b *messageBus) Depth(_ context.Context, name string) (int, error) {
 // Close implements bus.Bus.
 func (b *messageBus) Close() error { return nil }
 
-// next is when the first message of a queue becomes visible.
+// next returns when the first message of a queue becomes visible.
 func (q *queue) next() (at time.Time, ok bool) {
 	for _, m := range q.messages {
 		if !ok || m.visible.Before(at) {
@@ -280,7 +280,7 @@ func (q *queue) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// depths says what the queues hold, for the end of a history.
+// depths lists the messages in the queues, for the end of a history.
 func (b *messageBus) depths() string {
 	var parts []string
 	for _, q := range b.queues {

@@ -12,46 +12,45 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 )
 
-// GCPercent is how much garbage a process that plays histories best lets gather (debug.SetGCPercent): a world is small
-// and drops most of what it makes, so that with the usual 100 a fifth of the time goes into collecting it.
+// GCPercent is a good value of debug.SetGCPercent for a process that simulates: a world is small and drops most
+// memory that it allocates, and at the usual 100 a fifth of the time goes into collecting garbage.
 const GCPercent = 800
 
-// ErrSeeds says that a range of seeds is none.
+// ErrSeeds means that a range of seeds is empty.
 var ErrSeeds = errors.New("sim: a range of seeds goes from a smaller to a greater number")
 
-// ChaosOptions are what many simulations have in common.
+// ChaosOptions are the options of a series of simulations.
 type ChaosOptions struct {
 	Options
-	// Workers is how many simulations run at once; 0 is one for each processor.
+	// Workers is the number of concurrent simulations; 0 is one for each processor.
 	Workers int
-	// StopAfter is after how many violations no more seeds are played; 0 is never.
+	// StopAfter is the number of violations after which no more seeds are simulated; 0 is unlimited.
 	StopAfter int
 }
 
-// Report is what many simulations found. Its JSON is stable.
+// Report is the result of a series of simulations. Its JSON is stable.
 type Report struct {
 	From       uint64         `json:"from"`  // the first seed
 	To         uint64         `json:"to"`    // the seed after the last
-	Seeds      int            `json:"seeds"` // seeds played, fewer than the range when it was interrupted
+	Seeds      int            `json:"seeds"` // simulated seeds, fewer than the range if interrupted
 	Steps      int            `json:"steps"`
 	Jobs       int            `json:"jobs"`
-	Succeeded  int            `json:"succeeded"`    // jobs that did
-	Promised   int            `json:"promised"`     // jobs whose deadline had to be kept, see Guarantee
+	Succeeded  int            `json:"succeeded"`    // succeeded jobs
+	Promised   int            `json:"promised"`     // jobs whose deadline had to be met, see Guarantee
 	Hours      float64        `json:"virtualHours"` // of virtual time
-	Faults     map[string]int `json:"faults"`       // what went wrong, by kind
+	Faults     map[string]int `json:"faults"`       // number of faults by kind
 	Violations []Failure      `json:"violations"`   // by seed
 }
 
-// Failure is a violation with the lines of its history that came before.
+// Failure is a violation with the preceding lines of its history.
 type Failure struct {
 	timeline.Violation
 	History []string `json:"history"`
 }
 
-// Chaos plays the histories of the seeds from up to, not including, to. The report does not depend on how many run at
-// once. progress, if not nil, is told after each seed, by one goroutine at a time. It
-// fails with ErrSeeds, or with ctx's error and what was found until then. Options.History is written only where there
-// is one seed.
+// Chaos simulates the seeds from from up to, not including, to. The report does not depend on the number of workers.
+// progress, if not nil, is called after each seed, by one goroutine at a time. Chaos returns ErrSeeds, or ctx's error
+// and the results until then. Options.History is written only if there is one seed.
 func Chaos(ctx context.Context, from, to uint64, opt ChaosOptions, progress func(Result)) (Report, error) {
 	report := Report{From: from, To: to, Faults: map[string]int{}, Violations: []Failure{}}
 	if to <= from {
@@ -68,7 +67,7 @@ func Chaos(ctx context.Context, from, to uint64, opt ChaosOptions, progress func
 	defer stop()
 	play(playing, from, to, workers, opt.Options, func(r Result) {
 		if playing.Err() != nil && ctx.Err() == nil {
-			return // begun before there were enough violations
+			return // started before there were enough violations
 		}
 		report.add(r)
 		if progress != nil {
@@ -81,7 +80,7 @@ func Chaos(ctx context.Context, from, to uint64, opt ChaosOptions, progress func
 	return report, ctx.Err()
 }
 
-// play runs seeds on some goroutines, and hands over the results in the order of the seeds.
+// play runs seeds on several goroutines and passes the results on in the order of the seeds.
 func play(ctx context.Context, from, to uint64, workers int, opt Options, take func(Result)) {
 	seeds := make(chan uint64)
 	results := make(chan Result)
@@ -121,11 +120,11 @@ func play(ctx context.Context, from, to uint64, workers int, opt Options, take f
 	}
 }
 
-// replayed is of how many seeds one is played twice.
+// replayed: one of this many seeds is simulated twice.
 const replayed = 25
 
-// perhapsAgain plays a seed, and every so often plays it again: a world that goes another way the second time cannot be
-// understood, nor seen to be mended.
+// perhapsAgain runs a seed, and sometimes runs it again to check that it is repeatable. A world that differs the second
+// time can not be debugged, and no one could see that a bug in it is fixed.
 func perhapsAgain(seed uint64, opt Options) Result {
 	r := Run(seed, opt)
 	if seed%replayed != 0 || r.Violation != nil || opt.History != nil {
@@ -135,14 +134,14 @@ func perhapsAgain(seed uint64, opt Options) Result {
 	if again.Steps != r.Steps || again.Virtual != r.Virtual || !maps.Equal(again.Faults, r.Faults) {
 		r.Violation = &timeline.Violation{
 			Seed: seed, Step: r.Steps, At: r.Virtual, Invariant: check.InvOneHistory,
-			Detail: fmt.Sprintf("it took %d steps and %v, and %d and %v when it was played again", r.Steps, r.Virtual,
+			Detail: fmt.Sprintf("it took %d steps and %v, and %d and %v the second time", r.Steps, r.Virtual,
 				again.Steps, again.Virtual),
 		}
 	}
 	return r
 }
 
-// add takes in one history.
+// add adds one history to the report.
 func (r *Report) add(one Result) {
 	r.Seeds++
 	r.Steps += one.Steps

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// handle runs a function on a batch and answers for each delivery, as every host does.
+// handle runs a function on a batch and answers each delivery, as every host does.
 func (e *engine) handle(ctx context.Context, b *broker.Broker, q *queue, batch []bus.Delivery) {
 	list := make([]events.Event, 0, len(batch))
 	parsed := make([]bus.Delivery, 0, len(batch))
@@ -27,7 +27,7 @@ func (e *engine) handle(ctx context.Context, b *broker.Broker, q *queue, batch [
 		e.w.Say(e.w.actor(), "takes", ev.Type()+" "+d.ID+" "+ev.Data.Subject()+" #"+strconv.Itoa(d.Attempt))
 		list, parsed = append(list, ev), append(parsed, d)
 	}
-	errs := b.Handle(ctx, q.Name, list)
+	errs := b.Functions.Handle(ctx, q.Name, list)
 	for i, d := range parsed {
 		e.answer(ctx, q, d, errs[i])
 	}
@@ -51,7 +51,7 @@ func (e *engine) answer(ctx context.Context, q *queue, d bus.Delivery, err error
 	}
 }
 
-// seal makes an agent's token: only what is inside matters here.
+// seal makes an agent's token; only its contents matter here.
 func seal(c wire.Claims) (string, error) {
 	body, err := json.Marshal(c)
 	return string(body), err

@@ -15,12 +15,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// hostCount is how many hosts share the store and the queues.
+// hostCount is the number of hosts that share the store and the queues.
 const hostCount = 3
 
-// host is a machine that runs the broker: its processes die together, and with them what it kept in memory.
+// host is a machine that runs the broker. Its processes crash together and lose what they kept in memory.
 type host struct {
 	w         *world
 	name      string
@@ -36,7 +37,7 @@ func newHost(w *world, i int) *host {
 	return h
 }
 
-// fresh forgets what the broker kept in memory.
+// fresh drops what the broker kept in memory.
 func (h *host) fresh() {
 	w, cfg := h.w, h.w.cfg
 	if w.opt.Break == breaks.Overtaking {
@@ -56,17 +57,19 @@ func (h *host) fresh() {
 		Now:     func() time.Time { return w.Now },
 		Policy:  func(context.Context) *scheduler.Policy { return w.rules.Policy },
 		Objects: w.users, Prices: priceSource{w},
-		Changed:   w.network.changed,
-		Committed: func() { w.engine.relayWithin(w.rand.engine.Between(0, 50*time.Millisecond)) },
+		Changed: w.network.changed,
+		Committed: func(context.Context, []store.Event) {
+			w.engine.relayWithin(w.rand.engine.Between(0, 50*time.Millisecond))
+		},
 	})
 }
 
-// crash ends all of a host's processes but the one that is in control, which unwinds by itself.
+// crash ends all processes of a host except but, which has control and unwinds by itself.
 func (h *host) crash(but *process) {
 	h.crashFor(but, h.w.rand.process.Spread(time.Second, 5*time.Minute))
 }
 
-// crashFor is crash, with a restart after a time.
+// crashFor is crash with a given time until the restart.
 func (h *host) crashFor(but *process, d time.Duration) {
 	h.up = false
 	for i := 0; i < len(h.processes); {
@@ -90,7 +93,7 @@ func (h *host) restart() {
 	h.w.engine.relayWithin(0)
 }
 
-// anyHost draws one that is up, nil if none is.
+// anyHost draws a running host, or nil if there is none.
 func (w *world) anyHost() *host {
 	up := make([]*host, 0, len(w.hosts))
 	for _, h := range w.hosts {
@@ -104,8 +107,7 @@ func (w *world) anyHost() *host {
 	return timeline.Pick(w.rand.engine, up)
 }
 
-// notedPlanner plans as the one inside does, and notes which jobs were told that there is no plan: those may fail for
-// it.
+// notedPlanner wraps a planner and records which jobs have no feasible plan: those may fail for it.
 type notedPlanner struct {
 	w     *world
 	inner broker.Planner
@@ -121,12 +123,12 @@ func (p *notedPlanner) Plan(ctx context.Context, in record.PlanInput) (*record.P
 	return plan, err
 }
 
-// opens says whether there will be a plan when all blocks have ended that pass by themselves.
+// opens reports whether there would be a plan once all temporary blocks have ended.
 func (p *notedPlanner) opens(ctx context.Context, in record.PlanInput) bool {
 	last, all := in.Now, in.Blocks
 	in.Blocks = nil
 	for _, k := range all {
-		if k.Kind == cloud.Auth {
+		if k.Kind == string(cloud.Auth) {
 			in.Blocks = append(in.Blocks, k)
 		} else if k.Until.After(last) {
 			last = k.Until
@@ -143,21 +145,21 @@ func (p *notedPlanner) opens(ctx context.Context, in record.PlanInput) bool {
 // Reserves implements broker.Planner.
 func (p *notedPlanner) Reserves(ctx context.Context) bool { return p.inner.Reserves(ctx) }
 
-// engine delivers messages to handlers, empties the outbox and keeps the schedules.
+// engine delivers messages to handlers, empties the outbox and runs the schedules.
 type engine struct {
 	w        *world
-	relayAt  time.Time // when a relay is to run, zero if none is
+	relayAt  time.Time // time of the next relay; zero if none is planned
 	relaying int
 	ticks    int
-	stopped  bool // the schedules
+	stopped  bool // the schedules are stopped
 }
 
 func newEngine(w *world) *engine { return &engine{w: w} }
 
-// What an engine does at once, and how often it does what it does by the clock.
+// Limits of concurrent work, and periods of the schedules.
 const (
-	parallel       = 3 // batches of one function
-	scheduling     = 8 // batches of schedule: what it does at once shares queues
+	parallel       = 3 // concurrent batches of one function
+	scheduling     = 8 // concurrent batches of schedule, which share queues
 	relays         = 2
 	batchMost      = 10
 	relayIdle      = 5 * time.Second
@@ -179,7 +181,7 @@ func (e *engine) begin() {
 	}
 }
 
-// every emits an event by the clock.
+// every emits an event periodically.
 func (e *engine) every(d time.Duration, name string, data func() events.Data) {
 	e.w.After(d, func() {
 		if e.stopped {
@@ -192,7 +194,7 @@ func (e *engine) every(d time.Duration, name string, data func() events.Data) {
 	})
 }
 
-// redriveLater has an operator look at the dead letters from time to time.
+// redriveLater makes an operator redrive the dead letters from time to time.
 func (e *engine) redriveLater() {
 	e.w.After(redriveEvery, func() {
 		if e.stopped {
@@ -209,14 +211,14 @@ func (e *engine) redrive() {
 	}
 }
 
-// emit tells the broker an event from outside. Whoever tells it tries once: clouds and clocks do not wait.
+// emit sends the broker an event from outside. The sender tries once: clouds and clocks do not wait.
 func (w *world) emit(source, id string, data events.Data) {
 	h := w.anyHost()
 	if h == nil {
 		return
 	}
 	w.start(h, "emit "+id, func(ctx context.Context, b *broker.Broker) {
-		_ = b.Emit(ctx, source, id, data)
+		_ = b.Functions.Emit(ctx, source, id, data)
 	}, nil)
 }
 
@@ -226,7 +228,7 @@ func (e *engine) pollAll() {
 	}
 }
 
-// poll has a queue looked at no later than a moment.
+// poll plans a poll of a queue no later than at.
 func (e *engine) poll(q *queue, at time.Time) {
 	if at.Before(e.w.Now) {
 		at = e.w.Now
@@ -244,7 +246,7 @@ func (e *engine) poll(q *queue, at time.Time) {
 	})
 }
 
-// receive hands what is visible in a queue to as many processes as there may be.
+// receive passes the visible messages of a queue to as many processes as are allowed.
 func (e *engine) receive(q *queue) {
 	if b := e.w.opt.Break; b == breaks.Stuck && q.Name == events.FnAdvance ||
 		b == breaks.Deaf && q.Name == events.FnInterrupt {
@@ -282,7 +284,7 @@ func (e *engine) receive(q *queue) {
 	}
 }
 
-// atOnce is how many batches of a function are handled at the same time.
+// atOnce is the number of concurrent batches of a function.
 func atOnce(fn string) int {
 	if fn == events.FnSchedule {
 		return scheduling
@@ -290,7 +292,7 @@ func atOnce(fn string) int {
 	return parallel
 }
 
-// batch draws how many messages a function takes at once.
+// batch draws the number of messages in a batch.
 func (e *engine) batch(fn string) int {
 	if broker.TraitsOf(fn).Acts {
 		return 1
@@ -298,7 +300,7 @@ func (e *engine) batch(fn string) int {
 	return 1 + e.w.rand.engine.IntN(batchMost)
 }
 
-// relayWithin has the outbox emptied soon.
+// relayWithin plans a relay of the outbox within d.
 func (e *engine) relayWithin(d time.Duration) {
 	at := e.w.Now.Add(d)
 	if e.relaying >= relays || !e.relayAt.IsZero() && !e.relayAt.After(at) {
@@ -321,7 +323,7 @@ func (e *engine) relay() {
 	}
 	e.relaying++
 	e.w.start(h, "relay", func(ctx context.Context, b *broker.Broker) {
-		_, _ = b.Relay(ctx) // it is tried again while the outbox is not empty
+		_, _ = b.Functions.Relay(ctx) // it is repeated while the outbox is not empty
 	}, func(bool) {
 		e.relaying--
 		if !e.w.check.OutboxEmpty() {

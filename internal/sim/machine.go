@@ -12,14 +12,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// machine is a machine that really runs, and really costs.
+// machine is a machine that really runs and costs money.
 type machine struct {
 	check.Machine
 	w      *world
-	listed time.Time // from when on lists show it
+	listed time.Time // when lists start to show it
 	reason string
 	doomed bool // it will be taken
-	told   bool // and the broker was told so by the cloud
+	told   bool // and the cloud has notified the broker
 	agent  *agent
 }
 
@@ -60,7 +60,7 @@ func (m *machine) view() cloud.Machine {
 	return v
 }
 
-// end stops a machine, and its bill.
+// end stops a machine and its bill.
 func (m *machine) end(reason string) {
 	if !m.Alive() {
 		return
@@ -71,7 +71,7 @@ func (m *machine) end(reason string) {
 	m.w.check.Ended(&m.Machine)
 }
 
-// die is a failure without a word: the machine is gone, or only its agent while the bill goes on.
+// die is a failure without notice: the machine ends, or only its agent while the bill continues.
 func (m *machine) die() {
 	if !m.Alive() || m.w.faults.Dies == 0 {
 		return
@@ -97,7 +97,7 @@ func (m *machine) foreseeTaking(nodes int) {
 	}
 }
 
-// notice is how long before it takes a machine a cloud says so.
+// notice is how long before taking a machine a cloud announces it.
 func notice(name string) time.Duration {
 	if name == "aws" {
 		return 2 * time.Minute
@@ -105,7 +105,7 @@ func notice(name string) time.Duration {
 	return 30 * time.Second
 }
 
-// take has a spot machine taken, if that is still to be.
+// take takes a spot machine, if that still applies.
 func (m *machine) take(still bool) {
 	if still && !m.doomed && m.Alive() {
 		m.w.Count("spot machine taken")
@@ -113,7 +113,8 @@ func (m *machine) take(still bool) {
 	}
 }
 
-// takeWith warns of a machine's end, and then ends it. The machine itself may learn of it, and the cloud may tell.
+// takeWith announces a machine's end, then ends it. The machine itself may learn of it, and the cloud may notify the
+// broker.
 func (m *machine) takeWith(learns bool) {
 	m.doomed = true
 	at := m.w.Now.Add(notice(m.Offer.Cloud))
@@ -131,8 +132,7 @@ func (m *machine) takeWith(learns bool) {
 	})
 }
 
-// heeded checks that what ran on a machine when its cloud told of its end was told to save its work, where everything
-// in between works.
+// heeded checks that the task on an announced machine got the command to save its work, if everything in between works.
 func (m *machine) heeded() {
 	r := m.agent.run
 	if m.told && m.agent.m.Speaks && r != nil && !r.over && !r.began.IsZero() && !r.saving && !r.kept {
@@ -142,7 +142,7 @@ func (m *machine) heeded() {
 
 func (m *machine) hears() bool { return !m.w.rand.machine.Chance(m.w.faults.NoticeLost) }
 
-// tell has the cloud's event service tell the broker: never, or once, or more often.
+// tell makes the cloud's event service notify the broker: never, once, or repeatedly.
 func (m *machine) tell(kind cloud.NoticeKind, at time.Time) {
 	for n := range 3 {
 		if !m.hears() || n > 0 && !m.w.rand.machine.Chance(m.w.faults.Repeat) {

@@ -8,17 +8,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
-// network carries calls of the API from agents and users to the hosts, and wakes agents whose command
-// may have changed.
+// network carries API calls from agents and users to the hosts, and wakes agents whose command may have changed.
 type network struct {
 	w *world
 }
 
-// callTimeout is how long a caller waits for an answer.
+// callTimeout is how long a client waits for an answer.
 const callTimeout = 15 * time.Second
 
-// call has some host answer a request. done is told the outcome once; the request may have been carried out
-// whatever that is, and may yet be, long after.
+// call makes some host answer a request. done is called once with the result. Whatever the result is, the request may
+// have been executed, or may still be, long after.
 func (n *network) call(name string, connected bool, body func(context.Context, *broker.Broker) error,
 	done func(error)) {
 	w := n.w

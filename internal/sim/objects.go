@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// objectStore is the store of what tasks leave and of checkpoints, as the broker and as machines see it: an object is
-// there whole or not at all, an upload is there until it is completed or aborted, and a grant is good until it expires.
+// objectStore is the store for outputs and checkpoints, as the broker and machines see it: an object exists
+// completely or not at all, an upload exists until it is completed or aborted, and a grant is valid until it expires.
 type objectStore struct {
 	w       *world
 	objects map[string]bool // by URI
@@ -77,7 +77,7 @@ func (s *objectStore) Abort(_ context.Context, _, name string) error {
 	return nil
 }
 
-// List implements grant.Store. Nothing here is listed: old checkpoints are removed by the agents.
+// List implements grant.Store. It lists nothing, because here agents delete old checkpoints themselves.
 func (s *objectStore) List(context.Context, string, string) (grant.Page, error) {
 	return grant.Page{}, nil
 }
@@ -88,16 +88,16 @@ func (s *objectStore) Remove(_ context.Context, uri string) error {
 	return nil
 }
 
-// The answers of a store to a request that was granted.
+// The answers of a store to a granted request.
 type answer int
 
 const (
 	stored  answer = iota
-	refused        // 403: expired, or the store will not now
+	refused        // 403: expired, or refused by the store
 	missing        // 404: no such upload, or no such object
 )
 
-// begins says how a store answers a request of a machine when it comes.
+// begins returns the store's answer when a machine starts a request.
 func (s *objectStore) begins(g grant.Grant) answer {
 	want := s.granted[g.URL]
 	switch {
@@ -115,14 +115,14 @@ func (s *objectStore) begins(g grant.Grant) answer {
 	return stored
 }
 
-// ends is when all of a body has come, of a machine that lives: that of one that was taken never ends.
+// ends is called when the whole body has arrived from a machine that is alive; the body of a taken machine never does.
 func (s *objectStore) ends(g grant.Grant, by *machine) answer {
 	want := s.granted[g.URL]
 	s.w.check.Wrote(&by.Machine, want.URI)
 	switch {
 	case want.Op == grant.Put:
 		s.objects[want.URI] = true
-	case s.open[want.Upload] == nil: // ended meanwhile
+	case s.open[want.Upload] == nil: // completed or aborted in the meantime
 		return missing
 	default:
 		up := s.open[want.Upload]
@@ -131,16 +131,16 @@ func (s *objectStore) ends(g grant.Grant, by *machine) answer {
 	return stored
 }
 
-// object is the URI of an object below where the broker says that something lies.
+// object returns the URI of an object below a URI or path from the broker.
 func (r *run) object(where, name string) string {
 	return strings.TrimSuffix(check.At(r.work.Store, where), "/") + "/" + name
 }
 
-// bodyTakes is how long the body of one request is on its way.
+// bodyTakes draws how long the body of a request takes.
 func (w *world) bodyTakes() time.Duration {
 	if w.rand.grant.Chance(w.faults.SlowBody) {
 		w.Count("slow transfer")
-		return w.rand.grant.Between(2*time.Minute, 30*time.Minute) // some longer than a grant lasts
+		return w.rand.grant.Between(2*time.Minute, 30*time.Minute) // some exceed the grant's validity
 	}
 	return w.rand.grant.Between(100*time.Millisecond, 4*time.Second)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-func TestTheSameInputGivesTheSamePlan(t *testing.T) {
+func TestPlannerIsDeterministic(t *testing.T) {
 	r := timeline.NewRandom(7, "plan")
 	for range 20 {
 		job := &dag.Job{Name: "drawn", Objective: dag.MinimizeCost}

@@ -12,32 +12,32 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// yard is the machines that people have themselves: pools, whose machines join, ask what to run, vanish, come back,
-// leave and are drained.
+// yard has the machines that users own: pools, whose machines join, ask what to run, vanish, return, leave and are
+// drained.
 type yard struct {
 	w        *world
-	provider *provider // of the agents' processes, so that they are counted like machines
+	provider *provider // owns the agents, so that they are counted like machines
 	machines []*poolMachine
 	pools    []string
 }
 
-func newYard(w *world) *yard { return &yard{w: w, provider: newProvider(w, record.PoolCloud)} }
+func newYard(w *world) *yard { return &yard{w: w, provider: newProvider(w, apitypes.PoolCloud)} }
 
-// poolTimes are those of a world: machines ask less often than real ones do, for the sake of the time it takes to play
-// it, and views of them are older, so that more sessions find theirs to be.
+// poolTimes returns the pool timing of a world. To save simulation time, machines ask less often than real ones;
+// views of them are therefore older, and more sessions find theirs outdated.
 func poolTimes() record.PoolTimes {
 	t := record.DefaultPoolTimes()
 	t.Busy, t.Idle, t.Turn = 20*time.Second, 2*time.Minute, 20*time.Second
 	return t
 }
 
-// poolMachine is a machine of a pool: the process that speaks for it, and what it has started.
+// poolMachine is a machine of a pool: its host process and the agents that it has started.
 type poolMachine struct {
 	w      *world
 	claims wire.PoolClaims // what it joined with
@@ -46,13 +46,13 @@ type poolMachine struct {
 	report wire.PoolReport
 	runs   []*machine
 	up     bool
-	serial int // of its life: what was on its way when it vanished is for nobody
+	serial int // of its life: answers to requests from an earlier life are ignored
 }
 
-// populate draws the pools of a world. There are none in most.
+// populate draws the pools of a world. Most worlds have none.
 func (y *yard) populate() {
 	r := y.w.rand.pool
-	// that one can be seen only where there are some
+	// some bugs show only in worlds with pools
 	if has := r.Chance(0.35); y.w.opt.steady ||
 		!has && y.w.opt.Break != breaks.NoPartitions && y.w.opt.Break != breaks.Nightless && !y.w.rules.Packed {
 		return
@@ -93,12 +93,13 @@ func (y *yard) populate() {
 	}
 }
 
-// add makes a pool.
+// add creates a pool.
 func (y *yard) add(name string, s record.PoolSettings) {
-	y.owner("pool "+name, func(ctx context.Context, b *broker.Broker) error { return b.SetPool(ctx, name, s) }, nil)
+	y.owner("pool "+name, func(ctx context.Context, b *broker.Broker) error { return b.Users.SetPool(ctx, name, s) },
+		nil)
 }
 
-// owner has a pool's owner ask for something, again until it is answered.
+// owner repeats a request of a pool's owner until it is answered.
 func (y *yard) owner(what string, body func(context.Context, *broker.Broker) error, then func(error)) {
 	y.w.network.call(what, true, body, func(err error) {
 		switch {
@@ -113,22 +114,22 @@ func (y *yard) owner(what string, body func(context.Context, *broker.Broker) err
 	})
 }
 
-// drain has an owner drain a machine or the pool, now or as tasks end, then change their mind.
+// drain makes an owner drain a machine or the pool, at once or as tasks end, and undo it later.
 func (y *yard) drain(name string) {
 	r, w := y.w.rand.pool, y.w
 	machine := ""
 	if r.Chance(0.7) {
 		machine = timeline.Pick(r, y.machines).id
 	}
-	how := timeline.Pick(r, []pool.Drain{pool.DrainSoon, pool.DrainNow})
+	how := timeline.Pick(r, []apitypes.Drain{apitypes.DrainSoon, apitypes.DrainNow})
 	w.Count("pool drained")
 	w.Say(name, "is drained", machine+" "+string(how))
 	y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error {
-		return b.DrainMachine(ctx, name, machine, how)
+		return b.Users.DrainMachine(ctx, name, machine, how)
 	}, nil)
 	w.After(r.Span(time.Hour), func() {
 		y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error {
-			return b.DrainMachine(ctx, name, machine, pool.DrainUndo)
+			return b.Users.DrainMachine(ctx, name, machine, apitypes.DrainUndo)
 		}, nil)
 	})
 	if machine != "" && r.Chance(0.3) {
@@ -137,10 +138,10 @@ func (y *yard) drain(name string) {
 	w.After(r.Span(4*time.Hour), func() { y.drain(name) })
 }
 
-// remove has an owner remove a machine, once nothing runs there; it is let in again later.
+// remove makes an owner remove a machine once nothing runs there; it is admitted again later.
 func (y *yard) remove(name, machine string) {
 	y.owner("remove "+machine, func(ctx context.Context, b *broker.Broker) error {
-		return b.RemoveMachine(ctx, name, machine)
+		return b.Users.RemoveMachine(ctx, name, machine)
 	}, func(err error) {
 		if err == nil {
 			y.w.Count("pool machine removed")
@@ -148,14 +149,14 @@ func (y *yard) remove(name, machine string) {
 	})
 }
 
-// settle has what vanished come back, to stay.
+// settle makes all vanished machines return and stay.
 func (y *yard) settle() {
 	for _, m := range y.machines {
 		m.join()
 	}
 }
 
-// join is the beginning of a machine's process.
+// join starts a machine's host process.
 func (m *poolMachine) join() {
 	if m.up {
 		return
@@ -166,7 +167,7 @@ func (m *poolMachine) join() {
 	m.sync(m.serial)
 }
 
-// foresee draws when a machine vanishes, with all that runs on it, or its process is told to end.
+// foresee draws when a machine vanishes with all that runs on it, or its process exits.
 func (m *poolMachine) foresee() {
 	if m.w.onTime {
 		return
@@ -187,13 +188,13 @@ func (m *poolMachine) foresee() {
 	})
 }
 
-// vanish ends all that is on the machine, which comes back later. Its process may know then what it ran, or not.
+// vanish ends everything on the machine, which returns later. Its process may then remember what it ran, or not.
 func (m *poolMachine) vanish(remembers bool) {
 	m.w.Say(m.pool, "loses", m.id)
 	m.up = false
 	for _, run := range m.runs {
 		if remembers {
-			m.ended(run, "it is gone")
+			m.ended(run, "the machine is gone")
 		}
 		run.end("the pool machine vanishes")
 	}
@@ -224,7 +225,7 @@ func (m *poolMachine) sync(life int) {
 	}
 	var orders wire.PoolOrders
 	m.w.network.call("sync "+m.id, !m.w.sky.Cut(m.id), func(ctx context.Context, b *broker.Broker) (err error) {
-		orders, err = b.SyncMachine(ctx, claims, report)
+		orders, err = b.Agents.SyncMachine(ctx, claims, report)
 		return err
 	}, func(err error) {
 		if !m.up || life != m.serial {
@@ -237,7 +238,7 @@ func (m *poolMachine) sync(life int) {
 			m.obey(orders)
 		case errors.Is(err, record.ErrGone):
 			m.obey(wire.PoolOrders{})
-			m.claims.Joined = m.w.Now // its owner lets it in again
+			m.claims.Joined = m.w.Now // its owner admits it again
 			again = 10 * time.Minute
 		default:
 			m.w.check.AgentFailed("sync", err)
@@ -251,19 +252,19 @@ func (m *poolMachine) sync(life int) {
 	})
 }
 
-// bury notes agents that have exited.
+// bury records agents that have exited.
 func (m *poolMachine) bury() {
 	m.runs = slices.DeleteFunc(m.runs, func(run *machine) bool {
 		if run.Alive() && run.Speaks {
 			return false
 		}
-		m.ended(run, "it has exited")
+		m.ended(run, "the agent has exited")
 		run.end("the agent has exited")
 		return true
 	})
 }
 
-// obey ends what should not run, then starts what should.
+// obey ends agents that should not run, then starts those that should.
 func (m *poolMachine) obey(o wire.PoolOrders) {
 	ordered := func(ref wire.PoolAgent) bool {
 		return slices.ContainsFunc(o.Agents, func(c wire.PoolOrder) bool { return c.PoolAgent == ref })
@@ -301,7 +302,7 @@ func (m *poolMachine) begin(c wire.PoolOrder) {
 	run := &machine{
 		w: m.w, listed: m.w.Now, Machine: check.Machine{
 			ID: fmt.Sprintf("%s/%d", m.id, len(f.machines)), Cluster: c.Cluster, Rank: c.Rank, Cloud: y.provider.name,
-			Launched: m.w.Now, Offer: cloud.Offer{Cloud: record.PoolCloud, Region: m.pool, InstanceType: m.kind(),
+			Launched: m.w.Now, Offer: apitypes.Offer{Cloud: apitypes.PoolCloud, Region: m.pool, InstanceType: m.kind(),
 				Accelerator: c.Hold.Accelerator, AccelCount: c.Hold.Accelerators},
 		},
 	}

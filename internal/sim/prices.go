@@ -11,16 +11,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// priceSource tells the broker the prices of a world.
+// priceSource provides the prices of a world to the broker.
 type priceSource struct{ w *world }
 
-// SpotPrices implements broker.Prices: what has changed since the beginning, and when.
+// SpotPrices implements broker.Prices. It returns the prices that have changed since the beginning.
 func (p priceSource) SpotPrices(context.Context) ([]events.PriceTick, error) {
 	p.w.before("prices")
 	return p.w.sky.Ticks(), nil
 }
 
-// know has the broker know of prices from before the history begins.
+// know stores prices from before the beginning in the broker's records.
 func (w *world) know(prices []record.MarketRecord) {
 	tx := store.Tx{}
 	for _, m := range prices {
@@ -38,7 +38,7 @@ func (w *world) know(prices []record.MarketRecord) {
 	}
 }
 
-// outbid takes the machines of a listing for which less was bid than it costs.
+// outbid takes the machines of a listing whose bid is below the current price.
 func (w *world) outbid(id string, usd float64) {
 	for _, c := range w.clouds {
 		for _, f := range c.order {

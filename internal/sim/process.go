@@ -13,10 +13,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
-// crash is what unwinds a process that dies.
+// crash is the panic that unwinds a killed process.
 type crash struct{}
 
-// coroutine runs one process after another: a new one for each would cost more than what most of them do.
+// coroutine runs one process after another: a new one for each would cost more than most of them do.
 type coroutine struct {
 	next    func() (time.Duration, bool)
 	stop    func()
@@ -24,7 +24,7 @@ type coroutine struct {
 	process *process
 }
 
-// ended is what a coroutine yields when its process has.
+// ended is what a coroutine yields when its process has ended.
 const ended time.Duration = -1
 
 func newCoroutine() *coroutine {
@@ -42,7 +42,7 @@ func newCoroutine() *coroutine {
 }
 
 // process is one call of the broker on a host. It gives up control when it waits, so that others can run between any
-// two things it does outside.
+// two of its external operations.
 type process struct {
 	*coroutine
 	w      *world
@@ -55,8 +55,7 @@ type process struct {
 	killed, crashed, over bool
 }
 
-// start runs body on a host as a process of its own, up to where it first waits. done is called when it has
-// returned or died.
+// start runs body on a host as a new process, up to its first wait. done is called when it has returned or crashed.
 func (w *world) start(h *host, name string, body func(context.Context, *broker.Broker), done func(crashed bool)) {
 	var c *coroutine
 	if n := len(w.idle); n > 0 {
@@ -69,8 +68,7 @@ func (w *world) start(h *host, name string, body func(context.Context, *broker.B
 	c.process.resume()
 }
 
-// play runs the process to its end. One that dies by the world's will is unwound; any other panic is the broker's
-// fault.
+// play runs the process to its end. A process that the world kills is unwound; any other panic is a bug of the broker.
 func (p *process) play() {
 	defer func() {
 		r := recover()
@@ -118,25 +116,24 @@ func (p *process) resume() {
 	p.w.idle = append(p.w.idle, p.coroutine)
 	p.host.processes = slices.DeleteFunc(p.host.processes, func(q *process) bool { return q == p })
 	if p.done != nil {
-		p.w.After(0, func() { p.done(p.crashed) }) // not from within another process that may have killed it
+		p.w.After(0, func() { p.done(p.crashed) }) // not within another process that may have killed it
 	}
 }
 
-// kill ends a process where it waits.
+// kill ends a waiting process.
 func (p *process) kill() {
 	p.killed = true
 	p.resume()
 }
 
-// wait lets time pass, and others run.
+// wait lets time pass and other processes run.
 func (p *process) wait(d time.Duration) {
 	if p.killed || !p.yield(d) || p.killed {
 		panic(crash{})
 	}
 }
 
-// before is called by the ports when a handler is about to do something outside: it takes time, and may be the last
-// thing the process gets to.
+// before is called by the ports before an external operation of a handler. It takes time, and the process may crash.
 func (w *world) before(op string) {
 	p := w.running
 	if p == nil {
@@ -152,14 +149,14 @@ func (w *world) before(op string) {
 	w.mayCrash(p, "before", op)
 }
 
-// behind is called by the ports when it is done.
+// behind is called by the ports after the operation. The process may crash.
 func (w *world) behind(op string) {
 	if p := w.running; p != nil {
 		w.mayCrash(p, "after", op)
 	}
 }
 
-// slowest is longer than any queue's visibility time-out in a world, so that a message can be handled by two at once.
+// slowest exceeds the visibility time-out of every queue in a world, so that two processes can handle the same message.
 const slowest = 6 * time.Minute
 
 func (w *world) mayCrash(p *process, when, op string) {
@@ -171,7 +168,7 @@ func (w *world) mayCrash(p *process, when, op string) {
 	if w.rand.process.Chance(0.5) {
 		p.host.crash(p)
 	} else {
-		p.host.fresh() // a sandbox of its own, as a cloud function has
+		p.host.fresh() // only its own sandbox crashes, as with a cloud function
 	}
 	panic(crash{})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -26,9 +27,9 @@ var _ cloud.Cloud = (*provider)(nil)
 // fleet is the machines that were launched under one name.
 type fleet struct {
 	name     string
-	machines []*machine // the ended ones too
+	machines []*machine // including ended ones
 	buried   bool       // terminated: nothing is launched under the name again
-	dry      bool       // its launch ran out of stock when some of it was made
+	dry      bool       // its launch ran out of capacity after some machines were created
 }
 
 func newProvider(w *world, name string) *provider {
@@ -50,7 +51,7 @@ func (c *provider) fleet(name string) *fleet {
 // Name implements cloud.Cloud.
 func (c *provider) Name() string { return c.name }
 
-// spend lets a call take its time.
+// spend makes a call take time.
 func (c *provider) spend(lo, hi time.Duration) {
 	if p := c.w.running; p != nil {
 		p.wait(c.w.rand.cloud.Spread(lo, hi))
@@ -89,7 +90,7 @@ func (c *provider) launch(spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	case f.dry:
 		return nil, c.ranDry(spec)
 	case len(f.machines) > 0 && w.opt.Break != breaks.NoToken:
-		return f.list(), nil // as the first time, though some may be gone
+		return f.list(), nil // the same answer again, though some machines may have ended
 	}
 	if err := c.scarce(spec, ordered); err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (c *provider) launch(spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	return f.list(), nil
 }
 
-// scarce says whether there is nothing to sell, or not to us.
+// scarce returns an error if there is no capacity, the bid is too low or the quota is exceeded.
 func (c *provider) scarce(spec cloud.LaunchSpec, ordered weather.Rule) error {
 	w := c.w
 	if has, _ := w.sky.Capacity(spec.Offer, spec.Nodes); !has || ordered.What == "capacity" {
@@ -142,8 +143,8 @@ func (c *provider) scarce(spec cloud.LaunchSpec, ordered weather.Rule) error {
 	return nil
 }
 
-// held counts the machines that count against the same quota.
-func (c *provider) held(o cloud.Offer) int {
+// held counts the machines that count towards the same quota.
+func (c *provider) held(o apitypes.Offer) int {
 	n := 0
 	for _, f := range c.order {
 		for _, m := range f.machines {
@@ -156,16 +157,16 @@ func (c *provider) held(o cloud.Offer) int {
 	return n
 }
 
-// appear is the end of a launch that hung: its machines are there after all, unless a repeated launch has got
-// them already. It does not help that the name was terminated meanwhile: the request was made before.
+// appear completes a launch that hung: its machines exist after all, unless a repeated launch has already created
+// them. A terminate in between does not prevent it, because the request was made before.
 func (c *provider) appear(spec cloud.LaunchSpec) {
 	if f := c.fleet(spec.Cluster); len(f.machines) == 0 || c.w.opt.Break == breaks.NoToken {
 		c.create(spec, spec.Nodes)
 	}
 }
 
-// half is a launch that the cloud took: some of its machines are there, and run, when it turns out that there are no
-// more. The driver takes them back, unless that fails too.
+// half is a launch that the cloud accepted: some machines are created and run before the cloud runs out of capacity.
+// The driver ends them again, unless that fails too.
 func (c *provider) half(spec cloud.LaunchSpec) error {
 	w, r := c.w, c.w.rand.cloud
 	w.Count("late stock-out")
@@ -192,7 +193,7 @@ func (c *provider) ranDry(spec cloud.LaunchSpec) error {
 	return err
 }
 
-// create makes the first machines of a cluster, all of them or not.
+// create creates the first machines of a cluster, all of them or fewer.
 func (c *provider) create(spec cloud.LaunchSpec, nodes int) {
 	f := c.fleet(spec.Cluster)
 	for rank := range nodes {
@@ -204,7 +205,7 @@ func (c *provider) create(spec cloud.LaunchSpec, nodes int) {
 	c.w.check.Launched(spec, f.bought(), nodes)
 }
 
-// bought are the machines as the checker knows them.
+// bought returns the machines as the checker knows them.
 func (f *fleet) bought() []*check.Machine {
 	out := make([]*check.Machine, len(f.machines))
 	for i, m := range f.machines {

@@ -17,18 +17,18 @@ type run struct {
 	a       *agent
 	work    *wire.Assignment
 	total   time.Duration // of the whole task on this machine
-	resumed float64       // share of it done before
+	resumed float64       // fraction of the task done before
 	began   time.Time     // zero until the task's process runs
 	next    int           // sequence number of the next checkpoint
-	over    bool          // nothing more is run
+	over    bool          // nothing more runs
 	saving  bool
-	kept    bool // the task has failed, and what it has left is kept
+	kept    bool // the task has failed, and its files are kept
 	queue   []outgoing
 	sending bool
 	count   int
 }
 
-// outgoing is a report on its way; accepted is called when the broker has it.
+// outgoing is a report to send; accepted is called when the broker has it.
 type outgoing struct {
 	report   wire.Report
 	accepted func()
@@ -38,28 +38,28 @@ func newRun(a *agent, work *wire.Assignment) *run {
 	r := &run{a: a, work: work, total: a.w.users.duration(work, a.m.Offer), resumed: work.Progress}
 	if c := work.Checkpoint; c != nil {
 		r.next = c.Next
-		// A broker that stalls while it answers may do so when the attempt is over: the next one may have saved more by
-		// then, and removed what was there.
+		// A broker that stalls may answer after the attempt has finished. The next attempt may then already have saved
+		// more and deleted this checkpoint.
 		late := a.w.check.Over(&a.m.Machine)
 		if c.Restore != "" {
 			s, found := a.w.bucket.load(work.Prefix, check.At(work.Store, c.Restore))
 			if !found && !late {
-				a.w.Violatef(check.InvCheckpoint, "%s is to resume from %s, which is not there", work.Attempt,
+				a.w.Violatef(check.InvCheckpoint, "%s should resume from %s, which does not exist", work.Attempt,
 					c.Restore)
 			}
 			r.resumed = s.progress
 		}
-		// Rank 0 keeps the checkpoints; while another rank is still on its way to the same attempt it may have kept a
-		// newer one.
+		// Rank 0 saves the checkpoints. While another rank of the same attempt still starts, rank 0 may already have saved
+		// a newer one.
 		if best := a.w.bucket.accepted[work.Prefix]; a.m.Rank == 0 && !late && r.resumed < best-check.Rounding {
-			a.w.Violatef(check.InvCheckpoint, "%s resumes with %.3f of its work done, of which %.3f had been saved",
+			a.w.Violatef(check.InvCheckpoint, "%s resumes with %.3f of its work done, but %.3f had been saved",
 				work.Attempt, r.resumed, best)
 		}
 	}
 	return r
 }
 
-// live is false when nothing of the run matters any more.
+// live reports whether the run still matters.
 func (r *run) live() bool { return r.a.m.Speaks && !r.over }
 
 func (r *run) later(d time.Duration, f func()) {
@@ -76,7 +76,7 @@ func (r *run) stage() {
 	r.later(heartbeat, r.beat)
 }
 
-// staged has the inputs there, but for what others have left in the store.
+// staged is called when inputs are staged. In worlds that move data, objects in the store are then read as well.
 func (r *run) staged() {
 	w := r.a.w
 	if !w.moves {
@@ -96,7 +96,7 @@ func (r *run) staged() {
 	r.fetch(uris, r.start)
 }
 
-// keeping sends an object to the store, where data is moved at all.
+// keeping stores an object, in worlds that move data.
 func (r *run) keeping(prefix string, done func()) {
 	if !r.a.w.moves {
 		done()
@@ -125,8 +125,8 @@ func (r *run) start() {
 	}
 	if w.users.deadly(r.work) {
 		r.later(w.rand.deadly.Between(0, min(left, time.Hour)), func() {
-			w.Count("task takes its agent down")
-			w.Say(r.a.m.Cluster, "agent dies", r.a.m.ID+": of its task")
+			w.Count("task kills its agent")
+			w.Say(r.a.m.Cluster, "agent dies", r.a.m.ID+": killed by its task")
 			r.a.stop()
 		})
 	}
@@ -138,7 +138,7 @@ func (r *run) start() {
 	}
 }
 
-// progress is the share of the task's work that is done.
+// progress returns the fraction of the task's work that is done.
 func (r *run) progress() float64 {
 	if r.began.IsZero() {
 		return r.resumed
@@ -147,13 +147,13 @@ func (r *run) progress() float64 {
 }
 
 func (r *run) beat() {
-	if len(r.queue) == 0 { // whatever waits says as much
+	if len(r.queue) == 0 { // any waiting report shows as much
 		r.report(wire.Report{Event: wire.Alive, Progress: r.progress()}, nil)
 	}
 	r.later(heartbeat, r.beat)
 }
 
-// save keeps a checkpoint, after the time it takes to write, and tells of it.
+// save stores a checkpoint, which takes time, and reports it.
 func (r *run) save(then func()) {
 	if r.work.Checkpoint == nil || r.a.m.Rank != 0 || r.began.IsZero() {
 		then()
@@ -185,7 +185,7 @@ func (r *run) checkpoint() {
 	r.later(r.work.Checkpoint.Every, r.checkpoint)
 }
 
-// saveAndStop is what a warning asks for: keep what there is, and stop before the machine is taken.
+// saveAndStop reacts to a warning: save the work, and stop before the machine is taken.
 func (r *run) saveAndStop(_ time.Time) {
 	if r.kept { // there is nothing to save
 		r.a.w.check.Leaves(&r.a.m.Machine)
@@ -209,7 +209,7 @@ func (r *run) stopOnCommand() {
 func (r *run) fail() {
 	r.a.m.Ready = false
 	r.a.w.users.failed(r.work)
-	failed := wire.Report{Event: wire.Failed, ExitCode: 1, Phase: wire.PhaseRun, Message: "it was to fail",
+	failed := wire.Report{Event: wire.Failed, ExitCode: 1, Phase: wire.PhaseRun, Message: "simulated failure",
 		Keep: r.work.KeepOnFailure}
 	if r.kept = failed.Keep > 0 && !r.saving; !r.kept {
 		failed.Keep = 0
@@ -225,7 +225,7 @@ func (r *run) fail() {
 	})
 }
 
-// finish keeps the outputs and tells of the success.
+// finish stores the outputs and reports success.
 func (r *run) finish() {
 	if r.saving {
 		return
@@ -234,7 +234,7 @@ func (r *run) finish() {
 	r.keeping(prefix+strconv.Itoa(r.a.m.Rank), r.finished)
 }
 
-// finished is when the outputs are kept.
+// finished is called when the outputs are stored.
 func (r *run) finished() {
 	if r.saving {
 		return
@@ -244,14 +244,14 @@ func (r *run) finished() {
 	r.over = true
 	r.report(wire.Report{Event: wire.Succeeded, Progress: 1}, nil)
 	if w.rand.machine.Chance(w.faults.Twice) {
-		w.Count("success told twice")
+		w.Count("success reported twice")
 		w.After(w.rand.machine.Spread(time.Second, time.Minute), func() {
 			r.report(wire.Report{Event: wire.Succeeded, Progress: 1}, nil)
 		})
 	}
 }
 
-// report puts a report behind those that wait.
+// report queues a report behind those that wait.
 func (r *run) report(report wire.Report, accepted func()) {
 	r.count++
 	report.Attempt, report.ID = r.work.Attempt, reportID(r.work.Attempt, r.a.m.Rank, r.count)
@@ -266,7 +266,7 @@ func (r *run) send() {
 	r.sending = true
 	o := r.queue[0]
 	r.a.call("report "+string(o.report.Event), func(ctx context.Context, b *broker.Broker) error {
-		return b.Report(ctx, r.a.claims, o.report)
+		return b.Agents.Report(ctx, r.a.claims, o.report)
 	}, func() {
 		r.sending, r.queue = false, r.queue[1:]
 		if o.accepted != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
-// shareServing is the share of worlds that have services.
+// shareServing is the fraction of worlds that have services.
 const shareServing = 0.25
 
-// drawServices has people run services, and end them before the storm is over, or some time after.
+// drawServices makes users run services, and end them before the storm ends or some time after.
 func (u *users) drawServices() {
 	r, broken := u.w.rand.service, u.w.opt.Break.Serves()
 	if u.w.opt.steady || u.w.opt.Break != "" && !broken || !r.Chance(shareServing) && !broken {
@@ -23,28 +23,28 @@ func (u *users) drawServices() {
 		j := u.plan(drawn.Service(r, n))
 		begins := r.Between(0, 90*time.Minute)
 		ends := begins + r.Between(2*time.Hour, storm+4*time.Hour)
-		if broken { // it is noticed in the calm
+		if broken { // it is detected in the calm
 			ends += storm
 		}
-		if u.w.opt.Break == breaks.Abandoned { // one replica fails for ever beside others
+		if u.w.opt.Break == breaks.Abandoned { // one replica fails forever next to others
 			j.toFail[0] = 1000
 		}
 		u.w.After(begins, func() { u.submit(j) })
-		u.w.After(ends, func() { u.cancel(j, "nobody needs it any more") })
+		u.w.After(ends, func() { u.cancel(j, "no longer needed") })
 		for n := 0; n < 2 && r.Chance(0.5) || u.w.opt.Break == breaks.Versionless && n == 0; n++ {
 			u.w.After(begins+r.Between(0, ends-begins), func() { u.update(j) })
 		}
 	}
 }
 
-// update has a service be another version.
+// update replaces a service by another version.
 func (u *users) update(j *userJob) {
 	id, spec := u.w.check.IDOf(j.Spec.Name), drawn.Updated(u.w.rand.service, j.Spec)
 	if id == "" {
 		return
 	}
 	u.insist("update "+id, func(ctx context.Context, b *broker.Broker, key string) error {
-		_, err := b.Submit(ctx, broker.Submission{Spec: spec, Token: key, Updates: id})
+		_, err := b.Users.Submit(ctx, broker.Submission{Spec: spec, Token: key, Updates: id})
 		return err
 	}, func() { u.w.Count("service updated") })
 }
@@ -52,7 +52,7 @@ func (u *users) update(j *userJob) {
 // port is where replicas listen.
 const port = 8080
 
-// serve is what a replica of a service does until it is ended: it becomes ready, and now and then is not for a while.
+// serve is a replica of a service until it is ended: it becomes ready, and sometimes is not ready for a while.
 func (r *run) serve() {
 	w := r.a.w
 	if bad := r.work.Env[drawn.Bad] != ""; bad || w.users.fails(r.work) {
@@ -87,14 +87,14 @@ func (r *run) ready() {
 	}
 }
 
-// unready is when a replica can not be used any more. It is again after a while, or its agent ends it.
+// unready makes a replica unusable. It becomes ready again after a while, or its agent ends it.
 func (r *run) unready() {
 	if r.saving {
 		return
 	}
 	w := r.a.w
-	w.Count("replica is not ready any more")
-	w.Say(r.a.m.Cluster, "replica is not ready any more", r.a.m.ID)
+	w.Count("replica is no longer ready")
+	w.Say(r.a.m.Cluster, "replica is no longer ready", r.a.m.ID)
 	r.a.m.Ready = false
 	r.report(wire.Report{Event: wire.Unready, Message: "GET /health: 503 Service Unavailable"}, nil)
 	if lasts := w.rand.service.Spread(time.Minute, time.Hour); lasts < r.work.Service.Patience {

@@ -11,30 +11,30 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// Options of a simulation. The zero value draws everything from the seed.
+// Options configures a simulation. The zero value draws everything from the seed.
 type Options struct {
-	// Faults replaces the faults that the seed would have.
+	// Faults replaces the faults drawn from the seed.
 	Faults *weather.Faults
-	// Jobs is how many jobs are submitted; 0 draws it.
+	// Jobs is the number of submitted jobs; 0 draws it.
 	Jobs int
-	// Traces, if any, say where spot machines can be had, instead of a model.
+	// Traces, if any, are the recorded availability of spot machines, instead of a model.
 	Traces []*weather.Trace
-	// Break breaks the system under test, to see that it is noticed.
+	// Break injects a bug into the system under test, to show that it is detected.
 	Break breaks.Kind
-	// Planner replaces the simulation's own; it must be deterministic, use the simulation's offers and be safe for
+	// Planner replaces the simulation's own planner. It must be deterministic, use the simulation's offers and be safe for
 	// concurrent use. The guarantee of deadlines is not checked then.
 	Planner broker.Planner
-	// History is written every line of the history; nil for none.
+	// History receives every line of the history; nil for none.
 	History io.Writer
-	// Keep is how many of the last lines Result.History has.
+	// Keep is how many of the last lines are in Result.History.
 	Keep int
 
-	steady bool // for stories
-	steps  int  // instead of stepsMost
+	steady bool // no randomness, for stories
+	steps  int  // replaces stepsMost if not 0
 }
 
 func (o Options) planner(seed uint64) broker.Planner {
@@ -44,10 +44,10 @@ func (o Options) planner(seed uint64) broker.Planner {
 	return planner.Having(o.reserved(seed), o.committed(seed))
 }
 
-// shareReserved is the share of worlds whose accounts have some machines already.
+// shareReserved is the fraction of worlds whose accounts have reserved machines.
 const shareReserved = 0.3
 
-// reserved are those, by the ID of their listing.
+// reserved returns the number of reserved machines by listing ID.
 func (o Options) reserved(seed uint64) map[string]int {
 	r := timeline.NewRandom(seed, "reserved")
 	always := o.Break == breaks.Crowding || o.Break == breaks.Circling
@@ -57,8 +57,8 @@ func (o Options) reserved(seed uint64) map[string]int {
 	return drawn.Reserved(r, always, o.Break == breaks.Circling)
 }
 
-// committed are how many vCPUs accounts have committed themselves to use, by CLOUD/REGION: room for a small machine or
-// two, or for one that is big.
+// committed returns the vCPUs of usage commitments by CLOUD/REGION: room for one or two small machines, or for one big
+// one.
 func (o Options) committed(seed uint64) map[string]int {
 	r := timeline.NewRandom(seed, "committed")
 	if o.steady || o.Break == breaks.Circling || !r.Chance(shareReserved) && o.Break != breaks.Overcommitted {
@@ -67,29 +67,29 @@ func (o Options) committed(seed uint64) map[string]int {
 	return drawn.Committed(r, o.Break == breaks.Overcommitted)
 }
 
-// Result is one history.
+// Result is the result of one history.
 type Result struct {
 	Seed      uint64
 	Steps     int
 	Jobs      int
 	Succeeded int
-	Promised  int                 // jobs whose deadline had to be kept, see Guarantee
-	Virtual   time.Duration       // how much time passed in it
-	Faults    map[string]int      // what went wrong, by kind
+	Promised  int                 // jobs whose deadline had to be met, see planner.Guarantee
+	Virtual   time.Duration       // virtual time that passed
+	Faults    map[string]int      // number of faults by kind
 	Violation *timeline.Violation // nil if every invariant held
 	History   []string            // the last lines
 }
 
-// How long the faults last, and how long the world then has to come to rest.
+// How long faults occur, and how long the world then has to come to rest.
 const (
 	storm = 8 * time.Hour
 	calm  = 48 * time.Hour
 )
 
-// Run plays the history of a seed.
+// Run simulates the history of a seed.
 func Run(seed uint64, opt Options) Result { return live(seed, opt).result() }
 
-// live lets a world live from its beginning to its rest.
+// live runs a world from its beginning to its rest.
 func live(seed uint64, opt Options) *world {
 	faults := weather.Draw(timeline.NewRandom(seed, "faults"))
 	faults.Tides = weather.DrawTides(timeline.NewRandom(seed, "tides"))
@@ -114,21 +114,21 @@ func live(seed uint64, opt Options) *world {
 	return w
 }
 
-// stepsMost bounds a history: crowded worlds take a tenth of it.
+// stepsMost is the maximum number of steps of a history: crowded worlds take a tenth of it.
 const stepsMost = 1_000_000
 
-// unlessInCircles is a condition that is also met, with a violation, where a history would never end.
+// unlessInCircles is a condition that is also met, with a violation, if the history exceeds the maximum of steps.
 func (w *world) unlessInCircles(over func() bool) func() bool {
 	return func() bool {
 		if w.Steps > cmp.Or(w.opt.steps, stepsMost) {
-			w.Violatef(check.InvCircles, "%d steps, and no rest", w.Steps)
+			w.Violatef(check.InvCircles, "no rest after %d steps", w.Steps)
 			return true
 		}
 		return over()
 	}
 }
 
-// settle ends all faults: what is broken is mended, and nothing new breaks.
+// settle ends all faults: whatever is broken is repaired, and nothing new breaks.
 func (w *world) settle() {
 	if w.Violation != nil {
 		return
@@ -151,7 +151,7 @@ func (w *world) result() Result {
 		Violation: w.Violation, History: w.History.Lines(),
 	}
 	for s := range w.check.All() {
-		if s.Record.State == record.JobSucceeded {
+		if s.Record.State == apitypes.JobSucceeded {
 			r.Succeeded++
 		}
 		if s.Promised {

@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 )
 
-// TestNoSeedBreaksAnInvariant plays some histories, in which every kind of fault happens; `tradewind-lab chaos` plays as
-// many as one likes.
-func TestNoSeedBreaksAnInvariant(t *testing.T) {
+// TestNoSeedViolatesInvariants simulates some histories, in which every kind of fault happens. `tradewind-lab chaos`
+// simulates any number.
+func TestNoSeedViolatesInvariants(t *testing.T) {
 	seeds, rare := uint64(200), []string{"crash before launch", "crash before terminate"} // one of each in some thirty worlds
 	if raceDetector || testing.Short() {
 		seeds, rare = 45, nil
@@ -28,14 +28,14 @@ func TestNoSeedBreaksAnInvariant(t *testing.T) {
 		t.Errorf("%v\n%s", &v.Violation, strings.Join(v.History, "\n"))
 	}
 	if report.Seeds != int(seeds) || report.Succeeded < report.Jobs/4 || report.Promised < report.Jobs/25 {
-		t.Errorf("%d seeds, %d jobs, of which %d succeeded and %d had to be on time: hardly a test", report.Seeds, report.Jobs, report.Succeeded, report.Promised)
+		t.Errorf("%d seeds, %d jobs, of which %d succeeded and %d had to be on time: too few for a test", report.Seeds, report.Jobs, report.Succeeded, report.Promised)
 	}
 	for _, fault := range append(rare,
 		"crash before commit", "crash after commit", "crash after publish",
 		"store conflict", "true conflict", "store throttled", "store outcome unknown",
 		"message delayed", "message repeated", "delivery lost", "acknowledgement lost", "dead letter", "function stalls", "slow operation",
 		"no capacity", "no quota", "cloud outage", "cloud throttled", "launch fails", "launch hangs", "launch unseen", "terminate fails", "list fails",
-		"spot machine taken", "machine dies", "agent dies", "slow boot", "late request", "task fails", "success told twice",
+		"spot machine taken", "machine dies", "agent dies", "slow boot", "late request", "task fails", "success reported twice",
 		"outbid", "bid too low", "waits for a better price",
 	) {
 		if report.Faults[fault] == 0 {
@@ -44,7 +44,7 @@ func TestNoSeedBreaksAnInvariant(t *testing.T) {
 	}
 }
 
-func TestASeedIsOneHistory(t *testing.T) {
+func TestSeedDeterminesHistory(t *testing.T) {
 	for _, seed := range []uint64{0, 4} {
 		var first, second bytes.Buffer
 		a := Run(seed, Options{History: &first})
@@ -71,7 +71,7 @@ func firstDifference(a, b string) string {
 	return "the end of one"
 }
 
-func TestTwoSeedsAreTwoHistories(t *testing.T) {
+func TestSeedsDiffer(t *testing.T) {
 	var first, second bytes.Buffer
 	Run(1, Options{History: &first})
 	Run(2, Options{History: &second})
@@ -80,9 +80,9 @@ func TestTwoSeedsAreTwoHistories(t *testing.T) {
 	}
 }
 
-// TestABrokenSystemIsNoticed breaks each of the mechanisms that the broker rests on, and expects a violation within so
-// many seeds. A quiet simulator would prove nothing.
-func TestABrokenSystemIsNoticed(t *testing.T) {
+// TestInjectedBugsAreDetected injects a bug into each of the broker's mechanisms and expects a violation within a
+// number of seeds. A simulator that never finds anything would prove nothing.
+func TestInjectedBugsAreDetected(t *testing.T) {
 	within := map[breaks.Kind]uint64{
 		breaks.NoOutbox: 1, breaks.NoSeen: 6, breaks.NoConditions: 3, breaks.NoToken: 12, breaks.NoBlock: 3,
 		breaks.NoTerminate: 2, breaks.LossyBus: 3, breaks.NoReconcile: 8, breaks.NoBudget: 8, breaks.Forgetful: 6,
@@ -95,7 +95,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		breaks.Abandoned: 12, breaks.Boastful: 12, breaks.Versionless: 16, breaks.Roomless: 50,
 		breaks.Tireless: 6,
 	}
-	// Of what there is one break for alone, the invariant that has to notice it.
+	// The invariant that must detect a bug, if only one bug is there to test it.
 	by := map[breaks.Kind]string{
 		breaks.NoUploads: check.InvUpload, breaks.Generous: check.InvScope, breaks.Lasting: check.InvGrant,
 		breaks.Hasty: check.InvObject, breaks.Stuck: check.InvBound, breaks.Homesick: check.InvPlace,
@@ -115,21 +115,21 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 			if b == breaks.NoPartitions {
 				opt.Jobs = 12 // so that sessions meet on the same machines
 			}
-			switch b { // where it meets what it breaks more often
+			switch b { // more of what the bug affects
 			case breaks.Asleep, breaks.Overtaking, breaks.Mingling, breaks.Lasting:
 				opt.Jobs = 10
 			case breaks.Swinging:
 				opt.Jobs = 14
 			case breaks.Abandoned, breaks.Boastful, breaks.Versionless:
-				opt.Jobs = 1 // beside the services
+				opt.Jobs = 1 // in addition to the services
 			case breaks.Deaf:
 				opt.Jobs = 4
 			case breaks.Circling:
-				opt.Jobs, opt.steps = 6, 60_000 // twice what these seeds take when nothing is broken
+				opt.Jobs, opt.steps = 6, 60_000 // twice what these seeds take without the bug
 			}
 			most := 1
 			if by[b] != "" {
-				most = 0 // others may notice it, too
+				most = 0 // other invariants may detect it, too
 			}
 			report, err := Chaos(t.Context(), 0, within[b], ChaosOptions{Options: opt, Workers: 1, StopAfter: most}, nil)
 			if err != nil {
@@ -139,7 +139,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 				t.Errorf("no violation of %q in %d seeds", by[b], report.Seeds)
 			}
 			if len(report.Violations) == 0 {
-				t.Fatalf("%d seeds did not notice it", report.Seeds)
+				t.Fatalf("%d seeds did not detect it", report.Seeds)
 			}
 			v := report.Violations[0]
 			t.Logf("seed %d, step %d: %s", v.Seed, v.Step, v.Invariant)
@@ -150,7 +150,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 	}
 }
 
-func TestAViolationReplays(t *testing.T) {
+func TestViolationReplays(t *testing.T) {
 	opt := Options{Break: breaks.NoBlock, Keep: 50}
 	for seed := range uint64(10) {
 		a := Run(seed, opt)
@@ -166,7 +166,7 @@ func TestAViolationReplays(t *testing.T) {
 	t.Fatal("nothing to replay")
 }
 
-func TestChaosReportsTheSameWhateverTheNumberOfWorkers(t *testing.T) {
+func TestChaosReportIsIndependentOfWorkers(t *testing.T) {
 	opt := Options{Break: breaks.NoSeen}
 	one, err := Chaos(t.Context(), 0, 6, ChaosOptions{Options: opt, Workers: 1}, nil)
 	if err != nil {
@@ -181,7 +181,7 @@ func TestChaosReportsTheSameWhateverTheNumberOfWorkers(t *testing.T) {
 		t.Errorf("one worker found\n%+v\nfour found\n%+v", one, many)
 	}
 	if fmt.Sprint(seeds) != "[0 1 2 3 4 5]" {
-		t.Errorf("progress was told of %v", seeds)
+		t.Errorf("progress was called for %v", seeds)
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// recordStore is the store as handlers see it: the one in memory, at each of whose operations things go
-// wrong. The checker sees every transaction that was applied, as it was asked for.
+// recordStore is the store as handlers see it: the in-memory store with injected faults at each operation. The checker
+// sees every applied transaction as it was requested.
 type recordStore struct {
 	w   *world
 	mem *mem.Store
-	// seen are the queues as of a while ago, for the break breaks.NoHold.
+	// seen are the queues as of a short time ago, for breaks.NoHold.
 	seen   []store.Record
 	seenAt time.Time
 }
@@ -58,8 +58,8 @@ func (s *recordStore) Query(ctx context.Context, partition, prefix string,
 	return s.mem.Query(ctx, partition, prefix, page)
 }
 
-// lately is how old what a session knows of the queues of its tree may be where it does not hold them: without holding
-// that is as possible as what has just been read.
+// lately is how old a session's view of the queues of its tree may be if it does not lock them: without locks an old
+// view is as possible as a fresh one.
 const lately = 10 * time.Second
 
 func (s *recordStore) queuesOfLate(ctx context.Context) ([]store.Record, bool, error) {
@@ -92,7 +92,7 @@ func (s *recordStore) Commit(ctx context.Context, tx store.Tx) error {
 	s.w.Say(s.w.actor(), "commit", sketch(tx))
 	s.w.check.Committed(tx)
 	if len(tx.Events) > 0 {
-		s.w.engine.relayWithin(relayIdle) // though the process may die before it can ask for it
+		s.w.engine.relayWithin(relayIdle) // even if the process crashes before it can ask for it
 	}
 	s.w.behind("commit")
 	if s.w.rand.store.Chance(s.w.faults.Unknown) {
@@ -129,7 +129,7 @@ func (s *recordStore) Published(ctx context.Context, ids ...string) error {
 	return nil
 }
 
-// sweepSeldom is how many calls of Sweep it takes for one to be done: a store that expires by itself takes
+// sweepSeldom: only one of this many calls of Sweep does anything, because a store that expires records by itself takes
 // its time as well.
 const sweepSeldom = 32
 
@@ -153,7 +153,7 @@ func keysOf(tx store.Tx) []store.Key {
 	return keys
 }
 
-// sketch is what a history says of a transaction.
+// sketch summarises a transaction for the history.
 func sketch(tx store.Tx) string {
 	var b strings.Builder
 	for i := range tx.Writes {
@@ -177,7 +177,7 @@ func sketch(tx store.Tx) string {
 	return b.String()
 }
 
-// actor names who has control.
+// actor returns the name of the process in control.
 func (w *world) actor() string {
 	if w.running == nil {
 		return "world"

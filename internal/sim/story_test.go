@@ -20,27 +20,27 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// TestStories plays the files of testdata/stories, each a world in which nothing goes wrong but what its
-// commands order, and in which everything takes the middle of the time it might. The commands:
+// TestStories runs the files of testdata/stories. Each is a world in which nothing fails except what its commands
+// order, and everything takes a medium time. The commands:
 //
 //	submit                       accept the job below
 //	queue NAME [running=N] [vcpu=N]
 //	cloud [NAME] [region= zone= type= market=] (capacity=none | launch=unseen|hang|transient|throttled|auth|quota [late=D]) [for=D] [times=N]
 //	interrupt task=T [notice=cloud|machine|both|none]
-//	silence task=T [node=N]      its agents stop, or that of one node; their machines run on
-//	cut task=T [for=D]           its machines have no connection
-//	stall FUNCTION [for=D]       its messages are not taken
-//	lose task=T                  its machines end without a word
+//	silence task=T [node=N]      stop its agents, or that of one node; their machines run on
+//	cut task=T [for=D]           disconnect its machines
+//	stall FUNCTION [for=D]       the function handles no messages
+//	lose task=T                  end its machines without notice
 //	fail task=T [times=N]        its next runs end with an exit code
 //	slow task=T by=F             it takes F times as long as its author said
 //	kill-broker [for=D]
 //	cancel
-//	brief                        leave out what single machines do from now on
-//	run [for=D]                  let time pass; without a time, until every job is over
-//	explain                      what the broker says of the job
-//	bill                         what the machines cost, beside the ledger
+//	brief                        print no more lines about single machines
+//	run [for=D]                  advance the clock; without a time, until every job has finished
+//	explain                      print the broker's explanation of the job
+//	bill                         print the cost of the machines, and the ledger
 //	price [NAME] [region= zone= type=] usd=X
-//	past low=X high=Y every=D    all spot prices have been so many times the catalogue's in turn for some days, and are high from now on
+//	past low=X high=Y every=D    for some days, all spot prices have alternated between these multiples of the catalogue's; now they are high
 //	rest                         let the world come to rest, and check that nothing is left over
 //
 // A violation of an invariant is printed where it happens.
@@ -55,13 +55,13 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// story is a world that is told what happens.
+// story is a world that is controlled by commands.
 type story struct {
 	w   *world
 	job *userJob
 	out strings.Builder
 
-	brief bool // nothing is told of single machines
+	brief bool // print no lines about single machines
 }
 
 func newStory() *story {
@@ -73,7 +73,7 @@ func newStory() *story {
 	return s
 }
 
-// told is what of a history makes a story.
+// told reports whether a story prints an entry of the history.
 func told(what string) bool {
 	return slices.ContainsFunc([]string{
 		"is ", "task is", "attempt ends", "launches", "refuses", "ends", "will take", "agent obeys", "agent exits", "agent dies",
@@ -90,13 +90,13 @@ func (s *story) tell(e timeline.Entry) {
 	}
 }
 
-// clockTime writes a time since the beginning as a clock would.
+// clockTime formats a time since the beginning like a clock.
 func clockTime(d time.Duration) string {
 	d = d.Round(time.Second)
 	return fmt.Sprintf("%02d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 }
 
-// printf adds a line, with jobs by the names their authors gave them.
+// printf adds a line, with the names of jobs instead of their IDs.
 func (s *story) printf(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	for j := range s.w.check.All() {
@@ -114,7 +114,7 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) string {
 	}
 	f, ok := commands[d.Cmd]
 	if !ok {
-		d.Fatalf(t, "no command %s", d.Cmd)
+		d.Fatalf(t, "unknown command %s", d.Cmd)
 	}
 	f(t, d)
 	return s.out.String()
@@ -229,7 +229,7 @@ func (s *story) machines(t *testing.T, d *datadriven.TestData) []*machine {
 		}
 	}
 	if len(found) == 0 {
-		d.Fatalf(t, "nothing runs %s", arg(t, d, "task", ""))
+		d.Fatalf(t, "no machine runs %s", arg(t, d, "task", ""))
 	}
 	return found
 }
@@ -245,7 +245,7 @@ func (s *story) interrupt(t *testing.T, d *datadriven.TestData) {
 	s.w.After(cloudTells, func() { s.w.faults.NoticeLost = 0 })
 }
 
-// cloudTells is when the last notice of a machine that is taken has been decided on.
+// cloudTells is when the cloud has sent the last notice of a machine that it takes.
 const cloudTells = 3 * time.Minute
 
 func (s *story) silence(t *testing.T, d *datadriven.TestData) {
@@ -289,7 +289,9 @@ func (s *story) kill(t *testing.T, d *datadriven.TestData) {
 	}
 }
 
-func (s *story) cancel(*testing.T, *datadriven.TestData) { s.w.users.cancel(s.job, "the user said so") }
+func (s *story) cancel(*testing.T, *datadriven.TestData) {
+	s.w.users.cancel(s.job, "cancelled by the user")
+}
 
 func (s *story) run(t *testing.T, d *datadriven.TestData) {
 	if d.HasArg("for") {
@@ -301,7 +303,7 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) {
 
 func (s *story) explain(t *testing.T, d *datadriven.TestData) {
 	id := s.w.check.IDOf(s.job.Spec.Name)
-	told, err := s.w.hosts[0].broker.Explain(context.Background(), id)
+	told, err := s.w.hosts[0].broker.Views.Explain(context.Background(), id)
 	if err != nil {
 		d.Fatalf(t, "%v", err)
 	}
@@ -326,7 +328,7 @@ func (s *story) rest(*testing.T, *datadriven.TestData) {
 	}
 }
 
-// stringArg is an argument's text, empty without it.
+// stringArg returns an argument, or an empty string.
 func stringArg(d *datadriven.TestData, key string) string {
 	for _, a := range d.CmdArgs {
 		if a.Key == key && len(a.Vals) > 0 {

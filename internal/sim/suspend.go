@@ -8,24 +8,25 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// The shares of jobs, and of worlds' queues, that somebody suspends.
+// The fractions of jobs, and of worlds with a queue, that a user suspends.
 const (
 	shareSuspended = 0.1
 	shareClosed    = 0.15
 )
 
-// drawSuspensions has people suspend jobs and queues at some time, and resume them later.
+// drawSuspensions makes users suspend jobs and queues at some time, and resume them later.
 func (u *users) drawSuspensions() {
 	r := u.w.rand.suspend
 	share, closed := shareSuspended, shareClosed
 	switch u.w.opt.Break {
 	case breaks.Restless:
 		share, closed = 0.8, 0
-	case breaks.Swinging, breaks.Overtaking: // who waits for a person takes nothing back, and is overtaken by right
+	case breaks.Swinging, breaks.Overtaking: // suspended tasks reclaim nothing, and may be overtaken
 		share, closed = 0, 0
 	}
 	for _, j := range u.jobs {
@@ -52,7 +53,7 @@ func (u *users) suspension(r timeline.Random, most time.Duration) spell {
 	return s
 }
 
-// insist asks for something again, under the same key, until the broker has heard it, or will not, and then goes on.
+// insist repeats a request with the same key until the broker has accepted or rejected it, then calls heard.
 func (u *users) insist(what string, ask func(context.Context, *broker.Broker, string) error, heard func()) {
 	key := fmt.Sprint(what, u.w.Now)
 	asked := func(ctx context.Context, b *broker.Broker) error { return ask(ctx, b, key) }
@@ -71,30 +72,31 @@ func (u *users) insist(what string, ask func(context.Context, *broker.Broker, st
 	try()
 }
 
-// suspend has a job wait for a time, if it is there.
+// suspend suspends an existing job for some time.
 func (u *users) suspend(j *userJob, lasts time.Duration) {
 	id := u.w.check.IDOf(j.Spec.Name)
 	if id == "" || !j.Waits.IsZero() {
 		return
 	}
 	u.insist("suspend "+id, func(ctx context.Context, b *broker.Broker, key string) error {
-		return b.Suspend(ctx, id, record.Suspension{By: "somebody", Reason: "the weather"}, key)
+		return b.Users.Suspend(ctx, id, apitypes.Suspension{By: "ann", Reason: "maintenance"}, key)
 	}, func() {
 		u.w.Count("job suspended")
 		j.Waits = u.w.Now
 		u.w.After(lasts, func() {
 			j.Waits = time.Time{}
 			u.insist("resume "+id, func(ctx context.Context, b *broker.Broker, key string) error {
-				return b.Resume(ctx, id, "somebody else", key)
+				return b.Users.Resume(ctx, id, "bob", key)
 			}, func() { u.w.Count("job resumed") })
 		})
 	})
 }
 
-// suspendQueue has a queue admit nothing for a time, if it is there, and what runs in it wait, if it is to be empty.
+// suspendQueue suspends an existing queue for some time: it admits nothing, and with drain its running tasks are
+// stopped.
 func (u *users) suspendQueue(name string, drain bool, lasts time.Duration) {
 	u.insist("suspend queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {
-		return b.SuspendQueue(ctx, name, record.Suspension{By: "somebody", Drain: drain}, key)
+		return b.Users.SuspendQueue(ctx, name, apitypes.Suspension{By: "ann", Drain: drain}, key)
 	}, func() {
 		u.w.Count("queue suspended")
 		known := u.w.check.Suspensions
@@ -106,7 +108,7 @@ func (u *users) suspendQueue(name string, drain bool, lasts time.Duration) {
 			delete(known.Closed, name)
 			delete(known.Empty, name)
 			u.insist("resume queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {
-				return b.ResumeQueue(ctx, name, "somebody else", key)
+				return b.Users.ResumeQueue(ctx, name, "bob", key)
 			}, func() { u.w.Count("queue resumed") })
 		})
 	})

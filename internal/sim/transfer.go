@@ -12,29 +12,29 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// transfer is one object on its way from a machine to the store: in one request, or in parts, each granted. What a
-// store refuses is asked for anew, as the real agent does.
+// transfer is one object on its way from a machine to the store: in one request, or in parts, each granted. If the
+// store refuses a grant, the agent asks for a new one, like the real agent.
 type transfer struct {
 	r      *run
 	uri    string
 	parts  int    // 0 is a small object, in one request
 	upload string // of parts
 	grants []grant.Grant
-	sent   int // parts that have come
+	sent   int // parts that have arrived
 	done   func()
 }
 
-// shareLarge is the share of objects that go in parts, of at most mostParts.
+// shareLarge is the fraction of objects that are sent in parts, of at most mostParts.
 const (
 	shareLarge = 0.4
 	mostParts  = 4
 )
 
-// keep sends an object, and calls done when it is there.
+// keep sends an object, and calls done when it is stored.
 func (r *run) keep(uri string, done func()) {
 	w := r.a.w
 	t := &transfer{r: r, uri: uri, done: done}
-	if w.opt.Break == breaks.Hasty { // it says that it is done when it has begun
+	if w.opt.Break == breaks.Hasty { // it reports success when it has only started
 		t.done = func() {}
 		defer done()
 	}
@@ -46,11 +46,11 @@ func (r *run) keep(uri string, done func()) {
 	t.ask()
 }
 
-// begin begins an upload. Where the answer is lost, another is begun: what the first leaves the broker ends.
+// begin begins an upload. If the answer is lost, another one is begun; the broker aborts the first.
 func (t *transfer) begin() {
 	callFor(t.r.a, "begin upload", func(ctx context.Context, b *broker.Broker) (name string, err error) {
 		began := t.r.a.w.Steps
-		if name, err = b.BeginUpload(ctx, t.r.a.claims, t.uri); err == nil {
+		if name, err = b.Agents.BeginUpload(ctx, t.r.a.claims, t.uri); err == nil {
 			t.r.a.w.check.Granted(&t.r.a.m.Machine, "write", t.uri, began)
 		}
 		return name, err
@@ -60,7 +60,7 @@ func (t *transfer) begin() {
 	})
 }
 
-// wants are what is still to be sent.
+// wants returns the grants for the remaining data.
 func (t *transfer) wants() []grant.Want {
 	if t.parts == 0 {
 		return []grant.Want{{Op: grant.Put, URI: t.uri, Size: 1}}
@@ -79,7 +79,7 @@ func (t *transfer) ask() {
 	})
 }
 
-// send sends the next part, or the whole.
+// send sends the next part, or the whole object.
 func (t *transfer) send() {
 	w, store := t.r.a.w, t.r.a.w.objects
 	if len(t.grants) == 0 {
@@ -91,7 +91,7 @@ func (t *transfer) send() {
 	case refused:
 		t.r.later(w.rand.grant.Spread(time.Second, 10*time.Second), t.ask)
 		return
-	case missing: // its attempt is over, which the agent learns when it asks
+	case missing: // its attempt has finished, as the agent learns from its next call
 		t.r.later(time.Second, t.ask)
 		return
 	default:
@@ -118,7 +118,7 @@ func (t *transfer) complete() {
 	}
 	t.r.a.call("complete upload", func(ctx context.Context, b *broker.Broker) error {
 		began := t.r.a.w.Steps
-		err := b.EndUpload(ctx, t.r.a.claims, t.uri, t.upload, parts)
+		err := b.Agents.EndUpload(ctx, t.r.a.claims, t.uri, t.upload, parts)
 		if errors.Is(err, grant.ErrUpload) {
 			t.r.a.w.check.Denied(&t.r.a.m.Machine, t.uri, began)
 			return record.ErrGone
@@ -127,7 +127,7 @@ func (t *transfer) complete() {
 	}, func() { t.done() })
 }
 
-// ask has the broker grant something.
+// ask asks the broker for grants.
 func (r *run) ask(what string, wants []grant.Want, done func([]grant.Grant)) {
 	w, m := r.a.w, r.a.m
 	callFor(r.a, "grant", func(ctx context.Context, b *broker.Broker) ([]grant.Grant, error) {
@@ -146,9 +146,9 @@ func (r *run) ask(what string, wants []grant.Want, done func([]grant.Grant)) {
 	})
 }
 
-// grant asks the broker, or one that is broken.
+// grant asks the broker, or a broken one.
 func (w *world) grant(ctx context.Context, b *broker.Broker, c wire.Claims, wants []grant.Want) ([]grant.Grant, error) {
-	got, err := b.Grant(ctx, c, wants...)
+	got, err := b.Agents.Grant(ctx, c, wants...)
 	if err != nil && (w.opt.Break == breaks.Generous && errors.Is(err, grant.ErrOutside) ||
 		w.opt.Break == breaks.Lasting && errors.Is(err, record.ErrGone)) {
 		for i := range wants {
@@ -159,7 +159,7 @@ func (w *world) grant(ctx context.Context, b *broker.Broker, c wire.Claims, want
 	return got, err
 }
 
-// covet has an agent ask for what another attempt, or another node, is to write.
+// covet makes an agent ask for grants to objects of another attempt or node.
 func (r *run) covet() {
 	w := r.a.w
 	other := r.object(wire.OutputPrefix(r.work.Prefix, r.work.Attempt+"0")+"0", "data")
@@ -179,7 +179,7 @@ func (r *run) covet() {
 	}, func() {})
 }
 
-// fetch reads objects, then goes on. Each has to be there, whole.
+// fetch reads objects, then calls done. Each object must exist completely.
 func (r *run) fetch(uris []string, done func()) {
 	if len(uris) == 0 || r.work.Run == "" { // a stand-in reads nothing
 		done()

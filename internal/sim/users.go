@@ -14,33 +14,33 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// users are the people of a world: they submit jobs and cancel some, and they know what their tasks really do.
+// users are the people of a world: they submit jobs, cancel some, and determine what their tasks really do.
 type users struct {
 	w       *world
 	jobs    []*userJob
 	byName  map[string]*userJob
 	objects map[string][]byte // the DAG bucket
 	crowded bool              // their jobs share one small quota
-	placed  bool              // some of their jobs have rules of placement
+	placed  bool              // some of their jobs have placement rules
 }
 
 // userJob is a job of a user of the world.
 type userJob struct {
 	check.Wanted
-	toFail []int // how many runs of each task are yet to fail, in a story
+	toFail []int // remaining runs of each task that fail, in a story
 }
 
 func newUsers(w *world) *users {
 	return &users{w: w, byName: map[string]*userJob{}, objects: map[string][]byte{}}
 }
 
-// plan makes a job known, to be submitted later.
+// plan registers a job that will be submitted later.
 func (u *users) plan(spec *dag.Job) *userJob {
 	j := &userJob{
 		Wanted: check.Wanted{Spec: spec, ByTask: map[string]int{}, Factor: make([]float64, len(spec.Tasks)),
@@ -50,7 +50,7 @@ func (u *users) plan(spec *dag.Job) *userJob {
 	}
 	for i := range spec.Tasks {
 		j.ByTask[spec.Tasks[i].Name] = i
-		// An estimate is seldom right, and now and then too small.
+		// Estimates are usually too high, and sometimes too low.
 		j.Factor[i] = 1
 		if !u.w.opt.steady {
 			j.Factor[i] = u.w.rand.task.Uniform(0.6, 1)
@@ -67,10 +67,10 @@ func (u *users) plan(spec *dag.Job) *userJob {
 	return j
 }
 
-// submit submits a job by the API, again until it is accepted.
+// submit submits a job through the API, and retries until it is accepted.
 func (u *users) submit(j *userJob) {
 	u.w.network.call("submit "+j.Spec.Name, true, func(ctx context.Context, b *broker.Broker) error {
-		_, err := b.Submit(ctx, broker.Submission{Spec: j.Spec, Token: j.Spec.Name, Source: "api"})
+		_, err := b.Users.Submit(ctx, broker.Submission{Spec: j.Spec, Token: j.Spec.Name, Source: "api"})
 		return err
 	}, func(err error) {
 		if err != nil {
@@ -79,7 +79,7 @@ func (u *users) submit(j *userJob) {
 	})
 }
 
-// put leaves a file in the DAG bucket, of which the cloud tells once or more often.
+// put stores a file in the DAG bucket; the cloud notifies the broker told times.
 func (u *users) put(key string, body []byte, told int) {
 	u.objects[key] = body
 	for n := range told {
@@ -87,11 +87,11 @@ func (u *users) put(key string, body []byte, told int) {
 	}
 }
 
-// tell is repeated until it succeeds: object stores retry their notifications.
+// tell notifies the broker of an object and retries until it succeeds, as object stores do.
 func (u *users) tell(key string, n int) {
 	id := fmt.Sprintf("object/%s/%d", key, n)
 	u.w.network.call("object "+key, true, func(ctx context.Context, b *broker.Broker) error {
-		return b.Emit(ctx, "bucket", id, events.ObjectCreated{Bucket: "sim://dags", Key: key, ETag: "1",
+		return b.Functions.Emit(ctx, "bucket", id, events.ObjectCreated{Bucket: "sim://dags", Key: key, ETag: "1",
 			Size: int64(len(u.objects[key]))})
 	}, func(err error) {
 		if err != nil {
@@ -100,7 +100,7 @@ func (u *users) tell(key string, n int) {
 	})
 }
 
-// Settle implements broker.Objects: users name no files that lie beside a job's.
+// Settle implements broker.Objects: users refer to no files next to a job's.
 func (*users) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
 // Open implements broker.Objects.
@@ -113,7 +113,7 @@ func (u *users) Open(_ context.Context, o events.ObjectCreated) (r io.ReadCloser
 	return io.NopCloser(bytes.NewReader(body)), "", nil
 }
 
-// cancel asks for the end of a job, again until the broker has heard it.
+// cancel cancels a job, and retries until the broker has accepted it.
 func (u *users) cancel(j *userJob, reason string) {
 	id := u.w.check.IDOf(j.Spec.Name)
 	if id == "" {
@@ -122,7 +122,7 @@ func (u *users) cancel(j *userJob, reason string) {
 	}
 	j.Cancelled = true
 	u.w.network.call("cancel "+id, true, func(ctx context.Context, b *broker.Broker) error {
-		return b.Cancel(ctx, id, reason)
+		return b.Users.Cancel(ctx, id, reason)
 	}, func(err error) {
 		if err != nil && !errors.Is(err, record.ErrOver) {
 			u.w.After(u.w.rand.user.Spread(time.Second, time.Minute), func() { u.cancel(j, reason) })
@@ -133,7 +133,7 @@ func (u *users) cancel(j *userJob, reason string) {
 // setQueue configures a queue.
 func (u *users) setQueue(name string, s record.QueueSettings) {
 	u.w.network.call("queue "+name, true, func(ctx context.Context, b *broker.Broker) error {
-		return b.SetQueue(ctx, name, s)
+		return b.Users.SetQueue(ctx, name, s)
 	}, func(err error) {
 		if err != nil {
 			u.w.After(time.Second, func() { u.setQueue(name, s) })
@@ -141,19 +141,19 @@ func (u *users) setQueue(name string, s record.QueueSettings) {
 	})
 }
 
-// liftBudgets is when people lift the budgets of months, some hours into the second one: what waits for a third month
-// would wait for longer than a world lasts.
+// liftBudgets is when users lift the monthly budgets, some hours into the second month: waiting for a third month would
+// take longer than a world lasts.
 const liftBudgets = 30 * time.Hour
 
-// drawMonth gives some queues a budget for the month.
+// drawMonth gives some queues a monthly budget.
 func (u *users) drawMonth(name string, s *record.QueueSettings) {
 	r, b := u.w.rand.month, u.w.opt.Break
 	of := b == breaks.Spendthrift || b == breaks.Hoarding
-	if b != "" && !of || !of && !r.Chance(0.2) { // other breaks are met as often without
+	if b != "" && !of || !of && !r.Chance(0.2) { // so that other bugs show as often as without
 		return
 	}
 	lifted := *s
-	s.Max = s.Max.Plus(record.Amounts{record.USDPerMonth: r.Uniform(0.1, 3)})
+	s.Max = s.Max.Plus(apitypes.Amounts{apitypes.USDPerMonth: r.Uniform(0.1, 3)})
 	u.w.Count("a month's budget")
 	u.w.After(liftBudgets, func() { u.setQueue(name, lifted) })
 	if end := u.w.Now.Add(liftBudgets + time.Hour); end.After(u.w.check.Suspensions.Last) {
@@ -161,11 +161,11 @@ func (u *users) drawMonth(name string, s *record.QueueSettings) {
 	}
 }
 
-// duration is how long a task really takes on a machine, from beginning to end.
-func (u *users) duration(a *wire.Assignment, o cloud.Offer) time.Duration {
+// duration returns how long a task really takes on a machine, from start to end.
+func (u *users) duration(a *wire.Assignment, o apitypes.Offer) time.Duration {
 	j := u.byName[a.JobName]
 	if j == nil {
-		u.w.Violatef(check.InvAssigned, "%s is of a job %q that nobody submitted", a.Attempt, a.JobName)
+		u.w.Violatef(check.InvAssigned, "%s is of a job %q that no user submitted", a.Attempt, a.JobName)
 		return time.Minute
 	}
 	i := j.ByTask[a.Task]
@@ -176,7 +176,7 @@ func (u *users) duration(a *wire.Assignment, o cloud.Offer) time.Duration {
 	return time.Duration(float64(t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)) * j.Factor[i])
 }
 
-// drawEndless has tasks whose gang has a chief serve it until they are ended, where nothing counts their time.
+// drawEndless makes some tasks run until their gang's chief ends them, if nothing limits their time.
 func (u *users) drawEndless(j *userJob) {
 	if (j.Spec.Queue != "" || j.Spec.Budget > 0) && u.w.opt.Break != breaks.Headless || u.w.opt.steady {
 		return
@@ -188,8 +188,8 @@ func (u *users) drawEndless(j *userJob) {
 	}
 }
 
-// drawDeadly has some tasks take down the agents of their machines, where machines fail at all. What saves its work
-// does not begin anew.
+// drawDeadly makes some tasks kill the agents of their machines, in worlds where machines fail at all. Tasks that save
+// their work are excluded.
 func (u *users) drawDeadly(j *userJob) {
 	tireless := u.w.opt.Break == breaks.Tireless
 	if u.w.faults.Dies == 0 && !tireless || u.w.opt.steady {
@@ -202,13 +202,13 @@ func (u *users) drawDeadly(j *userJob) {
 	}
 }
 
-// deadly says whether a run takes down the agent of its machine.
+// deadly reports whether a run kills the agent of its machine.
 func (u *users) deadly(a *wire.Assignment) bool {
 	j := u.byName[a.JobName]
 	return j != nil && j.Deadly[j.ByTask[a.Task]]
 }
 
-// serves says whether a run does not end by itself.
+// serves reports whether a run does not end by itself.
 func (u *users) serves(a *wire.Assignment) bool {
 	j := u.byName[a.JobName]
 	return j != nil && j.Endless[j.ByTask[a.Task]]
@@ -225,17 +225,17 @@ func (u *users) fails(a *wire.Assignment) bool {
 	return a.Run != "" && u.w.rand.task.Chance(u.w.faults.TaskFails)
 }
 
-// failed notes that one did.
+// failed counts a failed run.
 func (u *users) failed(a *wire.Assignment) {
 	if j := u.byName[a.JobName]; j != nil {
 		j.Failures[j.ByTask[a.Task]]++
 	}
 }
 
-// giveUp cancels what waits for what will not come: money, or a place that suits.
+// giveUp cancels jobs that wait in vain, for money or a suitable place.
 func (u *users) giveUp() {
 	for _, j := range u.jobs {
-		if s := u.w.check.Named(j.Spec.Name); s != nil && s.Record.State == record.JobWaiting {
+		if s := u.w.check.Named(j.Spec.Name); s != nil && s.Record.State == apitypes.JobWaiting {
 			u.cancel(j, "waited long enough")
 		}
 	}

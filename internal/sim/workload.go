@@ -11,31 +11,31 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// One in so many worlds has a crowd of jobs.
+// crowds is the fraction of worlds with many jobs, and crowd their number.
 const (
 	crowds = 0.04
 	crowd  = 14
 )
 
-// sharePlaced is the share of worlds whose jobs have rules of placement.
+// sharePlaced is the fraction of worlds whose jobs have placement rules.
 const sharePlaced = 0.3
 
-// populate draws what the people of a world want: queues, jobs, when they submit them, which ones they cancel.
+// populate draws what users want: queues, jobs, when they submit them, which ones they cancel.
 func (u *users) populate() {
 	r := u.w.rand.user
-	// What some breaks break matters where many want the same quota.
+	// Some bugs matter only if many tasks want the same quota.
 	u.crowded = r.Chance(0.12) || slices.Contains([]breaks.Kind{breaks.NoHold, breaks.Swinging, breaks.Asleep,
 		breaks.Overtaking}, u.w.opt.Break)
 	u.drawQueues()
-	// Not where deadlines are to be kept, as a rule may have a task wait; other breaks are met as often without.
+	// Not if deadlines must be met, because a rule may make a task wait; and not with other bugs, so that they show as
+	// often.
 	u.placed = u.w.rand.placed.Chance(sharePlaced) && !u.w.opt.steady && !u.w.onTime && u.w.opt.Break == "" ||
 		u.w.opt.Break == breaks.Mingling
 	n := u.w.opt.Jobs
 	if n == 0 && timeline.NewRandom(u.w.Seed, "crowds").Chance(crowds) {
-		n = crowd // as if they had been asked for
+		n = crowd // as if they had been requested
 	}
 	if n == 0 {
 		n = 1 + min(r.IntN(4), r.IntN(4))
@@ -49,7 +49,7 @@ func (u *users) populate() {
 	for i := range n {
 		j := u.plan(u.drawJob(i))
 		u.w.After(r.Between(0, 90*time.Minute), func() {
-			if body, err := native.Marshal(j.Spec); err == nil && r.Chance(0.25) {
+			if body, err := dag.Marshal(j.Spec); err == nil && r.Chance(0.25) {
 				u.put(j.Spec.Name+".yaml", body, 1+r.IntN(2))
 				return
 			}
@@ -66,14 +66,14 @@ func (u *users) populate() {
 	}
 }
 
-// drawQueues sets quotas: of queues on their own, or of two that share a third's.
+// drawQueues sets quotas of separate queues, or of two queues that share the quota of a third.
 func (u *users) drawQueues() {
 	r := u.w.rand.user
 	var small, cpus record.QueueSettings
 	if r.Chance(0.4) || u.crowded {
 		lab := record.QueueSettings{MaxVCPU: float64(8 * (1 + r.IntN(6))), MaxRunning: r.IntN(6)}
 		if u.w.opt.Break == breaks.Overtaking {
-			lab.MaxVCPU, lab.MaxRunning = 16, 0 // what is large waits until what is small leaves room
+			lab.MaxVCPU, lab.MaxRunning = 16, 0 // a large task waits until small ones leave room
 		}
 		u.drawBounds(&lab)
 		u.drawMonth("lab", &lab)
@@ -106,7 +106,7 @@ func (u *users) drawQueues() {
 	}
 }
 
-// drawBounds gives some queues quotas beside vCPUs: of accelerators, of memory, and of what an hour costs.
+// drawBounds gives some queues quotas besides vCPUs: of accelerators, memory, and the cost per hour.
 func (u *users) drawBounds(s *record.QueueSettings) {
 	if u.w.opt.Break == breaks.Swinging {
 		return
@@ -134,7 +134,7 @@ func (u *users) drawJob(n int) *dag.Job {
 	} else if n%4 == 0 {
 		j.Patience = 3 * time.Hour
 	}
-	if !u.w.onTime || r.Chance(0.2) { // else its deadline may be one that has to be kept
+	if !u.w.onTime || r.Chance(0.2) { // otherwise its deadline may have to be met
 		j.Queue = timeline.Pick(r, []string{"", "", "small", "cpus"})
 	}
 	if r.Chance(0.3) {
@@ -161,7 +161,7 @@ func (u *users) drawJob(n int) *dag.Job {
 	if r := u.w.rand.kept; r.Chance(0.2) || u.w.opt.Break == breaks.Fleeting {
 		j.KeepOnFailure = r.Between(time.Minute, 3*time.Hour).Round(time.Second)
 	}
-	if u.crowded { // many who want the same, and nothing else that would hold them up
+	if u.crowded { // many want the same, and nothing else delays them
 		j.Queue, j.Priority = timeline.Pick(r, []string{"small", "cpus", "cpus"}), 0
 		return j
 	}

@@ -15,21 +15,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// world is all there is in one simulation.
+// world is the state of one simulation.
 type world struct {
 	*timeline.Timeline
 	opt    Options
 	cfg    record.Config
-	faults weather.Faults // in force now
-	onTime bool           // nothing was to take longer than planned
+	faults weather.Faults // current
+	onTime bool           // nothing takes longer than planned
 	rand   sources
 
-	// running is the process in control, nil while it is the world itself; idle are the coroutines that have none.
+	// running is the process in control, nil if it is the world itself; idle are unused coroutines.
 	running *process
 	idle    []*coroutine
 
 	store   *recordStore
-	decoded *book.Decoded // by the checker and all hosts
+	decoded *book.Decoded // shared by the checker and all hosts
 	bus     *messageBus
 	clouds  []*provider
 	sky     *weather.Sky
@@ -38,7 +38,7 @@ type world struct {
 	network *network
 	bucket  *bucket
 	objects *objectStore
-	moves   bool // data goes to the store by grants, and comes from there
+	moves   bool // data is moved to and from the store by grants
 	planner *notedPlanner
 	users   *users
 	rules   drawn.Rules // how sessions decide
@@ -68,7 +68,7 @@ func newSources(seed uint64, steady bool) sources {
 	}
 }
 
-// newWorld makes a world in which nothing has happened yet.
+// newWorld returns a world in which nothing has happened yet.
 func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	w := &world{
 		Timeline: timeline.New(seed, opt.Keep, opt.History),
@@ -98,10 +98,11 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	return w
 }
 
-// shareMoves is the share of worlds in which data is moved: each call that it takes costs steps.
+// shareMoves is the fraction of worlds in which data is moved: each call for it costs steps.
 const shareMoves = 0.3
 
-// config is the broker's. The fewer tries a launch has, the more is given up while it is under way.
+// config returns the broker's configuration. The fewer tries a launch has, the more launches are given up while
+// running.
 func config(seed uint64, steady bool) record.Config {
 	cfg := record.DefaultConfig()
 	if !steady {
@@ -113,13 +114,13 @@ func config(seed uint64, steady bool) record.Config {
 	return cfg
 }
 
-// The share of worlds that have a store in some of their places, and the share of those places.
+// The fraction of worlds that have stores in some places, and the fraction of those places.
 const (
 	shareStores = 0.5
 	shareStore  = 0.6
 )
 
-// stores are those of the places of a world, if it has any.
+// stores returns the stores of a world's places, if it has any.
 func stores(seed uint64, steady bool) record.Stores {
 	s := record.Stores{URLs: map[string]string{}, Moves: weather.Moves()}
 	r := timeline.NewRandom(seed, "stores")
@@ -137,14 +138,14 @@ func stores(seed uint64, steady bool) record.Stores {
 func (w *world) cloudPorts() map[string]cloud.Cloud {
 	ports := make(map[string]cloud.Cloud, len(w.clouds))
 	for _, c := range w.clouds {
-		if c != w.yard.provider { // the broker has a driver of its own for those
+		if c != w.yard.provider { // the broker has its own driver for pools
 			ports[c.name] = c
 		}
 	}
 	return ports
 }
 
-// end unwinds what still runs.
+// end unwinds the remaining processes.
 func (w *world) end() {
 	for _, h := range w.hosts {
 		for len(h.processes) > 0 {
@@ -156,7 +157,7 @@ func (w *world) end() {
 	}
 }
 
-// Machines are all that were ever launched.
+// Machines returns all machines that were ever launched.
 func (w *world) Machines() iter.Seq[*check.Machine] {
 	return func(yield func(*check.Machine) bool) {
 		for _, c := range w.clouds {
@@ -171,17 +172,17 @@ func (w *world) Machines() iter.Seq[*check.Machine] {
 	}
 }
 
-// Busy says whether a message waits or a process runs.
+// Busy reports whether a message waits or a process runs.
 func (w *world) Busy() bool {
 	return slices.ContainsFunc(w.bus.queues, func(q *queue) bool { return len(q.messages) > 0 }) ||
 		slices.ContainsFunc(w.hosts, func(h *host) bool { return len(h.processes) > 0 })
 }
 
-// Queued says which messages wait.
+// Queued lists the waiting messages.
 func (w *world) Queued() string { return w.bus.depths() }
 
-// Dead are the messages that were given up.
+// Dead returns the dead letters.
 func (w *world) Dead() []bus.DeadLetter { return w.bus.dead }
 
-// Broker is that of the first host.
+// Broker returns the broker of the first host.
 func (w *world) Broker() *broker.Broker { return w.hosts[0].broker }

@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -24,7 +25,7 @@ func claims(cluster string, rank int) wire.Claims {
 	return wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster, Rank: rank}
 }
 
-// quiet makes a world in which nothing fails and nobody wants anything.
+// quiet returns a world without faults and jobs.
 func quiet(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(1, Options{Keep: 10, steady: true}, weather.Faults{})
@@ -32,7 +33,7 @@ func quiet(t *testing.T) *world {
 	return w
 }
 
-func TestAProcessIsOvertakenWhileItWaits(t *testing.T) {
+func TestProcessesRunWhileOneWaits(t *testing.T) {
 	w := quiet(t)
 	var order []string
 	w.start(w.hosts[0], "slow", func(context.Context, *broker.Broker) {
@@ -53,7 +54,7 @@ func TestAProcessIsOvertakenWhileItWaits(t *testing.T) {
 	}
 }
 
-func TestACrashEndsTheProcessesOfItsHostAlone(t *testing.T) {
+func TestCrashEndsOnlyProcessesOfItsHost(t *testing.T) {
 	w := quiet(t)
 	ended := map[string]bool{}
 	for i, name := range []string{"a", "b"} {
@@ -65,17 +66,17 @@ func TestACrashEndsTheProcessesOfItsHostAlone(t *testing.T) {
 	for w.Step() {
 	}
 	if crashed, ok := ended["a"]; !ok || !crashed {
-		t.Error("the process on the host that crashed went on")
+		t.Error("the process on the crashed host continued")
 	}
 	if crashed, ok := ended["b"]; !ok || crashed {
-		t.Error("the process on the other host did not")
+		t.Error("the process on the other host did not continue")
 	}
 	if !w.hosts[0].up {
-		t.Error("the host did not come back")
+		t.Error("the host did not restart")
 	}
 }
 
-func TestAPanicOfAHandlerIsAViolation(t *testing.T) {
+func TestHandlerPanicIsViolation(t *testing.T) {
 	w := quiet(t)
 	w.start(w.hosts[0], "faulty", func(context.Context, *broker.Broker) { panic("index out of range") }, nil)
 	if w.Violation == nil || w.Violation.Invariant != check.InvPanic || !strings.Contains(w.Violation.Detail, "index out of range") {
@@ -83,7 +84,7 @@ func TestAPanicOfAHandlerIsAViolation(t *testing.T) {
 	}
 }
 
-func TestAnUnknownOutcomeIsATransactionThatWasApplied(t *testing.T) {
+func TestUnknownOutcomeIsApplied(t *testing.T) {
 	w := quiet(t)
 	w.faults.Unknown = 1
 	key := store.Key{Partition: "p", Sort: "s"}
@@ -96,7 +97,7 @@ func TestAnUnknownOutcomeIsATransactionThatWasApplied(t *testing.T) {
 	}
 }
 
-func TestTheBusKeepsItsRules(t *testing.T) {
+func TestBusDeliveryRules(t *testing.T) {
 	w := quiet(t)
 	ctx := t.Context()
 	publish := func(id string) {
@@ -147,11 +148,11 @@ func TestTheBusKeepsItsRules(t *testing.T) {
 		receive()
 	}
 	if dead, _ := w.bus.DeadLetters(ctx, "", 10); len(dead) != 1 {
-		t.Errorf("after %d deliveries that nobody answered: %v", maxAttempts, dead)
+		t.Errorf("after %d unanswered deliveries: %v", maxAttempts, dead)
 	}
 }
 
-func TestACloudKeepsItsContract(t *testing.T) {
+func TestCloudContract(t *testing.T) {
 	w := quiet(t)
 	c := w.clouds[0]
 	offer := weather.Catalogue()[0].Offer(true, 0.07)
@@ -168,7 +169,7 @@ func TestACloudKeepsItsContract(t *testing.T) {
 		return store.Write{Op: store.Put, Key: store.Key{Partition: "job#job", Sort: sort}, Body: body}
 	}
 	w.check.Committed(store.Tx{Writes: []store.Write{
-		write("attempt#0#1", record.Attempt{Job: "job", Number: 1}), write("ledger", record.Ledger{Outstanding: 1}),
+		write("attempt#0#1", apitypes.Attempt{Job: "job", Number: 1}), write("ledger", record.Ledger{Outstanding: 1}),
 	}})
 	first, err := c.Launch(t.Context(), spec)
 	if err != nil || len(first) != 1 {
@@ -176,20 +177,20 @@ func TestACloudKeepsItsContract(t *testing.T) {
 	}
 	again, err := c.Launch(t.Context(), spec)
 	if err != nil || len(again) != 1 || again[0].ID != first[0].ID {
-		t.Errorf("the same name launched %v, %v", again, err)
+		t.Errorf("a second launch of the same name returned %v, %v", again, err)
 	}
 	w.Now = w.Now.Add(30 * time.Minute)
 	if err := c.Terminate(t.Context(), "job.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Terminate(t.Context(), "nobody's"); err != nil {
-		t.Errorf("a cluster that does not exist: %v", err)
+		t.Errorf("terminating a missing cluster: %v", err)
 	}
 	if got, want := w.check.Bill(w.check.Jobs["job"]), 0.035; got < want-1e-9 || got > want+1e-9 {
 		t.Errorf("half an hour at 0.07 costs %v", got)
 	}
 	if _, err := c.Launch(t.Context(), spec); cloud.KindOf(err) != cloud.Invalid {
-		t.Errorf("a name that was terminated: %v", err)
+		t.Errorf("launching a terminated name: %v", err)
 	}
 	if w.Violation != nil {
 		t.Error(w.Violation)
@@ -199,7 +200,7 @@ func TestACloudKeepsItsContract(t *testing.T) {
 func TestHistoriesWithRecordedTraces(t *testing.T) {
 	files, _ := filepath.Glob("../../../shared/data/spot-availability/availability/1-node/*/*.json.gz")
 	if len(files) == 0 {
-		t.Skip("the recorded traces are not there (../shared/data/spot-availability)")
+		t.Skip("the recorded traces are missing (../shared/data/spot-availability)")
 	}
 	var traces []*weather.Trace
 	for _, name := range files {

@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// Python is a folder for PATH: a virtual environment, so that what an example installs stays out of this computer. With
-// quick, its sleeps take a hundredth of what they say. The test is skipped where Python or its package index is
-// missing.
+// Python makes a virtual environment and returns its bin folder for PATH, so that nothing an example installs stays
+// on this computer. With quick, Python's time.sleep takes a hundredth of the time. It skips the test if Python or its
+// package index is not available.
 func Python(tb testing.TB, quick bool) (bin string) {
 	tb.Helper()
 	dir := tb.TempDir()
-	make := exec.CommandContext(tb.Context(), "python3", "-m", "venv", dir) //nolint:gosec // of the test's own
+	make := exec.CommandContext(tb.Context(), "python3", "-m", "venv", dir) //nolint:gosec // the test's own folder
 	if out, err := make.CombinedOutput(); err != nil {
-		tb.Skipf("python3 makes no virtual environment: %v\n%s", err, out)
+		tb.Skipf("python3 cannot make a virtual environment: %v\n%s", err, out)
 	}
 	bin = filepath.Join(dir, "bin")
-	fetch := exec.CommandContext(tb.Context(), bin+"/pip", "download", "--quiet", "--no-deps", //nolint:gosec // its own
+	fetch := exec.CommandContext(tb.Context(), bin+"/pip", "download", "--quiet", "--no-deps", //nolint:gosec // our own
 		"--dest", tb.TempDir(), "tqdm")
 	if out, err := fetch.CombinedOutput(); err != nil {
 		tb.Skipf("Python's package index does not answer: %v\n%s", err, out)
@@ -38,8 +38,8 @@ func Python(tb testing.TB, quick bool) (bin string) {
 	return bin
 }
 
-// EnvLong is a variable with which tests take the time that the files say.
+// EnvLong is the environment variable with which tests let examples sleep as long as their files say.
 const EnvLong = "TRADEWIND_LONG"
 
-// Long says whether it is set.
+// Long reports whether EnvLong is set.
 func Long() bool { return slices.Contains([]string{"1", "true"}, os.Getenv(EnvLong)) }

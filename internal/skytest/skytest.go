@@ -1,8 +1,8 @@
-// Package skytest has one SkyPilot file in which a job brings along everything that SkyPilot lets it, and S3 with what
-// the file reads, for tests that run it unchanged.
+// Package skytest has one SkyPilot file that uses every way SkyPilot has to upload or mount files, and an S3 server
+// with the data that the file reads, for tests that run the file unchanged.
 //
-// What is real: podman and runc with an image of busybox, FUSE, rclone, and MinIO, which checks signatures and the
-// session policies of the credentials that it lends.
+// Real parts: podman and runc with an image of busybox, FUSE, rclone, and MinIO, which checks signatures and the
+// session policies of the credentials that it issues.
 package skytest
 
 import (
@@ -32,18 +32,18 @@ import (
 //go:embed all:job
 var job embed.FS
 
-// Name of the file, and what it has to be given.
+// The name of the file, and the secret and variable that its user sets.
 const (
 	File   = "sky.yaml"
 	Secret = "HF_TOKEN"
-	Token  = "hf-a-token-of-nobody" //nolint:gosec // of nobody
+	Token  = "hf-a-token-of-nobody" //nolint:gosec // not a real token
 	Given  = "NAMED=world"
 )
 
-// Role is one that MinIO takes: it looks at the policy of the session alone.
+// Role is a role that MinIO accepts. MinIO checks only the policy of the session, not the role.
 const Role = "arn:aws:iam::111122223333:role/mounts"
 
-// Log is what the task prints, at the end of its log.
+// Log is the end of the task's log.
 const Log = `busybox
 installed
 set up, hello world, rank 0 of 1
@@ -59,7 +59,7 @@ x
 done
 `
 
-// Folder is a folder with the file and all that it names.
+// Folder makes a folder with the file and all that it names, and returns its path.
 func Folder(tb testing.TB) string {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -73,7 +73,7 @@ func Folder(tb testing.TB) string {
 	return dir
 }
 
-// World is what the file's job runs on.
+// World is the environment in which the file's job runs.
 type World struct {
 	tb       testing.TB
 	endpoint string
@@ -82,7 +82,7 @@ type World struct {
 	s3       *s3.Client
 }
 
-// New starts S3 and puts into it what the file reads. The test is skipped where a part is missing.
+// New starts S3 and uploads the data that the file reads. It skips the test if a part is missing.
 func New(tb testing.TB) *World {
 	tb.Helper()
 	w := &World{tb: tb, environ: containertest.Environ(tb), rclone: mounttest.Program(tb, mounttest.Environ(tb))}
@@ -104,7 +104,7 @@ func New(tb testing.TB) *World {
 	return w
 }
 
-// Machine are variables of a machine with podman, as it works here.
+// Machine returns the environment variables of a machine that has podman, as it works on this computer.
 func (w *World) Machine() (environ []string) {
 	for _, entry := range w.environ {
 		if strings.HasPrefix(entry, "CONTAINERS_CONF=") || strings.HasPrefix(entry, "TRADEWIND_CONTAINER_ENGINE=") {
@@ -114,7 +114,7 @@ func (w *World) Machine() (environ []string) {
 	return environ
 }
 
-// S3 are variables by which a broker finds that S3, with its keys.
+// S3 returns the environment variables with which a broker finds this S3, including its keys.
 func (w *World) S3() []string {
 	return []string{
 		"AWS_ENDPOINT_URL_S3=" + w.endpoint, "AWS_ENDPOINT_URL_STS=" + w.endpoint,
@@ -122,13 +122,13 @@ func (w *World) S3() []string {
 	}
 }
 
-// Rclone is the path of the one that mounts.
+// Rclone returns the path of the rclone program that mounts buckets.
 func (w *World) Rclone() string { return w.rclone }
 
-// RcloneVariable says it to an agent.
+// RcloneVariable is the environment variable that gives this path to an agent.
 func (w *World) RcloneVariable() string { return mount.ProgramEnv + "=" + w.rclone }
 
-// CheckBuckets sees that everything the job wrote has arrived, and nothing else.
+// CheckBuckets checks that the buckets contain everything the job wrote, and nothing else.
 func (w *World) CheckBuckets() {
 	w.tb.Helper()
 	ctx := w.tb.Context()
@@ -150,24 +150,24 @@ func (w *World) CheckBuckets() {
 	w.compare(ctx, "sky-seed", want)
 }
 
-// Gone says whether the bucket that was made for the job alone is gone.
+// Gone reports whether the bucket that was made for this job alone has been deleted.
 func (w *World) Gone(ctx context.Context) bool {
 	_, err := w.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: aws.String("sky-scratch")})
 	var none *types.NotFound
 	return errors.As(err, &none)
 }
 
-// AwaitGone waits until it is.
+// AwaitGone waits until that bucket has been deleted.
 func (w *World) AwaitGone() {
 	w.tb.Helper()
 	for deadline := time.Now().Add(time.Minute); !w.Gone(w.tb.Context()); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.tb.Fatal("the temporary bucket is still there")
+			w.tb.Fatal("the temporary bucket still exists")
 		}
 	}
 }
 
-// compare compares a bucket with what should be in it.
+// compare compares the objects of a bucket with want.
 func (w *World) compare(ctx context.Context, bucket string, want map[string]string) {
 	w.tb.Helper()
 	pages := s3.NewListObjectsV2Paginator(w.s3, &s3.ListObjectsV2Input{Bucket: &bucket})
@@ -196,7 +196,7 @@ func (w *World) compare(ctx context.Context, bucket string, want map[string]stri
 	}
 	for key := range got {
 		if _, ok := want[key]; !ok {
-			w.tb.Errorf("s3://%s/%s should not be there", bucket, key)
+			w.tb.Errorf("s3://%s/%s should not exist", bucket, key)
 		}
 	}
 }

@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// A collector that takes a large job and never answers holds up the end of a broker by five seconds, as one that is not
-// there does, and not for as long as a job may take to be told.
-func TestACollectorThatNeverAnswersIsNotWaitedFor(t *testing.T) {
+// A collector that accepts a large job but never answers delays the end of a broker by five seconds, like a collector
+// that is missing, and not by the time that the export of a job may take.
+func TestCloseDoesNotWaitForSilentCollector(t *testing.T) {
 	came := make(chan struct{}, 100)
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		came <- struct{}{}
@@ -25,7 +24,7 @@ func TestACollectorThatNeverAnswersIsNotWaitedFor(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	traces, err := Open(t.Context(), Config{
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Jobs: func(context.Context, string) (*view.JobDetail, error) { return large(2 * atOnce), nil },
+		Jobs: func(context.Context, string) (*apitypes.JobDetail, error) { return large(2 * atOnce), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -37,19 +36,19 @@ func TestACollectorThatNeverAnswersIsNotWaitedFor(t *testing.T) {
 		t.Error(err)
 	}
 	if took := time.Since(began); took >= tellWithin {
-		t.Errorf("the end took %v", took)
+		t.Errorf("Close took %v", took)
 	}
 }
 
-// large is a job that is over, of so many tasks.
-func large(tasks int) *view.JobDetail {
+// large returns a finished job with that number of tasks.
+func large(tasks int) *apitypes.JobDetail {
 	at := time.Date(2026, 5, 20, 9, 0, 0, 0, time.UTC)
-	d := &view.JobDetail{JobView: view.JobView{ID: "large", Name: "large", State: record.JobSucceeded, Tasks: tasks,
+	d := &apitypes.JobDetail{JobView: apitypes.JobView{ID: "large", Name: "large", State: apitypes.JobSucceeded, Tasks: tasks,
 		Submitted: at, Finished: at.Add(time.Hour)}}
 	for i := range tasks {
-		d.TaskList = append(d.TaskList, view.TaskView{Index: i, Name: fmt.Sprint("t", i), Ended: d.Finished})
-		d.Attempts = append(d.Attempts, record.Attempt{Task: i, Number: 1, Admitted: at, Ended: d.Finished,
-			Outcome: record.OutcomeSucceeded})
+		d.TaskList = append(d.TaskList, apitypes.TaskView{Index: i, Name: fmt.Sprint("t", i), Ended: d.Finished})
+		d.Attempts = append(d.Attempts, apitypes.Attempt{Task: i, Number: 1, Admitted: at, Ended: d.Finished,
+			Outcome: apitypes.OutcomeSucceeded})
 	}
 	return d
 }

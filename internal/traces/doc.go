@@ -1,6 +1,6 @@
-// Package traces tells OpenTelemetry what a broker in one process does: a job is a trace, its tasks, their attempts and
-// the events that functions handled for it are spans, and what Prometheus would read is sent as metrics beside.
+// Package traces exports the work of a broker to OpenTelemetry. A job is a trace. Its tasks, their attempts, and the
+// events that functions handled for it are spans. The broker's Prometheus metrics can be exported too.
 //
-// The IDs of traces and spans follow from what they are of. So no context has to travel through queues, records and
-// restarts: whoever handles an event of a job knows which trace it belongs to.
+// The IDs of traces and spans are hashes of the names of their subjects. So no trace context has to travel through
+// queues, records and restarts: a function that handles an event of a job can compute the job's trace ID.
 package traces

@@ -9,14 +9,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ofJob is the trace of a job.
+// ofJob returns the ID of a job's trace.
 func ofJob(job string) (id trace.TraceID) {
 	sum := sha256.Sum256([]byte("job\x00" + job))
 	copy(id[:], sum[:])
 	return id
 }
 
-// spanOf is the span of something within a trace, which these words name.
+// spanOf returns the ID of the span that the words identify within a trace.
 func spanOf(words ...string) (id trace.SpanID) {
 	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
 	copy(id[:], sum[:])
@@ -30,11 +30,11 @@ func attemptSpan(job string, task, number int) trace.SpanID {
 	return spanOf("attempt", job, strconv.Itoa(task), strconv.Itoa(number))
 }
 
-// wanted has the generator give a span an ID that is known before.
+// wanted is the context key of the IDs that generator gives to the next span.
 type wanted struct{}
 
-// beginning is the context in which a span of a job begins: its ID, and the span that it is part of; none for the job's
-// own.
+// beginning returns the context in which a span of a job starts. It has the span's ID and its parent. The span of the
+// job itself has no parent.
 func beginning(ctx context.Context, job string, id, parent trace.SpanID) context.Context {
 	ctx = context.WithValue(ctx, wanted{}, trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: ofJob(job), SpanID: id,
@@ -47,7 +47,7 @@ func beginning(ctx context.Context, job string, id, parent trace.SpanID) context
 	}))
 }
 
-// generator implements sdktrace.IDGenerator by what beginning says.
+// generator implements sdktrace.IDGenerator. It returns the IDs that beginning put into the context.
 type generator struct{}
 
 func (generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {

@@ -8,14 +8,14 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
-// tellWithin bounds how long a job may take to be read and sent.
+// tellWithin limits the time to read a job and send its spans.
 const tellWithin = time.Minute
 
-// finished tells of a job that is over, beside whatever else goes on.
+// finished exports the spans of a finished job in the background.
 func (t *Traces) finished(job string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,7 +29,7 @@ func (t *Traces) finished(job string) {
 	})
 }
 
-// Finished tells of a job that is over, and returns when the collector has it. What fails is in the log alone.
+// Finished exports the spans of a finished job and returns when the collector has them. It only logs errors.
 func (t *Traces) Finished(ctx context.Context, job string) {
 	err := t.read(ctx, job)
 	if err == nil {
@@ -52,11 +52,11 @@ func (t *Traces) read(ctx context.Context, job string) error {
 	return t.tell(ctx, d)
 }
 
-// atOnce is how many spans are made before they are sent: fewer than the SDK keeps before it drops some.
+// atOnce is the number of spans after which they are sent: fewer than the SDK queues before it drops some.
 const atOnce = 1024
 
-// tell makes the spans of a job, of its tasks and of their attempts, with the times at which they began and ended.
-func (t *Traces) tell(ctx context.Context, d *view.JobDetail) error {
+// tell makes the spans of a job, its tasks and their attempts, with the times at which each began and ended.
+func (t *Traces) tell(ctx context.Context, d *apitypes.JobDetail) error {
 	made := 0
 	span := func(id, parent trace.SpanID, name string, from, to time.Time, bad string,
 		attributes []attribute.KeyValue, moments map[string]time.Time) error {
@@ -88,7 +88,7 @@ func (t *Traces) tell(ctx context.Context, d *view.JobDetail) error {
 			begun[a.Task] = a.Admitted
 		}
 		bad := ""
-		if a.Outcome != record.OutcomeSucceeded {
+		if a.Outcome != apitypes.OutcomeSucceeded {
 			bad = string(a.Outcome) + ": " + a.Reason
 		}
 		name := d.TaskList[a.Task].Name + " on " + a.Offer.Cloud + "/" + a.Offer.Region
@@ -113,7 +113,7 @@ func (t *Traces) tell(ctx context.Context, d *view.JobDetail) error {
 		}
 	}
 	bad := ""
-	if d.State == record.JobFailed {
+	if d.State == apitypes.JobFailed {
 		bad = d.Reason
 	}
 	return span(jobSpan(d.ID), trace.SpanID{}, d.Name, d.Submitted, d.Finished, bad, []attribute.KeyValue{
@@ -124,8 +124,8 @@ func (t *Traces) tell(ctx context.Context, d *view.JobDetail) error {
 	}, nil)
 }
 
-// ofAttempt says where an attempt was, by OpenTelemetry's names, and what it cost.
-func ofAttempt(a record.Attempt) []attribute.KeyValue {
+// ofAttempt returns the attributes of an attempt: its place, by OpenTelemetry's names, its outcome and its cost.
+func ofAttempt(a apitypes.Attempt) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("cloud.provider", a.Offer.Cloud), attribute.String("cloud.region", a.Offer.Region),
 		attribute.String("cloud.availability_zone", a.Offer.Zone), attribute.String("host.type", a.Offer.InstanceType),

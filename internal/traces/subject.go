@@ -10,19 +10,19 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// about is what an event is of, as far as its payload says so.
+// about has the job, task and attempt that an event concerns, as far as its payload names them.
 type about struct {
 	job           string
-	task, attempt int // attempt 0 is none
+	task, attempt int // attempt 0: the payload names none
 	attributes    []attribute.KeyValue
 }
 
-// said are the fields of payloads that tell what an event is about, by their names in JSON.
+// said are the JSON names of the payload fields that identify the subject of an event.
 var said = []string{
 	"job", "task", "attempt", "cluster", "queue", "cloud", "region", "kind", "reason", "outcome", "plan",
 }
 
-// subject reads a payload. Not all have all fields, so they are found by name.
+// subject reads a payload. Payload types have different fields, so it looks them up by their JSON name.
 func subject(data events.Data) (a about) {
 	v := reflect.Indirect(reflect.ValueOf(data))
 	if v.Kind() != reflect.Struct {
@@ -49,7 +49,7 @@ func subject(data events.Data) (a about) {
 				a.attempt = int(f.Int())
 			}
 			a.attributes = append(a.attributes, attribute.Int64("tradewind."+name, f.Int()))
-		default: // no field that says what an event is about
+		default: // not a field that identifies the subject
 		}
 	}
 	return a

@@ -20,51 +20,51 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Config is what is needed beside OpenTelemetry's own environment variables.
+// Config has the settings that OpenTelemetry's environment variables do not have.
 type Config struct {
 	Version string
-	Jobs    func(ctx context.Context, id string) (*view.JobDetail, error)
-	// Metrics begins to send numbers too, of this very program; nil sends none. A function has none, and need not link
-	// what reads them.
+	Jobs    func(ctx context.Context, id string) (*apitypes.JobDetail, error)
+	// Metrics starts the export of this process's metrics; nil exports none. The broker's functions have no metrics
+	// and so need not link the code that reads them.
 	Metrics func(ctx context.Context, who *resource.Resource) (Numbers, error)
-	Headers map[string]string // of every request, beside those of the environment
-	// Now is the broker's clock, which may be quicker than the wall's: what is told of jobs is told by it.
+	Headers map[string]string // added to every request, in addition to those of the environment
+	// Now is the broker's clock, which may run faster than real time. The times of spans are by this clock.
 	Now func() time.Time
 	Log *slog.Logger
 }
 
-// Numbers are sent until they are shut down.
+// Numbers is a running export of metrics, until Shutdown.
 type Numbers interface {
 	Shutdown(ctx context.Context) error
 }
 
-// Traces sends what a broker does to a collector. The nil Traces sends nothing.
+// Traces exports the work of a broker to a collector. The nil Traces exports nothing.
 type Traces struct {
 	cfg    Config
 	spans  *sdktrace.TracerProvider
-	meters Numbers // nil where there are no metrics
+	meters Numbers // nil if no metrics are exported
 	tracer trace.Tracer
 
 	mu     sync.Mutex
 	closed bool
-	over   sync.WaitGroup  // jobs that are being told
-	late   context.Context //nolint:containedctx // ends when they are not waited for any more
+	over   sync.WaitGroup  // exports of finished jobs that are running
+	late   context.Context //nolint:containedctx // of those exports; Close cancels it after closeWithin
 	giveUp context.CancelFunc
 }
 
-// Asked says whether the environment names a collector (OTEL_EXPORTER_OTLP_ENDPOINT, or that for traces), as all
-// programs with OpenTelemetry read it.
+// Asked reports whether the environment names a collector: OTEL_EXPORTER_OTLP_ENDPOINT or
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set and OTEL_SDK_DISABLED is not true.
 func Asked() bool {
 	off, _ := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED"))
 	return !off && (os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" ||
 		os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "")
 }
 
-// Open begins to send. A collector that does not answer is told of in the log, and harms nothing.
+// Open starts the export. If the collector does not answer, Traces logs a warning; the broker works without it.
 func Open(ctx context.Context, cfg Config) (*Traces, error) {
 	self := []attribute.KeyValue{attribute.String("service.name", "tradewind")}
 	if cfg.Version != "" {
@@ -99,10 +99,10 @@ func Open(ctx context.Context, cfg Config) (*Traces, error) {
 	return t, nil
 }
 
-// closeWithin is how long what has not been sent may hold up a broker that ends.
+// closeWithin is the maximum time that Close waits for unsent spans.
 const closeWithin = 5 * time.Second
 
-// Close sends what is left, unless the collector takes longer than a few seconds.
+// Close sends the remaining spans. It gives up after closeWithin.
 func (t *Traces) Close() error {
 	if t == nil {
 		return nil
@@ -112,7 +112,7 @@ func (t *Traces) Close() error {
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
-	defer context.AfterFunc(ctx, t.giveUp)() // what is told of a large job takes as long as the collector does
+	defer context.AfterFunc(ctx, t.giveUp)() // the export of a large job can take much longer
 	t.over.Wait()
 	err := t.spans.Shutdown(ctx)
 	if t.meters != nil {
@@ -124,7 +124,8 @@ func (t *Traces) Close() error {
 	return nil
 }
 
-// Handled tells of a batch that a function was given: a span for each event that is of a job, and how it went.
+// Handled exports a span, with its error if any, for each event of a batch that concerns a job. The function spent
+// took on the batch.
 func (t *Traces) Handled(function string, batch []events.Event, errs []error, took time.Duration) {
 	if t == nil {
 		return
@@ -157,12 +158,12 @@ func (t *Traces) Handled(function string, batch []events.Event, errs []error, to
 	}
 }
 
-// plain is an event's type as people say it: task.ready.
+// plain returns the short name of an event type, such as task.ready.
 func plain(typ string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(typ, "tradewind."), ".v1")
 }
 
-// Bus tells of each job whose end is published.
+// Bus returns a bus that exports the spans of each job once the event that the job has finished is published.
 func (t *Traces) Bus(b bus.Bus) bus.Bus {
 	if t == nil {
 		return b

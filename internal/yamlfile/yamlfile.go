@@ -1,6 +1,6 @@
-// Package yamlfile reads YAML files that people write: strictly, and so that every error can say in which line and
-// field the fault is. A reader walks the tree of nodes by the fields it knows; what it does not know is refused with
-// the name that was probably meant. Files may come from strangers: neither aliases nor nesting can make reading one
+// Package yamlfile reads YAML files that people write. It is strict, and every error has the line and the field of
+// the fault. A reader walks the tree of nodes by the fields it knows and rejects every other field, with a hint at
+// the name that was probably meant. Files may come from strangers, so neither aliases nor nesting can make reading
 // expensive.
 package yamlfile
 
@@ -18,24 +18,23 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
 const (
-	// maxMarks bounds the punctuation that can begin a YAML node, and with it the memory of the
-	// parsed tree: some 200 bytes a node, about a node a mark. A job of 100,000 tasks with a few
-	// dependencies each has that many.
+	// maxMarks bounds the punctuation that can begin a YAML node, and with it the memory of the parsed tree: about
+	// one node for each mark and 200 bytes for each node. A job of 100,000 tasks with a few dependencies each has
+	// about this number of marks.
 	maxMarks = 2_500_000
-	// maxVisits bounds the nodes that are read, each use of an alias counted again; of a smaller
-	// file it is visitsPerMark for each mark.
+	// maxVisits bounds the nodes that a Reader visits. Each use of an alias counts again. A smaller file may have
+	// visitsPerMark visits for each of its marks.
 	maxVisits     = 2 * maxMarks
 	visitsPerMark = 50
 )
 
-// Reader walks the node tree of a YAML file. It knows only the fields it is asked for, so it
-// goes no deeper than they do, and counts every node it visits, so that aliases cannot multiply.
+// Reader walks the node tree of a YAML file. It visits only fields that the caller asks for, so the caller limits the
+// depth. It counts every node it visits, so aliases cannot multiply the work.
 type Reader struct {
-	visits int // that are left
+	visits int // the remaining visits
 }
 
 // Entry is a field of a mapping.
@@ -44,11 +43,11 @@ type Entry struct {
 	Name, Node *yaml.Node // the key, and the value with aliases followed
 }
 
-// Fields are the fields that a mapping may have, each with what reads it into a T. They may come in
-// any order and any may be absent.
+// Fields are the fields that a mapping may have, each with the function that reads its value into a T. The file may
+// have them in any order, and all are optional.
 type Fields[T any] map[string]func(into T, node *yaml.Node) error
 
-// Decode parses a file. It returns the roots of the documents that are not empty, at least one, and a reader of them.
+// Decode parses a file. It returns the roots of its non-empty documents, at least one, and a Reader for them.
 func Decode(data []byte) ([]*yaml.Node, Reader, error) {
 	marks := countMarks(data)
 	if marks > maxMarks {
@@ -56,7 +55,7 @@ func Decode(data []byte) ([]*yaml.Node, Reader, error) {
 			fmt.Sprintf("the YAML has %d marks that begin values, more than %d", marks, maxMarks),
 			"large generated graphs are better written as WfFormat or DAX")
 	}
-	// The YAML package refuses a file that says it is YAML 1.2, whatever is in it.
+	// The YAML package rejects any file that declares YAML 1.2.
 	if rest, ok := bytes.CutPrefix(data, []byte("%YAML 1.2")); ok {
 		data = slices.Concat([]byte("%YAML 1.1"), rest)
 	}
@@ -80,8 +79,8 @@ func Decode(data []byte) ([]*yaml.Node, Reader, error) {
 	}
 }
 
-// countMarks counts the characters that can begin a YAML node, whether they do or stand in a script. An
-// entry in braces without a colon counts twice, for it is a key and a value.
+// countMarks counts the characters that can begin a YAML node, including those in the text of a script, which begin
+// none. An entry in braces without a colon counts twice, because it is a key and a value.
 func countMarks(data []byte) int {
 	marks, colon := 0, false
 	for i, c := range data {
@@ -109,7 +108,8 @@ func countMarks(data []byte) int {
 	return marks
 }
 
-// syntax makes an Error of what the YAML package says, whose lines are sometimes one too few.
+// syntax makes a fault.Error from an error of the YAML package, and corrects its line, which is sometimes one too
+// low.
 func syntax(data []byte, err error) error {
 	e := &fault.Error{Line: 1, Cause: err}
 	parts := regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`).FindStringSubmatch(err.Error())
@@ -149,8 +149,8 @@ func syntax(data []byte, err error) error {
 	return e
 }
 
-// tabAt finds the tab that the YAML package refuses, if it does. What it says of a text that a tab ends has the line
-// where the text begins, and the tab is in a line below that is indented less than the text.
+// tabAt finds the tab that the YAML package rejected, if the error is about a tab. If the tab ends a block of text,
+// the error has the line where the text begins; the tab is in a line below it that is indented less than the text.
 func tabAt(data []byte, line int, reason string) (at, column int, is bool) {
 	inText := strings.Contains(reason, "found a tab character")
 	if !inText && !strings.Contains(reason, "cannot start any token") {
@@ -167,7 +167,7 @@ func tabAt(data []byte, line int, reason string) (at, column int, is bool) {
 		tab := bytes.IndexByte(text, '\t')
 		switch {
 		case !inText:
-			// A sign after the tab may be what is refused.
+			// The package may have rejected a sign after the tab, not the tab.
 			is = regexp.MustCompile("^[ ?:-]*\t[ \t]*([^@`%\\s]|$)").Match(text)
 			return at, tab + 1, is
 		case tab == spaces && (indent < 0 || tab < indent):
@@ -188,22 +188,22 @@ func (r *Reader) visit(n *yaml.Node) (*yaml.Node, error) {
 		)
 	}
 	if n.Kind == yaml.AliasNode {
-		return n.Alias, nil // which is never an alias itself
+		return n.Alias, nil // the YAML package has resolved it: it is never an alias itself
 	}
 	return n, nil
 }
 
-// PositionOf is where a node stands in its file.
+// PositionOf returns the position of a node in its file.
 func PositionOf(n *yaml.Node) fault.Position {
 	return fault.Position{Line: int32(n.Line), Column: int32(n.Column)} //nolint:gosec // at most MaxFileBytes
 }
 
-// Fault makes an error at a node.
+// Fault returns an error at the position of a node.
 func (r *Reader) Fault(n *yaml.Node, reason, hint string) error {
 	return fault.At(PositionOf(n), fault.New(reason, hint))
 }
 
-// Mapping returns the fields of a mapping in the order of the file, those of merged mappings last.
+// Mapping returns the fields of a mapping in the order of the file, followed by those of merged mappings.
 func (r *Reader) Mapping(n *yaml.Node) ([]Entry, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, r.Fault(n, "must be a mapping of fields, not "+Describe(n), "")
@@ -247,7 +247,7 @@ func (r *Reader) Mapping(n *yaml.Node) ([]Entry, error) {
 	return entries, nil
 }
 
-// merge adds the fields of a merged mapping (<<: *defaults) that are not there yet.
+// merge adds those fields of a merged mapping (<<: *defaults) that entries does not have yet.
 func (r *Reader) merge(entries []Entry, seen map[string]int, n *yaml.Node, depth int) ([]Entry, error) {
 	const deepest = 16
 	if n.Kind == yaml.SequenceNode && depth < deepest {
@@ -288,7 +288,7 @@ func (r *Reader) merge(entries []Entry, seen map[string]int, n *yaml.Node, depth
 	return entries, nil
 }
 
-// ReadFields reads a mapping of known fields into into.
+// ReadFields reads a mapping into the value into. A field that is not in known is an error.
 func ReadFields[T any](r *Reader, n *yaml.Node, known Fields[T], into T) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -306,12 +306,12 @@ func ReadFields[T any](r *Reader, n *yaml.Node, known Fields[T], into T) error {
 	return nil
 }
 
-// Unknown is the error about a field that its mapping does not have.
+// Unknown returns the error for a field that its mapping does not have, with a hint from the known names.
 func (r *Reader) Unknown(e Entry, known []string) error {
-	return r.Fault(e.Name, "unknown field", suggest.OneOf(e.Key, known))
+	return r.Fault(e.Name, "unknown field", fault.OneOf(e.Key, known))
 }
 
-// List calls each with every element of a sequence.
+// List calls each for every element of a sequence.
 func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error {
 	if n.Kind != yaml.SequenceNode {
 		hint := ""
@@ -332,20 +332,21 @@ func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error 
 	return nil
 }
 
-// asList says how a scalar is written where a list is wanted. It is shown as the only element if it could be one.
+// asList returns a hint how to write a scalar as a list. If element is set, the scalar is a valid element, and the
+// hint shows it as the only one.
 func asList(n *yaml.Node, element bool) string {
 	const longest = 64
-	word := regexp.MustCompile(`^[\w/.]([\w/.:@+-]*[\w/.])?$`) // what needs no quotes in either way to write a list
+	word := regexp.MustCompile(`^[\w/.]([\w/.:@+-]*[\w/.])?$`) // needs no quotes in either style of list
 	switch {
 	case IsNull(n):
 		return "give one, or leave the field out"
 	case element && len(n.Value) <= longest && word.MatchString(n.Value):
 		return fmt.Sprintf(`write [%s], or a line "- %s" for each`, n.Value, n.Value)
 	}
-	return `begin each element with "- ", in a line of its own`
+	return `begin each element with "- ", on its own line`
 }
 
-// Text returns a scalar as it is written, whatever YAML takes it for.
+// Text returns a scalar as the file has it, whatever type YAML gives it.
 func (r *Reader) Text(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode {
 		return "", r.Fault(n, "must be text, not "+Describe(n), "")
@@ -359,7 +360,7 @@ func (r *Reader) Text(n *yaml.Node) (string, error) {
 	return "", r.Fault(n, "has the tag "+fault.Quote(n.Tag)+", which means nothing here", "remove it")
 }
 
-// Boolean reads a truth value in the words of YAML 1.1 and 1.2.
+// Boolean reads a boolean in the spellings of YAML 1.1 and 1.2.
 func (r *Reader) Boolean(n *yaml.Node) (bool, error) {
 	s, err := r.Text(n)
 	if err != nil {
@@ -374,10 +375,10 @@ func (r *Reader) Boolean(n *yaml.Node) (bool, error) {
 	return false, r.Fault(n, fault.Quote(s)+" is neither true nor false", "")
 }
 
-// IsNull says whether a field is there without a value.
+// IsNull reports whether a field has no value.
 func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// Describe names the kind of a node as people do.
+// Describe names the kind of a node in plain words, for errors.
 func Describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -393,7 +394,7 @@ func Describe(n *yaml.Node) string {
 	return "an alias"
 }
 
-// Texts reads a mapping of texts, each of which is checked with its name. Errors have the name and the line.
+// Texts reads a mapping of names to texts and calls check for each. Errors have the name and the line.
 func (r *Reader) Texts(n *yaml.Node, check func(name, text string) error) (map[string]string, error) {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -411,7 +412,8 @@ func (r *Reader) Texts(n *yaml.Node, check func(name, text string) error) (map[s
 	return all, nil
 }
 
-// TextField reads a field of text through parse, which also checks it.
+// TextField returns a function that reads a field of text, parses it and stores the result in the field that to
+// returns.
 func TextField[T, V any](r *Reader, to func(T) *V, parse func(string) (V, error)) func(T, *yaml.Node) error {
 	return func(into T, n *yaml.Node) error {
 		s, err := r.Text(n)
@@ -427,12 +429,12 @@ func TextField[T, V any](r *Reader, to func(T) *V, parse func(string) (V, error)
 	}
 }
 
-// Checked is a parse function for text that is taken as it is.
+// Checked returns a parse function that checks the text and returns it unchanged.
 func Checked(check func(string) error) func(string) (string, error) {
 	return func(s string) (string, error) { return s, check(s) }
 }
 
-// Names are the names of the fields, in order.
+// Names returns the names of the fields, sorted.
 func (f Fields[T]) Names() []string {
 	return slices.Sorted(maps.Keys(f))
 }

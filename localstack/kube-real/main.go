@@ -1,5 +1,5 @@
 // Command kube-real runs a job on a real node: the kubelet of Kubernetes with containerd and runc, on the real control
-// plane that scripts/kube.sh builds. It says why it skips where the computer does not allow that.
+// plane that scripts/kube.sh builds. If the computer does not allow that, it prints why and skips.
 //
 //	make kube-real
 package main
@@ -51,7 +51,7 @@ func main() {
 		stop()
 		os.Exit(1) //nolint:gocritic // stop was called
 	default:
-		fmt.Printf("all held, in %.0f s\n", time.Since(began).Seconds())
+		fmt.Printf("all steps succeeded, in %.0f s\n", time.Since(began).Seconds())
 	}
 }
 
@@ -67,7 +67,7 @@ func (r *real) run(ctx context.Context) (err error) {
 	if r.dir, err = os.MkdirTemp("", "tradewind-kube-real-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(r.dir) //nolint:errcheck // of a folder that nobody needs
+	defer os.RemoveAll(r.dir) //nolint:errcheck // a temporary folder
 	if r.cluster, err = kubetest.Start(ctx, r.dir, "real"); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (r *real) run(ctx context.Context) (err error) {
 	return r.nothing(ctx)
 }
 
-// story is a task whose output a gang of two pods reads, each as a user without rights.
+// story is a task whose output is read by a gang of two pods, all running as a user without privileges.
 const story = `apiVersion: tradewind/v1
 name: real
 tasks:
@@ -145,7 +145,7 @@ func (r *real) job(ctx context.Context) error {
 	return nil
 }
 
-// nothing waits until no pod and no secret of the job is left.
+// nothing waits until no pod and no secret of the job remains.
 func (r *real) nothing(ctx context.Context) error {
 	for range 600 {
 		pods, err := r.cluster.Pods(ctx, namespace)
@@ -157,7 +157,7 @@ func (r *real) nothing(ctx context.Context) error {
 			return err
 		}
 		if len(pods)+len(secrets.Items) == 0 {
-			fmt.Println("nothing is left: no pod, no secret")
+			fmt.Println("nothing remains: no pod, no secret")
 			return nil
 		}
 		select {
@@ -166,10 +166,10 @@ func (r *real) nothing(ctx context.Context) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	return errors.New("pods or secrets are left")
+	return errors.New("pods or secrets remain")
 }
 
-// up starts the broker on loopback, and before it what pods reach by TLS on the bridge.
+// up starts the broker on loopback, and a TLS proxy on the bridge through which pods reach it.
 func (r *real) up(ctx context.Context, certificate tls.Certificate) (stop func(), err error) {
 	door, err := tls.Listen("tcp", kubetest.Gateway+":0", &tls.Config{
 		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
@@ -224,7 +224,7 @@ func (r *real) tradewind() kubetest.CLI {
 	return kubetest.CLI{Program: r.program, State: filepath.Join(r.dir, "state")}
 }
 
-// certify makes a certificate of an address, which is its own authority, in PEM.
+// certify creates a self-signed certificate for an address, in PEM.
 func certify(address string) (c tls.Certificate, authority []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command rehearse-kube runs a job on two clusters of Kubernetes and drains a node under it. It prints each step with
-// what it found, and exits with 0 when all held.
+// Command rehearse-kube runs a job on two Kubernetes clusters and drains a node with a running task. It prints each
+// step with its result, and exits with 0 if all steps succeeded.
 //
 //	make rehearse-kube
 package main
@@ -19,7 +19,7 @@ import (
 func main() {
 	program := flag.String("program", "bin/tradewind", "the command line")
 	agents := flag.String("agents", "dist/agent", "folder of the agents' programs")
-	seed := flag.Uint64("seed", 1, "of the moments at which the broker is killed")
+	seed := flag.Uint64("seed", 1, "determines when the broker is killed")
 	kills := flag.Int("kills", 10, "how often the broker is killed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -42,6 +42,6 @@ func run(ctx context.Context, program, agents string, seed uint64, kills int) er
 	if err := (&kube.Story{World: w, Out: os.Stdout, Seed: seed, Kills: kills}).Tell(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("all held, in %.0f s\n", time.Since(began).Seconds())
+	fmt.Printf("all steps succeeded, in %.0f s\n", time.Since(began).Seconds())
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/clouds"
 )
 
-// acrossClouds tells the story of a job on four clouds.
+// acrossClouds runs the story of a job on four clouds.
 func acrossClouds(ctx context.Context, o account.Options, hold bool, out io.Writer) error {
 	began := time.Now()
 	w, err := clouds.Open(ctx, o)
@@ -33,6 +33,6 @@ func acrossClouds(ctx context.Context, o account.Options, hold bool, out io.Writ
 		}
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "all held, in %.0f s\n", time.Since(began).Seconds())
+	_, _ = fmt.Fprintf(out, "all steps succeeded, in %.0f s\n", time.Since(began).Seconds())
 	return nil
 }

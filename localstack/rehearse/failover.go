@@ -21,7 +21,7 @@ func failover(ctx context.Context, o account.Options, n int, page string, out io
 	if err != nil && (len(hops) == 0 || ctx.Err() == nil) {
 		return err
 	}
-	n = len(hops) // fewer where somebody has ended it
+	n = len(hops) // fewer if it was interrupted
 	took, ours, waits := make([]time.Duration, len(hops)), make([]time.Duration, len(hops)), map[string]time.Duration{}
 	for i, h := range hops {
 		took[i], ours[i] = h.Took, h.Took
@@ -37,14 +37,14 @@ func failover(ctx context.Context, o account.Options, n int, page string, out io
 		return of[min(int(share*float64(len(of))), len(of)-1)].Round(time.Millisecond).String()
 	}
 	const title, command = "Failover between clouds, on the emulated AWS", "make bench-failover-aws"
-	body := fmt.Sprintf("A job a refusal, %d of them, one after the other, by the Lambda functions on the emulated "+
-		"AWS: Azure has no capacity of the type that the plan chose, what was begun of the machine is removed, the "+
-		"broker plans anew and asks Google for one. From the refusal's answer to the next call for a machine; the "+
-		"functions are cold or warm as they come. What the emulators' own answers took is measured apart: AWS answers "+
-		"such calls in milliseconds.\n\n", n) + benchreport.Table([]benchreport.Row{
+	body := fmt.Sprintf("%d jobs, one after the other, each with one refusal, by the Lambda functions on the emulated "+
+		"AWS: Azure has no capacity of the type that the plan chose; the broker removes what was created of the machine, "+
+		"replans and asks Google for one. Measured from the refusal's answer to the next call for a machine; the "+
+		"functions are cold or warm as they come. The time of the emulators' own answers is measured separately: AWS "+
+		"answers such calls in milliseconds.\n\n", n) + benchreport.Table([]benchreport.Row{
 		{What: "refusal to the next launch elsewhere, on AWS, 50th percentile", Got: at(took, 0.5), Command: command},
 		{What: "the same, 99th percentile", Target: "5 s", Got: at(took, 0.99), Command: command},
-		{What: "the same, the longest", Got: at(took, 1), Command: command},
+		{What: "the same, maximum", Got: at(took, 1), Command: command},
 		{What: "without the emulator's answers, 50th percentile", Got: at(ours, 0.5), Command: command},
 		{What: "the same, 99th percentile", Target: "5 s", Got: at(ours, 0.99), Command: command},
 	}) + "\n" + spent(waits, n)
@@ -55,17 +55,17 @@ func failover(ctx context.Context, o account.Options, n int, page string, out io
 	return benchreport.Write(page, title, body, time.Now())
 }
 
-// emulated begins the name of what is the emulator's (account.Trace).
+// emulated is the prefix of time spent in the emulator (account.Trace).
 const emulated = "emulated "
 
-// spent is a table of what the hops' time went into, the largest share first.
+// spent returns a table of how the hops' time was spent, the largest share first.
 func spent(sum map[string]time.Duration, n int) string {
 	var all time.Duration
 	for _, d := range sum {
 		all += d
 	}
 	var b strings.Builder
-	b.WriteString("| a hop's time goes into | ms, on average | share |\n| --- | ---: | ---: |\n")
+	b.WriteString("| a hop's time is spent on | ms, on average | share |\n| --- | ---: | ---: |\n")
 	for _, what := range slices.SortedFunc(maps.Keys(sum), func(a, b string) int {
 		return cmp.Or(cmp.Compare(sum[b], sum[a]), cmp.Compare(a, b))
 	}) {

@@ -1,6 +1,6 @@
 // Command rehearse deploys the synthesised template to an emulated account, runs
 // the real Lambda binaries and agents in it, and does what a user would. It
-// prints each step with what it found, and exits with 0 when all held.
+// prints each step with its result, and exits with 0 if all steps succeeded.
 //
 //	make rehearse
 package main
@@ -35,19 +35,19 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("rehearse", flag.ContinueOnError)
-	assembly := f.String("assembly", "infra/cdk.out", "folder that infra has synthesised into")
+	assembly := f.String("assembly", "infra/cdk.out", "folder with the output of infra")
 	assets := f.String("assets", "dist",
 		"folder with lambda/<function>/bootstrap agent/<arch>/tradewind-agent and tradewind, for this machine")
-	dir := f.String("dir", "", "folder for machines and logs, kept; a temporary one when empty")
-	seed := f.Uint64("seed", 1, "of what goes wrong")
-	four := f.Bool("clouds", false, "rehearse one job on four clouds: Google Cloud, Azure and Lambda's beside AWS")
+	dir := f.String("dir", "", "folder for machines and logs, which is kept; temporary if empty")
+	seed := f.Uint64("seed", 1, "determines what fails")
+	four := f.Bool("clouds", false, "rehearse one job on four clouds: Google Cloud, Azure and Lambda's besides AWS")
 	refusals := f.Int("refusals", 0,
-		"with -clouds: only measure how long so many jobs take from Azure's refusal to Google")
+		"with -clouds: only measure how long this number of jobs takes from Azure's refusal to Google")
 	chaos := f.Bool("chaos", false, "kill functions at random moments and make every tenth call fail")
-	speed := f.Float64("speed", 30, "how many times faster than deployed schedules run and messages come again")
+	speed := f.Float64("speed", 30, "how many times faster than deployed schedules run and messages become visible again")
 	counted := f.String("report", "", "file to write the counted requests to")
-	page := f.String("results", "", "page of results whose section to write anew")
-	hold := f.Bool("hold", false, "when a step does not hold, leave all running until Ctrl-C, to look around")
+	page := f.String("results", "", "page of results whose section is updated")
+	hold := f.Bool("hold", false, "if a step fails, keep everything running until Ctrl-C, for debugging")
 	verbose := f.Bool("v", false, "log what happens")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return rehearse(ctx, o, told{report: *counted, page: *page, hold: *hold}, out)
 }
 
-// told is what becomes of a rehearsal.
+// told is what to do with the results of a rehearsal.
 type told struct {
 	report, page string
 	hold         bool
@@ -114,7 +114,7 @@ func rehearse(ctx context.Context, o account.Options, t told, out io.Writer) err
 		return err
 	}
 	took := time.Since(began)
-	_, _ = fmt.Fprintf(out, "all held, in %.0f s\n", took.Seconds())
+	_, _ = fmt.Fprintf(out, "all steps succeeded, in %.0f s\n", took.Seconds())
 	if t.page != "" {
 		if err := benchreport.Write(t.page, "AWS, rehearsed", tale.Page(took), time.Now()); err != nil {
 			return err

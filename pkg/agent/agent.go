@@ -1,18 +1,17 @@
-// Package agent is the program on a machine. It dials out to the broker with
-// its job-scoped token, asks for work, stages data, runs the task in a process
-// tree that cannot outlive it, streams the task's log, saves checkpoints on a schedule and when
-// the machine is about to be taken, keeps the outputs, and reports. Nothing dials in.
+// Package agent is the program that runs on a machine. It dials out to the broker with a token that is scoped to its
+// job, asks for work, stages data, runs the task in a process tree that cannot outlive the agent, streams the task's
+// log, saves checkpoints on a schedule and when the machine is about to be taken, uploads the outputs, and reports.
+// Nothing dials in.
 //
-// While the broker is away the task goes on: reports and logs are tried again until
-// they are accepted, for as long as Config.Patience. A broker that says that the attempt is over, or that
-// the token is not good, ends the task.
+// The task continues while the broker is unreachable: the agent retries reports and logs for as long as
+// Config.Patience. The task ends if the broker answers that the attempt has finished or that the token is not valid.
 //
-// What a task finds in its environment is listed at taskEnv; the protocol is package wire; files move by package stage.
-// The agent knows nothing of plans, prices or other machines than its cluster's.
+// taskEnv lists the variables of a task's environment; package wire is the protocol; package stage moves files. The
+// agent knows nothing of plans, prices or machines outside its cluster.
 //
-// A task ends with SIGTERM to all its processes and, after Config.Grace, SIGKILL. When its machine is about to be
-// taken, the file $TRADEWIND_NOTICE appears first, and it gets most of the notice to save and end; whatever it exits
-// with then, it is resumed elsewhere from what its checkpoint directory holds.
+// To end a task, the agent sends SIGTERM to all its processes and, after Config.Grace, SIGKILL. When its machine is
+// about to be taken, the agent first creates the file $TRADEWIND_NOTICE, and the task gets most of the notice to save
+// and end. Whatever its exit code then is, it resumes elsewhere from the contents of its checkpoint directory.
 package agent
 
 import (
@@ -40,45 +39,45 @@ import (
 
 // Errors that end Run, wrapped with detail.
 var (
-	// ErrOver: the broker says that the attempt, or the cluster, is over.
-	ErrOver = errors.New("agent: the attempt is over")
-	// ErrRefused: the broker does not take the token.
+	// ErrOver means that the broker answered that the attempt, or the cluster, has finished.
+	ErrOver = errors.New("agent: the attempt has finished")
+	// ErrRefused means that the broker does not accept the token.
 	ErrRefused = errors.New("agent: token refused")
-	// ErrUnreachable: the broker accepted nothing for longer than Config.Patience.
+	// ErrUnreachable means that the broker accepted nothing for longer than Config.Patience.
 	ErrUnreachable = errors.New("agent: broker unreachable")
-	// ErrConfig: the configuration lacks something.
+	// ErrConfig means that the configuration is incomplete or invalid.
 	ErrConfig = errors.New("agent: bad configuration")
 )
 
-// Config is what an agent needs to know. Endpoint, Token and Dir are required; zero values of the others are useful.
+// Config configures an agent. Endpoint, Token and Dir are required; the other fields have useful zero values.
 type Config struct {
 	Endpoint string // the broker's base URL
 	Token    string
-	Dir      string // the agent's own directory; each attempt gets one below it
-	Address  string // where other nodes of the cluster reach this one; that of the way to the broker when empty
-	Machine  string // its name, which its processes carry in TRADEWIND_MACHINE
-	Rank     int    // which of its cluster's machines it is, where the token is for all of them
+	Dir      string // the agent's own directory; each attempt gets a directory below it
+	Address  string // where other nodes of the cluster can reach this one; if empty, the local address towards the broker
+	Machine  string // the machine's name, which its processes carry in TRADEWIND_MACHINE
+	Rank     int    // the machine's rank in its cluster, if the token is for all of them
 	Version  string
 
 	HTTPClient *http.Client
 	Logger     *slog.Logger
-	Environ    []string // what the task's environment is taken from (see inherited); nothing when nil
-	// Hold stays open in every process that the agent leaves running, until nothing of the task is left.
+	Environ    []string // where the task's environment is taken from (see inherited); nil means nothing
+	// Hold stays open in every process that the agent leaves running, until no process of the task runs any more.
 	Hold *os.File
-	// Notices tells of the machine's own warnings that it will be taken, by how long it has left.
+	// Notices receives the machine's own warnings that it will be taken. Each value is the time until then.
 	Notices <-chan time.Duration
-	// Prove asks for the proof of which machine this is; nil where there is none.
+	// Prove fetches the proof of which machine this is; nil if there is none.
 	Prove prove.Func
-	// Sole says that the machine is the task's alone, so that inputs may be staged outside the task's directory.
+	// Sole means that only this task uses the machine, so that inputs may be staged outside the task's directory.
 	Sole bool
 
-	Patience  time.Duration  // how long the broker may be away; 10 min
+	Patience  time.Duration  // how long the broker may be unreachable; 10 min
 	Grace     time.Duration  // between SIGTERM and SIGKILL; 5 s
 	Heartbeat time.Duration  // between reports that the node is alive; 30 s
 	PollWait  time.Duration  // how long the broker may hold a poll; 20 s
 	LogPause  time.Duration  // between two pieces of log; 200 ms
-	MaxLog    int64          // bytes of log kept of one attempt; 256 MiB
-	Transfer  stage.Transfer // but for who grants it what
+	MaxLog    int64          // bytes of log kept for each attempt; 256 MiB
+	Transfer  stage.Transfer // without the fields that the agent sets for each attempt, such as Grants
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -119,8 +118,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// outboundAddress is the address from which this machine would talk to the endpoint, "" when there is no way to it.
-// Nothing is sent.
+// outboundAddress returns the local address from which this machine would connect to the endpoint, or "" if there is
+// no route. It sends nothing.
 func outboundAddress(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -138,8 +137,8 @@ func outboundAddress(endpoint string) string {
 	return host
 }
 
-// agent is one run of the program. Its loop owns the current attempt; polls, reports and logs have goroutines of their
-// own, which tell it by fatal when the broker has had the last word.
+// agent is one run of the program. Its loop owns the current attempt. Polls, reports and logs have their own
+// goroutines, which send to fatal when the broker's answer ends the agent.
 type agent struct {
 	cfg    Config
 	log    *slog.Logger
@@ -151,8 +150,8 @@ type agent struct {
 	host   visitable
 }
 
-// Run works for the broker until it is told to stop or disconnect (nil), ctx ends (its cause), or
-// one of the errors above. When it returns, nothing of the task is left.
+// Run works for the broker until a command is stop or disconnect (it then returns nil), until ctx ends (it returns
+// the cause), or until one of the errors above. When it returns, no process of the task runs any more.
 func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -162,14 +161,14 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	if err := mount.Clear(ctx, cfg.Dir); err != nil { // of an agent before, in the same directory
+	if err := mount.Clear(ctx, cfg.Dir); err != nil { // mounts of an earlier agent in the same directory
 		return err
 	}
 	if claims.Ranks > 0 { // the token is for all machines of the cluster
 		claims.Rank = cfg.Rank
 	}
 	a := &agent{cfg: cfg, log: cfg.Logger, claims: claims, client: newClient(cfg), fatal: make(chan error, 8)}
-	// What is in the background outlives ctx by the time that it takes to report the end.
+	// Background work outlives ctx by the time it takes to report the end.
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer a.wg.Wait()
 	defer cancel()
@@ -181,8 +180,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return a.loop(ctx, background, first)
 }
 
-// greeting is what the agent says first. Where its cloud does not answer it comes without a proof: whether one is
-// needed the broker decides.
+// greeting returns the agent's hello. If the cloud does not answer, the hello has no proof: the broker decides
+// whether it needs one.
 func (a *agent) greeting(ctx context.Context) wire.Hello {
 	h := wire.Hello{Address: a.cfg.Address, Version: a.cfg.Version, Nonce: rand.Text()}
 	if a.claims.Ranks > 0 {
@@ -197,7 +196,7 @@ func (a *agent) greeting(ctx context.Context) wire.Hello {
 	return h
 }
 
-// loop serves commands until the end, after what the hello was answered with.
+// loop obeys commands until the agent should end. first is the answer to the hello.
 func (a *agent) loop(ctx, background context.Context, first wire.Work) error {
 	works := make(chan wire.Work)
 	a.wg.Go(func() { a.die(a.poll(background, works, first)) })
@@ -233,7 +232,7 @@ func (a *agent) loop(ctx, background context.Context, first wire.Work) error {
 	}
 }
 
-// obey acts on a command. It returns the current attempt, and whether the agent is to exit.
+// obey executes a command. It returns the current attempt, and whether the agent should exit.
 func (a *agent) obey(ctx context.Context, w wire.Work, current *attempt) (next *attempt, done bool) {
 	a.log.Debug("command", "command", w.Command, "seq", w.Seq)
 	switch w.Command {
@@ -264,7 +263,7 @@ func (a *agent) obey(ctx context.Context, w wire.Work, current *attempt) (next *
 	return current, false
 }
 
-// die makes err the reason to end, unless there is one or the end has come.
+// die makes err the reason why the agent ends, unless there already is one or ctx was cancelled.
 func (a *agent) die(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
@@ -275,10 +274,10 @@ func (a *agent) die(err error) {
 	}
 }
 
-// pollFloor is the least time between two polls that brought nothing, for brokers that do not hold them.
+// pollFloor is the minimum time between two polls that returned no command, for brokers that do not hold polls.
 const pollFloor = 100 * time.Millisecond
 
-// poll asks for commands until ctx ends or the broker has had the last word. The first one may be known.
+// poll asks for commands until ctx ends or the broker's answer ends the agent. w is the answer to the hello.
 func (a *agent) poll(ctx context.Context, works chan<- wire.Work, w wire.Work) error {
 	seen, visits := 0, 0
 	var began time.Time

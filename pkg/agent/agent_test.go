@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-func TestATaskRunsAndIsReported(t *testing.T) {
+func TestTaskRunsAndIsReported(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Address: "10.0.0.7", Version: "v1"})
 	w := task(t, "a1", `echo hello; echo error >&2; cat; echo made > $TRADEWIND_OUTPUT/file`)
@@ -41,7 +41,7 @@ func TestATaskRunsAndIsReported(t *testing.T) {
 	}
 }
 
-func TestAFailureSaysItsPhaseCodeAndLastLines(t *testing.T) {
+func TestFailureReportsPhaseExitCodeAndLastLines(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	for name, tc := range map[string]struct {
@@ -64,15 +64,15 @@ func TestAFailureSaysItsPhaseCodeAndLastLines(t *testing.T) {
 	}
 }
 
-func TestANodeFindsItsAddress(t *testing.T) {
+func TestNodeFindsItsAddress(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
-	if h := b.Hello(node); h.Address != "127.0.0.1" { // the way to a broker on loopback
+	if h := b.Hello(node); h.Address != "127.0.0.1" { // the local address towards a broker on loopback
 		t.Errorf("%+v", h)
 	}
 }
 
-func TestARefusedTokenEndsTheAgent(t *testing.T) {
+func TestRefusedTokenEndsAgent(t *testing.T) {
 	b := agenttest.New(t)
 	b.Refuse(func(string) int { return 401 })
 	if err := start(t, b, node, agent.Config{}).wait(); !errors.Is(err, agent.ErrRefused) || agent.ExitCode(err) != agent.ExitRefused {
@@ -80,8 +80,9 @@ func TestARefusedTokenEndsTheAgent(t *testing.T) {
 	}
 }
 
-// TestTheHelloMayBringTheWork: a broker that holds no calls says with the work when to ask again, and until then it is not asked.
-func TestTheHelloMayBringTheWork(t *testing.T) {
+// TestHelloMayReturnWork: a broker that does not hold calls returns a pause with the work, and the agent must not
+// poll before it has passed.
+func TestHelloMayReturnWork(t *testing.T) {
 	b := agenttest.New(t)
 	b.Tell(node, wire.Work{Command: wire.Run, Assignment: task(t, "a1", "echo hello"), Pause: time.Hour})
 	start(t, b, node, agent.Config{})
@@ -89,6 +90,6 @@ func TestTheHelloMayBringTheWork(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if n := b.Calls(wire.PathWork); n != 0 {
-		t.Errorf("it asked for work %d times", n)
+		t.Errorf("it polled for work %d times", n)
 	}
 }

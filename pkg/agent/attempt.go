@@ -21,55 +21,55 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// order is what an attempt was told; a greater one overrides a smaller.
+// order is an instruction to end an attempt. A greater order overrides a smaller one.
 type order int
 
 const (
 	orderNone    order = iota
 	orderSave          // save, then stop
 	orderStop          // stop and report that
-	orderAbandon       // stop; nobody wants to hear of it
+	orderAbandon       // stop without a report
 )
 
-// How long an attempt's end may take beyond the task's own.
+// Maximum times that the end of an attempt may take in addition to the end of the task itself.
 const (
 	flushTimeout = 10 * time.Second // for the rest of the log, before the result
 	lastTimeout  = 3 * time.Second  // for reports of an end that was ordered
 )
 
-// errEnded is the cause of a phase's context that an order ended.
+// errEnded is the cause of a phase's context that was cancelled by an order.
 var errEnded = errors.New("ended on command")
 
-// attempt is one assignment being worked on. execute runs the phases in one goroutine; orders
-// come from the agent's loop.
+// attempt is one assignment that the agent works on. execute runs the phases in one goroutine; orders come from the
+// agent's loop.
 type attempt struct {
 	*agent
 	work    *wire.Assignment
-	mask    *mask.Mask // of the task's secrets
+	mask    *mask.Mask // masks the task's secrets
 	dirs    dirs
 	out     *taskLog // nil for stand-ins
-	boxed   *boxed   // nil for what runs on the machine itself
+	boxed   *boxed   // nil if the task runs on the machine itself
 	mounts  mounts
 	reports *reports
-	peers   stage.Peers       // while files are staged in, of several nodes
+	peers   stage.Peers       // while inputs are staged, if the attempt has several nodes
 	began   time.Time         // when a stand-in's clock started
-	gang    map[string]string // variables that tell the task of the others it works with
-	port    int               // where it listens, of a replica of a service; 0 is nowhere
+	gang    map[string]string // variables that describe the gang to the task
+	port    int               // where a replica of a service listens; 0 if it does not
 
 	unlessOrdered context.Context // ends with any order
-	unlessStopped context.Context // ends with orderStop and above
+	unlessStopped context.Context // ends with orderStop or orderAbandon
 	cancel        [orderAbandon + 1]context.CancelCauseFunc
-	done          chan struct{} // closed when nothing of the task is left and what can be reported is
-	sooner        chan struct{} // of one: what orderSave was told with has changed
+	done          chan struct{} // closed when the task's processes have ended and the report is sent, if one is wanted
+	sooner        chan struct{} // capacity 1: the time or urgency of orderSave has changed
 
 	mu       sync.Mutex
 	order    order
-	until    time.Time  // when the machine will be taken, since orderSave
+	until    time.Time  // when the machine will be taken; set with orderSave
 	replaced bool       // by another attempt on the same node
-	atOnce   bool       // a replica of a service need not go on for as long as it can
-	kept     bool       // its failure is reported already; see linger
-	joined   bool       // the task has been told of its gang
-	met      *wire.Gang // as it was told last, where that was after the attempt had begun
+	atOnce   bool       // a replica of a service should not serve until the last moment
+	kept     bool       // its failure is already reported; see linger
+	joined   bool       // the task knows its gang
+	met      *wire.Gang // the latest update of the gang, if one came after the attempt began
 }
 
 // begin starts an attempt.
@@ -88,10 +88,10 @@ func (a *agent) begin(ctx context.Context, work *wire.Assignment, number int) *a
 	return t
 }
 
-// is says whether t is that attempt, running or over.
+// is reports whether t is the attempt with that name, running or finished.
 func (t *attempt) is(name string) bool { return t != nil && t.work.Attempt == name }
 
-// end ends the attempt and waits until it has.
+// end ends the attempt and waits until it has ended.
 func (t *attempt) end(o order) {
 	if t == nil {
 		return
@@ -100,7 +100,7 @@ func (t *attempt) end(o order) {
 	<-t.done
 }
 
-// replace ends the attempt in favour of another.
+// replace ends the attempt because another one replaces it on this node.
 func (t *attempt) replace() {
 	if t == nil {
 		return
@@ -111,7 +111,7 @@ func (t *attempt) replace() {
 	t.end(orderStop)
 }
 
-// over ends the agent with err, unless it is only about an attempt that was replaced.
+// over ends the agent with err, unless err only means that an attempt has finished which was replaced here.
 func (t *attempt) over(err error) {
 	t.mu.Lock()
 	replaced := t.replaced
@@ -121,8 +121,8 @@ func (t *attempt) over(err error) {
 	}
 }
 
-// save has the task's progress saved and the task stopped before the machine is taken, or as soon as it can be. It does
-// not wait.
+// save starts to save the task's progress and then stops the task, before the machine is taken or, with now, at once.
+// It does not wait.
 func (t *attempt) save(left time.Duration, now bool) {
 	if t == nil {
 		return
@@ -130,7 +130,7 @@ func (t *attempt) save(left time.Duration, now bool) {
 	t.tell(orderSave, time.Now().Add(max(left, 0)), now)
 }
 
-// noticed is save, when it was not the broker who said so.
+// noticed is save for a notice that came from the machine's cloud, not from the broker. It also reports the notice.
 func (t *attempt) noticed(left time.Duration) {
 	if t != nil {
 		t.reports.add(wire.Report{Event: wire.NoticeSeen, Notice: left}, nil)
@@ -138,12 +138,13 @@ func (t *attempt) noticed(left time.Duration) {
 	}
 }
 
-// sameNotice is how far two notices may lie apart that are one: the machine's own and what the broker makes of it. A
-// task is not told twice of it: to many a program a second SIGTERM says that there is no time at all.
+// sameNotice is how far two notices may differ and still count as the same: the machine's own notice and the one that
+// the broker derives from it. The task gets only one SIGTERM for both, because many programs take a second SIGTERM to
+// mean that they have no time left at all.
 const sameNotice = 5 * time.Second
 
-// tell gives an order. Of two to save the nearer counts: who is asked to leave within minutes may be taken within
-// seconds.
+// tell gives an order. If it is the second orderSave, the earlier time counts: a machine that was to be taken within
+// minutes may now be taken within seconds.
 func (t *attempt) tell(o order, until time.Time, now bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,7 +155,7 @@ func (t *attempt) tell(o order, until time.Time, now bool) {
 		}
 		select {
 		case t.sooner <- struct{}{}:
-		default: // who is told looks at all
+		default: // a signal is already pending, and its receiver reads the latest state
 		}
 	}
 	if o <= t.order {
@@ -175,7 +176,7 @@ func (t *attempt) ordered() (order, time.Time) {
 	return t.order, t.until
 }
 
-// run executes the attempt and sees to it that its result is reported.
+// run executes the attempt and reports its result.
 func (t *attempt) run(ctx context.Context) {
 	defer close(t.done)
 	beats, stop := context.WithCancel(ctx)
@@ -190,7 +191,7 @@ func (t *attempt) run(ctx context.Context) {
 	}
 }
 
-// conclude reports how the attempt has ended, with the end of its log unless that is nil.
+// conclude reports how the attempt has ended. Unless log is nil, it also sends the end of the log.
 func (t *attempt) conclude(ctx context.Context, result wire.Report, log *taskLog) {
 	told, _ := t.ordered()
 	if told == orderAbandon {
@@ -200,7 +201,7 @@ func (t *attempt) conclude(ctx context.Context, result wire.Report, log *taskLog
 	if told != orderNone {
 		wait = lastTimeout
 	}
-	until := time.Now().Add(wait) // for the log; the result has its own time after it
+	until := time.Now().Add(wait) // for the log; the result has its own time after that
 	if log != nil {
 		flush, cancel := context.WithDeadline(ctx, until)
 		result.LogFrom, result.Log = log.last(flush, min(t.work.Pace.Tail, wire.MaxReportLog))
@@ -220,22 +221,22 @@ func (t *attempt) conclude(ctx context.Context, result wire.Report, log *taskLog
 	}
 }
 
-// scarce is how little a disk has free, bytes, for a failed attempt to leave nothing on it.
+// scarce is the free disk space, in bytes, below which a failed attempt removes its files.
 const scarce = 4 << 20
 
-// makeRoom removes what a failed attempt has left where the disk is full: nobody starts from it, and a broker on the
-// same disk can write down that it failed only when there is room.
+// makeRoom removes the files of a failed attempt if the disk is full. No later attempt needs them, and a broker on
+// the same disk needs space to record the failure.
 func (t *attempt) makeRoom(ctx context.Context, result wire.Report) {
 	if result.Event != wire.Failed || stage.Room(t.cfg.Dir, scarce) == nil {
 		return
 	}
-	// Or what lies in a bucket would be removed, or elsewhere.
+	// If a mount remained, RemoveAll would delete the objects in the bucket.
 	if mount.Clear(ctx, t.cfg.Dir) != nil || mount.ClearAll(ctx, t.dirs.top) != nil {
 		return
 	}
 	for _, dir := range []string{t.dirs.work, t.dirs.inputs, t.dirs.output, t.dirs.tmp, t.dirs.snapshot} {
 		if err := os.RemoveAll(dir); err != nil {
-			t.log.Warn("a full disk keeps what a failed attempt left", "err", err)
+			t.log.Warn("cannot remove the files of a failed attempt from a full disk", "err", err)
 		}
 	}
 }
@@ -295,7 +296,7 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 	return wire.Report{Event: wire.Succeeded, Progress: 1, Empty: empty}
 }
 
-// stageAll brings the image, then what the task starts from, and opens the container that sees it.
+// stageAll pulls the image, stages the task's inputs, and then starts the container that uses them.
 func (t *attempt) stageAll(ctx context.Context) error {
 	if err := t.pull(ctx); err != nil {
 		return err
@@ -306,16 +307,16 @@ func (t *attempt) stageAll(ctx context.Context) error {
 	return t.open(ctx)
 }
 
-// prepare makes the directories and the log.
+// prepare creates the directories and the log.
 func (t *attempt) prepare(ctx context.Context) error {
-	if err := mount.Clear(ctx, t.cfg.Dir); err != nil { // or what lies in a bucket would be removed
+	if err := mount.Clear(ctx, t.cfg.Dir); err != nil { // otherwise RemoveAll would delete objects in a bucket
 		return err
 	}
 	attempts := filepath.Dir(t.dirs.top)
 	if err := mount.ClearAll(ctx, attempts); err != nil {
 		return err
 	}
-	if err := tidy.RemoveAll(attempts); err != nil { // of an earlier attempt
+	if err := tidy.RemoveAll(attempts); err != nil { // directories of earlier attempts
 		return err
 	}
 	if err := t.dirs.make(); err != nil {
@@ -330,7 +331,7 @@ func (t *attempt) prepare(ctx context.Context) error {
 	return nil
 }
 
-// failed is the report of a phase that did not get to its end: by itself, or because it was told to stop.
+// failed returns the report of a phase that did not complete: Failed, or Stopped if an order ended it.
 func (t *attempt) failed(phase string, err error) wire.Report {
 	if told, _ := t.ordered(); told >= orderStop || told == orderSave && phase != wire.PhaseOutputs {
 		return wire.Report{Event: wire.Stopped, Progress: t.progress()}

@@ -13,15 +13,15 @@ import (
 
 // saver saves a task's checkpoint directory, one checkpoint at a time.
 //
-// While the task runs, the directory is first copied as it was at one moment, so that a file that is written to
-// meanwhile does not tear; a directory that does not keep still gets no checkpoint. Tasks do best to write a file under
-// a name that ends in .tmp, which is left out, and to rename it.
+// While the task runs, the saver first copies the directory as it was at one moment, so that a file that is being
+// written is not saved half old and half new. If the directory keeps changing, no checkpoint is saved. Tasks should
+// write a file under a name that ends in .tmp, which is left out, and then rename it.
 type saver struct {
 	*attempt
 	next  int
 	saved string          // fingerprint of the directory when it was last saved
-	took  atomic.Int64    // to upload it, nanoseconds: it is asked for while another is being saved
-	noted map[string]bool // what was said of what is left out
+	took  atomic.Int64    // duration of the last upload, nanoseconds; read while another checkpoint is being saved
+	noted map[string]bool // messages already logged about files that are left out
 }
 
 func (t *attempt) newSaver() *saver {
@@ -32,7 +32,7 @@ func (t *attempt) newSaver() *saver {
 	return s
 }
 
-// note says what is left out of checkpoints, once.
+// note logs a message about files that are left out of checkpoints, once.
 func (s *saver) note(msg string) {
 	if !s.noted[msg] {
 		s.noted[msg] = true
@@ -40,7 +40,7 @@ func (s *saver) note(msg string) {
 	}
 }
 
-// saves says whether this node saves: in a task of several, the first does.
+// saves reports whether this node saves checkpoints. In a task of several nodes only the first does.
 func (s *saver) saves() bool { return s.work.Checkpoint != nil && s.claims.Rank == 0 }
 
 // schedule saves at intervals until ctx ends.
@@ -56,7 +56,7 @@ func (s *saver) schedule(ctx context.Context) {
 	}
 }
 
-// patienceWithChange is how long, at least, a directory may take to keep still.
+// patienceWithChange is the minimum time that a snapshot waits for a directory to stop changing.
 const patienceWithChange = 10 * time.Second
 
 // saveRunning saves while the task runs.
@@ -68,14 +68,14 @@ func (s *saver) saveRunning(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(s.dirs.snapshot) //nolint:errcheck // the next one empties it first
-	// What was written to mounts before counts for whoever resumes from it.
+	// An attempt that resumes from this checkpoint also needs the data that was written to mounts before it.
 	if err := s.mounts.settle(ctx); err != nil {
 		return err
 	}
 	return s.upload(ctx, s.dirs.snapshot, print)
 }
 
-// saveLast saves after the task ended: nothing changes any more.
+// saveLast saves after the task has ended and nothing changes any more.
 func (s *saver) saveLast(ctx context.Context) error {
 	if !s.saves() {
 		return nil
@@ -87,13 +87,13 @@ func (s *saver) saveLast(ctx context.Context) error {
 	return s.upload(ctx, s.checkpointDir(), print)
 }
 
-// upload keeps dir as the next checkpoint and reports it, unless there is nothing in it or nothing new.
+// upload stores dir as the next checkpoint and reports it, unless dir is empty or unchanged.
 func (s *saver) upload(ctx context.Context, dir, print string) error {
 	if print == "" || print == s.saved {
 		return nil
 	}
 	seq, began := s.next, time.Now()
-	s.next++ // whether or not it succeeds: what is left of a failure must not be mixed with the next
+	s.next++ // whether or not it succeeds: files of a failed upload must not mix with the next checkpoint
 	prefix := wire.CheckpointPrefix(s.work.Prefix, s.work.Attempt, seq)
 	to, err := s.inStore(prefix)
 	if err != nil {
@@ -114,8 +114,8 @@ func (s *saver) upload(ctx context.Context, dir, print string) error {
 	return nil
 }
 
-// reserve is how much of what is left must be kept for the upload: judged by the last one, a quarter to begin with,
-// never more than most.
+// reserve returns how much of the remaining time to keep for the upload: twice the duration of the last one and at
+// least a quarter of the time, but at most three quarters.
 func (s *saver) reserve(left time.Duration) time.Duration {
 	if !s.saves() {
 		if s.mounts.writable() {
@@ -126,11 +126,11 @@ func (s *saver) reserve(left time.Duration) time.Duration {
 	return min(max(left/4, 2*time.Duration(s.took.Load())), left*3/4)
 }
 
-// prune has older checkpoints removed. It is called when the broker has accepted a newer one.
+// prune asks the broker to remove older checkpoints. It is called when the broker has accepted a newer one.
 func (s *saver) prune() {
 	ctx, cancel := context.WithTimeout(s.unlessStopped, callTimeout)
 	defer cancel()
 	if err := (grants{s.attempt}).prune(ctx); err != nil && ctx.Err() == nil {
-		s.log.Warn("old checkpoints are not removed", "err", err)
+		s.log.Warn("cannot remove old checkpoints", "err", err)
 	}
 }

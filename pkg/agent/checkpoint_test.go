@@ -17,7 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// counting counts to 40 in its checkpoint directory, from where it stopped, and says how far it came when it is told to end.
+// counting counts to 40 in its checkpoint directory, from where it stopped, and prints its count when it receives
+// SIGTERM.
 const counting = `
 cd $TRADEWIND_CHECKPOINT
 n=$(cat count 2>/dev/null || echo 0)
@@ -31,7 +32,7 @@ done
 cp count $TRADEWIND_OUTPUT/
 `
 
-func TestATaskIsSavedOnNoticeAndResumesElsewhere(t *testing.T) {
+func TestTaskIsSavedOnNoticeAndResumesElsewhere(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", counting)
@@ -68,7 +69,7 @@ func TestATaskIsSavedOnNoticeAndResumesElsewhere(t *testing.T) {
 	}
 }
 
-func TestCheckpointsAreSavedOnScheduleAndOldOnesToBeRemoved(t *testing.T) {
+func TestCheckpointsAreSavedOnScheduleAndPruned(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `cd $TRADEWIND_CHECKPOINT; n=0; while :; do n=$((n+1)); echo $n > c.tmp; mv c.tmp c; sleep 0.1; done`)
@@ -88,12 +89,12 @@ func TestCheckpointsAreSavedOnScheduleAndOldOnesToBeRemoved(t *testing.T) {
 	if err != nil || len(complete) < 4 {
 		t.Errorf("kept %v, %v", complete, err)
 	}
-	if n := b.Calls(wire.PathPrune); n < 3 { // the last may be on its way
-		t.Errorf("the broker was asked %d times to remove what %v have replaced", n, seqs)
+	if n := b.Calls(wire.PathPrune); n < 3 { // the last call may still be on its way
+		t.Errorf("the broker was asked %d times to prune checkpoints before %v", n, seqs)
 	}
 }
 
-func TestCheckpointsGoOnWhenTheBrokerIsBack(t *testing.T) {
+func TestCheckpointsResumeWhenBrokerReturns(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	dir := t.TempDir()
@@ -111,7 +112,7 @@ func TestCheckpointsGoOnWhenTheBrokerIsBack(t *testing.T) {
 	awaitFile(t, filepath.Join(storeDir(w), wire.CheckpointPrefix(w.Prefix, "a1", 1)), "manifest.json")
 }
 
-func TestACheckpointThatCannotBeKeptIsNotReported(t *testing.T) {
+func TestFailedCheckpointIsNotReported(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `echo x > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
@@ -127,11 +128,11 @@ func TestACheckpointThatCannotBeKeptIsNotReported(t *testing.T) {
 		t.Errorf("events %v", got)
 	}
 	if log := b.Log(node, "a1"); !strings.Contains(log, "tradewind: no checkpoint was saved: ") {
-		t.Errorf("the task's author is not told: %q", log)
+		t.Errorf("the user does not learn why: %q", log)
 	}
 }
 
-func TestATaskThatIgnoresTheNoticeIsStoppedInTimeToSave(t *testing.T) {
+func TestTaskIgnoringNoticeIsKilledInTimeToSave(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `trap "" TERM; echo x > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
@@ -145,8 +146,8 @@ func TestATaskThatIgnoresTheNoticeIsStoppedInTimeToSave(t *testing.T) {
 	b.Report(node, "a1", wire.Checkpointed)
 }
 
-// A task that was given long to leave is ended in time when its machine is taken before that.
-func TestANearerNoticeCounts(t *testing.T) {
+// A task that had much time to leave is ended early when its machine is taken before that.
+func TestEarlierNoticeReplacesLater(t *testing.T) {
 	b := agenttest.New(t)
 	notices := make(chan time.Duration, 1)
 	start(t, b, node, agent.Config{Notices: notices})
@@ -166,7 +167,7 @@ func TestANearerNoticeCounts(t *testing.T) {
 	}
 }
 
-// gate is a way to stores that closes for what is put there, whoever gives up.
+// gate is a transport that blocks uploads to stores, even if the client gives up.
 type gate struct {
 	met, open chan struct{}
 	once      sync.Once
@@ -180,8 +181,8 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// A save that is under way when a notice comes does not keep the task from hearing of it.
-func TestATaskHearsOfANoticeWhileItIsSaved(t *testing.T) {
+// A task gets the notice even while a checkpoint is being uploaded.
+func TestTaskReceivesNoticeDuringCheckpoint(t *testing.T) {
 	b, dir := agenttest.New(t), t.TempDir()
 	g := &gate{met: make(chan struct{}), open: make(chan struct{})}
 	open := sync.OnceFunc(func() { close(g.open) })
@@ -200,8 +201,8 @@ func TestATaskHearsOfANoticeWhileItIsSaved(t *testing.T) {
 	b.Report(node, "a1", wire.Checkpointed)
 }
 
-// A link that leaves the folder costs no checkpoint, and is told of once.
-func TestACheckpointWithALinkThatLeavesIsSaved(t *testing.T) {
+// A link that leaves the folder does not prevent a checkpoint, and is logged once.
+func TestCheckpointLeavesOutLinkOutsideDirectory(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `cd $TRADEWIND_CHECKPOINT; ln -s /etc/passwd away; ln -s $PWD/f latest; n=0
@@ -227,7 +228,7 @@ while :; do n=$((n+1)); echo $n > f.tmp; mv f.tmp f; sleep 0.1; done`)
 	}
 }
 
-func TestTheMachinesOwnNoticeSavesWhenTheBrokerIsBack(t *testing.T) {
+func TestOwnNoticeSavesWhenBrokerReturns(t *testing.T) {
 	b := agenttest.New(t)
 	notices := make(chan time.Duration, 1)
 	start(t, b, node, agent.Config{Notices: notices})
@@ -251,7 +252,7 @@ func TestTheMachinesOwnNoticeSavesWhenTheBrokerIsBack(t *testing.T) {
 	}
 }
 
-func TestANoticeDuringSetUpStopsIt(t *testing.T) {
+func TestNoticeStopsSetup(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})
 	w := task(t, "a1", "echo not reached")
@@ -264,7 +265,7 @@ func TestANoticeDuringSetUpStopsIt(t *testing.T) {
 	}
 }
 
-func TestOfSeveralNodesTheFirstSavesAndAllRestore(t *testing.T) {
+func TestFirstNodeSavesAndAllRestore(t *testing.T) {
 	b := agenttest.New(t)
 	w := task(t, "a1", `echo $TRADEWIND_NODE_RANK > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
 	w.Nodes = []string{"127.0.0.1", "127.0.0.2"}
@@ -293,7 +294,7 @@ func TestOfSeveralNodesTheFirstSavesAndAllRestore(t *testing.T) {
 	}
 }
 
-func TestAStandInPassesItsTimeAndSavesItsProgress(t *testing.T) {
+func TestStandInTakesItsTimeAndSavesProgress(t *testing.T) {
 	b := agenttest.New(t)
 	dir := t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir})
@@ -322,7 +323,7 @@ func TestAStandInPassesItsTimeAndSavesItsProgress(t *testing.T) {
 	}
 }
 
-func TestAStandInOfNoTimeSucceedsAtOnceAndFeedsItsChildren(t *testing.T) {
+func TestStandInWithoutTimeSucceedsAndKeepsOutputs(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	parent := task(t, "a1", "")

@@ -20,13 +20,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer is the maximum number of bytes read of an answer.
 const maxAnswer = 16 << 20
 
-// callTimeout bounds one try of a request, beside what the broker was asked to hold it.
+// callTimeout is the maximum time of one try of a request, in addition to the time that the broker may hold it.
 const callTimeout = 30 * time.Second
 
-// client calls the broker's API, and calls again while it is away.
+// client calls the broker's API and retries while the broker is unreachable.
 type client struct {
 	http     *http.Client
 	endpoint string
@@ -40,7 +40,7 @@ func newClient(cfg Config) *client {
 		c = &http.Client{}
 	}
 	follow := *c
-	// The API does not redirect; the token goes to nobody else.
+	// The API does not redirect; the token must not be sent to another server.
 	follow.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	out := &client{http: &follow, endpoint: strings.TrimSuffix(cfg.Endpoint, "/"), patience: cfg.Patience}
 	out.token.Store(&cfg.Token)
@@ -54,16 +54,16 @@ type request struct {
 	body         []byte
 	contentType  string
 	timeout      time.Duration
-	answer       any            // what the answer is decoded into; nil when there is nothing in it
-	raw          *[]byte        // takes the answer as it stands, instead; may be nil
-	pause        *time.Duration // takes the answer's Retry-After, if it has one; may be nil
+	answer       any            // where the answer is decoded to; nil if the answer has no content
+	raw          *[]byte        // receives the undecoded answer instead; may be nil
+	pause        *time.Duration // receives the answer's Retry-After, if there is one; may be nil
 }
 
-// maxPause is the longest that an answer may have an agent wait.
+// maxPause is the maximum pause that an answer can ask for.
 const maxPause = time.Minute
 
-// hello registers the node. It returns its first command, where the broker has one, or none and how long to wait before
-// asking for it.
+// hello registers the node. It returns the node's first command if the broker has one, otherwise None and how long to
+// wait before the first poll.
 func (c *client) hello(ctx context.Context, h wire.Hello) (w wire.Work, err error) {
 	body, err := json.Marshal(h)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *client) report(ctx context.Context, r wire.Report) error {
 	return c.ask(ctx, wire.PathReport, r, nil)
 }
 
-// ask posts v and decodes the answer, unless that is nil.
+// ask posts v and decodes the answer into answer, unless that is nil.
 func (c *client) ask(ctx context.Context, path string, v, answer any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -95,8 +95,8 @@ func (c *client) ask(ctx context.Context, path string, v, answer any) error {
 		timeout: callTimeout, answer: answer})
 }
 
-// work returns the newest command after seen, or None after wait.
-// It ends, too, when there are more visits than the agent knows.
+// work returns the newest command after seen, or None after wait. It also returns early if there are more visits than
+// the agent knows.
 func (c *client) work(ctx context.Context, seen, visits int, wait time.Duration) (wire.Work, error) {
 	q := url.Values{"seen": {strconv.Itoa(seen)}, "visits": {strconv.Itoa(visits)}, "wait": {wait.String()}}
 	var w wire.Work
@@ -106,14 +106,14 @@ func (c *client) work(ctx context.Context, seen, visits int, wait time.Duration)
 	return w, err
 }
 
-// renew takes the token that an answer brought, if it did, for all calls to come.
+// renew uses the token of an answer, if it has one, for all later calls.
 func (c *client) renew(w wire.Work) {
 	if w.Token != "" {
 		c.token.Store(&w.Token)
 	}
 }
 
-// logs sends a piece of an attempt's log. When the broker wants it from elsewhere, it returns a *resumeError.
+// logs sends a piece of an attempt's log. If the broker wants the log from another offset, it returns a *resumeError.
 func (c *client) logs(ctx context.Context, attempt string, offset int64, piece []byte) error {
 	q := url.Values{"attempt": {attempt}, "offset": {strconv.FormatInt(offset, 10)}}
 	return c.retry(ctx, request{
@@ -122,14 +122,14 @@ func (c *client) logs(ctx context.Context, attempt string, offset int64, piece [
 	})
 }
 
-// resumeError says from which offset the broker wants a log.
+// resumeError contains the offset from which the broker wants a log.
 type resumeError struct{ offset int64 }
 
 func (e *resumeError) Error() string {
-	return "agent: the log is wanted from " + strconv.FormatInt(e.offset, 10)
+	return "agent: the broker wants the log from offset " + strconv.FormatInt(e.offset, 10)
 }
 
-// retry makes a call until it is accepted, the broker has had the last word, or patience ends.
+// retry repeats a call until it is accepted, until an error that lastWord calls final, or until patience ends.
 func (c *client) retry(ctx context.Context, r request) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, 2*time.Second
@@ -147,7 +147,7 @@ func (c *client) retry(ctx context.Context, r request) error {
 	return err
 }
 
-// lastWord says whether asking again is of no use.
+// lastWord reports whether err is final: another try would not help.
 func lastWord(err error) bool {
 	var resume *resumeError
 	var denied *deniedError
@@ -196,7 +196,7 @@ func (c *client) call(ctx context.Context, r request) error {
 	return nil
 }
 
-// judge makes an error of an answer that is no acceptance.
+// judge returns an error for an answer that is not a success, otherwise nil.
 func judge(resp *http.Response, path string, answer []byte) error {
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
@@ -221,7 +221,7 @@ func judge(resp *http.Response, path string, answer []byte) error {
 	return fmt.Errorf("agent: %s: %s: %.200q", path, resp.Status, answer)
 }
 
-// judgeVisit makes an error of an answer to a call of a visit.
+// judgeVisit returns the error for an unsuccessful answer to a call that belongs to a visit.
 func judgeVisit(resp *http.Response, path string, answer []byte) error {
 	switch resp.StatusCode {
 	case http.StatusNotFound, http.StatusNotImplemented:

@@ -16,31 +16,32 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/container"
 )
 
-// The variables by which a task says who it is at the registry of its image, as SkyPilot has them.
+// Variables with the credentials for the registry of the task's image. The names are SkyPilot's.
 const (
 	envRegistryServer   = "SKYPILOT_DOCKER_SERVER"
 	envRegistryUser     = "SKYPILOT_DOCKER_USERNAME"
 	envRegistryPassword = "SKYPILOT_DOCKER_PASSWORD" //nolint:gosec // its name
 )
 
-// boxed is what a task that runs in a container has of it.
+// boxed is the container state of a task that runs in one.
 type boxed struct {
 	engine *container.Engine
 	image  string
-	home   string // in the container; known when an input asks for it
+	home   string // in the container; set when an input first needs it
 	mounts map[string]string
 	runs   container.Config
-	box    *container.Box // nil until all is staged
+	box    *container.Box // nil until staging is done
 }
 
-// pull finds the machine's engine, or installs one, and brings the image. A pod is made of it already.
+// pull finds the machine's container engine, or installs one, and pulls the image. It does nothing if the agent
+// already runs in that image, as in a pod.
 func (t *attempt) pull(ctx context.Context) error {
 	if t.work.Image == "" || t.work.Image == lookup(t.cfg.Environ, EnvInside) {
 		return nil
 	}
 	engine, err := container.Find(ctx, t.cfg.Environ)
 	if errors.Is(err, container.ErrNoEngine) && t.cfg.Sole && os.Geteuid() == 0 {
-		t.out.note("no container engine is here: installing one")
+		t.out.note("this machine has no container engine: installing one")
 		if installErr := container.Install(ctx, t.cfg.Environ); installErr != nil {
 			return fmt.Errorf("%w; installing one: %w", err, installErr)
 		}
@@ -64,10 +65,10 @@ func (t *attempt) pull(ctx context.Context) error {
 	return err
 }
 
-// given is a variable of the task, secret or not.
+// given returns the value of a variable of the task, secret or not.
 func (t *attempt) given(name string) string { return cmp.Or(t.work.Secrets[name], t.work.Env[name]) }
 
-// mountPlace is where an input is staged that is to be seen under a path of the container's own, absolute or below ~.
+// mountPlace returns where to stage an input that the container should see under an absolute path or a path below ~.
 func (t *attempt) mountPlace(ctx context.Context, p string) (dir, dst string, err error) {
 	b := t.boxed
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
@@ -80,7 +81,7 @@ func (t *attempt) mountPlace(ctx context.Context, p string) (dir, dst string, er
 	}
 	into := strings.HasSuffix(p, "/") // a single file keeps its name there
 	p = filepath.Clean(p)
-	if there, ok := b.mounts[p]; ok { // several files into one folder
+	if there, ok := b.mounts[p]; ok { // several files in one folder
 		dir = filepath.Dir(there)
 	} else {
 		dir = filepath.Join(t.dirs.mounts, strconv.Itoa(len(b.mounts)))
@@ -92,7 +93,7 @@ func (t *attempt) mountPlace(ctx context.Context, p string) (dir, dst string, er
 	return dir, dst, os.MkdirAll(dir, 0o700)
 }
 
-// open starts the container, once all that it sees is there.
+// open starts the container, once everything that it uses is staged.
 func (t *attempt) open(ctx context.Context) (err error) {
 	if t.boxed == nil {
 		return nil
@@ -110,15 +111,15 @@ func (t *attempt) open(ctx context.Context) (err error) {
 	return err
 }
 
-// What a task hears of its image: the file with the script that runs what the image runs by itself, and the directory
-// that it runs that in. Manifests of Kubernetes leave both to the image.
+// Variables that describe the image to its task: the file with a script that runs the image's own entrypoint, and the
+// directory in which to run it. Kubernetes manifests leave both to the image.
 const (
 	envImageEntrypoint = "TRADEWIND_IMAGE_ENTRYPOINT"
 	envImageWorkdir    = "TRADEWIND_IMAGE_WORKDIR"
 	entrypointName     = "image-entrypoint"
 )
 
-// imageEnv is what a task hears of its image.
+// imageEnv returns the variables that describe the image to its task.
 func (t *attempt) imageEnv() map[string]string {
 	env := map[string]string{}
 	if t.boxed == nil {
@@ -140,38 +141,38 @@ func (b *boxed) close() {
 	}
 }
 
-// own makes what the container's root wrote that of the agent's user.
+// own gives the files that the container's root user wrote to the agent's user.
 func (t *attempt) own() {
 	if uid := os.Geteuid(); uid != 0 && t.boxed.engine.Name() == "docker" {
 		dirs := []string{t.dirs.top}
-		if len(t.mounts.list) > 0 { // of which nothing is to be changed in the buckets
+		if len(t.mounts.list) > 0 { // do not change anything in the buckets
 			dirs = []string{t.dirs.output, t.dirs.tmp}
 			if t.work.Checkpoint != nil {
 				dirs = append(dirs, t.checkpointDir())
 			}
 		}
 		if err := t.boxed.box.Own(uid, os.Getegid(), dirs...); err != nil {
-			t.log.Warn("files of the container stay its root's", "err", err)
+			t.log.Warn("files of the container still belong to root", "err", err)
 		}
 	}
 }
 
 var notInName = regexp.MustCompile(`[^a-zA-Z0-9_.-]+`)
 
-// boxName is a name that no other container of the machine has.
+// boxName returns a name that is unique among the containers of the machine.
 func boxName(attempt string, rank int) string {
 	return "tradewind-" + notInName.ReplaceAllString(attempt, "-") + "-" + strconv.Itoa(rank) + "-" +
 		strings.ToLower(rand.Text()[:6])
 }
 
-// hasNvidia says whether the machine has GPUs that an engine can hand on.
+// hasNvidia reports whether the machine has GPUs that an engine can pass to a container.
 func hasNvidia() bool {
 	_, device := os.Stat("/dev/nvidiactl")
 	_, program := exec.LookPath("nvidia-smi")
 	return device == nil || program == nil
 }
 
-// memoryBytes is how much memory the machine has; 0 is not known.
+// memoryBytes returns the machine's memory in bytes; 0 if it is unknown.
 func memoryBytes() int64 {
 	body, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// TestATaskRunsInItsImage: set-up, command, inputs, outputs and variables are as without, the programs the image's.
-func TestATaskRunsInItsImage(t *testing.T) {
+// TestTaskRunsInItsImage: setup, command, inputs, outputs and variables work as without a container, but the programs
+// are the image's.
+func TestTaskRunsInItsImage(t *testing.T) {
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Environ: append(environ, "LANG=of-the-machine")})
@@ -43,8 +44,8 @@ cp /data/a.txt $TRADEWIND_OUTPUT/kept; echo rank $TRADEWIND_NODE_RANK; exit 0`)
 	}
 }
 
-// TestASecretInAContainer is in its task's environment, and in no file that the container or its engine keeps.
-func TestASecretInAContainer(t *testing.T) {
+// TestSecretInContainer: a secret is in its task's environment, and in no file that the container or its engine keeps.
+func TestSecretInContainer(t *testing.T) {
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Environ: environ})
@@ -60,7 +61,7 @@ func TestASecretInAContainer(t *testing.T) {
 	}
 }
 
-func TestATaskInAContainerFailsStopsAndSavesAsWithout(t *testing.T) {
+func TestContainerTaskFailsStopsAndSaves(t *testing.T) {
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Environ: environ})
@@ -93,8 +94,9 @@ func TestATaskInAContainerFailsStopsAndSavesAsWithout(t *testing.T) {
 	}
 }
 
-// TestATaskCanRunWhatItsImageRuns: the entry point with arguments, or with the image's own, in the image's directory.
-func TestATaskCanRunWhatItsImageRuns(t *testing.T) {
+// TestTaskRunsImageEntrypoint runs the image's entrypoint in the image's directory, with the task's arguments and
+// with the image's own.
+func TestTaskRunsImageEntrypoint(t *testing.T) {
 	environ := containertest.Environ(t)
 	const image = "localhost/tradewind-test:entry"
 	build := exec.Command("podman", "build", "--pull=never", "--quiet", "--tag", image, "-")

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// joinGang writes down for the task where the others of its gang are.
+// joinGang writes the files that describe the gang to the task, and sets the task's variables for it.
 func (t *attempt) joinGang() (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -23,17 +23,17 @@ func (t *attempt) joinGang() (err error) {
 	return err
 }
 
-// meet takes in where the others of the gang are now, as one of them has begun anew somewhere else: in the files that
-// the task may read again. What its variables say stays as it was.
+// meet updates the files that describe the gang when one of its members has restarted on other machines. The task may
+// read them again. Its environment variables do not change.
 func (t *attempt) meet(g *wire.Gang) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.met = g
 	if !t.joined || g == nil {
-		return // it is written when the task begins
+		return // joinGang writes it when the task begins
 	}
 	if _, err := t.writeGang(g); err != nil {
-		t.log.Warn("the task does not hear where its gang is now", "err", err)
+		t.log.Warn("cannot update the task's gang files", "err", err)
 	}
 }
 
@@ -42,7 +42,7 @@ func (t *attempt) writeGang(g *wire.Gang) (env map[string]string, err error) {
 		return nil, nil
 	}
 	files := gang.Files{Dir: t.dirs.scripts}
-	if t.boxed == nil { // a container does not see this program
+	if t.boxed == nil { // the agent's program does not exist in a container
 		if files.Self, err = os.Executable(); err != nil {
 			return nil, err
 		}
@@ -50,8 +50,8 @@ func (t *attempt) writeGang(g *wire.Gang) (env map[string]string, err error) {
 	return gang.Write(g, t.claims.Rank, files)
 }
 
-// serveGang runs what others of the gang ask for while the task lasts. What is returned ends that, and waits until
-// nothing of it is left.
+// serveGang runs commands for other nodes of the gang while the task runs. The returned function stops that and waits
+// until all such commands have ended.
 func (t *attempt) serveGang() (end func()) {
 	g := t.work.Gang
 	if g == nil || len(g.Key) == 0 || t.boxed != nil {
@@ -69,8 +69,8 @@ func (t *attempt) serveGang() (end func()) {
 		defer running.Done()
 		return t.runFor(ctx, command, out)
 	})
-	if err != nil { // only programs that start others miss it
-		t.log.Warn("others of the gang can start nothing here", "err", err)
+	if err != nil { // only matters to programs that start processes on other nodes
+		t.log.Warn("other nodes of the gang cannot start programs here", "err", err)
 	}
 	return func() {
 		cancel()
@@ -89,14 +89,14 @@ func (t *attempt) runFor(ctx context.Context, command string, to io.Writer) (int
 		Argv: []string{shell(), "-c", command}, Dir: t.dirs.work, Env: t.taskEnv(), Output: write, Hold: t.cfg.Hold,
 		Linger: t.cfg.Grace,
 	})
-	_ = write.Close() // the program has its own
+	_ = write.Close() // the program has its own copy
 	if err != nil {
 		return 1, err
 	}
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
-		_, _ = io.Copy(to, read) // who asked may have gone
+		_, _ = io.Copy(to, read) // the calling node may have disconnected
 		_, _ = io.Copy(io.Discard, read)
 	}()
 	select {

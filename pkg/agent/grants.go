@@ -13,14 +13,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// grants asks the broker for what an attempt reads and writes. A broker that says that the attempt is over ends it.
+// grants asks the broker for grants for the data that an attempt reads and writes. If the broker answers that the
+// attempt has finished, the attempt ends.
 type grants struct{ *attempt }
 
 // Sign implements stage.Grants.
 func (t grants) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
 	var answer wire.Granted
 	err := t.ask(ctx, wire.PathGrants, wire.Wants{Attempt: t.work.Attempt, Wants: wants}, &answer)
-	for i := range answer.Grants { // what the broker serves itself is where the broker is
+	for i := range answer.Grants { // a relative URL is relative to the broker's endpoint
 		if g := &answer.Grants[i]; strings.HasPrefix(g.URL, "/") {
 			g.URL = t.client.endpoint + g.URL
 		}
@@ -56,7 +57,8 @@ func (t grants) Abort(ctx context.Context, uri, upload string) error {
 	}, nil)
 }
 
-// prune has the broker remove the checkpoints that newer ones have replaced. It may come after the attempt's end.
+// prune asks the broker to remove checkpoints that were replaced by newer ones. It may be called after the attempt's
+// end.
 func (t grants) prune(ctx context.Context) error {
 	return t.client.ask(ctx, wire.PathPrune, wire.Pruning{Attempt: t.work.Attempt}, nil)
 }
@@ -70,10 +72,10 @@ func (t grants) ask(ctx context.Context, path string, question, answer any) erro
 	return err
 }
 
-// denial is the broker's answer to what it does not grant, in its own words.
+// denial returns the error for a request that the broker refused, with the broker's explanation.
 func denial(code int, answer []byte) error {
 	var said struct{ Detail string }
-	_ = json.Unmarshal(answer, &said) // or nobody said why
+	_ = json.Unmarshal(answer, &said) // the answer may contain no explanation
 	what := stage.ErrRefused
 	switch code {
 	case http.StatusNotFound:
@@ -84,7 +86,7 @@ func denial(code int, answer []byte) error {
 	return &deniedError{what: what, words: said.Detail}
 }
 
-// deniedError is a denial: its words, for people, and what kind of one it is.
+// deniedError is a refused request: the broker's explanation for users, and the kind of refusal.
 type deniedError struct {
 	what  error
 	words string

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// An output that is a link to what the task wrote beside it would be a link to nothing without that.
-func TestAnOutputThatIsALinkIsKeptWithWhatItLeadsTo(t *testing.T) {
+// An output that is a link to another file of the task must be kept with its target.
+func TestLinkedOutputIsKeptWithTarget(t *testing.T) {
 	b := agenttest.New(t)
 	w := task(t, "a1", `cd "$TRADEWIND_OUTPUT" && mkdir run-42 && echo weights >run-42/model && ln -s run-42 latest`)
 	w.Outputs = []wire.Output{{Name: "model", Path: "latest"}}
@@ -24,14 +24,14 @@ func TestAnOutputThatIsALinkIsKeptWithWhatItLeadsTo(t *testing.T) {
 	child.Store, child.Parents = w.Store, map[string]string{"train": wire.OutputPrefix(w.Prefix, "a1")}
 	b.Run(node, child)
 	if c := b.Result(node, "a2"); r.Event == wire.Succeeded && c.Event != wire.Succeeded {
-		t.Errorf("the parent %v, and its child: %v %q", r.Event, c.Event, c.Message)
+		t.Errorf("parent %v, child %v %q", r.Event, c.Event, c.Message)
 	}
 }
 
-// What a task leaves may have rights that keep its owner from removing it, as Go's module cache has.
-func TestReadOnlyFoldersOfATaskEndNothing(t *testing.T) {
+// A task may leave folders that their owner cannot remove, like Go's module cache.
+func TestReadOnlyFoldersAreRemoved(t *testing.T) {
 	if os.Geteuid() == 0 {
-		t.Skip("root may remove everything")
+		t.Skip("root can remove everything")
 	}
 	b := agenttest.New(t)
 	b.Run(node, task(t, "a1", `mkdir -p go/pkg/mod/x && echo y >go/pkg/mod/x/y && chmod 555 go/pkg/mod/x; exit 1`))
@@ -52,10 +52,10 @@ func TestReadOnlyFoldersOfATaskEndNothing(t *testing.T) {
 	}
 }
 
-// A log that goes along with a report is sent by itself where the report is accepted without it.
-func TestTheLogOfAReportThatIsAcceptedWithoutItIsKept(t *testing.T) {
+// If the broker drops the log of a report that it accepts, the agent sends the log again.
+func TestLogIsResentIfReportDroppedIt(t *testing.T) {
 	b := agenttest.New(t)
-	b.RefuseLogs() // reports that carry a log fail; others, and logs by themselves, do not
+	b.RefuseLogs() // reports with a log fail; other reports and separate logs do not
 	w := task(t, "a1", "echo the only line; sleep 14")
 	w.Pace = wire.Pace{Tail: 8 << 10, Log: 200 * time.Millisecond, Alive: time.Minute}
 	b.Run(node, w)

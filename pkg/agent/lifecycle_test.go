@@ -21,10 +21,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// forever is a task that says who it is and does not end by itself, nor its children: one in its group, one that left it.
+// forever is a task that prints its processes and does not end by itself. It has a child in its process group, and
+// one outside it.
 const forever = `echo pid $$; sleep 1000 & (setsid sh -c 'echo pid $$; exec sleep 1000' &); echo ready; while :; do sleep 1000; done`
 
-// processes are those that a task named in its log.
+// processes returns the processes that a task named in its log.
 func processes(t *testing.T, b *agenttest.Broker, n agenttest.Node, attempt string, count int) []proc.Identity {
 	t.Helper()
 	var out []proc.Identity
@@ -54,12 +55,12 @@ func mustBeGone(t *testing.T, ids []proc.Identity) {
 	t.Helper()
 	for _, id := range ids {
 		if id.Alive() {
-			t.Errorf("process %d was left over", id.PID)
+			t.Errorf("process %d still runs", id.PID)
 		}
 	}
 }
 
-func TestStopEndsTheTaskAndTheAgent(t *testing.T) {
+func TestStopEndsTaskAndAgent(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})
 	b.Run(node, task(t, "a1", `trap "" TERM; `+forever))
@@ -74,7 +75,7 @@ func TestStopEndsTheTaskAndTheAgent(t *testing.T) {
 	}
 }
 
-func TestATaskMayEndByItselfWhenStopped(t *testing.T) {
+func TestStoppedTaskMayEndByItself(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Grace: time.Minute})
 	b.Run(node, task(t, "a1", `trap 'echo farewell; exit 0' TERM; echo ready; while :; do sleep 0.01; done`))
@@ -83,7 +84,7 @@ func TestATaskMayEndByItselfWhenStopped(t *testing.T) {
 	if err := a.wait(); err != nil {
 		t.Error(err)
 	}
-	if r := b.Result(node, "a1"); r.Event != wire.Stopped { // 0 or not: it did not get to its end
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped { // whatever its exit code: it did not complete
 		t.Errorf("%+v", r)
 	}
 	if log := b.Log(node, "a1"); !strings.Contains(log, "farewell") {
@@ -91,7 +92,7 @@ func TestATaskMayEndByItselfWhenStopped(t *testing.T) {
 	}
 }
 
-func TestCancellingTheAgentStopsTheTaskAndSaysSo(t *testing.T) {
+func TestCancelledAgentStopsTaskAndReports(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})
 	b.Run(node, task(t, "a1", forever))
@@ -106,7 +107,7 @@ func TestCancellingTheAgentStopsTheTaskAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatIsOverEndsTheAgent(t *testing.T) {
+func TestFinishedAttemptEndsAgent(t *testing.T) {
 	const ticking = `echo pid $$; (setsid sh -c 'echo pid $$; exec sleep 1000' &); echo ready; while :; do echo tick; sleep 0.01; done`
 	for _, path := range []string{wire.PathReport, wire.PathLogs, wire.PathWork} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -125,13 +126,13 @@ func TestAnAttemptThatIsOverEndsTheAgent(t *testing.T) {
 			}
 			mustBeGone(t, ids)
 			if got := b.Events(node, "a1"); slices.Contains(got, wire.Stopped) {
-				t.Errorf("reported to a broker that does not want it: %v", got)
+				t.Errorf("it reported to a broker that does not want reports: %v", got)
 			}
 		})
 	}
 }
 
-func TestTheTaskGoesOnWhileTheBrokerIsAway(t *testing.T) {
+func TestTaskContinuesWhileBrokerIsUnreachable(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	dir := t.TempDir()
@@ -140,7 +141,7 @@ func TestTheTaskGoesOnWhileTheBrokerIsAway(t *testing.T) {
 	b.Stop()
 	touch(t, dir, "away")
 	awaitFile(t, dir, "done")
-	b.ForgetLog(node, "a1", 3) // the broker died with the end of the log not on disk
+	b.ForgetLog(node, "a1", 3) // the broker died before the end of the log was on disk
 	b.Start()
 	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
 		t.Errorf("%+v", r)
@@ -160,7 +161,7 @@ func touch(t *testing.T, dir, name string) {
 	}
 }
 
-// awaitFile waits for what a task does; only looking tells.
+// awaitFile polls for a file that a task writes.
 func awaitFile(t *testing.T, dir, name string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -173,7 +174,7 @@ func awaitFile(t *testing.T, dir, name string) {
 	}
 }
 
-func TestPatienceEndsWithABrokerThatStaysAway(t *testing.T) {
+func TestPatienceEndsIfBrokerStaysUnreachable(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Patience: 300 * time.Millisecond, Grace: 50 * time.Millisecond})
 	b.Run(node, task(t, "a1", forever))
@@ -186,10 +187,10 @@ func TestPatienceEndsWithABrokerThatStaysAway(t *testing.T) {
 	b.Start()
 }
 
-func TestABrokerInTroubleIsAskedAgain(t *testing.T) {
+func TestServerErrorsAreRetried(t *testing.T) {
 	b := agenttest.New(t)
 	var n atomic.Int64
-	b.Refuse(func(string) int { // every call fails twice, in all ways that pass
+	b.Refuse(func(string) int { // every call fails twice, in every way that is retried
 		return []int{500, 429, 0}[n.Add(1)%3]
 	})
 	start(t, b, node, agent.Config{})
@@ -202,13 +203,13 @@ func TestABrokerInTroubleIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestANodeRunsOneAttemptAfterTheOther(t *testing.T) {
+func TestNodeRunsAttemptsInSequence(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})
 	first := task(t, "a1", forever)
 	b.Run(node, first)
 	ids := processes(t, b, node, "a1", 2)
-	b.Run(node, first) // told again: the same
+	b.Run(node, first) // the same assignment again
 	b.Run(node, task(t, "a2", "ls; echo second"))
 	if r := b.Result(node, "a2"); r.Event != wire.Succeeded {
 		t.Errorf("%+v", r)
@@ -226,14 +227,14 @@ func TestANodeRunsOneAttemptAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsGoOnThroughALongTask(t *testing.T) {
+func TestHeartbeatsDuringLongTask(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Heartbeat: time.Millisecond})
 	b.Run(node, task(t, "a1", forever))
 	b.ReportAfter(2, node, "a1", wire.Alive)
 }
 
-// program runs the agent as a process of its own, with the test binary as its program.
+// program runs the agent as a separate process, with the test binary as its program.
 func program(t *testing.T, b *agenttest.Broker, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -244,7 +245,7 @@ func program(t *testing.T, b *agenttest.Broker, dir string) *exec.Cmd {
 	return cmd
 }
 
-func TestATaskDoesNotOutliveAnAgentThatIsKilled(t *testing.T) {
+func TestTaskDiesWithKilledAgent(t *testing.T) {
 	b := agenttest.New(t)
 	cmd := program(t, b, t.TempDir())
 	if err := cmd.Start(); err != nil {
@@ -262,7 +263,7 @@ func TestATaskDoesNotOutliveAnAgentThatIsKilled(t *testing.T) {
 	mustBeGone(t, ids)
 }
 
-func TestTheProgramStopsOnSIGTERM(t *testing.T) {
+func TestMainStopsOnSIGTERM(t *testing.T) {
 	b := agenttest.New(t)
 	cmd := program(t, b, t.TempDir())
 	if err := cmd.Start(); err != nil {
@@ -280,7 +281,7 @@ func TestTheProgramStopsOnSIGTERM(t *testing.T) {
 	mustBeGone(t, ids)
 }
 
-func TestTheTokenNeverReachesTheTask(t *testing.T) {
+func TestTokenNeverReachesTask(t *testing.T) {
 	b := agenttest.New(t)
 	cmd := program(t, b, t.TempDir())
 	if err := cmd.Start(); err != nil {
@@ -296,14 +297,14 @@ func TestTheTokenNeverReachesTheTask(t *testing.T) {
 	}
 	log := b.Log(node, "a1")
 	if secret := b.Token(node); strings.Contains(log, secret) || strings.Contains(log, secret[strings.LastIndex(secret, ".")+1:]) {
-		t.Error("the task found the token")
+		t.Error("the task can read the token")
 	}
 	if strings.Contains(log, "agents-own") {
-		t.Error("the task found the agent's credentials")
+		t.Error("the task can read the agent's credentials")
 	}
 }
 
-func TestATokenFileIsRemovedOnceRead(t *testing.T) {
+func TestTokenFileIsRemoved(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("abc\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -316,14 +317,14 @@ func TestATokenFileIsRemovedOnceRead(t *testing.T) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the file is still there: %v", err)
+		t.Errorf("the file still exists: %v", err)
 	}
 	if _, err := os.Stat(identity); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestABadConfigurationIsRefused(t *testing.T) {
+func TestBadConfigurationIsRejected(t *testing.T) {
 	for name, environ := range map[string][]string{
 		"no token file":        {},
 		"missing token file":   {agent.EnvTokenFile + "=/no/such/file"},

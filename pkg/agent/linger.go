@@ -8,14 +8,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// linger reports a failure at once, and then keeps what the task has left, its container and its mounts, for people who
-// visit: for as long as the job says, or until an order comes. It returns what is left to report.
+// linger reports a failure at once. If the job says so, it then keeps the task's files, container and mounts, so that
+// users can inspect them, until that time has passed or an order comes. It returns the report that is still to be
+// sent.
 func (t *attempt) linger(ctx context.Context, failed wire.Report) wire.Report {
 	if failed.Event != wire.Failed || t.work.KeepOnFailure <= 0 {
 		return failed
 	}
 	failed.Keep = t.work.KeepOnFailure
-	t.out.note(fmt.Sprintf("failed; kept for %v to be looked at", failed.Keep.Round(time.Second)))
+	t.out.note(fmt.Sprintf("failed; files are kept for %v so that you can inspect them", failed.Keep.Round(time.Second)))
 	t.conclude(ctx, failed, t.out)
 	t.kept = true
 	over := time.NewTimer(failed.Keep)

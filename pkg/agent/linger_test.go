@@ -11,8 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// A failure is told at once, with its log and that the machine is kept; then the agent waits until it is told to go.
-func TestWhatAFailedTaskHasLeftIsKeptUntilAnOrderComes(t *testing.T) {
+// A failure is reported at once, with its log and the time that the machine is kept. Then the agent waits until it is
+// told to end.
+func TestFailedTaskIsKeptUntilOrder(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Heartbeat: time.Millisecond})
 	work := task(t, "a1", `echo oh dear; exit 3`)
@@ -23,7 +24,7 @@ func TestWhatAFailedTaskHasLeftIsKeptUntilAnOrderComes(t *testing.T) {
 	}
 	b.AwaitLog(node, "a1", "kept for 1h0m0s")
 	failed := slices.Index(b.Events(node, "a1"), wire.Failed)
-	b.ReportAfter(failed+1, node, "a1", wire.Alive) // it is there, and says so
+	b.ReportAfter(failed+1, node, "a1", wire.Alive) // it still sends heartbeats
 	if !strings.HasPrefix(b.Log(node, "a1"), "oh dear\n") {
 		t.Errorf("its log: %q", b.Log(node, "a1"))
 	}
@@ -33,7 +34,7 @@ func TestWhatAFailedTaskHasLeftIsKeptUntilAnOrderComes(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedTaskHasLeftIsKeptNoLongerThanWanted(t *testing.T) {
+func TestFailedTaskIsKeptForLimitedTime(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	work := task(t, "a1", `exit 3`)
@@ -45,8 +46,8 @@ func TestWhatAFailedTaskHasLeftIsKeptNoLongerThanWanted(t *testing.T) {
 	}
 }
 
-// What succeeds is not kept, nor what is told to stop.
-func TestOnlyWhatFailsIsKept(t *testing.T) {
+// Tasks that succeed or were told to stop are not kept.
+func TestOnlyFailedTasksAreKept(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Grace: time.Millisecond})
 	work := task(t, "a1", `true`)

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-func TestBothStreamsAreShippedInTheOrderWritten(t *testing.T) {
+func TestLogKeepsOrderOfBothStreams(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	b.Run(node, task(t, "a1", `for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done`))
@@ -27,8 +27,8 @@ func TestBothStreamsAreShippedInTheOrderWritten(t *testing.T) {
 	}
 }
 
-func TestAHugeLineIsShippedWhole(t *testing.T) {
-	const size = 4 << 20 // many times what is sent at once
+func TestHugeLogLineIsShipped(t *testing.T) {
+	const size = 4 << 20 // many times the size of a piece
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `head -c 4194304 /dev/zero | tr '\0' x; echo end; exit 1`)
@@ -43,7 +43,7 @@ func TestAHugeLineIsShippedWhole(t *testing.T) {
 	}
 }
 
-func TestALogOverItsLimitIsCutAndTheTaskGoesOn(t *testing.T) {
+func TestLogOverLimitIsTruncated(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{MaxLog: 1000})
 	b.Run(node, task(t, "a1", `head -c 100000 /dev/zero | tr '\0' x; echo; echo the end; exit 3`))
@@ -57,7 +57,7 @@ func TestALogOverItsLimitIsCutAndTheTaskGoesOn(t *testing.T) {
 	}
 }
 
-func TestAMessageIsTextWhateverTheTaskWrites(t *testing.T) {
+func TestFailureMessageIsValidUTF8(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	b.Run(node, task(t, "a1", `head -c 3000 /dev/urandom; printf '\303'; exit 1`))
@@ -66,14 +66,14 @@ func TestAMessageIsTextWhateverTheTaskWrites(t *testing.T) {
 	}
 }
 
-// tailed is a task whose broker takes the end of its log with the last report.
+// tailed is a task whose broker accepts the end of its log with the last report.
 func tailed(t *testing.T, run string) *wire.Assignment {
 	w := task(t, "a1", run)
 	w.Pace.Tail, w.Pace.Log = 1<<20, time.Hour
 	return w
 }
 
-func TestTheEndOfALogComesWithTheResult(t *testing.T) {
+func TestResultContainsEndOfLog(t *testing.T) {
 	const piece = wire.MaxReportLog
 	for run, sent := range map[string]int{
 		"echo short":                             0,
@@ -88,7 +88,7 @@ func TestTheEndOfALogComesWithTheResult(t *testing.T) {
 		b.Run(node, tailed(t, run))
 		r := b.Result(node, "a1")
 		if got := b.Calls(wire.PathLogs); got != sent {
-			t.Errorf("%s: %d pieces beside the report's of %d bytes, want %d", run, got, len(r.Log), sent)
+			t.Errorf("%s: %d pieces in addition to the report's %d bytes, want %d", run, got, len(r.Log), sent)
 		}
 		want := map[string]int{"echo short": 6, "echo failed; exit 3": 7, "true": 0}
 		size, known := want[run]
@@ -101,33 +101,33 @@ func TestTheEndOfALogComesWithTheResult(t *testing.T) {
 	}
 }
 
-func TestThatATaskHasStartedComesWithTheFirstOfItsLog(t *testing.T) {
+func TestStartedIsReportedWithFirstLog(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := tailed(t, "echo one; while [ ! -e $TMPDIR/../go ]; do sleep 0.01; done; echo two")
 	w.Pace.Log = 500 * time.Millisecond
 	b.Run(node, w)
 	if r := b.Report(node, "a1", wire.Started); string(r.Log) != "one\n" || b.Calls(wire.PathLogs) != 0 {
-		t.Errorf("the report carries %q, and %d pieces were sent", r.Log, b.Calls(wire.PathLogs))
+		t.Errorf("the report contains %q, and %d pieces were sent", r.Log, b.Calls(wire.PathLogs))
 	}
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // which ends the task
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // ends the task
 	b.Result(node, "a1")
 	if got := b.Log(node, "a1"); !strings.HasPrefix(got, "one\ntradewind: the machine will be taken") {
 		t.Errorf("log %q", got)
 	}
 }
 
-func TestAShortTaskSaysThatItHasStartedBeforeItsResult(t *testing.T) {
+func TestShortTaskReportsStartedBeforeResult(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
-	b.Run(node, tailed(t, "true")) // whose first piece of log would go in seconds
+	b.Run(node, tailed(t, "true")) // its first piece of log would be sent seconds later
 	b.Result(node, "a1")
 	if got := b.Events(node, "a1"); !slices.Equal(got, []wire.Event{wire.Started, wire.Succeeded}) {
 		t.Errorf("%v", got)
 	}
 }
 
-func TestAResultWhoseLogHasAGapSendsItAnew(t *testing.T) {
+func TestResultWithLogGapResendsLog(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := tailed(t, "echo one; while [ ! -e $TMPDIR/../go ]; do sleep 0.01; done; echo two")
@@ -135,7 +135,7 @@ func TestAResultWhoseLogHasAGapSendsItAnew(t *testing.T) {
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "one\n")
 	b.ForgetLog(node, "a1", 2)
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // which ends the task
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // ends the task
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
 	}
@@ -144,7 +144,7 @@ func TestAResultWhoseLogHasAGapSendsItAnew(t *testing.T) {
 	}
 }
 
-func TestAResultDoesNotWaitForEverForItsLog(t *testing.T) {
+func TestResultDoesNotWaitForLog(t *testing.T) {
 	b := agenttest.New(t)
 	b.RefuseLogs()
 	start(t, b, node, agent.Config{})

@@ -11,10 +11,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/container"
 )
 
-// loginScript starts a script as SkyPilot does: in an interactive shell after ~/.bashrc, so that what a set-up wrote
-// there (a PATH, a conda environment) holds for the command. It is read by the shell of the machine or of the image.
-// %[1]s is rcScript, %[2]s the script. bash says on standard error that there is no terminal before it reads its first
-// line: that is kept from the log.
+// loginScript starts a script as SkyPilot does: in an interactive shell after ~/.bashrc, so that what the setup wrote
+// there (a PATH, a conda environment) also applies to the command. The shell of the machine or of the image reads it.
+// %[1]s is rcScript, %[2]s the script. Before it reads its first line, bash complains on standard error that there is
+// no terminal; that message is kept out of the log.
 const loginScript = `if [ ! -e ~/sky_workdir ] || [ -L ~/sky_workdir ]; then
   ln -sfn "$PWD" ~/sky_workdir 2>/dev/null
 fi
@@ -24,9 +24,9 @@ exec 9>&2
 . %[2]s
 `
 
-// rcScript is what comes before the script. An interactive bash ignores SIGTERM, which is how a task is told to end,
-// expands ! in strings and keeps a history: none of it is of use without a person. Variables of the job's file count
-// for more than ~/.bashrc: %[1]s keeps them and %[2]s puts them back.
+// rcScript runs before the script. An interactive bash ignores SIGTERM, which the agent sends to end a task, expands
+// ! in strings and keeps a history. A task needs none of this, so rcScript turns it off. Variables from the job's
+// file override those from ~/.bashrc: %[1]s saves them and %[2]s restores them.
 const rcScript = `exec 2>&9 9>&-
 if [ -n "$BASH_VERSION" ]; then set +Hm +o history; fi
 trap 'exit 143' TERM
@@ -39,10 +39,11 @@ if command -v conda >/dev/null 2>&1; then
 fi
 %[2]s`
 
-// ownHome says that the task's home is a folder of its own: on a machine that is shared, it would write to its user's.
+// ownHome reports whether the task gets its own home directory. On a shared machine it would otherwise write to its
+// user's.
 func (t *attempt) ownHome() bool { return t.work.Login && !t.cfg.Sole && t.boxed == nil }
 
-// login writes what starts a script after ~/.bashrc, and returns its path.
+// login writes the file that runs a script after ~/.bashrc, and returns its path.
 func (t *attempt) login(script string) (string, error) {
 	var keep, restore strings.Builder
 	given := slices.Concat(slices.Collect(maps.Keys(t.work.Env)), slices.Collect(maps.Keys(t.work.Secrets)))

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// loginSetup writes to ~/.bashrc what a person would, below a line that ends it where nobody is there to interact with.
+// loginSetup writes to ~/.bashrc as a user would, after a line that ends it in non-interactive shells.
 const loginSetup = `cat >>~/.bashrc <<'END'
 case $- in *i*) ;; *) [ -n "$BASH_VERSION" ] && return ;; esac
 export FOUND=in-bashrc STATED=hidden PATH=$HOME/own:$PATH
@@ -27,7 +27,7 @@ false; [ -e $HOME/in/a.txt ] && cat ~/in/a.txt
 
 const loginWant = "in-bashrc it's stated 1\nhello you\nown program\nbang!x \nhere\ninput"
 
-// loginTask is a task whose set-up writes to ~/.bashrc. Its input goes to the home directory.
+// loginTask is a task whose setup writes to ~/.bashrc. Its input goes to the home directory.
 func loginTask(t *testing.T, attempt string) *wire.Assignment {
 	w := task(t, attempt, "echo here >here; "+loginRun)
 	in := filepath.Join(t.TempDir(), "a.txt")
@@ -37,8 +37,8 @@ func loginTask(t *testing.T, attempt string) *wire.Assignment {
 	return w
 }
 
-// TestALoginTaskHasWhatItsSetUpWroteToBashrc: on a machine that is shared in a home of its own, else in its user's.
-func TestALoginTaskHasWhatItsSetUpWroteToBashrc(t *testing.T) {
+// TestLoginTaskReadsBashrcFromSetup: on a shared machine in the task's own home, otherwise in the user's.
+func TestLoginTaskReadsBashrcFromSetup(t *testing.T) {
 	for name, sole := range map[string]bool{"shared": false, "the task's alone": true} {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
@@ -56,7 +56,7 @@ func TestALoginTaskHasWhatItsSetUpWroteToBashrc(t *testing.T) {
 			if err != nil || (len(found) > 0) != sole {
 				t.Errorf("in the user's home: %v %v", found, err)
 			}
-			w = task(t, "a2", `echo "$FOUND"; greet you`) // as it was before, without
+			w = task(t, "a2", `echo "$FOUND"; greet you`) // a task without a login shell does not read ~/.bashrc
 			b.Run(node, w)
 			if r := b.Result(node, "a2"); r.ExitCode != 127 || !strings.HasPrefix(b.Log(node, "a2"), "\n") {
 				t.Errorf("%+v %q", r, b.Log(node, "a2"))
@@ -65,8 +65,8 @@ func TestALoginTaskHasWhatItsSetUpWroteToBashrc(t *testing.T) {
 	}
 }
 
-// TestALoginTaskInAnImageWithoutBash reads ~/.bashrc all the same.
-func TestALoginTaskInAnImageWithoutBash(t *testing.T) {
+// TestLoginTaskInImageWithoutBash: such a task still reads ~/.bashrc.
+func TestLoginTaskInImageWithoutBash(t *testing.T) {
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Environ: environ})
@@ -81,11 +81,11 @@ func TestALoginTaskInAnImageWithoutBash(t *testing.T) {
 	}
 }
 
-// TestALoginTaskIsToldToEndAsAnyOther: an interactive shell ignores SIGTERM, a task must not.
-func TestALoginTaskIsToldToEndAsAnyOther(t *testing.T) {
+// TestLoginTaskReceivesSIGTERM: an interactive shell ignores SIGTERM, a task must not.
+func TestLoginTaskReceivesSIGTERM(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: time.Hour})
-	// The program says that bash waits for it: a signal that comes while bash starts one is lost to a trap.
+	// The program prints when bash is waiting for it: a trap misses a signal that arrives while bash starts a program.
 	w := task(t, "a1", `sh -c 'until grep -q "^State:.S" /proc/$PPID/status; do :; done; echo ready; exec sleep 1000'
 echo went on; sleep 1000`)
 	w.Login = true
@@ -97,7 +97,7 @@ echo went on; sleep 1000`)
 	}
 	b = agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: time.Hour})
-	// It starts nothing once it is ready, for the same reason.
+	// For the same reason it starts no program once it is ready.
 	w = task(t, "a2", `trap 'kill $!; echo saved > $TRADEWIND_CHECKPOINT/state; exit 0' TERM
 sleep 1000 & echo ready; wait`)
 	w.Login, w.Checkpoint = true, &wire.Checkpoint{Path: "ckpt", Next: 1}

@@ -20,17 +20,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/prove"
 )
 
-// The environment that the program on a machine is started with. The token comes by a file that is removed once it was
-// read, or by standard input: not by the command line, which is for everyone to see, nor by the environment.
+// The environment variables of the agent's program. The token comes from a file that is removed after it was read, or
+// from standard input. It does not come from the command line, which every user of the machine can see, or from the
+// environment.
 const (
 	EnvEndpoint  = "TRADEWIND_ENDPOINT"     // the broker's base URL
 	EnvTokenFile = "TRADEWIND_TOKEN_FILE"   // "-" is standard input
-	EnvRank      = "TRADEWIND_MACHINE_RANK" // which machine of its cluster this is, where the token is for all
+	EnvRank      = "TRADEWIND_MACHINE_RANK" // the machine's rank in its cluster, if the token is for all of them
 	EnvDir       = "TRADEWIND_DIR"          // the agent's directory; the current one when empty
-	EnvAddress   = "TRADEWIND_ADDRESS"      // where other nodes reach this one
-	EnvSole      = "TRADEWIND_SOLE"         // "1": the machine is the task's alone
-	EnvHold      = "TRADEWIND_HOLD_FD"      // a descriptor to keep open while anything runs
-	EnvIdentity  = "TRADEWIND_IDENTITY"     // a file to write the process's proc.Identity to
+	EnvAddress   = "TRADEWIND_ADDRESS"      // where other nodes can reach this one
+	EnvSole      = "TRADEWIND_SOLE"         // "1": only this task uses the machine
+	EnvHold      = "TRADEWIND_HOLD_FD"      // a file descriptor to keep open while any process runs
+	EnvIdentity  = "TRADEWIND_IDENTITY"     // a file to which the agent writes its proc.Identity
 	EnvDebug     = "TRADEWIND_DEBUG"        // "1": log more
 	EnvInside    = "TRADEWIND_INSIDE"       // the container image that the agent itself runs in
 )
@@ -45,11 +46,11 @@ const (
 	ExitStopped     = 143
 )
 
-// maxToken bounds what is read of a token file.
+// maxToken is the maximum number of bytes read of a token file.
 const maxToken = 16 << 10
 
-// Main is the whole program: it configures an agent from environ, runs it until SIGTERM or SIGINT, and returns the exit
-// code. The caller has called proc.Reexec.
+// Main is the whole program: it configures an agent from environ, runs it until SIGTERM or SIGINT, and returns the
+// exit code. The caller must have called proc.Reexec.
 func Main(environ []string, version string) int {
 	proc.Shield()
 	level := slog.LevelInfo
@@ -79,7 +80,7 @@ func Main(environ []string, version string) int {
 	return ExitCode(err)
 }
 
-// stops are the signals at which the agent ends. In a pod SIGTERM is a notice, after which there is time to save.
+// stops returns the signals that end the agent. In a pod, SIGTERM is a notice, after which there is time to save.
 func stops(environ []string) []os.Signal {
 	if lookup(environ, notices.EnvCloud) == notices.Kubernetes {
 		return []os.Signal{syscall.SIGINT}
@@ -87,7 +88,7 @@ func stops(environ []string) []os.Signal {
 	return []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 }
 
-// watch asks the machine's cloud whether the machine is about to be taken, where environ names one.
+// watch starts to watch whether the machine's cloud is about to take it. It returns nil if environ names no cloud.
 func watch(ctx context.Context, environ []string, log *slog.Logger) (<-chan time.Duration, error) {
 	w, err := notices.FromEnvironment(func(name string) string {
 		return lookup(environ, name)
@@ -98,7 +99,8 @@ func watch(ctx context.Context, environ []string, log *slog.Logger) (<-chan time
 	return notices.Leads(ctx, w, time.Now, log), nil
 }
 
-// prover asks the machine's cloud which machine it is, where environ names one.
+// prover returns a function that asks the machine's cloud for a proof of the machine's identity, or nil if environ
+// names no cloud.
 func prover(environ []string, endpoint string) (prove.Func, error) {
 	get := func(name string) string { return lookup(environ, name) }
 	cloud := get(prove.EnvCloud)
@@ -113,7 +115,7 @@ func prover(environ []string, endpoint string) (prove.Func, error) {
 	return f, nil
 }
 
-// ExitCode is the program's exit code for what Run returned.
+// ExitCode returns the program's exit code for an error of Run.
 func ExitCode(err error) int {
 	switch {
 	case err == nil:
@@ -130,8 +132,8 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// FromEnvironment makes a configuration of environ. Once it has the token, it leaves word of this process where
-// EnvIdentity says.
+// FromEnvironment returns the configuration that environ describes. After it has read the token, it writes this
+// process's identity to the file that EnvIdentity names.
 func FromEnvironment(environ []string, stdin io.Reader) (Config, error) {
 	get := func(name string) string { return lookup(environ, name) }
 	cfg := Config{
@@ -164,7 +166,7 @@ func FromEnvironment(environ []string, stdin io.Reader) (Config, error) {
 	return cfg, err
 }
 
-// readToken reads a token and removes the file it came in.
+// readToken reads a token and removes its file.
 func readToken(file string, stdin io.Reader) (string, error) {
 	from := stdin
 	switch file {
@@ -172,7 +174,7 @@ func readToken(file string, stdin io.Reader) (string, error) {
 		return "", fmt.Errorf("%w: %s is not set", ErrConfig, EnvTokenFile)
 	case "-":
 	default:
-		f, err := os.Open(file) //nolint:gosec // named by whoever started the machine
+		f, err := os.Open(file) //nolint:gosec // named by the process that started the machine
 		if err != nil {
 			return "", fmt.Errorf("%w: %w", ErrConfig, err)
 		}
@@ -185,13 +187,13 @@ func readToken(file string, stdin io.Reader) (string, error) {
 		return "", fmt.Errorf("%w: token: %w", ErrConfig, err)
 	}
 	token := strings.TrimSpace(string(b))
-	if token == "" { // whoever was to write it has died
-		return "", fmt.Errorf("%w: no token came", ErrConfig)
+	if token == "" { // the process that should have written it has died
+		return "", fmt.Errorf("%w: the token is empty", ErrConfig)
 	}
 	return token, nil
 }
 
-// writeIdentity tells whoever reads file which process this is.
+// writeIdentity writes the identity of this process to file.
 func writeIdentity(file string) error {
 	id, err := proc.Identify(os.Getpid())
 	if err != nil {

@@ -22,21 +22,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// mounts are what an attempt has mounted.
+// mounts are the mounts of an attempt.
 type mounts struct {
 	list []*mount.Mount
-	lost chan error         // why one is gone that nobody unmounted; never closed
+	lost chan error         // why a mount ended that the agent did not unmount; never closed
 	ctx  context.Context    // ends when they are unmounted
 	stop context.CancelFunc // nil until something is mounted
 }
 
-// lent is a mount whose credentials are the broker's.
+// lent is a mount with credentials from the broker.
 type lent struct {
-	index int // in inputs
+	index int // in the task's inputs
 	loan  wire.Loan
 }
 
-// mountAll mounts what the task's inputs say, at the places where they would be copied to.
+// mountAll mounts those of the task's inputs that ask for it, at the paths to which they would otherwise be copied.
 func (t *attempt) mountAll(ctx context.Context) error {
 	var loans []lent
 	some := false
@@ -45,7 +45,7 @@ func (t *attempt) mountAll(ctx context.Context) error {
 			continue
 		}
 		some = true
-		if !strings.HasPrefix(in.URI, "file://") { // the machine's own folders need none
+		if !strings.HasPrefix(in.URI, "file://") { // folders of the machine need no credentials
 			prefix, err := grant.AsPrefix(in.URI)
 			if err != nil {
 				return err
@@ -83,17 +83,18 @@ func (t *attempt) mountAll(ctx context.Context) error {
 	return nil
 }
 
-// needFUSE installs what a machine of the task's own lacks to mount.
+// needFUSE checks that the machine can mount. If it is missing, it installs fuse3 on a machine that only this task
+// uses.
 func (t *attempt) needFUSE(ctx context.Context) error {
 	err := mount.CheckFUSE()
 	if err != nil && t.cfg.Sole && os.Geteuid() == 0 {
-		t.out.note("fuse3 is not here: installing it")
+		t.out.note("this machine has no fuse3: installing it")
 		return mount.InstallFUSE(ctx, t.cfg.Environ)
 	}
 	return err
 }
 
-// mounter is the machine's rclone, or the one that the broker knows of.
+// mounter returns the path of the machine's rclone. If it has none, it downloads the one that the broker offers.
 func (t *attempt) mounter(ctx context.Context) (string, error) {
 	found, err := mount.Find(ctx, t.cfg.Environ)
 	if err == nil {
@@ -115,7 +116,7 @@ func (t *attempt) mounter(ctx context.Context) (string, error) {
 	return mount.Fetch(ctx, client, filepath.Join(t.cfg.Dir, "programs"), from, answer.Program.SHA256)
 }
 
-// lend asks the broker for credentials, by the index of the input that they are for.
+// lend asks the broker for credentials. The result is keyed by the index of the input.
 func (t *attempt) lend(ctx context.Context, loans []lent) (map[int]grant.Credentials, error) {
 	out := map[int]grant.Credentials{}
 	if len(loans) == 0 {
@@ -138,7 +139,7 @@ func (t *attempt) lend(ctx context.Context, loans []lent) (map[int]grant.Credent
 	return out, nil
 }
 
-// mountOne mounts an input.
+// mountOne mounts one input.
 func (t *attempt) mountOne(ctx context.Context, in wire.Input, i int, program string,
 	c grant.Credentials) (*mount.Mount, error) {
 	point, err := t.mountPoint(ctx, in)
@@ -148,7 +149,7 @@ func (t *attempt) mountOne(ctx context.Context, in wire.Input, i int, program st
 	m, err := mount.Start(ctx, mount.Spec{
 		URI: in.URI, Mode: mount.Mode(in.Mount), Point: point, Program: program, Environ: t.cfg.Environ,
 		Hold: t.cfg.Hold,
-		// Not below the attempt's own directory, which a container sees.
+		// Not below the attempt's own directory, because a container can see that.
 		Dir: filepath.Join(t.cfg.Dir, "mounts", filepath.Base(t.dirs.top), strconv.Itoa(i)), Still: t.cfg.Patience,
 		Upload: func(ctx context.Context, dir string, files []string) error {
 			err := t.transfer().PutFiles(ctx, dir, files, in.URI)
@@ -175,7 +176,7 @@ func (t *attempt) mountOne(ctx context.Context, in wire.Input, i int, program st
 	return m, nil
 }
 
-// mountPoint makes the directory over which an input is mounted.
+// mountPoint creates the directory on which an input is mounted.
 func (t *attempt) mountPoint(ctx context.Context, in wire.Input) (string, error) {
 	dir, dst, err := t.inputPlace(ctx, in)
 	if err != nil {
@@ -197,30 +198,30 @@ func (t *attempt) mountPoint(ctx context.Context, in wire.Input) (string, error)
 		return "", err
 	}
 	if within(t.dirs.top, point) {
-		return "", fmt.Errorf("%s is above the task's own folder", point)
+		return "", fmt.Errorf("%s contains the task's own folder", point)
 	}
 	if u, err := url.Parse(in.URI); err == nil && u.Scheme == "file" {
 		if store, err := url.Parse(t.work.Store); err == nil && store.Scheme == "file" &&
 			(within(store.Path, u.Path) || within(u.Path, store.Path)) {
-			return "", errors.New("what jobs keep lies there: it is the broker's own")
+			return "", errors.New("it overlaps the broker's own store, in which jobs keep their data")
 		}
 		if within(point, u.Path) {
-			return "", fmt.Errorf("the mount point %s lies in it", point)
+			return "", fmt.Errorf("it contains the mount point %s", point)
 		}
 	}
 	return point, nil
 }
 
-// within says whether a path is a directory or lies below it.
+// within reports whether path p is dir or lies below it.
 func within(p, dir string) bool {
 	dir = strings.TrimSuffix(dir, "/") + "/"
 	return strings.HasPrefix(strings.TrimSuffix(p, "/")+"/", dir)
 }
 
-// lendAgain is the least time between two tries to renew credentials.
+// lendAgain is the minimum time between two tries to renew credentials.
 const lendAgain = 10 * time.Second
 
-// renewLent has credentials renewed when half of the time is over that they are good for, until the mounts end.
+// renewLent renews credentials when half of their lifetime has passed, until the mounts end.
 func (t *attempt) renewLent(loans []lent, creds map[int]grant.Credentials, byIndex map[int]*mount.Mount) {
 	for len(loans) > 0 {
 		var first time.Time
@@ -235,20 +236,20 @@ func (t *attempt) renewLent(loans []lent, creds map[int]grant.Credentials, byInd
 		fresh, err := t.lend(t.mounts.ctx, loans)
 		if err != nil {
 			if t.mounts.ctx.Err() == nil {
-				t.log.Warn("the credentials of mounts are not renewed", "err", err)
+				t.log.Warn("cannot renew the credentials of mounts", "err", err)
 			}
 			continue
 		}
 		creds = fresh
 		for i, c := range creds {
 			if err := byIndex[i].Renew(c); err != nil {
-				t.log.Warn("the credentials of a mount are not renewed", "uri", byIndex[i].URI(), "err", err)
+				t.log.Warn("cannot renew the credentials of a mount", "uri", byIndex[i].URI(), "err", err)
 			}
 		}
 	}
 }
 
-// writable says whether what the task writes to a mount has to arrive.
+// writable reports whether the task can write to any of the mounts, so that its files must be uploaded.
 func (m *mounts) writable() bool {
 	for _, one := range m.list {
 		if one.Writes() {
@@ -258,7 +259,7 @@ func (m *mounts) writable() bool {
 	return false
 }
 
-// each does something with all mounts at once and returns what failed.
+// each calls do for all mounts in parallel and returns the joined errors.
 func (m *mounts) each(do func(*mount.Mount) error) error {
 	errs := make([]error, len(m.list))
 	var wg sync.WaitGroup
@@ -269,31 +270,31 @@ func (m *mounts) each(do func(*mount.Mount) error) error {
 	return errors.Join(errs...)
 }
 
-// flush returns when all that was written has arrived. Nothing of the task may run any more.
+// flush returns when everything that was written to the mounts is in the stores. The task must have ended.
 func (m *mounts) flush(ctx context.Context) error {
 	return m.each(func(one *mount.Mount) error { return one.Flush(ctx) })
 }
 
-// noteUnkept says what no store can keep of what was written.
+// noteUnkept logs which files on the mounts were not saved because stores cannot hold them.
 func (t *attempt) noteUnkept() {
 	for _, one := range t.mounts.list {
 		if names := one.Unkept(); len(names) > 0 {
-			t.out.note(fmt.Sprintf("%s: not kept, as stores have neither links that leave the mount nor sockets: %s",
+			t.out.note(fmt.Sprintf("%s: not saved, because stores have neither sockets nor links that leave the mount: %s",
 				one.URI(), strings.Join(names[:min(len(names), unkeptShown)], ", ")))
 		}
 	}
 }
 
-// unkeptShown is how many names are noted.
+// unkeptShown is the maximum number of names in that log line.
 const unkeptShown = 10
 
-// settle returns when all files that are closed now have arrived.
+// settle returns when all files that are closed now are in the stores.
 func (m *mounts) settle(ctx context.Context) error {
 	return m.each(func(one *mount.Mount) error { return one.Settle(ctx) })
 }
 
-// flushLeft has what a task that did not succeed has written arrive as well, and says what did not. One that is stopped
-// has little time for it, and one that was abandoned none.
+// flushLeft also uploads what an unsuccessful task wrote to its mounts, and logs what could not be uploaded. A
+// stopped task has little time for this, an abandoned one has none.
 func (t *attempt) flushLeft(ctx context.Context) {
 	if !t.mounts.writable() {
 		return
@@ -303,7 +304,7 @@ func (t *attempt) flushLeft(ctx context.Context) {
 	case err == nil || told == orderAbandon:
 		return
 	case told == orderStop:
-		ctx, cancel := context.WithTimeoutCause(ctx, flushTimeout, errors.New("there was no more time"))
+		ctx, cancel := context.WithTimeoutCause(ctx, flushTimeout, errors.New("there was not enough time"))
 		defer cancel()
 		if err = t.mounts.flush(ctx); err == nil {
 			return
@@ -312,7 +313,7 @@ func (t *attempt) flushLeft(ctx context.Context) {
 	t.out.note(err.Error())
 }
 
-// close unmounts.
+// close unmounts everything.
 func (m *mounts) close() {
 	if m.stop == nil {
 		return
@@ -324,7 +325,7 @@ func (m *mounts) close() {
 	})
 }
 
-// upload brings what an input has as its source to where the input lies.
+// uploadSource copies the source of an input to the input's URI.
 func (t *attempt) uploadSource(ctx context.Context, in wire.Input) error {
 	dir, err := os.MkdirTemp(t.dirs.tmp, "source-")
 	if err != nil {

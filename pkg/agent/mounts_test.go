@@ -24,7 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// shared is a folder of the machine with a file, its URI and how a job mounts it.
+// shared creates a folder of the machine with a file, and returns its URI and how a job mounts it.
 func shared(t *testing.T, path, mode string) (dir string, in wire.Input) {
 	t.Helper()
 	dir = t.TempDir()
@@ -41,7 +41,7 @@ func content(t *testing.T, path string) string {
 	return string(body)
 }
 
-// nothingMounted fails the test if an agent's directory has anything mounted, or kept of it.
+// nothingMounted fails the test if an agent's directory contains mounts or their files.
 func nothingMounted(t *testing.T, dir string) {
 	t.Helper()
 	if left := mounttest.Mounted(t, dir); len(left) > 0 {
@@ -52,8 +52,8 @@ func nothingMounted(t *testing.T, dir string) {
 	}
 }
 
-// A task reads and writes folders and a bucket in all ways at once, and what it wrote has arrived when it has succeeded.
-func TestATaskSucceedsWhenAllItWroteHasArrived(t *testing.T) {
+// A task uses folders and a bucket in all modes at once. What it wrote is in the stores when it has succeeded.
+func TestTaskSucceedsAfterUploadsComplete(t *testing.T) {
 	environ := mounttest.Environ(t)
 	endpoint := servers.Minio(t)
 	owner := credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, "")
@@ -95,8 +95,8 @@ env; ls -la $TRADEWIND_INPUTS`)
 	nothingMounted(t, dir)
 }
 
-// A machine that is being taken: the task ends, what it wrote arrives, and only then is its checkpoint told of.
-func TestANoticeFlushesBeforeTheCheckpoint(t *testing.T) {
+// When a machine is being taken, the task ends, its writes are uploaded, and only then is its checkpoint reported.
+func TestNoticeFlushesMountsBeforeCheckpoint(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir, Environ: environ})
@@ -109,7 +109,7 @@ echo first > out/first; echo ready; while :; do sleep 0.05; done`)
 	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
 	b.Report(node, "a1", wire.Checkpointed)
 	if got := content(t, filepath.Join(kept, "first")) + content(t, filepath.Join(kept, "last")); got != "first\nlast\n" {
-		t.Errorf("when the checkpoint was told of there was %q", got)
+		t.Errorf("when the checkpoint was reported, the folder had %q", got)
 	}
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
@@ -117,8 +117,9 @@ echo first > out/first; echo ready; while :; do sleep 0.05; done`)
 	nothingMounted(t, dir)
 }
 
-// What cannot be written, here as the folder is gone, is no success, and a checkpoint that counts on it is not kept.
-func TestWhatDoesNotArriveIsNoSuccess(t *testing.T) {
+// If a write cannot be uploaded, here because the folder is gone, the task does not succeed, and no checkpoint that
+// needs the write is saved.
+func TestMissingUploadFailsTask(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir, Environ: environ, Patience: 3 * time.Second})
@@ -133,7 +134,7 @@ func TestWhatDoesNotArriveIsNoSuccess(t *testing.T) {
 	nothingMounted(t, dir)
 }
 
-func TestATaskFailsWhenItsMountIsKilled(t *testing.T) {
+func TestTaskFailsWhenMountIsKilled(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir, Environ: environ})
@@ -153,8 +154,8 @@ func TestATaskFailsWhenItsMountIsKilled(t *testing.T) {
 	nothingMounted(t, dir)
 }
 
-// Whatever ends an attempt, its mounts end with it: a stop, and the death of the agent.
-func TestNothingStaysMountedWhateverEndsTheTask(t *testing.T) {
+// Whatever ends an attempt also ends its mounts: a stop, and the death of the agent.
+func TestNothingStaysMounted(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir, Environ: environ})
@@ -168,7 +169,7 @@ func TestNothingStaysMountedWhateverEndsTheTask(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if got := content(t, filepath.Join(kept, "new")); got != "saved\n" {
-		t.Errorf("%q arrived of a task that was stopped", got)
+		t.Errorf("a stopped task has uploaded %q", got)
 	}
 
 	other := agenttest.Node{Cluster: "killed"}
@@ -197,12 +198,12 @@ func TestNothingStaysMountedWhateverEndsTheTask(t *testing.T) {
 		t.Error(err)
 	}
 	if got := content(t, filepath.Join(kept, "there")); got != "was there" {
-		t.Errorf("%q is left of what was mounted", got)
+		t.Errorf("the mounted folder now has %q", got)
 	}
 }
 
-// In a container a mount lies at the same path, one of its own too.
-func TestAContainerSeesMounts(t *testing.T) {
+// In a container a mount has the same path, even if that is a path of the container itself.
+func TestContainerSeesMounts(t *testing.T) {
 	environ := containertest.Environ(t)
 	own := mounttest.Environ(t)
 	environ = append(environ, own[len(os.Environ()):]...)
@@ -225,7 +226,7 @@ func TestAContainerSeesMounts(t *testing.T) {
 	nothingMounted(t, dir)
 }
 
-func TestWhatCannotBeMountedFailsInStaging(t *testing.T) {
+func TestInvalidMountFailsStaging(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir, Environ: environ})
@@ -237,8 +238,8 @@ func TestWhatCannotBeMountedFailsInStaging(t *testing.T) {
 	}{
 		{wire.Input{URI: in.URI, Path: ".", Mount: "read"}, "cannot be a mount point"},
 		{wire.Input{URI: in.URI, Path: "/data", Mount: "read"}, "on a shared machine it must be relative"},
-		{wire.Input{URI: w.Store + "/packs", Path: "d", Mount: "cached"}, "it is the broker's own"},
-		{wire.Input{URI: "file://" + kept + "/there", Path: "d", Mount: "read"}, "there is no folder"},
+		{wire.Input{URI: w.Store + "/packs", Path: "d", Mount: "cached"}, "it overlaps the broker's own store"},
+		{wire.Input{URI: "file://" + kept + "/there", Path: "d", Mount: "read"}, "this machine has no folder"},
 		{wire.Input{URI: "s3://bucket/x", Path: "d", Mount: "read"}, "unsupported"},
 	} {
 		name := "a" + string(rune('1'+i))
@@ -264,8 +265,8 @@ func TestWhatCannotBeMountedFailsInStaging(t *testing.T) {
 	nothingMounted(t, dir)
 }
 
-// What a task has mounted itself stays where it lies when the next one begins.
-func TestWhatATaskHasMountedItselfIsNotRemoved(t *testing.T) {
+// What a task has mounted itself is not deleted when the next task begins.
+func TestTaskMountsAreUnmountedNotDeleted(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	precious := t.TempDir()

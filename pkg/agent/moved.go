@@ -9,17 +9,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// moved adds up what an attempt exchanges with stores, for its reports: somebody pays for what leaves a cloud.
+// moved adds up an attempt's traffic with stores. Reports contain the sums, because traffic that leaves a cloud costs
+// money.
 type moved struct {
 	mu     sync.Mutex
 	stores map[string]wire.Moved
 }
 
-// add takes in a request: the object's URI, and the bytes that went and came.
+// add counts a request: the object's URI, and the bytes sent and received.
 func (m *moved) add(uri string, sent, received int64) {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	if scheme == "file" {
-		return // the broker's own, which lies nowhere in particular
+		return // the broker's own store, which is in no cloud
 	}
 	bucket, _, _ := strings.Cut(rest, "/")
 	store := scheme + "://" + bucket
@@ -36,7 +37,7 @@ func (m *moved) add(uri string, sent, received int64) {
 	m.stores[store] = sum
 }
 
-// all is what was moved so far, by store.
+// all returns the traffic so far, by store.
 func (m *moved) all() (list []wire.Moved) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

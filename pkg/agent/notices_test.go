@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// The agent asks when it starts: the notice may come before the work, which is then told of it at once.
-func TestTheProgramHeedsTheMetadataOfItsMachine(t *testing.T) {
+// The agent starts to watch at its start: a notice may come before the work, which must then get it at once.
+func TestMainObeysMetadataNotice(t *testing.T) {
 	machine := &imdstest.Machine{ID: "i-0abc"}
 	machine.Take(time.Now().Add(2 * time.Minute))
 	metadata := httptest.NewServer(machine)
@@ -40,7 +40,7 @@ func TestTheProgramHeedsTheMetadataOfItsMachine(t *testing.T) {
 	}
 }
 
-func TestAProgramThatCannotWatchDoesNotStart(t *testing.T) {
+func TestMainFailsWithoutWatcher(t *testing.T) {
 	b := agenttest.New(t)
 	cmd := program(t, b, t.TempDir())
 	cmd.Env = append(cmd.Env, notices.EnvCloud+"=moon")

@@ -14,18 +14,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// packsOf are the packs of a store (pkg/pack), as an attempt is granted them.
+// packsOf reads the packs (pkg/pack) in the job's store, with the attempt's grants.
 type packsOf struct {
 	*attempt
 	pieces *stage.Pieces
 }
 
-// uri is where the content of a digest lies.
+// packURI returns the URI of the content with a digest.
 func (t *attempt) packURI(d pack.Digest) (string, error) {
 	return grant.Below(t.work.Store, pack.Prefix+string(d))
 }
 
-// naming are the packs' source for what is named.
+// naming returns a source that can read the given digests.
 func (t *attempt) naming(digests ...pack.Digest) (packsOf, error) {
 	uris := make([]string, len(digests))
 	for i, d := range digests {
@@ -48,8 +48,8 @@ func (p packsOf) Get(ctx context.Context, d pack.Digest) (io.ReadCloser, error) 
 	return io.NopCloser(bytes.NewReader(body)), err
 }
 
-// fetchPack unpacks the pack that a URI names to dst below dir. Like cp, it puts a single file into dst when that ends
-// in "/" or is a directory, and otherwise under that name.
+// fetchPack unpacks the pack at a URI to dst below dir. Like cp, it puts a single file into dst if dst ends in "/" or
+// is a directory, and otherwise names the file dst.
 func (t *attempt) fetchPack(ctx context.Context, uri, dir, dst string) error {
 	u, err := pack.ParseURI(uri)
 	if err != nil {
@@ -78,7 +78,7 @@ func unpack(ctx context.Context, src pack.Source, l *pack.List, u pack.URI, dir,
 	if err != nil {
 		return err
 	}
-	defer root.Close() //nolint:errcheck // what is written is closed
+	defer root.Close() //nolint:errcheck // the files in it are already closed
 	to := path.Clean(dst)
 	if l.Single() {
 		info, err := root.Stat(to)

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// A path of a container that ends in a slash is the folder that a file goes into, as without a container.
-func TestAFileGoesIntoAFolderOfAContainer(t *testing.T) {
+// A container path that ends in a slash is the folder for a file, as without a container.
+func TestStageFileIntoContainerFolder(t *testing.T) {
 	from := t.TempDir()
 	a := &attempt{
 		agent: &agent{}, dirs: dirsIn(t.TempDir()), work: &wire.Assignment{}, reports: &reports{}, out: &taskLog{},

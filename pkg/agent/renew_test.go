@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// TestARenewedTokenIsUsedFromThenOn in polls and reports alike.
-func TestARenewedTokenIsUsedFromThenOn(t *testing.T) {
+// TestRenewedTokenIsUsed checks polls and reports.
+func TestRenewedTokenIsUsed(t *testing.T) {
 	var shown []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		shown = append(shown, r.Header.Get("Authorization"))

@@ -11,29 +11,29 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// reports sends an attempt's reports in their order, each until it is accepted. The queue stays short: of heartbeats
-// and of checkpoints only the newest matters.
+// reports sends an attempt's reports in order and retries each until it is accepted. The queue stays short, because a
+// newer heartbeat or checkpoint replaces an older one.
 type reports struct {
 	client  *client
 	attempt string
 	rank    int
-	stores  moved // what the attempt has exchanged with stores, which each report tells
+	stores  moved // the attempt's traffic with stores, which every report contains
 
 	mu    sync.Mutex
 	queue []pending
 	count int
-	err   error         // that ended it
-	wake  chan struct{} // of one; something was added
-	moved chan struct{} // closed and replaced when the queue got shorter, or err was set
+	err   error         // that ended sending
+	wake  chan struct{} // capacity 1: a report was added
+	moved chan struct{} // closed and replaced when the queue got shorter or err was set
 }
 
 type pending struct {
 	report   wire.Report
-	accepted func()        // when the broker has it; may be nil
-	log      *taskLog      // whose end it carries, if it does,
-	most     int64         // bytes of log that it takes along, of one that lingers
-	until    time.Time     // until when it is worth waiting for
-	linger   time.Duration // how long it waits for the log, or for a report after it; 0 is not at all
+	accepted func()        // called when the broker has accepted the report; may be nil
+	log      *taskLog      // the log whose end the report carries; may be nil
+	most     int64         // maximum bytes of log in a report that lingers
+	until    time.Time     // when to give up on the log and send the report without it
+	linger   time.Duration // how long the report waits for some log, or for the next report; 0 means not at all
 	sending  bool
 }
 
@@ -46,13 +46,14 @@ func (q *reports) add(r wire.Report, accepted func()) {
 	q.put(pending{report: r, accepted: accepted})
 }
 
-// end queues the last report. It may carry the end of a log, which is left out when it is not accepted by a time.
+// end queues the last report. It may carry the end of a log; if that is not accepted in time, the report is sent
+// without the log.
 func (q *reports) end(r wire.Report, log *taskLog, until time.Time) {
 	q.put(pending{report: r, log: log, until: until})
 }
 
-// soon queues a report that need not go at once: after a time, or when another follows it, it goes with what the log
-// has by then, up to most bytes, so that both are one call.
+// soon queues a report that is not urgent. It is sent after linger, or as soon as another report follows, together
+// with the log so far (at most most bytes), so that the two need only one call.
 func (q *reports) soon(r wire.Report, log *taskLog, most int64, linger time.Duration) {
 	q.put(pending{report: r, log: log, most: most, linger: linger})
 }
@@ -62,7 +63,7 @@ func (q *reports) put(p pending) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if r.Event == wire.Alive && len(q.queue) > 0 {
-		return // whatever waits says as much
+		return // any queued report also shows that the node is alive
 	}
 	q.count++
 	r.Attempt = q.attempt
@@ -78,7 +79,7 @@ func (q *reports) put(p pending) {
 	}
 }
 
-// run sends until ctx ends or the broker has had the last word, which it returns.
+// run sends reports until ctx ends or the broker's answer is final. It returns that error.
 func (q *reports) run(ctx context.Context) error {
 	for {
 		p, ok := q.next()
@@ -110,7 +111,7 @@ func (q *reports) run(ctx context.Context) error {
 	}
 }
 
-// linger waits for a time, or until another report is queued.
+// linger waits for d, or until another report is queued.
 func (q *reports) linger(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -121,8 +122,9 @@ func (q *reports) linger(ctx context.Context, d time.Duration) {
 	}
 }
 
-// send sends a report until it is accepted, and says whether the broker has the log that it carried. A task's end
-// counts more than that of its log: what of it is not accepted in time is left out.
+// send sends a report until it is accepted. kept reports whether the broker has stored the log that it carried. The
+// end of a task is more important than the end of its log: if the log is not accepted in time, the report is sent
+// without it.
 func (q *reports) send(ctx context.Context, p pending) (kept bool, err error) {
 	if len(p.report.Log) == 0 {
 		return true, q.client.report(ctx, p.report)
@@ -140,7 +142,7 @@ func (q *reports) send(ctx context.Context, p pending) (kept bool, err error) {
 		if lastWord(err) && !errors.As(err, &resume) {
 			return false, err
 		}
-		kept = errors.Is(err, io.EOF) // all of it has gone
+		kept = errors.Is(err, io.EOF) // everything was sent
 	}
 	p.report.Log, p.report.LogFrom = nil, 0
 	return kept, q.client.report(ctx, p.report)
@@ -166,7 +168,7 @@ func (q *reports) sent(err error) {
 	q.moved = make(chan struct{})
 }
 
-// drain waits until every report is accepted, or none will be any more.
+// drain waits until every report is accepted or sending has failed for good.
 func (q *reports) drain(ctx context.Context) error {
 	for {
 		q.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// choosePort says where a replica of a service listens: where its author says on a machine of its own, and somewhere
-// that is free on one that others use as well.
+// choosePort chooses where a replica of a service listens: on the port in the job's file if it has the machine to
+// itself, and on any free port if the machine is shared.
 func (t *attempt) choosePort() error {
 	s := t.work.Service
 	if s == nil || s.Port == 0 {
@@ -33,7 +33,7 @@ func (t *attempt) choosePort() error {
 	return l.Close()
 }
 
-// serviceEnv are the variables of a replica of a service, SkyPilot's among them, whose replicas count from 1.
+// serviceEnv returns the variables of a replica of a service, including SkyPilot's, which counts replicas from 1.
 func (t *attempt) serviceEnv() map[string]string {
 	s := t.work.Service
 	if s == nil {
@@ -49,12 +49,12 @@ func (t *attempt) serviceEnv() map[string]string {
 	return env
 }
 
-// firstProbe is how long it is from the start of a replica to the first probe. Each one after it comes later until the
-// replica is ready, up to the usual time between two.
+// firstProbe is the time from the start of a replica to its first probe. The interval then doubles until the replica
+// is ready, up to the configured interval.
 const firstProbe = 100 * time.Millisecond
 
-// probe finds out again and again whether the replica can be used, and reports when that changes, until ctx ends. The
-// channel has an error when it may not go on; it is nil of what is not probed.
+// probe checks repeatedly whether the replica is ready and reports changes, until ctx ends. The returned channel
+// receives an error when the replica must end. It is nil if the task is not probed.
 func (t *attempt) probe(ctx context.Context) <-chan error {
 	s := t.work.Service
 	if s == nil || t.claims.Rank != 0 {
@@ -76,7 +76,7 @@ func (t *attempt) probe(ctx context.Context) <-chan error {
 // probeUntil is probe without the goroutine.
 func (t *attempt) probeUntil(ctx context.Context, s *wire.Service) error {
 	began, pause, fails := time.Now(), firstProbe, 0
-	var since time.Time // it was last ready, where it was
+	var since time.Time // when it was last ready; zero if it never was
 	ready := false
 	for clock.Pause(ctx, min(pause, s.Every)) == nil {
 		err := ask(ctx, s, t.port)
@@ -106,7 +106,7 @@ func (t *attempt) probeUntil(ctx context.Context, s *wire.Service) error {
 	return ctx.Err()
 }
 
-// prober asks for nothing but what is on the machine itself, whatever its environment says of proxies.
+// prober returns a client that connects only to the machine itself. It ignores proxies in the environment.
 func prober() *http.Client {
 	return &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
@@ -114,10 +114,10 @@ func prober() *http.Client {
 	}
 }
 
-// maxProbed is how much of an answer is read.
+// maxProbed is the maximum number of bytes read of a probe's answer.
 const maxProbed = 64 << 10
 
-// ask is one probe.
+// ask probes once.
 func ask(ctx context.Context, s *wire.Service, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
@@ -156,11 +156,12 @@ func ask(ctx context.Context, s *wire.Service, port int) error {
 	return err
 }
 
-// drainWithin is how much of a notice a replica has to end what it has begun to answer, half of it at most.
+// drainWithin is how much of a notice a replica has to finish the requests that it is answering; at most half of the
+// notice.
 const drainWithin = 30 * time.Second
 
-// serveOn has a replica whose machine will be taken go on until it is time to end: another one is on its way meanwhile.
-// It returns when the machine will be taken, which may be sooner by then.
+// serveOn lets a replica whose machine will be taken continue to serve until it must end, because its replacement is
+// not ready yet. It returns when the machine will be taken, which may be earlier than until.
 func (t *attempt) serveOn(s *script, until time.Time) time.Time {
 	for {
 		t.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// server answers on $PORT with the status in the file named status, and says what it is asked.
+// server answers on $PORT with the status in the file named status, and logs the requests.
 const server = `cat > serve.py <<'END'
 import http.server, os, signal, sys, time
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -41,7 +41,7 @@ exec python3 serve.py
 func replica(t *testing.T, attempt, run string) *wire.Assignment {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no python3")
+		t.Skip("python3 is missing")
 	}
 	a := task(t, attempt, run)
 	a.Service = &wire.Service{
@@ -51,7 +51,7 @@ func replica(t *testing.T, attempt, run string) *wire.Assignment {
 	return a
 }
 
-// statusFile is where the server of an attempt reads what to answer.
+// statusFile is the file from which an attempt's server reads its status.
 func statusFile(t *testing.T, b *agenttest.Broker, attempt string) string {
 	t.Helper()
 	b.AwaitLog(node, attempt, "web 1 2 ")
@@ -60,7 +60,7 @@ func statusFile(t *testing.T, b *agenttest.Broker, attempt string) string {
 	return filepath.Join(dir, "status")
 }
 
-func TestAReplicaTellsWhenItIsReadyAndWhenItIsNot(t *testing.T) {
+func TestReplicaReportsReadiness(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	b.Run(node, replica(t, "a1", server))
@@ -79,7 +79,7 @@ func TestAReplicaTellsWhenItIsReadyAndWhenItIsNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := b.Report(node, "a1", wire.Unready); !strings.Contains(r.Message, "503") {
-		t.Errorf("it is not ready as %q", r.Message)
+		t.Errorf("it is unready because of %q", r.Message)
 	}
 	if err := os.WriteFile(status, []byte("200"), 0o600); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestAReplicaTellsWhenItIsReadyAndWhenItIsNot(t *testing.T) {
 	b.ReportAfter(1, node, "a1", wire.Ready)
 }
 
-func TestAReplicaIsPostedTo(t *testing.T) {
+func TestReplicaProbeWithPost(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	a := replica(t, "a1", server)
@@ -97,7 +97,7 @@ func TestAReplicaIsPostedTo(t *testing.T) {
 	b.AwaitLog(node, "a1", `POST /health?deep=1 yes {"ask": 1}`)
 }
 
-func TestAReplicaWithoutAPathIsConnectedTo(t *testing.T) {
+func TestReplicaProbeWithTCP(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	a := replica(t, "a1", server)
@@ -109,7 +109,7 @@ func TestAReplicaWithoutAPathIsConnectedTo(t *testing.T) {
 	}
 }
 
-func TestAReplicaWithoutAPortIsReadyWhenItRuns(t *testing.T) {
+func TestReplicaWithoutPortIsReadyAtStart(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	a := replica(t, "a1", `echo "port ${PORT-none}"; sleep 1000`)
@@ -121,7 +121,7 @@ func TestAReplicaWithoutAPortIsReadyWhenItRuns(t *testing.T) {
 	b.AwaitLog(node, "a1", "port none")
 }
 
-func TestAReplicaThatDoesNotComeUpFails(t *testing.T) {
+func TestReplicaFailsIfNeverReady(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: 10 * time.Millisecond})
 	a := replica(t, "a1", "sleep 1000")
@@ -132,7 +132,7 @@ func TestAReplicaThatDoesNotComeUpFails(t *testing.T) {
 	}
 }
 
-func TestAReplicaThatIsNotReadyForLongFails(t *testing.T) {
+func TestReplicaFailsIfUnreadyForLong(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: 10 * time.Millisecond})
 	a := replica(t, "a1", server)
@@ -147,8 +147,8 @@ func TestAReplicaThatIsNotReadyForLongFails(t *testing.T) {
 	}
 }
 
-// One that another has taken the place of ends at once; one whose machine will be taken goes on for half of the notice.
-func TestAReplicaGoesOnWhileItCan(t *testing.T) {
+// A replica that has been replaced ends at once; one whose machine will be taken serves for half of the notice.
+func TestReplicaServesUntilLastMoment(t *testing.T) {
 	for name, c := range map[string]struct {
 		now           bool
 		notice        time.Duration
@@ -175,8 +175,8 @@ func TestAReplicaGoesOnWhileItCan(t *testing.T) {
 	}
 }
 
-// One that goes on hears of it when it need not any more.
-func TestAReplicaThatGoesOnIsReplaced(t *testing.T) {
+// A replica that continues to serve learns when it need not any more.
+func TestServingReplicaIsReplaced(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	b.Run(node, replica(t, "a1", server))

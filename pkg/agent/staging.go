@@ -21,8 +21,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// stageIn brings what the task starts from: its work directory, inputs, its parents' outputs, and the checkpoint it
-// resumes.
+// stageIn stages what the task starts from: its work directory, its inputs, its parents' outputs, and the checkpoint
+// from which it resumes.
 func (t *attempt) stageIn(ctx context.Context) error {
 	defer t.exchange(ctx)()
 	if t.work.Workdir != "" {
@@ -44,8 +44,8 @@ func (t *attempt) stageIn(ctx context.Context) error {
 	return t.restore(ctx)
 }
 
-// exchange has the nodes of the attempt pass on to each other what they stage, and returns what ends it. Where this
-// node cannot listen it reads all from the store.
+// exchange lets the nodes of the attempt pass staged files on to each other. The returned function ends that. If this
+// node cannot listen, it reads everything from the store.
 func (t *attempt) exchange(ctx context.Context) (end func()) {
 	resumes := t.work.Checkpoint != nil && t.work.Checkpoint.Restore != ""
 	if len(t.work.Nodes) < 2 || len(t.work.Exchange) == 0 || !resumes && len(t.work.Inputs)+len(t.work.Parents) == 0 {
@@ -53,17 +53,17 @@ func (t *attempt) exchange(ctx context.Context) (end func()) {
 	}
 	e, err := spread.Join(ctx, spread.Config{Nodes: t.work.Nodes, Rank: t.claims.Rank, Key: t.work.Exchange})
 	if err != nil {
-		t.log.Info("all is read from the store", "attempt", t.work.Attempt, "because", err)
+		t.log.Info("reading everything from the store", "attempt", t.work.Attempt, "because", err)
 		return func() {}
 	}
 	t.peers = e
 	return func() {
 		t.peers = nil
-		t.wg.Go(func() { e.Leave(t.unlessOrdered) }) // others may still read, while the task begins
+		t.wg.Go(func() { e.Leave(t.unlessOrdered) }) // other nodes may still read while the task begins
 	}
 }
 
-// transfer moves files as the attempt is granted.
+// transfer returns a Transfer that moves files with the attempt's grants.
 func (t *attempt) transfer() stage.Transfer {
 	tr := t.cfg.Transfer
 	tr.Grants, tr.Store, tr.Batch, tr.Peers = grants{t}, t.work.Store, wire.MaxWants, t.peers
@@ -71,15 +71,15 @@ func (t *attempt) transfer() stage.Transfer {
 	return tr
 }
 
-// inStore is the URI of a prefix in the store that the attempt keeps its data in. What lies in another store is named
-// by its URI already.
+// inStore returns the URI of a prefix in the attempt's store, with elem appended. If where is already a URI, it is in
+// another store and is used as it is.
 func (t *attempt) inStore(where string, elem ...string) (string, error) {
 	key := path.Join(append([]string{where}, elem...)...) + "/"
 	if !strings.Contains(where, "://") {
 		return grant.Below(t.work.Store, key)
 	}
 	if len(elem) == 0 {
-		return where, nil // it ends in a slash
+		return where, nil // already ends in a slash
 	}
 	return grant.Below(where, path.Join(elem...)+"/")
 }
@@ -90,7 +90,7 @@ func (t *attempt) stageInput(ctx context.Context, in wire.Input) error {
 			return fmt.Errorf("upload to %s: %w", in.URI, err)
 		}
 	}
-	if in.Mount != "" { // when all is copied: nothing may be copied over it
+	if in.Mount != "" { // mounted later by mountAll, after all copies, so that no copy goes into a mount
 		return nil
 	}
 	dir, dst, err := t.inputPlace(ctx, in)
@@ -100,7 +100,7 @@ func (t *attempt) stageInput(ctx context.Context, in wire.Input) error {
 	return t.fetch(ctx, in.URI, dir, dst)
 }
 
-// fetch brings what a URI names to dst below dir.
+// fetch copies what a URI names to dst below dir.
 func (t *attempt) fetch(ctx context.Context, uri, dir, dst string) error {
 	if pack.IsURI(uri) {
 		return t.fetchPack(ctx, uri, dir, dst)
@@ -108,9 +108,9 @@ func (t *attempt) fetch(ctx context.Context, uri, dir, dst string) error {
 	return t.transfer().Fetch(ctx, uri, dir, dst, t.out.note)
 }
 
-// inputPlace returns the directory that an input must stay in and its place there: below the task's directory; below
-// $TRADEWIND_INPUTS, by its own name, when it names no place; anywhere, on a machine that is the task's alone, or in
-// its container.
+// inputPlace returns the directory that an input must stay in, and the input's path in it. That is below the task's
+// directory, or below $TRADEWIND_INPUTS under the input's own name if it has no path. On a machine that only this
+// task uses, and in the task's container, an input may be anywhere.
 func (t *attempt) inputPlace(ctx context.Context, in wire.Input) (dir, dst string, err error) {
 	p := in.Path
 	if p == "" {
@@ -158,8 +158,8 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-// stageParents brings the parents' outputs: of each to <inputs>/<name>, or, of one with several nodes, to
-// <inputs>/<name>/<rank>. The manifests of all are asked for together, and then the files.
+// stageParents stages the parents' outputs: to <inputs>/<name>, or to <inputs>/<name>/<rank> for a parent with
+// several nodes. It first reads all manifests together, and then the files.
 func (t *attempt) stageParents(ctx context.Context) error {
 	for _, name := range t.work.Nothing {
 		if !filepath.IsLocal(name) {
@@ -208,7 +208,7 @@ func (t *attempt) stageParents(ctx context.Context) error {
 	return nil
 }
 
-// treesAtOnce bounds how many directories are open at once.
+// treesAtOnce is the maximum number of directories that are open at the same time.
 const treesAtOnce = 200
 
 func (t *attempt) readManifests(ctx context.Context, trees []stage.Tree) error {
@@ -223,7 +223,7 @@ func (t *attempt) readManifests(ctx context.Context, trees []stage.Tree) error {
 	return err
 }
 
-// checkpointDir is the directory that is saved.
+// checkpointDir returns the directory that checkpoints save.
 func (t *attempt) checkpointDir() string {
 	p := t.work.Checkpoint.Path
 	if path.Clean(p) == "." {
@@ -232,7 +232,7 @@ func (t *attempt) checkpointDir() string {
 	return filepath.Join(t.dirs.work, filepath.FromSlash(p))
 }
 
-// restore makes the checkpoint directory and fills it when the assignment names a checkpoint.
+// restore creates the checkpoint directory, and fills it if the assignment names a checkpoint.
 func (t *attempt) restore(ctx context.Context) error {
 	c := t.work.Checkpoint
 	if c == nil {
@@ -266,8 +266,9 @@ func (t *attempt) restore(ctx context.Context) error {
 	return nil
 }
 
-// stageOut keeps what the task left in $TRADEWIND_OUTPUT: what its outputs name, or all of it, below the attempt's
-// prefix by rank; and copies to where its outputs want it besides. Where the only node left nothing, nothing is kept.
+// stageOut uploads what the task wrote to $TRADEWIND_OUTPUT, either what its outputs name or everything, below the
+// attempt's prefix and rank. It also copies outputs to their own URIs. If there is only one node and it has no
+// outputs, it uploads nothing and returns empty.
 func (t *attempt) stageOut(ctx context.Context) (empty bool, err error) {
 	if err := t.requireOutputs(); err != nil {
 		return false, err
@@ -304,7 +305,8 @@ func (t *attempt) keep(ctx context.Context, dir string, scan stage.Scan) error {
 	return err
 }
 
-// requireOutputs fails when a declared output is missing. Of several nodes the first must have them.
+// requireOutputs returns an error if a declared output is missing. If there are several nodes, the first must have
+// all of them.
 func (t *attempt) requireOutputs() error {
 	for _, out := range t.work.Outputs {
 		if out.Path == "" {
@@ -314,7 +316,7 @@ func (t *attempt) requireOutputs() error {
 			return fmt.Errorf("output %s: path %q %w", out.Name, out.Path, stage.ErrLeaves)
 		}
 		if err := t.findOutput(out); errors.Is(err, fs.ErrNotExist) && t.claims.Rank == 0 {
-			return fmt.Errorf("output %s: the task left no %s in $TRADEWIND_OUTPUT", out.Name, out.Path)
+			return fmt.Errorf("output %s: the task wrote no %s in $TRADEWIND_OUTPUT", out.Name, out.Path)
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("output %s: %w", out.Name, err)
 		}
@@ -322,7 +324,7 @@ func (t *attempt) requireOutputs() error {
 	return nil
 }
 
-// findOutput fails when the task did not leave an output, with fs.ErrNotExist, or left what cannot be kept.
+// findOutput returns an error if an output is missing (fs.ErrNotExist) or cannot be uploaded.
 func (t *attempt) findOutput(out wire.Output) error {
 	root, err := os.OpenRoot(t.dirs.output)
 	if err != nil {
@@ -336,10 +338,11 @@ func (t *attempt) findOutput(out wire.Output) error {
 	return err
 }
 
-// putOutput copies one output to its own place; those of several nodes side by side, by rank.
+// putOutput copies one output to its URI. If there are several nodes, each copies its output to a subdirectory named
+// by its rank.
 func (t *attempt) putOutput(ctx context.Context, out wire.Output) error {
 	if err := t.findOutput(out); errors.Is(err, fs.ErrNotExist) {
-		return nil // another node's
+		return nil // another node has it
 	}
 	uri := out.URI
 	if len(t.work.Nodes) > 1 {
@@ -352,8 +355,8 @@ func (t *attempt) putOutput(ctx context.Context, out wire.Output) error {
 	return t.transfer().Put(ctx, t.dirs.output, path.Clean(out.Path), uri)
 }
 
-// putOnFailure copies what a command that failed has left of the outputs that are wanted even then. What cannot be
-// copied is said in the log alone: it is the command's failure that is reported.
+// putOnFailure copies the outputs of a failed command that are wanted even after a failure. It only logs errors,
+// because the command's own failure is what the agent reports.
 func (t *attempt) putOnFailure(ctx context.Context) {
 	for _, out := range t.work.Outputs {
 		if !out.OnFailure || out.URI == "" {
@@ -365,7 +368,8 @@ func (t *attempt) putOnFailure(ctx context.Context) {
 	}
 }
 
-// unwanted tells what of the output directory is not kept: nothing when no output names a path, or one wants all.
+// unwanted returns a function that selects the files in the output directory that are not uploaded. It is nil if no
+// output names a path or one output wants everything.
 func (t *attempt) unwanted() func(string) bool {
 	var wanted []string
 	for _, out := range t.work.Outputs {
@@ -386,7 +390,8 @@ func (t *attempt) unwanted() func(string) bool {
 	}
 }
 
-// linked are what links lead to that are wanted, or lie in what is: without it they would lead nowhere.
+// linked returns the targets of links that are wanted or lie in wanted directories. Without these the links would be
+// broken.
 func (t *attempt) linked(wanted []string) (more []string) {
 	top, err := filepath.EvalSymlinks(t.dirs.output)
 	if err != nil {
@@ -397,15 +402,15 @@ func (t *attempt) linked(wanted []string) (more []string) {
 		left = left[1:]
 		_ = filepath.WalkDir(filepath.Join(t.dirs.output, from), func(p string, d fs.DirEntry, err error) error {
 			if err != nil || d.Type()&fs.ModeSymlink == 0 {
-				return nil //nolint:nilerr // who lists it says so
+				return nil //nolint:nilerr // the scan that lists the file reports the error
 			}
 			real, err := filepath.EvalSymlinks(p)
 			if err != nil {
-				return nil //nolint:nilerr // it leads nowhere
+				return nil //nolint:nilerr // the link is broken
 			}
 			rel, err := filepath.Rel(top, real)
 			if err != nil || !filepath.IsLocal(rel) || rel == "." {
-				return nil //nolint:nilerr // it leaves the folder, which fails the outputs
+				return nil //nolint:nilerr // the link leaves the folder, so the upload of the outputs will fail
 			}
 			in := func(w string) bool { return rel == w || strings.HasPrefix(rel, w+"/") }
 			if !slices.ContainsFunc(wanted, in) && !slices.ContainsFunc(more, in) {

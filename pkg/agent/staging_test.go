@@ -79,7 +79,7 @@ func TestWorkdirInputsAndParentsAreStaged(t *testing.T) {
 	}
 }
 
-func TestStagingFailsWithWhatIsWrong(t *testing.T) {
+func TestStagingReportsErrors(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	outside, src := t.TempDir(), t.TempDir()
@@ -114,7 +114,7 @@ func TestStagingFailsWithWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestOnAMachineOfItsOwnATaskHasItsInputsWhereItWants(t *testing.T) {
+func TestSoleTaskStagesInputsAnywhere(t *testing.T) {
 	b := agenttest.New(t)
 	outside, src := t.TempDir(), t.TempDir()
 	writeFile(t, filepath.Join(src, "f"), "x")
@@ -130,7 +130,7 @@ func TestOnAMachineOfItsOwnATaskHasItsInputsWhereItWants(t *testing.T) {
 	}
 }
 
-func TestWhatLeavesAWorkdirIsLeftOutAndSaid(t *testing.T) {
+func TestWorkdirLinksOutsideAreLeftOutAndLogged(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	src := t.TempDir()
@@ -166,7 +166,7 @@ func TestDeclaredOutputsAreKeptAndCopied(t *testing.T) {
 	}
 }
 
-func TestOutputsThatAreWantedOfAFailureAreCopied(t *testing.T) {
+func TestOnFailureOutputsAreCopied(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	to := t.TempDir()
@@ -190,14 +190,14 @@ func TestOutputsThatAreWantedOfAFailureAreCopied(t *testing.T) {
 	}
 }
 
-func TestOutputsThatCannotBeKeptFailTheTask(t *testing.T) {
+func TestInvalidOutputsFailTask(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	for name, tc := range map[string]struct {
 		run, message string
 		outputs      []wire.Output
 	}{
-		"missing":    {"true", "output m: the task left no model in $TRADEWIND_OUTPUT", []wire.Output{{Name: "m", Path: "model"}}},
+		"missing":    {"true", "output m: the task wrote no model in $TRADEWIND_OUTPUT", []wire.Output{{Name: "m", Path: "model"}}},
 		"link out":   {"ln -s /etc/passwd $TRADEWIND_OUTPUT/l", "leaves its directory", nil},
 		"named link": {"ln -s /etc/passwd $TRADEWIND_OUTPUT/l", "escapes", []wire.Output{{Name: "m", Path: "l"}}},
 		"path out":   {"true", "leaves its directory", []wire.Output{{Name: "m", Path: "../work"}}},
@@ -216,7 +216,7 @@ func TestOutputsThatCannotBeKeptFailTheTask(t *testing.T) {
 	}
 }
 
-func TestSeveralNodesKnowEachOtherAndKeepTheirOutputsApart(t *testing.T) {
+func TestNodesKnowEachOtherAndSeparateOutputs(t *testing.T) {
 	b := agenttest.New(t)
 	to := t.TempDir()
 	w := task(t, "a1", `echo $TRADEWIND_NODE_RANK of $TRADEWIND_NUM_NODES at $TRADEWIND_HEAD:$TRADEWIND_PORT, $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES with $SKYPILOT_NUM_GPUS_PER_NODE
@@ -256,7 +256,7 @@ echo $TRADEWIND_NODE_RANK > $TRADEWIND_OUTPUT/f; [ $TRADEWIND_NODE_RANK = 0 ] &&
 	}
 }
 
-func TestTheEnvironmentOfATask(t *testing.T) {
+func TestTaskEnvironment(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Machine: "m-1", Environ: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/home/me", "LC_ALL=C", "CUDA_VISIBLE_DEVICES=1",
@@ -283,8 +283,8 @@ func TestTheEnvironmentOfATask(t *testing.T) {
 	}
 }
 
-// Whoever leaves nothing asks for nothing to keep it, and its children find an empty directory.
-func TestATaskThatLeavesNothingKeepsNothing(t *testing.T) {
+// A task without outputs requests no grants for them, and its children get an empty directory.
+func TestTaskWithoutOutputsUploadsNothing(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", "true")
@@ -293,7 +293,7 @@ func TestATaskThatLeavesNothingKeepsNothing(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if n := b.Calls(wire.PathGrants); n != 0 || len(files(t, storeDir(w))) != 0 {
-		t.Errorf("%d calls for grants, and in the store lies %v", n, files(t, storeDir(w)))
+		t.Errorf("%d calls for grants, and the store contains %v", n, files(t, storeDir(w)))
 	}
 	for run, empty := range map[string]bool{"mkdir $TRADEWIND_OUTPUT/d": false, "echo x > $TRADEWIND_OUTPUT/f": false} {
 		w := task(t, run, run)
@@ -316,8 +316,8 @@ func TestATaskThatLeavesNothingKeepsNothing(t *testing.T) {
 	}
 }
 
-// Of a parent whose output is not all wanted, what is comes with all below it, of each of its nodes.
-func TestOfAParentOnlyWhatIsNamedIsBrought(t *testing.T) {
+// If only a part of a parent's outputs is wanted, that part is staged with everything below it, from each of its nodes.
+func TestOnlyNamedParentOutputsAreStaged(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	parent := task(t, "a1", `cd $TRADEWIND_OUTPUT; mkdir -p log/deep model; echo m > model/m; echo l > log/deep/l; echo x > x
@@ -336,7 +336,7 @@ func TestOfAParentOnlyWhatIsNamedIsBrought(t *testing.T) {
 	}
 }
 
-// reading counts what is read of a store by path.
+// reading counts the bytes read from a store by path.
 type reading struct {
 	mu    sync.Mutex
 	times map[string]int
@@ -349,8 +349,8 @@ func (c *reading) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Both nodes start from the same large file: each piece of it is read from the store once.
-func TestNodesPassOnWhatTheyStartFrom(t *testing.T) {
+// Both nodes need the same large file: each piece is read from the store only once.
+func TestNodesShareInputs(t *testing.T) {
 	b := agenttest.New(t)
 	w := task(t, "a1", `cksum < $TRADEWIND_INPUTS/parent/large; cksum < mine`)
 	large := strings.Repeat("0123456789abcdef", 4<<16) // 4 MiB
@@ -396,8 +396,8 @@ func TestNodesPassOnWhatTheyStartFrom(t *testing.T) {
 	}
 }
 
-// A pipe that nobody writes to would be read for ever.
-func TestAPipeIsNoOutput(t *testing.T) {
+// Reading a pipe without a writer would block for ever.
+func TestPipeIsNotAnOutput(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	for _, uri := range []string{"", "file://" + t.TempDir() + "/kept"} {

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// standIn takes the place of a task that has a recorded run time but no command: it lets that time pass, counting from
-// the progress made before. It needs no directory and no process; its checkpoint is its progress.
+// standIn replaces a task that has a recorded run time but no command. It waits for that time, minus the progress of
+// earlier attempts. It needs no directory and no process, and its checkpoints contain only its progress.
 func (t *attempt) standIn() wire.Report {
 	t.mu.Lock()
 	t.began = time.Now()
@@ -49,7 +49,8 @@ func (t *attempt) checkpointStandIn(seq int) (next int) {
 	return seq + 1
 }
 
-// standInDone leaves empty outputs where there are several nodes, so that a child finds complete ones like any other's.
+// standInDone uploads empty outputs if there are several nodes, so that a child finds complete outputs, as of any
+// other task.
 func (t *attempt) standInDone() wire.Report {
 	if len(t.work.Nodes) <= 1 {
 		return wire.Report{Event: wire.Succeeded, Progress: 1, Empty: true}
@@ -60,7 +61,7 @@ func (t *attempt) standInDone() wire.Report {
 	return wire.Report{Event: wire.Succeeded, Progress: 1}
 }
 
-// progress is the share of a stand-in that is done, 0 for other tasks.
+// progress returns the share of a stand-in that is done, from 0 to 1; 0 for other tasks.
 func (t *attempt) progress() float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

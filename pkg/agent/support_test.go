@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// node is the one node of most tests.
+// node is the only node of most tests.
 var node = agenttest.Node{Cluster: "cluster"}
 
 // running is an agent in this process.
@@ -61,7 +61,7 @@ func (r *running) wait() error {
 	r.t.Helper()
 	select {
 	case err := <-r.done:
-		r.done <- err // for whoever asks again
+		r.done <- err // for later calls
 		return err
 	case <-time.After(time.Minute):
 		r.t.Fatal("the agent did not end")
@@ -69,7 +69,7 @@ func (r *running) wait() error {
 	}
 }
 
-// task is a minimal assignment, with a store in a directory of its own.
+// task is a minimal assignment, with a store in its own directory.
 func task(t *testing.T, attempt, run string) *wire.Assignment {
 	t.Helper()
 	return &wire.Assignment{
@@ -78,5 +78,5 @@ func task(t *testing.T, attempt, run string) *wire.Assignment {
 	}
 }
 
-// storeDir is the directory of an assignment's store.
+// storeDir returns the directory of an assignment's store.
 func storeDir(w *wire.Assignment) string { return strings.TrimPrefix(w.Store, "file://") }

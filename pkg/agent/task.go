@@ -21,10 +21,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// MarkerName is the file in the agent's directory that exists while processes of a task may.
+// MarkerName is the file in the agent's directory that exists while processes of a task may exist.
 const MarkerName = "task-running"
 
-// exitError is a script that ended with another code than 0.
+// exitError is a script that ended with an exit code other than 0.
 type exitError struct{ proc.Exit }
 
 func (e *exitError) Error() string {
@@ -37,7 +37,7 @@ func (e *exitError) Error() string {
 	return "exit code " + strconv.Itoa(e.Code)
 }
 
-// setup runs the set-up script to its end.
+// setup runs the setup script to its end.
 func (t *attempt) setup() error {
 	if t.work.Setup == "" {
 		return nil
@@ -56,7 +56,7 @@ func (t *attempt) setup() error {
 	return s.end()
 }
 
-// endOf ends a script for a reason that counts for more than how it ends.
+// endOf ends a script and returns reason, which is more important than the script's own exit.
 func (t *attempt) endOf(s *script, reason error) error {
 	t.out.note(reason.Error())
 	s.Terminate(t.cfg.Grace)
@@ -64,7 +64,7 @@ func (t *attempt) endOf(s *script, reason error) error {
 	return reason
 }
 
-// runTask runs the task's command, saving checkpoints meanwhile. stopped says that it was ended by an order.
+// runTask runs the task's command and saves checkpoints meanwhile. stopped reports whether an order ended it.
 func (t *attempt) runTask() (stopped bool, err error) {
 	if t.work.Run == "" {
 		t.reports.add(wire.Report{Event: wire.Started}, nil)
@@ -74,7 +74,7 @@ func (t *attempt) runTask() (stopped bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if pace := t.work.Pace; pace.Tail > 0 { // calls cost: that it has started goes with the first of its log
+	if pace := t.work.Pace; pace.Tail > 0 { // calls cost money: the start is reported with the first piece of the log
 		t.reports.soon(wire.Report{Event: wire.Started}, t.out, min(pace.Tail, wire.MaxReportLog),
 			min(pace.Log, firstPause)*9/10)
 	} else {
@@ -94,13 +94,13 @@ func (t *attempt) runTask() (stopped bool, err error) {
 	case lost = <-t.probe(scheduled):
 	case <-t.unlessOrdered.Done():
 		select {
-		case <-s.Done(): // it had ended before it was told to
+		case <-s.Done(): // it ended before the order came
 		default:
 			stopped = true
 		}
 	}
 	cancel()
-	defer func() { <-idle }() // the task is told first: a save may take its time to end
+	defer func() { <-idle }() // end the task first: a checkpoint in progress may take a while
 	if lost != nil {
 		return false, t.endOf(s, lost)
 	}
@@ -116,20 +116,20 @@ func (t *attempt) runTask() (stopped bool, err error) {
 	return true, nil
 }
 
-// script is a script that runs.
+// script is a running script.
 type script struct {
 	*proc.Tree
 	read    <-chan struct{} // closed when all of its output is in the log
 	machine string
 	box     *container.Box // nil for one that runs on the machine itself
-	grace   time.Duration  // of what it left behind
-	own     func()         // has the agent's user own what the container wrote
+	grace   time.Duration  // for processes that it leaves running
+	own     func()         // gives files that the container wrote to the agent's user
 }
 
-// boxLinger is how long the engine's client may outlive what it ran.
+// boxLinger is how long the engine's client may outlive the command that it ran.
 const boxLinger = 10 * time.Second
 
-// Terminate is that of the tree, which in a container is all that runs there.
+// Terminate ends the script's process tree. In a container, it ends every process that runs there.
 func (s *script) Terminate(grace time.Duration) {
 	if s.box == nil {
 		s.Tree.Terminate(grace)
@@ -141,10 +141,10 @@ func (s *script) Terminate(grace time.Duration) {
 	}()
 }
 
-// end waits for the script's end. It returns an *exitError for another code than 0.
+// end waits for the script's end. It returns an *exitError for an exit code other than 0.
 func (s *script) end() error {
 	exit, err := s.Wait()
-	if errors.Is(err, proc.ErrLost) && s.machine != "" { // what left the task's group before is found by name
+	if errors.Is(err, proc.ErrLost) && s.machine != "" { // find processes that left the task's group by their environment
 		proc.Sweep(proc.MachineEnv, s.machine)
 	}
 	<-s.read
@@ -162,8 +162,8 @@ func (s *script) end() error {
 	return nil
 }
 
-// start runs a script in the task's directory. It is given to the shell as a file: scripts may be longer than an
-// argument, and process lists are for everyone to read.
+// start runs a script in the task's directory. The shell gets it as a file, because scripts may be longer than an
+// argument can be and every user can read process lists.
 func (t *attempt) start(name, text string) (*script, error) {
 	path := filepath.Join(t.dirs.scripts, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -179,7 +179,7 @@ func (t *attempt) start(name, text string) (*script, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer out.Close() //nolint:errcheck // the task has its own
+	defer out.Close() //nolint:errcheck // the task has its own copy
 	spec := proc.Spec{
 		Argv: []string{shell(), path}, Dir: t.dirs.work, Env: t.taskEnv(), Output: out,
 		Hold: t.cfg.Hold, Marker: t.dirs.marker, Linger: t.cfg.Grace,
@@ -196,8 +196,9 @@ func (t *attempt) start(name, text string) (*script, error) {
 	return s, err
 }
 
-// shell is the one that SkyPilot's scripts are written for, where there is one. As there, a script goes on after a
-// command that failed unless it says otherwise (set -e), and its exit code is that of its last command.
+// shell returns the path of bash, for which SkyPilot's scripts are written, or of sh if there is no bash. As in
+// SkyPilot, a script continues after a failed command unless it uses set -e, and its exit code is that of its last
+// command.
 func shell() string {
 	if info, err := os.Stat("/bin/bash"); err == nil && info.Mode().IsRegular() {
 		return "/bin/bash"
@@ -205,9 +206,9 @@ func shell() string {
 	return "/bin/sh"
 }
 
-// inherited says which variables of the agent's own environment a task gets: those that say where programs, libraries
-// and devices are, and how its user writes. Credentials are not among them; a task that needs some names them in its
-// own environment, or uses those of the machine it runs on.
+// inherited reports whether a task gets a variable from the agent's own environment: variables that say where
+// programs, libraries and devices are, and the user's locale. Credentials are not inherited; a task that needs some
+// names them in its own environment, or uses those of its machine.
 func inherited(name string) bool {
 	switch name {
 	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH":
@@ -218,23 +219,24 @@ func inherited(name string) bool {
 	})
 }
 
-// taskEnv is the environment of the task's scripts: what is inherited (in a container, what its image says), over that
-// what the task asks for, and over that what Tradewind says, under its own names and SkyPilot's.
+// taskEnv returns the environment of the task's scripts. Later sources override earlier ones: inherited variables (in
+// a container, those of the image), the task's own variables, and Tradewind's variables under its own and SkyPilot's
+// names.
 //
-//	TRADEWIND_JOB, _TASK, _ATTEMPT   what runs
+//	TRADEWIND_JOB, _TASK, _ATTEMPT   IDs of the job, the task and the attempt
 //	TRADEWIND_NODE_RANK              0 … nodes-1
-//	TRADEWIND_NUM_NODES              how many nodes
-//	TRADEWIND_NODES                  their addresses by rank, one a line
-//	TRADEWIND_HEAD, _PORT            where the nodes meet: rank 0's address, and a port that all compute alike
-//	TRADEWIND_INPUTS                 directory of inputs without a path of their own, and <parent>/ of each
-//	TRADEWIND_OUTPUT                 directory of what is to be kept
-//	TRADEWIND_CHECKPOINT             directory of what is saved, when the task keeps checkpoints
-//	TRADEWIND_RESTORED               1 when that directory was filled from a checkpoint, else 0
-//	TRADEWIND_NOTICE                 file that appears when the machine is about to be taken, with the seconds left
+//	TRADEWIND_NUM_NODES              number of nodes
+//	TRADEWIND_NODES                  their addresses by rank, one per line
+//	TRADEWIND_HEAD, _PORT            rendezvous of the nodes: rank 0's address, and a port that is the same on all nodes
+//	TRADEWIND_INPUTS                 directory of inputs that have no path, with a subdirectory for each parent
+//	TRADEWIND_OUTPUT                 directory for outputs
+//	TRADEWIND_CHECKPOINT             directory that checkpoints save, if the task has checkpoints
+//	TRADEWIND_RESTORED               1 if that directory was filled from a checkpoint, else 0
+//	TRADEWIND_NOTICE                 file that appears when the machine is about to be taken; it contains the seconds left
 //	TRADEWIND_MACHINE                the machine's name
-//	TRADEWIND_SERVICE, _REPLICA      the service that the task is a replica of, and its number, from 0
-//	PORT                             where it is to listen
-//	TRADEWIND_IMAGE_ENTRYPOINT       in a container, a script for sh that runs what the image runs by itself
+//	TRADEWIND_SERVICE, _REPLICA      the service of which the task is a replica, and the replica's number, from 0
+//	PORT                             where the replica must listen
+//	TRADEWIND_IMAGE_ENTRYPOINT       in a container, an sh script that runs the image's own entrypoint
 //	TRADEWIND_IMAGE_WORKDIR          in a container, the working directory of the image
 func (t *attempt) taskEnv() []string {
 	env := map[string]string{}
@@ -289,19 +291,20 @@ func (t *attempt) taskEnv() []string {
 	return out
 }
 
-// validName says whether a process can have a variable of that name.
+// validName reports whether a process can have a variable of that name.
 func validName(name string) bool { return name != "" && !strings.ContainsAny(name, "=\x00") }
 
-// port is where the nodes of an attempt meet: the same on all of them, and different ones for attempts that may share
-// an address.
+// port returns the port of the rendezvous of an attempt's nodes. It is the same on all of them, and usually different
+// for attempts that may share an address.
 func port(attempt string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(attempt))
 	return strconv.Itoa(20000 + int(h.Sum32()%10000))
 }
 
-// saveAndStop ends a task whose machine will be taken: it is told, by file and by signal, gets most of the time that is
-// left to save and end, and what it saved is kept. idle is closed when the save that was under way has ended.
+// saveAndStop ends a task whose machine will be taken. It warns the task by file and by signal, gives it most of the
+// remaining time to save and end, and then uploads its checkpoint. idle is closed when a checkpoint that was in
+// progress has ended.
 func (t *attempt) saveAndStop(s *script, saver *saver, idle <-chan struct{}) {
 	var told time.Time
 	until := t.serveOn(s, t.foretell(told))
@@ -323,8 +326,9 @@ func (t *attempt) saveAndStop(s *script, saver *saver, idle <-chan struct{}) {
 	}
 	_ = s.end()
 	<-idle
-	// Without a deadline: if the machine stays longer than foretold, so much the better; if not, what has no manifest
-	// does not count. What was written to mounts comes first: who resumes from the checkpoint counts on it.
+	// There is no deadline: if the machine lives longer than the notice said, the upload can still complete. If it
+	// does not, the upload has no manifest and does not count. Mounts are flushed first, because an attempt that
+	// resumes from the checkpoint needs their data.
 	if err := t.mounts.flush(t.unlessStopped); err != nil {
 		t.out.note("no checkpoint was saved: " + err.Error())
 		t.log.Warn("no checkpoint was saved", "err", err)
@@ -336,7 +340,8 @@ func (t *attempt) saveAndStop(s *script, saver *saver, idle <-chan struct{}) {
 	}
 }
 
-// foretell tells the task by file when its machine will be taken, where that is not what it was told, and returns it.
+// foretell writes a new time at which the machine will be taken to the task's notice file. It does nothing if the
+// task already knows that time (told). It returns the time.
 func (t *attempt) foretell(told time.Time) time.Time {
 	_, until := t.ordered()
 	if until.Equal(told) {
@@ -350,8 +355,8 @@ func (t *attempt) foretell(told time.Time) time.Time {
 	return until
 }
 
-// writeNotice makes the notice appear at once with all that is in it.
+// writeNotice creates the notice file with its whole content, atomically.
 func writeNotice(path string, left time.Duration) error {
-	seconds := strconv.Itoa(int(max(left.Seconds(), 0))) // whole ones, which shells can count with
+	seconds := strconv.Itoa(int(max(left.Seconds(), 0))) // whole seconds, for shell arithmetic
 	return atomicfile.Write(path, 0o600, []byte(seconds+"\n"))
 }

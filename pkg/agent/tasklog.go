@@ -15,16 +15,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// tailBytes of a phase's log go into the message of its failure.
+// tailBytes is the maximum size of the end of a phase's log in the message of its failure.
 const tailBytes = 2 << 10
 
-// taskLog is the log of an attempt: what its scripts write, on both streams in the order written, kept in a file
-// and sent from there, so that neither a silent broker nor a loud task takes memory.
+// taskLog is the log of an attempt: what its scripts write to both streams, in the order written. It is stored in a
+// file and sent from there, so that neither an unreachable broker nor a task with much output takes memory.
 type taskLog struct {
 	client  *client
 	attempt string
 	limit   int64
-	mask    *mask.Mask // of what a task prints
+	mask    *mask.Mask // for what the task prints
 
 	mu      sync.Mutex
 	file    *os.File
@@ -32,13 +32,13 @@ type taskLog struct {
 	full    bool
 	tail    []byte // the last bytes since the phase began
 	sent    int64  // accepted by the broker
-	err     error  // that ended sending
+	err     error  // why sending ended
 	changed chan struct{}
 	hurried bool
-	hurry   chan struct{} // closed when somebody waits for the rest
-	take    int64         // up to so many bytes are for who waits for the rest
-	taken   bool          // they are: nothing is sent any more
-	// What is to be sent is on its way: onLoan with a report, shipping by itself.
+	hurry   chan struct{} // closed when last waits for the rest
+	take    int64         // last takes the rest if it has at most this many bytes
+	taken   bool          // last has taken it: nothing more is sent
+	// Unsent log is on its way: onLoan with a report, shipping in a separate call.
 	onLoan, shipping bool
 }
 
@@ -51,7 +51,8 @@ func newTaskLog(path string, c *client, attempt string, limit int64, m *mask.Mas
 		hurry: make(chan struct{})}, nil
 }
 
-// Write appends to the log. It never fails a task: what is over the limit, or what the disk does not take, is left out.
+// Write appends to the log. It never fails, so that it never fails a task: it drops what exceeds the limit or does
+// not fit on the disk.
 func (l *taskLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,10 +75,10 @@ func (l *taskLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// note writes a line of the agent's own.
+// note writes a line from the agent to the log.
 func (l *taskLog) note(msg string) { _, _ = fmt.Fprintf(l, "tradewind: %s\n", l.mask.String(msg)) }
 
-// phase forgets the tail, so that a failure shows only lines of its own phase.
+// phase clears the tail, so that a failure shows only lines of the current phase.
 func (l *taskLog) phase() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +90,7 @@ func (l *taskLog) lastLines() string {
 	l.mu.Lock()
 	tail := string(l.tail)
 	l.mu.Unlock()
-	if len(tail) >= tailBytes { // it begins anywhere: with the next line, or at least the next character
+	if len(tail) >= tailBytes { // it may begin anywhere: skip to the next line, or at least to the next character
 		if _, after, ok := strings.Cut(tail, "\n"); ok && after != "" {
 			tail = after
 		}
@@ -100,8 +101,8 @@ func (l *taskLog) lastLines() string {
 	return strings.TrimSpace(strings.ToValidUTF8(tail, "\uFFFD"))
 }
 
-// pipe returns the end that a task writes to, and a channel that is closed when all that was written has been read,
-// after every process has closed it.
+// pipe returns the end of a pipe to which a task writes, and a channel that is closed when every process has closed
+// the pipe and everything that was written is in the log.
 func (l *taskLog) pipe() (*os.File, <-chan struct{}, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -113,17 +114,17 @@ func (l *taskLog) pipe() (*os.File, <-chan struct{}, error) {
 		defer r.Close() //nolint:errcheck // only read
 		to := l.mask.Writer(l)
 		_, _ = io.Copy(to, r)
-		_ = to.Flush() // the log takes all
+		_ = to.Flush() // Write never fails
 	}()
 	return w, done, nil
 }
 
-// firstPause bounds how long the first piece of a log gathers: what a short task writes is one piece, and of a long one
-// something is soon to be seen.
+// firstPause is the maximum time before the first piece of a log is sent. All output of a short task fits in this one
+// piece, and users soon see something of a long task.
 const firstPause = 15 * time.Second
 
-// ship sends the log as it grows, until ctx ends, with a pause between pieces that doubles from one to the next up to
-// most. It returns an error only when the broker has had the last word; losing a log is no reason to lose a task.
+// ship sends the log as it grows, until ctx ends. The pause between two pieces doubles each time, up to most. It
+// returns an error only if the broker's answer is final: a lost log must not end a task.
 func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
 	piece := make([]byte, wire.MaxLogChunk)
 	if l.await(ctx) != nil {
@@ -145,13 +146,13 @@ func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
 		if n == 0 {
 			l.progress(offset, nil)
 			if err != nil && !errors.Is(err, io.EOF) {
-				return nil // the disk lost it
+				return nil // the disk lost the log
 			}
 			continue
 		}
 		err = l.client.logs(ctx, l.attempt, offset, piece[:n])
 		var resume *resumeError
-		gather := n < len(piece) // else there is more already
+		gather := n < len(piece) // a full piece means that more is already waiting
 		switch {
 		case errors.As(err, &resume):
 			l.progress(min(resume.offset, offset+int64(n)), nil)
@@ -172,7 +173,7 @@ func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
 	}
 }
 
-// rest lets some log gather, unless somebody waits for it.
+// rest waits while some log gathers. It returns early if last waits for the rest.
 func (l *taskLog) rest(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -200,7 +201,7 @@ func (l *taskLog) await(ctx context.Context) error {
 	}
 }
 
-// begin marks what is to be sent as on its way, if it is not, and returns its offset.
+// begin marks the unsent log as on its way, unless a report carries it, and returns its offset.
 func (l *taskLog) begin() (offset int64, begun bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,8 +216,8 @@ func (l *taskLog) progress(sent int64, err error) {
 	l.broadcast()
 }
 
-// last waits until all of the log is accepted or none of it will be any more, or until what is left of it is at most
-// limit bytes: those it returns, with their offset, and they are not sent any more.
+// last waits until the whole log is accepted, or sending has failed, or at most limit bytes are unsent. In the last
+// case it returns these bytes with their offset, and ship sends nothing more.
 func (l *taskLog) last(ctx context.Context, limit int64) (from int64, rest []byte) {
 	l.mu.Lock()
 	if l.take = limit; !l.hurried {
@@ -228,7 +229,7 @@ func (l *taskLog) last(ctx context.Context, limit int64) (from int64, rest []byt
 		l.mu.Lock()
 		taken, done, changed := l.taken, l.sent >= l.size || l.err != nil, l.changed
 		if done = done || ctx.Err() != nil; done {
-			l.take = 0 // what is written from now on is sent as before
+			l.take = 0 // what is written from now on is sent by ship
 		}
 		l.mu.Unlock()
 		switch {
@@ -244,7 +245,7 @@ func (l *taskLog) last(ctx context.Context, limit int64) (from int64, rest []byt
 	}
 }
 
-// handOver leaves what is to be sent to who waits for the rest, if it is little enough.
+// handOver leaves the unsent log to last, if it is short enough.
 func (l *taskLog) handOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,8 +257,8 @@ func (l *taskLog) handOver() bool {
 	return true
 }
 
-// lend gives what is to be sent to a report that takes it along, if it is at most so many bytes and not on its way
-// already. Nothing is sent until the report is lent no more.
+// lend returns the unsent log for a report to carry, if it has at most most bytes and is not already on its way. ship
+// sends nothing until lent is called.
 func (l *taskLog) lend(most int64) (from int64, piece []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -268,7 +269,7 @@ func (l *taskLog) lend(most int64) (from int64, piece []byte) {
 	return l.unsent()
 }
 
-// lent notes whether the broker has what was lent, up to an offset.
+// lent ends a loan. accepted reports whether the broker now has the log up to offset to.
 func (l *taskLog) lent(to int64, accepted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -279,14 +280,14 @@ func (l *taskLog) lent(to int64, accepted bool) {
 	l.broadcast()
 }
 
-// left is what has not been accepted.
+// left returns what has not been accepted.
 func (l *taskLog) left() (from int64, rest []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.unsent()
 }
 
-// unsent is what has not been accepted; mu is held.
+// unsent returns what has not been accepted. The caller holds mu.
 func (l *taskLog) unsent() (from int64, rest []byte) {
 	rest = make([]byte, l.size-l.sent)
 	n, _ := l.file.ReadAt(rest, l.sent)

@@ -17,34 +17,34 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
-// visitable is where people who visit the machine are received: by the attempt that is under way, once it is staged.
+// visitable lets users who visit the machine in: to the current attempt, once it is staged.
 type visitable struct {
 	mu   sync.Mutex
 	open *reception
-	came chan struct{} // closed when there is one
+	came chan struct{} // closed when open is set
 }
 
-// reception is an attempt's, while its scripts run.
+// reception is where visitors of an attempt are served while its scripts run.
 type reception struct {
 	ctx   context.Context //nolint:containedctx // the attempt's
 	place beside.Place
 	busy  sync.WaitGroup
 }
 
-// stagedWithin is how long a visitor waits for a task whose files are on their way.
+// stagedWithin is how long a visitor waits for a task that is still being staged.
 const stagedWithin = 5 * time.Minute
 
-// attend begins to serve the visits after those that are known, and returns how many are known now. Where they cannot
-// be asked for, the next answer says again that there are more.
+// attend starts to serve the visits after number known, and returns the highest number that is known now. If it
+// cannot get the list, it returns known, so that the next poll triggers it again.
 func (a *agent) attend(ctx context.Context, known, told int) int {
 	var open wire.Visits
 	err := a.client.call(ctx, request{method: http.MethodGet, path: wire.PathVisits,
 		query: url.Values{"after": {strconv.Itoa(known)}}, timeout: callTimeout, answer: &open})
 	switch {
-	case errors.Is(err, tunnel.ErrEnded): // this broker has none
+	case errors.Is(err, tunnel.ErrEnded): // this broker has no visits
 		return told
 	case err != nil:
-		a.log.Warn("visits cannot be asked for", "err", err)
+		a.log.Warn("cannot get the list of visits", "err", err)
 		return known
 	}
 	for _, v := range open.Visits {
@@ -54,7 +54,7 @@ func (a *agent) attend(ctx context.Context, known, told int) int {
 	return told
 }
 
-// serve serves one visit and tells how it ended.
+// serve serves one visit and reports how it ended.
 func (a *agent) serve(ctx context.Context, v wire.Visit) {
 	a.log.Info("visit begins", "visit", v.Number, "kind", v.Kind)
 	calls := &visitCalls{client: a.client, path: wire.PathVisits + "/" + strconv.Itoa(v.Number)}
@@ -73,11 +73,12 @@ func (a *agent) serve(ctx context.Context, v wire.Visit) {
 	err = a.client.call(last, request{method: http.MethodPost, path: calls.path + wire.VisitEnd, body: body,
 		contentType: "application/json", timeout: lastTimeout})
 	if err != nil && !errors.Is(err, tunnel.ErrEnded) {
-		a.log.Debug("the end of a visit cannot be told", "err", err)
+		a.log.Debug("cannot report the end of a visit", "err", err)
 	}
 }
 
-// enter waits until the attempt receives visitors, and has it wait for this one; nil when it does not in time.
+// enter waits until the attempt accepts visitors. The attempt then waits for this visitor to leave. It returns nil on
+// timeout.
 func (h *visitable) enter(ctx context.Context) *reception {
 	timer := time.NewTimer(stagedWithin)
 	defer timer.Stop()
@@ -103,7 +104,7 @@ func (h *visitable) enter(ctx context.Context) *reception {
 	}
 }
 
-// receive lets visitors in. What is returned ends their visits, and waits until they have left.
+// receive starts to accept visitors. The returned function ends their visits and waits until they have left.
 func (t *attempt) receive() (end func()) {
 	ctx, cancel := context.WithCancel(t.unlessOrdered)
 	r := &reception{ctx: ctx, place: beside.Place{Command: t.visitor(), Grace: t.cfg.Grace, Port: t.port}}
@@ -127,7 +128,7 @@ func (t *attempt) receive() (end func()) {
 	}
 }
 
-// visitor is how a visitor's command is started: as the task's scripts are.
+// visitor returns a function that prepares a visitor's command to run like the task's scripts.
 func (t *attempt) visitor() func(command []string, terminal bool, term string) (proc.Spec, error) {
 	var count atomic.Int64
 	return func(command []string, terminal bool, term string) (proc.Spec, error) {
@@ -150,7 +151,7 @@ func (t *attempt) visitor() func(command []string, terminal bool, term string) (
 	}
 }
 
-// visitCalls are an agent's calls of one visit.
+// visitCalls makes the broker calls of one visit.
 type visitCalls struct {
 	client *client
 	path   string
@@ -173,7 +174,7 @@ func (v *visitCalls) Receive(ctx context.Context, offset int64, wait time.Durati
 	return piece, final(err)
 }
 
-// final says so of an error after which there is no visit any more.
+// final marks errors after which the visit no longer exists with tunnel.ErrEnded.
 func final(err error) error {
 	if errors.Is(err, ErrOver) || errors.Is(err, ErrRefused) {
 		return errors.Join(tunnel.ErrEnded, err)

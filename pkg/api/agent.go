@@ -14,6 +14,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
+// Agents serves the agents of bought machines. A *broker.Agents is one.
+type Agents interface {
+	Hello(ctx context.Context, c wire.Claims, h wire.Hello) (wire.Work, error)
+	Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error)
+	Report(ctx context.Context, c wire.Claims, r wire.Report) error
+}
+
 func (a *API) agentRoutes() {
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-hello", Method: http.MethodPost, Path: wire.PathHello, Summary: "Register a node",
@@ -59,7 +66,7 @@ func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
 	if claims.Machine, err = a.cfg.Identity.Machine(ctx, in.Body); err != nil {
 		return nil, err
 	}
-	w, err := a.cfg.Broker.Hello(ctx, claims, in.Body)
+	w, err := a.cfg.Broker.Agents.Hello(ctx, claims, in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +111,7 @@ func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error)
 	for {
 		rung, done := a.cfg.Hub.listen(claims.Cluster)
 		// The look itself is not cut short by the end of the wait.
-		w, err := a.cfg.Broker.Work(context.WithoutCancel(ctx), claims, in.Seen)
+		w, err := a.cfg.Broker.Agents.Work(context.WithoutCancel(ctx), claims, in.Seen)
 		if err != nil || w.Command != wire.None || ctx.Err() != nil || in.Visits >= 0 && w.Visits > in.Visits {
 			done()
 			if err != nil {
@@ -125,7 +132,7 @@ const unheldFirst = 2 * time.Second
 
 // workNow answers a poll at once.
 func (a *API) workNow(ctx context.Context, seen int) (*body[wire.Work], error) {
-	w, err := a.cfg.Broker.Work(ctx, claimed(ctx), seen)
+	w, err := a.cfg.Broker.Agents.Work(ctx, claimed(ctx), seen)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +155,7 @@ func (a *API) report(ctx context.Context, in *reportInput) (*struct{}, error) {
 	if err := a.keepLast(ctx, claims, &in.Body); err != nil {
 		return nil, err
 	}
-	return nil, a.cfg.Broker.Report(ctx, claims, in.Body)
+	return nil, a.cfg.Broker.Agents.Report(ctx, claims, in.Body)
 }
 
 // keepLast keeps the end of the log that a report carries. A report that is repeated finds it kept.

@@ -137,12 +137,12 @@ func TestALogGoesOnWhereItEnds(t *testing.T) {
 
 // signalling tells when the broker was asked for work.
 type signalling struct {
-	api.Broker
+	api.Agents
 	asked chan struct{}
 }
 
 func (s signalling) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error) {
-	w, err := s.Broker.Work(ctx, c, seen)
+	w, err := s.Agents.Work(ctx, c, seen)
 	select {
 	case s.asked <- struct{}{}:
 	default:
@@ -152,7 +152,7 @@ func (s signalling) Work(ctx context.Context, c wire.Claims, seen int) (wire.Wor
 
 func TestAWaitingNodeIsToldToRun(t *testing.T) {
 	asked := make(chan struct{}, 1)
-	w := apitest.New(t, func(c *api.Config) { c.Broker = signalling{c.Broker, asked} })
+	w := apitest.New(t, func(c *api.Config) { c.Broker.Agents = signalling{c.Broker.Agents, asked} })
 	job := w.Submit(apitest.Wide("one", 1))
 	node := w.Node(job, "split", 0)
 	told := make(chan wire.Work, 1)

@@ -25,7 +25,8 @@ const MinTokenBytes = 16
 
 // Config is what a host hands to the API.
 type Config struct {
-	Broker Broker
+	// Broker does the work: PortsOf.
+	Broker Ports
 	// Token is what users prove themselves with, at least MinTokenBytes long.
 	Token string
 	// Verify checks an agent's token: pkg/agent/token with the deployment's key and clock.
@@ -35,8 +36,6 @@ type Config struct {
 	Identity identity.Verifiers
 	// Machines has the tokens of pools' machines; nil answers 501.
 	Machines *MachineTokens
-	// Data lets agents move data; nil answers 501.
-	Data Data
 	// Program is where machines fetch the agent; nil answers 404.
 	Program ProgramFunc
 	// Mounter is where machines without one fetch the program that mounts; nil knows none.
@@ -93,7 +92,7 @@ type API struct {
 // New makes an API. It fails when a part of the configuration is missing.
 func New(cfg Config) (*API, error) {
 	switch {
-	case cfg.Broker == nil, cfg.Verify == nil, cfg.Logs == nil:
+	case !cfg.Broker.complete(), cfg.Verify == nil, cfg.Logs == nil:
 		return nil, errors.New("api: Broker, Verify and Logs are needed")
 	case len(cfg.Token) < MinTokenBytes:
 		return nil, fmt.Errorf("api: the token has %d bytes and needs %d", len(cfg.Token), MinTokenBytes)
@@ -111,7 +110,7 @@ func New(cfg Config) (*API, error) {
 	closed, stop := context.WithCancel(context.Background())
 	a := &API{
 		cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), user: signin.New(cfg.Token), hosts: knownHosts(cfg.Hosts),
-		feeds: follow.New(closed, cfg.Broker, cfg.Log), heavy: make(chan struct{}, maxHeavy),
+		feeds: follow.New(closed, cfg.Broker.JobViews, cfg.Log), heavy: make(chan struct{}, maxHeavy),
 		closed: closed, stop: stop,
 	}
 	a.routes()

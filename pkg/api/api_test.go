@@ -20,6 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -48,12 +50,12 @@ func answer[T any](t *testing.T, res *http.Response, status int) T {
 }
 
 // trouble reads a problem document of a status.
-func trouble(t *testing.T, res *http.Response, status int) api.Problem {
+func trouble(t *testing.T, res *http.Response, status int) apitypes.Problem {
 	t.Helper()
 	if ct := res.Header.Get("Content-Type"); ct != "application/problem+json" {
 		t.Fatalf("%s %s: %d with content type %q: %s", res.Request.Method, res.Request.URL.Path, res.StatusCode, ct, body(t, res))
 	}
-	p := answer[api.Problem](t, res, status)
+	p := answer[apitypes.Problem](t, res, status)
 	if p.Status != status || p.Title == "" {
 		t.Errorf("problem = %+v, want status %d and a title", p, status)
 	}
@@ -148,8 +150,8 @@ func TestTheDashboardsCookieReadsAndChangesNothing(t *testing.T) {
 		}
 		return h
 	}
-	answer[api.JobList](t, w.Do("GET", "/v1/jobs", "", with()), http.StatusOK)
-	answer[api.JobList](t, w.Do("GET", "/v1/jobs", "", with("Sec-Fetch-Site", "same-origin")), http.StatusOK)
+	answer[apitypes.JobList](t, w.Do("GET", "/v1/jobs", "", with()), http.StatusOK)
+	answer[apitypes.JobList](t, w.Do("GET", "/v1/jobs", "", with("Sec-Fetch-Site", "same-origin")), http.StatusOK)
 	for _, site := range []string{"cross-site", "same-site"} { // the latter is another port of this host
 		trouble(t, w.Do("GET", "/v1/jobs", "", with("Sec-Fetch-Site", site)), http.StatusUnauthorized)
 	}
@@ -280,12 +282,12 @@ func TestTheDocumentIsCurrentAndKnowsEveryPath(t *testing.T) {
 func TestAnAPIThatLacksAPartIsNotMade(t *testing.T) {
 	good := func() api.Config {
 		return api.Config{
-			Broker: struct{ api.Broker }{}, Logs: struct{ api.Logs }{}, Token: apitest.Token,
+			Broker: api.PortsOf(&broker.Broker{}), Logs: struct{ api.Logs }{}, Token: apitest.Token,
 			Verify: func(string) (wire.Claims, error) { return wire.Claims{}, nil },
 		}
 	}
 	for name, spoil := range map[string]func(*api.Config){
-		"broker": func(c *api.Config) { c.Broker = nil }, "logs": func(c *api.Config) { c.Logs = nil },
+		"broker": func(c *api.Config) { c.Broker.Agents = nil }, "logs": func(c *api.Config) { c.Logs = nil },
 		"verify": func(c *api.Config) { c.Verify = nil }, "token": func(c *api.Config) { c.Token = "short" },
 	} {
 		cfg := good()
@@ -304,11 +306,11 @@ func TestAnAPIThatLacksAPartIsNotMade(t *testing.T) {
 
 // failing is a broker that fails, or panics.
 type failing struct {
-	api.Broker
+	api.QueueViews
 	err error
 }
 
-func (f failing) Queues(context.Context) ([]record.Queue, error) {
+func (f failing) Queues(context.Context) ([]apitypes.Queue, error) {
 	if f.err == nil {
 		panic("a bug")
 	}
@@ -319,7 +321,7 @@ func TestWordsOfUnforeseenErrorsAreForTheLogOnly(t *testing.T) {
 	var logged syncBuffer
 	set := func(err error) apitest.Option {
 		return func(c *api.Config) {
-			c.Broker = failing{c.Broker, err}
+			c.Broker.QueueViews = failing{c.Broker.QueueViews, err}
 			c.Log = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Data is what the API needs of [broker.Broker] for agents to move data.
+// Data moves the data of agents. A *broker.Agents is one.
 type Data interface {
 	Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) ([]grant.Grant, error)
 	List(ctx context.Context, c wire.Claims, prefix, after string) (grant.Page, error)
@@ -56,10 +56,10 @@ func (a *API) dataRoutes() {
 // data is the broker's part in moving data, for the attempt that a request speaks for.
 func (a *API) data(ctx context.Context, attempt string) (Data, wire.Claims, error) {
 	claims := claimed(ctx)
-	if a.cfg.Data == nil {
+	if a.cfg.Broker.Data == nil {
 		return nil, claims, problem(http.StatusNotImplemented, "this broker grants nothing")
 	}
-	return a.cfg.Data, claims, ownAttempt(claims, attempt)
+	return a.cfg.Broker.Data, claims, ownAttempt(claims, attempt)
 }
 
 type grantsInput struct{ Body wire.Wants }

@@ -357,7 +357,7 @@ func TestAStoreThatCannotAbortHoldsUpNoRelease(t *testing.T) {
 	c := newClient(t, w, node)
 	mine := w.URI(wire.OutputPrefix(job+"/use", node.Attempt()) + "0/y")
 	answer[wire.Begun](t, c.upload(wire.Upload{Step: wire.UploadBegin, URI: mine}), http.StatusOK)
-	w.Broker.Data = stuck{w.Data}
+	w.Granted.Store = stuck{w.Data}
 	w.Take(job, "use")
 	if task := w.Task(job, "use"); task.Attempts != 2 {
 		t.Errorf("after %d attempts", task.Attempts)
@@ -372,7 +372,7 @@ func TestNodesOfOneTaskWriteTheirOwnOutputs(t *testing.T) {
 	job := w.Submit(spec)
 	nodes := []*apitest.Node{w.Node(job, "use", 0), w.Node(job, "use", 1)}
 	for rank, n := range nodes {
-		if _, err := w.Broker.Hello(t.Context(), wire.Claims{Job: job, Cluster: n.Attempt(), Rank: rank}, wire.Hello{Address: fmt.Sprint("10.0.0.", rank)}); err != nil {
+		if _, err := w.Broker.Agents.Hello(t.Context(), wire.Claims{Job: job, Cluster: n.Attempt(), Rank: rank}, wire.Hello{Address: fmt.Sprint("10.0.0.", rank)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -435,7 +435,7 @@ func TestWhatIsMountedIsLentToItsAttemptAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Broker.Data = grant.Mux{"file": w.Data, "azblob": azure}
+	w.Granted.Store = grant.Mux{"file": w.Data, "azblob": azure}
 	spec := pair("one", w)
 	spec.Tasks[0].Inputs = []dag.Input{
 		{URI: "azblob://in/data", Path: "in", Mount: dag.MountRead}, {URI: "azblob://out", Path: "out", Mount: dag.MountCached},

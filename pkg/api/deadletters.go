@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -27,24 +27,7 @@ type deadLettersInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most events to list"`
 }
 
-// DeadLetter is an event that was given up.
-type DeadLetter struct {
-	ID       string          `json:"id" doc:"ID of the event"`
-	Type     string          `json:"type" doc:"Type of the event"`
-	Group    string          `json:"group,omitempty" doc:"Job it belongs to"`
-	Queue    string          `json:"queue" doc:"Function that could not handle it; empty when none is for its type"`
-	Reason   string          `json:"reason" doc:"Why it was given up"`
-	Attempts int             `json:"attempts" doc:"Times it was delivered"`
-	At       time.Time       `json:"at" doc:"When it was given up"`
-	Event    json.RawMessage `json:"event,omitempty" doc:"The CloudEvents envelope, where it is JSON"`
-}
-
-// DeadLetterList is a list of events that were given up.
-type DeadLetterList struct {
-	DeadLetters []DeadLetter `json:"deadLetters" nullable:"false" doc:"The events, the oldest first"`
-}
-
-func (a *API) listDeadLetters(ctx context.Context, in *deadLettersInput) (*body[DeadLetterList], error) {
+func (a *API) listDeadLetters(ctx context.Context, in *deadLettersInput) (*body[apitypes.DeadLetterList], error) {
 	if a.cfg.Dead == nil {
 		return nil, noDeadLetters()
 	}
@@ -52,7 +35,7 @@ func (a *API) listDeadLetters(ctx context.Context, in *deadLettersInput) (*body[
 	if err != nil {
 		return nil, err
 	}
-	out := &body[DeadLetterList]{Body: DeadLetterList{DeadLetters: make([]DeadLetter, 0, len(letters))}}
+	out := &body[apitypes.DeadLetterList]{Body: apitypes.DeadLetterList{DeadLetters: make([]apitypes.DeadLetter, 0, len(letters))}}
 	for _, l := range letters {
 		out.Body.DeadLetters = append(out.Body.DeadLetters, viewLetter(l))
 	}
@@ -63,8 +46,8 @@ func noDeadLetters() error {
 	return problem(http.StatusNotImplemented, "this broker's bus keeps its dead letters elsewhere")
 }
 
-func viewLetter(l bus.DeadLetter) DeadLetter {
-	v := DeadLetter{ID: l.ID, Type: l.Type, Group: l.Group, Queue: l.Queue, Reason: l.Reason,
+func viewLetter(l bus.DeadLetter) apitypes.DeadLetter {
+	v := apitypes.DeadLetter{ID: l.ID, Type: l.Type, Group: l.Group, Queue: l.Queue, Reason: l.Reason,
 		Attempts: l.Attempts, At: l.At}
 	if json.Valid(l.Body) {
 		v.Event = l.Body
@@ -72,21 +55,9 @@ func viewLetter(l bus.DeadLetter) DeadLetter {
 	return v
 }
 
-// Redrive says which events to deliver again.
-type Redrive struct {
-	_     struct{} `additionalProperties:"false"`
-	Queue string   `json:"queue,omitempty" maxLength:"128" doc:"The function's queue; empty is all"`
-	IDs   []string `json:"ids,omitempty" maxItems:"1000" nullable:"false" doc:"IDs of events; none is all of the queue"`
-}
+type redriveInput struct{ Body apitypes.Redrive }
 
-type redriveInput struct{ Body Redrive }
-
-// Redriven is the answer to Redrive.
-type Redriven struct {
-	Redriven int `json:"redriven" doc:"Events that are delivered again"`
-}
-
-func (a *API) redrive(ctx context.Context, in *redriveInput) (*body[Redriven], error) {
+func (a *API) redrive(ctx context.Context, in *redriveInput) (*body[apitypes.Redriven], error) {
 	if a.cfg.Dead == nil {
 		return nil, noDeadLetters()
 	}
@@ -94,5 +65,5 @@ func (a *API) redrive(ctx context.Context, in *redriveInput) (*body[Redriven], e
 	if err != nil {
 		return nil, err
 	}
-	return &body[Redriven]{Body: Redriven{Redriven: n}}, nil
+	return &body[apitypes.Redriven]{Body: apitypes.Redriven{Redriven: n}}, nil
 }

@@ -2,7 +2,7 @@
 // agents on machines, and for the dashboard.
 //
 // It translates and guards, nothing else: what a request means is decided by
-// pkg/broker, behind the Broker interface. It does not listen (a host does, on
+// pkg/broker, behind the interfaces of Ports. It does not listen (a host does, on
 // loopback unless told otherwise) and knows nothing of how jobs are planned or
 // stored.
 //

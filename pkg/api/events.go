@@ -10,17 +10,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/api/internal/follow"
 	"github.com/tradewind-broker/tradewind/pkg/api/internal/stream"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
-
-// Names of the events of a job's stream.
-const (
-	EventJob = "job" // a JobUpdate
-	EventEnd = "end" // a broker.JobView: the job is over, and the stream as well
-)
-
-// JobUpdate is what a follower of a job is sent: first everything, then what changed.
-type JobUpdate = follow.JobUpdate
 
 type followInput struct {
 	ID    string `path:"id" doc:"Job ID" maxLength:"256"`
@@ -53,7 +44,7 @@ func (a *API) eventSchema() *huma.Schema {
 	}
 	return &huma.Schema{
 		Type:  huma.TypeArray,
-		Items: &huma.Schema{OneOf: []*huma.Schema{one(EventJob, JobUpdate{}), one(EventEnd, view.JobView{})}},
+		Items: &huma.Schema{OneOf: []*huma.Schema{one(apitypes.EventJob, apitypes.JobUpdate{}), one(apitypes.EventEnd, apitypes.JobView{})}},
 	}
 }
 
@@ -79,12 +70,12 @@ func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *follow.Feed, 
 		updates, places := f.Since(now, place, a.cfg.Now().UTC())
 		for i := range updates {
 			place = places[i]
-			if err := s.Event(EventJob, place, updates[i]); err != nil {
+			if err := s.Event(apitypes.EventJob, place, updates[i]); err != nil {
 				return
 			}
 		}
 		if now.Detail.State.Over() {
-			_ = s.Event(EventEnd, "", now.Detail.JobView) // or the follower has gone
+			_ = s.Event(apitypes.EventEnd, "", now.Detail.JobView) // or the follower has gone
 			return
 		}
 		var err error

@@ -10,17 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // follower reads a job's stream and keeps what it was told, as a client would.
 type follower struct {
 	t     *testing.T
 	lines *bufio.Scanner
-	tasks map[int]view.TaskView
+	tasks map[int]apitypes.TaskView
 	full  int // updates that were everything
 	id    string
 }
@@ -38,7 +36,7 @@ func followFrom(t *testing.T, w *apitest.World, job, last string) *follower {
 	}
 	s := bufio.NewScanner(res.Body)
 	s.Buffer(nil, 1<<20)
-	return &follower{t: t, lines: s, tasks: map[int]view.TaskView{}}
+	return &follower{t: t, lines: s, tasks: map[int]apitypes.TaskView{}}
 }
 
 // next returns the next event, empty at the end of the stream.
@@ -61,14 +59,14 @@ func (f *follower) next() (name, data string) {
 }
 
 // until reads updates until a job is as wanted, and returns the last one.
-func (f *follower) until(want func(api.JobUpdate) bool) api.JobUpdate {
+func (f *follower) until(want func(apitypes.JobUpdate) bool) apitypes.JobUpdate {
 	f.t.Helper()
 	for {
 		name, data := f.next()
-		if name != api.EventJob {
+		if name != apitypes.EventJob {
 			f.t.Fatalf("event %q %s", name, data)
 		}
-		var u api.JobUpdate
+		var u apitypes.JobUpdate
 		if err := json.Unmarshal([]byte(data), &u); err != nil {
 			f.t.Fatal(err)
 		}
@@ -84,15 +82,15 @@ func (f *follower) until(want func(api.JobUpdate) bool) api.JobUpdate {
 	}
 }
 
-func (f *follower) state(task int, state string) func(api.JobUpdate) bool {
-	return func(api.JobUpdate) bool { return f.tasks[task].State == state }
+func (f *follower) state(task int, state string) func(apitypes.JobUpdate) bool {
+	return func(apitypes.JobUpdate) bool { return f.tasks[task].State == state }
 }
 
 func TestAJobIsFollowedToItsEnd(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("small", 2))
 	f := follow(t, w, job)
-	first := f.until(func(api.JobUpdate) bool { return true })
+	first := f.until(func(apitypes.JobUpdate) bool { return true })
 	if !first.Full || len(first.Tasks) != 4 || len(first.Plans) != 1 || len(first.Attempts) != 1 || !first.Now.Equal(w.Clock.Now()) {
 		t.Errorf("the first update is not everything: %+v", first)
 	}
@@ -107,13 +105,13 @@ func TestAJobIsFollowedToItsEnd(t *testing.T) {
 	for _, name := range []string{"project-0000", "project-0001", "merge"} {
 		w.Node(job, name, 0).Start().Succeed()
 	}
-	f.until(func(u api.JobUpdate) bool { return u.Job.State == record.JobSucceeded })
+	f.until(func(u apitypes.JobUpdate) bool { return u.Job.State == apitypes.JobSucceeded })
 	name, data := f.next()
-	var end view.JobView
-	if err := json.Unmarshal([]byte(data), &end); err != nil || name != api.EventEnd {
+	var end apitypes.JobView
+	if err := json.Unmarshal([]byte(data), &end); err != nil || name != apitypes.EventEnd {
 		t.Fatalf("the last event is %q, %v", name, err)
 	}
-	if end.State != record.JobSucceeded || end.Succeeded != 4 {
+	if end.State != apitypes.JobSucceeded || end.Succeeded != 4 {
 		t.Errorf("end = %+v", end)
 	}
 	if name, _ := f.next(); name != "" {
@@ -127,7 +125,7 @@ func TestAJobIsFollowedToItsEnd(t *testing.T) {
 func TestAStreamThatBrokeOffIsOpenedAgain(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("small", 2))
-	follow(t, w, job).until(func(api.JobUpdate) bool { return true })
+	follow(t, w, job).until(func(apitypes.JobUpdate) bool { return true })
 	w.Node(job, "split", 0).Start()
 	again := follow(t, w, job)
 	again.until(again.state(0, "running"))
@@ -140,7 +138,7 @@ func TestAStreamGoesOnWhereItBrokeOff(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("small", 2))
 	f := follow(t, w, job)
-	f.until(func(api.JobUpdate) bool { return true })
+	f.until(func(apitypes.JobUpdate) bool { return true })
 	w.Node(job, "split", 0).Start()
 	again := followFrom(t, w, job, f.id)
 	if u := again.until(again.state(0, "running")); again.full != 0 || len(again.tasks) != 1 || len(u.Plans) != 0 || len(u.Attempts) != 1 {
@@ -159,8 +157,8 @@ func TestFollowingAJobThatIsOverTellsItsEndAtOnce(t *testing.T) {
 	w.Request("DELETE", "/v1/jobs/"+job, "")
 	w.Drain()
 	f := follow(t, w, job)
-	f.until(func(u api.JobUpdate) bool { return u.Job.State == record.JobCancelled })
-	if name, _ := f.next(); name != api.EventEnd {
+	f.until(func(u apitypes.JobUpdate) bool { return u.Job.State == apitypes.JobCancelled })
+	if name, _ := f.next(); name != apitypes.EventEnd {
 		t.Errorf("then came %q", name)
 	}
 }
@@ -180,7 +178,7 @@ func TestStreamsEndWhenTheHostStops(t *testing.T) {
 	if _, err := io.ReadAll(log.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a log that broke off looks whole to whoever reads no trailers: %v", err)
 	}
-	if _, err := io.ReadAll(told.Body); err != nil || told.Trailer.Get(api.NextHeader) != "1:0" {
-		t.Errorf("%v; go on at %q", err, told.Trailer.Get(api.NextHeader))
+	if _, err := io.ReadAll(told.Body); err != nil || told.Trailer.Get(apitypes.NextHeader) != "1:0" {
+		t.Errorf("%v; go on at %q", err, told.Trailer.Get(apitypes.NextHeader))
 	}
 }

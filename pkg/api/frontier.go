@@ -6,13 +6,14 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // FrontierFunc finds up to so many plans of a job that is not submitted that no other beats in both time and money. A
 // job for which there is no plan has none. The answer is in the API's own types: a host that does not solve need not
 // have the solver.
-type FrontierFunc func(ctx context.Context, spec *dag.Job, points int) (FrontierView, error)
+type FrontierFunc func(ctx context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error)
 
 func (a *API) frontierRoutes() {
 	userRoute(a, huma.Operation{
@@ -30,25 +31,7 @@ type frontierInput struct {
 	Points int    `query:"points" minimum:"2" maximum:"40" default:"12" doc:"The most plans to find"`
 }
 
-// FrontierView is what a job costs by when it is to be done.
-type FrontierView struct {
-	Name       string          `json:"name" doc:"Name of the job"`
-	Points     []FrontierPoint `json:"points" nullable:"false" doc:"From the fastest and dearest to the slowest and cheapest; none: no plan keeps the limits"`
-	Complete   bool            `json:"complete" doc:"There are no others, proven"`
-	Unexplored []Gap           `json:"unexplored" nullable:"false" doc:"Between which points there may be others"`
-	Millis     float64         `json:"millis" doc:"Time that it took, milliseconds"`
-}
-
-// FrontierPoint is a plan that no other beats in both time and money.
-type FrontierPoint struct {
-	Hours    float64 `json:"hours" doc:"With a deadline of so many hours it costs this"`
-	USD      float64 `json:"usd" doc:"Expected cost, USD"`
-	BoundUSD float64 `json:"boundUSD" doc:"No plan as fast costs less, USD"`
-	Spot     int     `json:"spot" doc:"How many of its tasks are on spot machines"`
-	Tasks    int     `json:"tasks" doc:"How many are placed"`
-}
-
-func (a *API) frontier(ctx context.Context, in *frontierInput) (*body[FrontierView], error) {
+func (a *API) frontier(ctx context.Context, in *frontierInput) (*body[apitypes.FrontierView], error) {
 	if a.cfg.Frontier == nil {
 		return nil, problem(http.StatusNotImplemented, "this broker plans submitted jobs only")
 	}
@@ -62,14 +45,5 @@ func (a *API) frontier(ctx context.Context, in *frontierInput) (*body[FrontierVi
 		return nil, err
 	}
 	front.Name, front.Points, front.Unexplored = spec.Name, orEmpty(front.Points), orEmpty(front.Unexplored)
-	return &body[FrontierView]{Body: front}, nil
-}
-
-// Gap is a part of the plane between two points that has not been searched. A point missing there takes between
-// FromHours and ToHours and costs between FromUSD and ToUSD.
-type Gap struct {
-	FromHours float64 `json:"fromHours"`
-	ToHours   float64 `json:"toHours"`
-	FromUSD   float64 `json:"fromUSD"`
-	ToUSD     float64 `json:"toUSD"`
+	return &body[apitypes.FrontierView]{Body: front}, nil
 }

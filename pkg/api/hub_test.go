@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
-// stub is a Broker of which only what a test sets exists.
+// stub is the Agents of which only what a test sets exists.
 type stub struct {
-	Broker
+	Agents
 	work func(seen int) (wire.Work, error)
 }
 
@@ -22,10 +23,12 @@ func (s stub) Work(_ context.Context, _ wire.Claims, seen int) (wire.Work, error
 
 type noLogs struct{ Logs }
 
-func stubbed(t *testing.T, b Broker) *API {
+func stubbed(t *testing.T, agents Agents) *API {
 	t.Helper()
+	ports := PortsOf(&broker.Broker{})
+	ports.Agents = agents
 	a, err := New(Config{
-		Broker: b, Token: "0123456789abcdef", Logs: noLogs{},
+		Broker: ports, Token: "0123456789abcdef", Logs: noLogs{},
 		Verify: func(string) (wire.Claims, error) { return wire.Claims{}, nil },
 	})
 	if err != nil {

@@ -18,11 +18,31 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
+
+// Submitter submits, repeats and cancels jobs. A *broker.Users is one.
+type Submitter interface {
+	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
+	Rerun(ctx context.Context, id, token string) (record.Job, error)
+	Cancel(ctx context.Context, id, reason string) error
+}
+
+// JobViews shows jobs. A *view.Views is one.
+type JobViews interface {
+	Jobs(ctx context.Context, after string, limit int) (views []apitypes.JobView, next string, err error)
+	JobView(ctx context.Context, id string) (apitypes.JobView, error)
+	JobPart(ctx context.Context, id string, p view.Part) (*apitypes.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *view.Look) (*view.Look, error)
+	Document(ctx context.Context, id string) (string, error)
+	ExplainPart(ctx context.Context, id string, p view.Part) (*apitypes.Story, error)
+	Learned(ctx context.Context, job string) (apitypes.History, error)
+}
 
 func (a *API) jobRoutes() {
 	submit := fileRequest()
@@ -84,19 +104,13 @@ func fileRequest() *huma.RequestBody {
 // would read the body of every other request by it.
 func formRequest() *huma.MediaType {
 	return &huma.MediaType{Schema: &huma.Schema{
-		Type: huma.TypeObject, Required: []string{FormFile},
+		Type: huma.TypeObject, Required: []string{apitypes.FormFile},
 		Properties: map[string]*huma.Schema{
-			FormSecrets: {Type: huma.TypeString, Description: "JSON object of secrets by name; before the file"},
-			FormFile:    {Type: huma.TypeString, Format: "binary"},
+			apitypes.FormSecrets: {Type: huma.TypeString, Description: "JSON object of secrets by name; before the file"},
+			apitypes.FormFile:    {Type: huma.TypeString, Format: "binary"},
 		},
 	}}
 }
-
-// The parts of a form that hands in a job file with its secrets, in this order: the file is read as it comes in.
-const (
-	FormSecrets = "secrets" // a JSON object of values, or of references to where they are kept, by name
-	FormFile    = "file"
-)
 
 // fileBody is the body of a request that is a job file, or a form with one. It is read as it comes in.
 type fileBody struct {
@@ -134,20 +148,20 @@ func (f *fileBody) secrets() (values dag.SecretValues, err error) {
 		case errors.As(err, &big):
 			return nil, err
 		case err != nil:
-			return nil, problem(http.StatusBadRequest, "the form has no part "+FormFile)
+			return nil, problem(http.StatusBadRequest, "the form has no part "+apitypes.FormFile)
 		}
 		switch part.FormName() {
-		case FormFile:
+		case apitypes.FormFile:
 			f.body, f.fallback = part, "dag"+extension(part.Header.Get("Content-Type"))
 			return values, nil
-		case FormSecrets:
+		case apitypes.FormSecrets:
 			in := io.LimitReader(part, maxSecretBytes)
 			if json.NewDecoder(in).Decode((*map[string]string)(&values)) != nil {
-				return nil, problem(http.StatusBadRequest, "the part "+FormSecrets+" is no JSON object of texts")
+				return nil, problem(http.StatusBadRequest, "the part "+apitypes.FormSecrets+" is no JSON object of texts")
 			}
 		default:
 			return nil, problem(http.StatusBadRequest, fmt.Sprintf("the form has a part %q; there are %s and %s",
-				printable(part.FormName()), FormSecrets, FormFile))
+				printable(part.FormName()), apitypes.FormSecrets, apitypes.FormFile))
 		}
 	}
 }
@@ -220,15 +234,9 @@ type submitInput struct {
 	Updates string `query:"updates" maxLength:"256" doc:"ID of a job whose services it takes the place of, one replica after the other, instead of being a job of its own"`
 }
 
-// Submitted is the answer to a job file.
-type Submitted struct {
-	view.JobView
-	Warnings []string `json:"warnings,omitempty" doc:"What the file asks for that is read but not acted on"`
-}
-
 type submitOutput struct {
 	Location string `header:"Location" doc:"Path of the job"`
-	Body     Submitted
+	Body     apitypes.Submitted
 }
 
 func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error) {
@@ -244,16 +252,17 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 	if source == tesSource { // that is no task of TES's
 		source += " (file)"
 	}
-	job, err := a.cfg.Broker.Submit(ctx, broker.Submission{Spec: spec, Secrets: secrets, Token: in.Key, Source: source,
-		Updates: in.Updates})
+	job, err := a.cfg.Broker.Submitter.Submit(ctx, broker.Submission{
+		Spec: spec, Secrets: secrets, Token: in.Key, Source: source, Updates: in.Updates,
+	})
 	if err != nil {
 		return nil, err
 	}
-	view, err := a.cfg.Broker.JobView(ctx, job.ID)
+	view, err := a.cfg.Broker.JobViews.JobView(ctx, job.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &submitOutput{Location: "/v1/jobs/" + job.ID, Body: Submitted{JobView: view, Warnings: spec.Warnings}}, nil
+	return &submitOutput{Location: "/v1/jobs/" + job.ID, Body: apitypes.Submitted{JobView: view, Warnings: spec.Warnings}}, nil
 }
 
 type listInput struct {
@@ -261,19 +270,12 @@ type listInput struct {
 	After string `query:"after" pattern:"^(-?[0-9a-f]{16}#[a-z0-9-]+)?$" doc:"The next of the list that this one continues"`
 }
 
-// JobList is a list of jobs.
-type JobList struct {
-	Now  time.Time      `json:"now" doc:"The broker's clock"`
-	Jobs []view.JobView `json:"jobs" nullable:"false" doc:"The jobs, the newest first"`
-	Next string         `json:"next,omitempty" doc:"Where the list goes on, if it does: after of the call that continues it"`
-}
-
-func (a *API) listJobs(ctx context.Context, in *listInput) (*body[JobList], error) {
-	jobs, next, err := a.cfg.Broker.Jobs(ctx, in.After, in.Limit)
+func (a *API) listJobs(ctx context.Context, in *listInput) (*body[apitypes.JobList], error) {
+	jobs, next, err := a.cfg.Broker.JobViews.Jobs(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return &body[JobList]{Body: JobList{Now: a.cfg.Now().UTC(), Jobs: orEmpty(jobs), Next: next}}, nil
+	return &body[apitypes.JobList]{Body: apitypes.JobList{Now: a.cfg.Now().UTC(), Jobs: orEmpty(jobs), Next: next}}, nil
 }
 
 // orEmpty makes a list that JSON does not write as null.
@@ -292,22 +294,22 @@ type partInput struct {
 
 func (in *partInput) part() view.Part { return view.Part{From: in.After, Limit: in.Limit} }
 
-func (a *API) getJob(ctx context.Context, in *partInput) (*body[view.JobDetail], error) {
-	d, err := a.cfg.Broker.JobPart(ctx, in.ID, in.part())
+func (a *API) getJob(ctx context.Context, in *partInput) (*body[apitypes.JobDetail], error) {
+	d, err := a.cfg.Broker.JobViews.JobPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}
-	out := &body[view.JobDetail]{Body: *d}
+	out := &body[apitypes.JobDetail]{Body: *d}
 	out.Body.TaskList, out.Body.Plans, out.Body.Attempts = orEmpty(d.TaskList), orEmpty(d.Plans), orEmpty(d.Attempts)
 	return out, nil
 }
 
-func (a *API) explainJob(ctx context.Context, in *partInput) (*body[view.Story], error) {
-	s, err := a.cfg.Broker.ExplainPart(ctx, in.ID, in.part())
+func (a *API) explainJob(ctx context.Context, in *partInput) (*body[apitypes.Story], error) {
+	s, err := a.cfg.Broker.JobViews.ExplainPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}
-	out := &body[view.Story]{Body: *s}
+	out := &body[apitypes.Story]{Body: *s}
 	out.Body.Entries = orEmpty(s.Entries)
 	return out, nil
 }
@@ -318,15 +320,15 @@ type rerunInput struct {
 }
 
 func (a *API) rerunJob(ctx context.Context, in *rerunInput) (*submitOutput, error) {
-	job, err := a.cfg.Broker.Rerun(ctx, in.ID, in.Key)
+	job, err := a.cfg.Broker.Submitter.Rerun(ctx, in.ID, in.Key)
 	if err != nil {
 		return nil, err
 	}
-	view, err := a.cfg.Broker.JobView(ctx, job.ID)
+	view, err := a.cfg.Broker.JobViews.JobView(ctx, job.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &submitOutput{Location: "/v1/jobs/" + job.ID, Body: Submitted{JobView: view}}, nil
+	return &submitOutput{Location: "/v1/jobs/" + job.ID, Body: apitypes.Submitted{JobView: view}}, nil
 }
 
 type cancelInput struct {
@@ -334,8 +336,8 @@ type cancelInput struct {
 	Reason string `query:"reason" maxLength:"1024" default:"cancelled by user" doc:"Why, for the job's story"`
 }
 
-func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*body[view.JobView], error) {
-	if err := a.cfg.Broker.Cancel(ctx, in.ID, in.Reason); err != nil {
+func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*body[apitypes.JobView], error) {
+	if err := a.cfg.Broker.Submitter.Cancel(ctx, in.ID, in.Reason); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)

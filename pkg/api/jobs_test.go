@@ -13,8 +13,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 const trainFile = `apiVersion: tradewind/v1
@@ -76,15 +76,15 @@ func TestAFileOfAnyFormIsSubmitted(t *testing.T) {
 		h.Set("Content-Type", c.contentType)
 		h.Set("Idempotency-Key", c.name+c.contentType)
 		res := w.Do("POST", "/v1/dags?name="+c.name, c.file, h)
-		v := answer[api.Submitted](t, res, http.StatusCreated)
-		if v.Name != c.wantName || v.Tasks != c.tasks || v.State != record.JobPlanning {
+		v := answer[apitypes.Submitted](t, res, http.StatusCreated)
+		if v.Name != c.wantName || v.Tasks != c.tasks || v.State != apitypes.JobPlanning {
 			t.Errorf("%q %q: %+v", c.name, c.contentType, v.JobView)
 		}
 		if got := res.Header.Get("Location"); got != "/v1/jobs/"+v.ID {
 			t.Errorf("Location %q of job %s", got, v.ID)
 		}
 		w.Drain()
-		answer[view.JobDetail](t, w.Request("GET", res.Header.Get("Location"), ""), http.StatusOK)
+		answer[apitypes.JobDetail](t, w.Request("GET", res.Header.Get("Location"), ""), http.StatusOK)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestRecordedWorkflowsAreSubmittedAsTheyAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := answer[api.Submitted](t, w.Request("POST", "/v1/dags?name="+filepath.Base(f), string(data)), http.StatusCreated)
+		v := answer[apitypes.Submitted](t, w.Request("POST", "/v1/dags?name="+filepath.Base(f), string(data)), http.StatusCreated)
 		if v.Tasks < 20 {
 			t.Errorf("%s has %d tasks", f, v.Tasks)
 		}
@@ -112,7 +112,7 @@ func TestTheSameKeyIsTheSameJob(t *testing.T) {
 	send := func(key string) string {
 		h := bearer(apitest.Token)
 		h.Set("Idempotency-Key", key)
-		return answer[api.Submitted](t, w.Do("POST", "/v1/dags", trainFile, h), http.StatusCreated).ID
+		return answer[apitypes.Submitted](t, w.Do("POST", "/v1/dags", trainFile, h), http.StatusCreated).ID
 	}
 	first := send("k1")
 	if again := send("k1"); again != first {
@@ -121,7 +121,7 @@ func TestTheSameKeyIsTheSameJob(t *testing.T) {
 	if other := send("k2"); other == first {
 		t.Error("another key is the same job")
 	}
-	if n := len(answer[api.JobList](t, w.Request("GET", "/v1/jobs", ""), http.StatusOK).Jobs); n != 2 {
+	if n := len(answer[apitypes.JobList](t, w.Request("GET", "/v1/jobs", ""), http.StatusOK).Jobs); n != 2 {
 		t.Errorf("%d jobs", n)
 	}
 }
@@ -143,7 +143,7 @@ func TestABadFileIsAnsweredWithWhereItIsWrongAndStoresNothing(t *testing.T) {
 		t.Errorf("the file's name can disturb a terminal: %q", p.Detail)
 	}
 	trouble(t, w.Request("POST", "/v1/dags", ""), http.StatusUnprocessableEntity)
-	if n := len(answer[api.JobList](t, w.Request("GET", "/v1/jobs", ""), http.StatusOK).Jobs); n != 0 {
+	if n := len(answer[apitypes.JobList](t, w.Request("GET", "/v1/jobs", ""), http.StatusOK).Jobs); n != 0 {
 		t.Errorf("%d jobs were stored", n)
 	}
 }
@@ -189,7 +189,7 @@ func TestJobsAreListedTheNewestFirst(t *testing.T) {
 		w.Submit(apitest.Wide(name, 1))
 		w.Clock.Advance(time.Minute)
 	}
-	l := answer[api.JobList](t, w.Request("GET", "/v1/jobs?limit=2", ""), http.StatusOK)
+	l := answer[apitypes.JobList](t, w.Request("GET", "/v1/jobs?limit=2", ""), http.StatusOK)
 	if len(l.Jobs) != 2 || l.Jobs[0].Name != "three" || l.Jobs[1].Name != "two" || !l.Now.Equal(w.Clock.Now()) {
 		t.Errorf("list = %+v", l)
 	}
@@ -202,7 +202,7 @@ func TestAJobIsShownWithItsTasksPlansAndAttempts(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Training())
 	w.Clock.Advance(time.Hour)
-	d := answer[view.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK)
+	d := answer[apitypes.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK)
 	if d.ID != job || len(d.TaskList) != 6 || len(d.Plans) != 1 || len(d.Attempts) != 2 || d.SpentUSD <= 0 {
 		t.Errorf("detail = %+v", d)
 	}
@@ -218,7 +218,7 @@ func TestAJobIsExplained(t *testing.T) {
 	w := apitest.New(t)
 	w.Cloud.Refuse("use2-az3")
 	job := w.Submit(apitest.Training())
-	s := answer[view.Story](t, w.Request("GET", "/v1/jobs/"+job+"/explain", ""), http.StatusOK)
+	s := answer[apitypes.Story](t, w.Request("GET", "/v1/jobs/"+job+"/explain", ""), http.StatusOK)
 	var kinds []string
 	for _, e := range s.Entries {
 		kinds = append(kinds, e.Kind)
@@ -238,10 +238,10 @@ func TestAJobIsCancelledOnceAndEitherWay(t *testing.T) {
 	w := apitest.New(t)
 	for _, how := range [][2]string{{"POST", "/cancel?reason=wrong+data"}, {"DELETE", ""}} {
 		job := w.Submit(apitest.Wide("cancel-"+strings.ToLower(how[0]), 2))
-		answer[view.JobView](t, w.Request(how[0], "/v1/jobs/"+job+how[1], ""), http.StatusAccepted)
+		answer[apitypes.JobView](t, w.Request(how[0], "/v1/jobs/"+job+how[1], ""), http.StatusAccepted)
 		w.Drain()
-		v := answer[view.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK)
-		if v.State != record.JobCancelled || v.Reason == "" {
+		v := answer[apitypes.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK)
+		if v.State != apitypes.JobCancelled || v.Reason == "" {
 			t.Errorf("%v left the job %s, %q", how, v.State, v.Reason)
 		}
 		trouble(t, w.Request(how[0], "/v1/jobs/"+job+how[1], ""), http.StatusConflict)
@@ -252,29 +252,29 @@ func TestAJobIsCancelledOnceAndEitherWay(t *testing.T) {
 func TestAJobIsSuspendedAndGoesOn(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("paused", 2))
-	v := answer[view.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/suspend?by=ann&reason=lunch", ""), http.StatusAccepted)
-	if v.State != view.Suspending && v.State != view.Suspended || v.Suspended.By != "ann" || v.Suspended.Reason != "lunch" || v.Suspended.Since.IsZero() {
+	v := answer[apitypes.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/suspend?by=ann&reason=lunch", ""), http.StatusAccepted)
+	if v.State != apitypes.JobSuspending && v.State != apitypes.JobSuspended || v.Suspended.By != "ann" || v.Suspended.Reason != "lunch" || v.Suspended.Since.IsZero() {
 		t.Errorf("it is suspended as %+v", v)
 	}
-	again := answer[view.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/suspend?by=bob", ""), http.StatusAccepted)
+	again := answer[apitypes.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/suspend?by=bob", ""), http.StatusAccepted)
 	if again.Suspended != v.Suspended {
 		t.Errorf("suspended again it is so by %+v", again.Suspended)
 	}
 	w.Drain()
-	for _, q := range answer[api.QueueList](t, w.Request("GET", "/v1/queues", ""), http.StatusOK).Queues {
+	for _, q := range answer[apitypes.QueueList](t, w.Request("GET", "/v1/queues", ""), http.StatusOK).Queues {
 		if q.Running != 0 || q.VCPU != 0 {
 			t.Errorf("of queue %s %d tasks hold %g vCPUs", q.Name, q.Running, q.VCPU)
 		}
 	}
-	if v := answer[view.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK); v.State != view.Suspended {
+	if v := answer[apitypes.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK); v.State != apitypes.JobSuspended {
 		t.Errorf("when nothing runs any more it is %s", v.State)
 	}
-	v = answer[view.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/resume?by=bob", ""), http.StatusAccepted)
-	if v.State != record.JobRunning || v.Suspended.By != "" {
+	v = answer[apitypes.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/resume?by=bob", ""), http.StatusAccepted)
+	if v.State != apitypes.JobRunning || v.Suspended.By != "" {
 		t.Errorf("it goes on as %+v", v)
 	}
 	trouble(t, w.Request("POST", "/v1/jobs/none/suspend", ""), http.StatusNotFound)
-	answer[view.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/cancel", ""), http.StatusAccepted)
+	answer[apitypes.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/cancel", ""), http.StatusAccepted)
 	w.Drain()
 	trouble(t, w.Request("POST", "/v1/jobs/"+job+"/suspend", ""), http.StatusConflict)
 	trouble(t, w.Request("POST", "/v1/jobs/"+job+"/resume", ""), http.StatusConflict)
@@ -283,27 +283,27 @@ func TestAJobIsSuspendedAndGoesOn(t *testing.T) {
 func TestAQueueIsSuspendedAndOpenedAgain(t *testing.T) {
 	w := apitest.New(t)
 	trouble(t, w.Request("POST", "/v1/queues/none/suspend", ""), http.StatusNotFound)
-	q := answer[record.Queue](t, w.Request("POST", "/v1/queues/default/suspend?by=ann&reason=maintenance&drain=true", ""), http.StatusAccepted)
+	q := answer[apitypes.Queue](t, w.Request("POST", "/v1/queues/default/suspend?by=ann&reason=maintenance&drain=true", ""), http.StatusAccepted)
 	if !q.Closed || q.Suspended.By != "ann" || !q.Suspended.Drain {
 		t.Errorf("it is suspended as %+v", q)
 	}
 	job := w.Submit(apitest.Wide("waits", 2))
-	if s := answer[view.Story](t, w.Request("GET", "/v1/jobs/"+job+"/explain", ""), http.StatusOK); !slices.ContainsFunc(s.Entries,
-		func(e view.Entry) bool { return e.Kind == "suspended" && strings.Contains(e.Text, "maintenance") }) {
+	if s := answer[apitypes.Story](t, w.Request("GET", "/v1/jobs/"+job+"/explain", ""), http.StatusOK); !slices.ContainsFunc(s.Entries,
+		func(e apitypes.Entry) bool { return e.Kind == "suspended" && strings.Contains(e.Text, "maintenance") }) {
 		t.Errorf("the story does not tell of the queue: %+v", s.Entries)
 	}
-	if q = answer[record.Queue](t, w.Request("POST", "/v1/queues/default/resume", ""), http.StatusAccepted); q.Closed || q.Running != 0 {
+	if q = answer[apitypes.Queue](t, w.Request("POST", "/v1/queues/default/resume", ""), http.StatusAccepted); q.Closed || q.Running != 0 {
 		t.Errorf("it is resumed as %+v", q)
 	}
 	w.Drain()
-	if d := answer[view.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK); len(d.Attempts) == 0 {
+	if d := answer[apitypes.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK); len(d.Attempts) == 0 {
 		t.Error("nothing is admitted when it is open again")
 	}
 }
 
 func TestAFileIsPlannedWithoutBeingSubmitted(t *testing.T) {
 	w := apitest.New(t)
-	v := answer[api.PlanView](t, w.Request("POST", "/v1/plans?name=train.yaml&objective=makespan&deadline=9h&budget=12.5", trainFile), http.StatusOK)
+	v := answer[apitypes.PlanView](t, w.Request("POST", "/v1/plans?name=train.yaml&objective=makespan&deadline=9h&budget=12.5", trainFile), http.StatusOK)
 	if v.Name != "train" || v.Objective != "makespan" || v.Status != "optimal" || len(v.Tasks) != 2 || v.USD <= 0 || v.OnDemandUSD <= v.USD {
 		t.Errorf("plan = %+v", v)
 	}
@@ -311,11 +311,11 @@ func TestAFileIsPlannedWithoutBeingSubmitted(t *testing.T) {
 		len(infer.After) != 1 || infer.After[0] != 0 {
 		t.Errorf("tasks = %+v", v.Tasks)
 	}
-	v = answer[api.PlanView](t, w.Request("POST", "/v1/plans?budget=0.001", trainFile), http.StatusOK)
+	v = answer[apitypes.PlanView](t, w.Request("POST", "/v1/plans?budget=0.001", trainFile), http.StatusOK)
 	if v.Status != record.PlanInfeasible || v.Message == "" || v.Tasks[0].Offer != "" {
 		t.Errorf("a plan that cannot be = %+v", v)
 	}
-	if n := len(answer[api.JobList](t, w.Request("GET", "/v1/jobs", ""), http.StatusOK).Jobs); n != 0 {
+	if n := len(answer[apitypes.JobList](t, w.Request("GET", "/v1/jobs", ""), http.StatusOK).Jobs); n != 0 {
 		t.Errorf("planning stored %d jobs", n)
 	}
 	for _, q := range []string{"objective=speed", "deadline=soon", "deadline=-1h", "budget=-4", "budget=NaN", "deadline=1000000h"} {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
@@ -17,13 +17,13 @@ func TestAListOfJobsReadsWhatItShowsHoweverManyThereWere(t *testing.T) {
 	w := apitest.New(t)
 	for i := range jobs {
 		spec := apitest.Wide(fmt.Sprintf("job-%05d", i), 1)
-		if _, err := w.Broker.Submit(t.Context(), broker.Submission{Spec: spec, Token: spec.Name}); err != nil {
+		if _, err := w.Broker.Users.Submit(t.Context(), broker.Submission{Spec: spec, Token: spec.Name}); err != nil {
 			t.Fatal(err)
 		}
 		w.Clock.Advance(time.Second)
 	}
 	w.Store.Take()
-	l := answer[api.JobList](t, w.Request("GET", "/v1/jobs?limit=20", ""), http.StatusOK)
+	l := answer[apitypes.JobList](t, w.Request("GET", "/v1/jobs?limit=20", ""), http.StatusOK)
 	if len(l.Jobs) != 20 || l.Jobs[0].Name != "job-09999" || l.Next == "" {
 		t.Errorf("%d jobs from %s on, next %q", len(l.Jobs), l.Jobs[0].Name, l.Next)
 	}
@@ -32,7 +32,7 @@ func TestAListOfJobsReadsWhatItShowsHoweverManyThereWere(t *testing.T) {
 	}
 	seen := len(l.Jobs)
 	for l.Next != "" {
-		l = answer[api.JobList](t, w.Request("GET", "/v1/jobs?limit=1000&after="+url.QueryEscape(l.Next), ""), http.StatusOK)
+		l = answer[apitypes.JobList](t, w.Request("GET", "/v1/jobs?limit=1000&after="+url.QueryEscape(l.Next), ""), http.StatusOK)
 		for _, j := range l.Jobs {
 			if want := fmt.Sprintf("job-%05d", jobs-1-seen); j.Name != want {
 				t.Fatalf("%s where %s belongs", j.Name, want)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/api/internal/follow"
 	"github.com/tradewind-broker/tradewind/pkg/api/internal/stream"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // logPiece is how much of a log is read and sent at once.
@@ -44,11 +44,6 @@ type readLogInput struct {
 	Tail    int64  `query:"tail" minimum:"0" doc:"Begin with the last so many bytes, at the start of a line; 0 is everything"`
 	After   string `query:"after" pattern:"^[0-9]{1,9}:[0-9]{1,18}$" doc:"Where an answer broke off, as its Tradewind-Next says; instead of offset and tail"`
 }
-
-// NextHeader is the trailer of a log that broke off before its end, or the header where a host sends answers as a
-// whole: what to ask for as "after" to go on. Who does not say that trailers are read, by "TE: trailers", has the
-// connection cut.
-const NextHeader = "Tradewind-Next"
 
 // reading is a log on its way to someone.
 type reading struct {
@@ -80,14 +75,14 @@ func (a *API) readLog(ctx context.Context, in *readLogInput) (*huma.StreamRespon
 		s := stream.Open(hc, "text/plain; charset=utf-8")
 		defer s.Close()
 		if !rd.run(ctx, s, now) {
-			s.BreakOff(NextHeader, fmt.Sprintf("%d:%d", rd.attempt, rd.offset))
+			s.BreakOff(apitypes.NextHeader, fmt.Sprintf("%d:%d", rd.attempt, rd.offset))
 		}
 	}}, nil
 }
 
 // find looks up the task and the attempt.
-func (rd *reading) find(d *view.JobDetail) error {
-	rd.task = slices.IndexFunc(d.TaskList, func(t view.TaskView) bool { return t.Name == rd.in.Task })
+func (rd *reading) find(d *apitypes.JobDetail) error {
+	rd.task = slices.IndexFunc(d.TaskList, func(t apitypes.TaskView) bool { return t.Name == rd.in.Task })
 	if rd.task < 0 {
 		i, err := strconv.Atoi(rd.in.Task)
 		if err != nil || i < 0 || i >= len(d.TaskList) {
@@ -151,11 +146,11 @@ func (rd *reading) run(ctx context.Context, s *stream.Stream, now follow.Moment)
 }
 
 // over says whether nothing more will be printed by the attempt being read.
-func (rd *reading) over(d *view.JobDetail) bool {
+func (rd *reading) over(d *apitypes.JobDetail) bool {
 	if d.State.Over() {
 		return true
 	}
-	return slices.ContainsFunc(d.Attempts, func(a record.Attempt) bool {
+	return slices.ContainsFunc(d.Attempts, func(a apitypes.Attempt) bool {
 		return a.Task == rd.task && a.Number == rd.attempt && a.Outcome != ""
 	})
 }
@@ -241,7 +236,7 @@ func (rd *reading) nextAttempt(ctx context.Context, s *stream.Stream, now follow
 
 // advance goes to the next attempt that has printed anything, or to the newest, and returns its offer. Who was away may
 // have missed several.
-func (rd *reading) advance(ctx context.Context, d *view.JobDetail) (offer string) {
+func (rd *reading) advance(ctx context.Context, d *apitypes.JobDetail) (offer string) {
 	t := d.TaskList[rd.task]
 	rd.offset = 0
 	for rd.attempt++; rd.attempt < t.Attempts; rd.attempt++ {

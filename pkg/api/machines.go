@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/signin"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -68,7 +69,7 @@ const stateLost = "lost"
 // joinPool gives whoever may join a token of the machine's own. A name that a machine has which is still there is not
 // given away: its tasks would be too. Nothing is written until the machine syncs, so that the call can be repeated when
 // its answer is lost.
-func (a *API) joinPool(ctx context.Context, in *machineInput) (*body[wire.PoolToken], error) {
+func (a *API) joinPool(ctx context.Context, in *machineInput) (*body[apitypes.PoolToken], error) {
 	if poolClaimed(ctx).Machine != "" {
 		return nil, problem(http.StatusForbidden, "a machine's own token is not one to join with")
 	}
@@ -87,7 +88,12 @@ func (a *API) joinPool(ctx context.Context, in *machineInput) (*body[wire.PoolTo
 	}
 	token, err := a.mint(wire.PoolClaims{Pool: in.Pool, Machine: in.Machine, Joined: a.cfg.Now()},
 		a.cfg.Machines.MachineFor)
-	return &body[wire.PoolToken]{Body: token}, err
+	return &body[apitypes.PoolToken]{Body: token}, err
+}
+
+// PoolMachines serves the machines of pools. A *broker.Agents is one.
+type PoolMachines interface {
+	SyncMachine(ctx context.Context, m wire.PoolClaims, r wire.PoolReport) (wire.PoolOrders, error)
 }
 
 type syncInput struct {
@@ -101,7 +107,7 @@ func (a *API) syncMachine(ctx context.Context, in *syncInput) (*body[wire.PoolOr
 	if claims.Machine == "" {
 		return nil, problem(http.StatusForbidden, "a token to join with is not a machine's own")
 	}
-	out, err := a.cfg.Broker.SyncMachine(ctx, claims, in.Body)
+	out, err := a.cfg.Broker.PoolMachines.SyncMachine(ctx, claims, in.Body)
 	if errors.Is(err, record.ErrGone) || errors.Is(err, record.ErrNotFound) {
 		return nil, problem(http.StatusGone, "pool "+in.Pool+" is gone, or machine "+in.Machine+" was removed from it")
 	}

@@ -7,8 +7,16 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
+
+// MarketViews shows spot markets, their prices, and the use of queues. A *view.Views is one.
+type MarketViews interface {
+	Markets(ctx context.Context, after string, limit int) (markets []apitypes.MarketView, next string, err error)
+	PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error)
+	Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error)
+}
 
 func (a *API) marketRoutes() {
 	tags := []string{"capacity"}
@@ -35,19 +43,12 @@ type marketsInput struct {
 	After string `query:"after" maxLength:"512" doc:"The next of the list that this one continues"`
 }
 
-// MarketList is a list of spot markets.
-type MarketList struct {
-	Now     time.Time         `json:"now" doc:"The broker's clock"`
-	Markets []view.MarketView `json:"markets" nullable:"false" doc:"Spot markets, by name"`
-	Next    string            `json:"next,omitempty" doc:"Where the list goes on, if it does: after of the call that continues it"`
-}
-
-func (a *API) listMarkets(ctx context.Context, in *marketsInput) (*body[MarketList], error) {
-	markets, next, err := a.cfg.Broker.Markets(ctx, in.After, in.Limit)
+func (a *API) listMarkets(ctx context.Context, in *marketsInput) (*body[apitypes.MarketList], error) {
+	markets, next, err := a.cfg.Broker.MarketViews.Markets(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return &body[MarketList]{Body: MarketList{Now: a.cfg.Now().UTC(), Markets: orEmpty(markets), Next: next}}, nil
+	return &body[apitypes.MarketList]{Body: apitypes.MarketList{Now: a.cfg.Now().UTC(), Markets: orEmpty(markets), Next: next}}, nil
 }
 
 // MarketName names a spot market.
@@ -62,53 +63,34 @@ type pricesInput struct {
 	Offers []MarketName `query:"offers" required:"true" minItems:"1" maxItems:"50" nullable:"false" doc:"The markets, separated by commas: CLOUD/REGION/ZONE/TYPE, with or without /spot"`
 }
 
-// PriceList is how some prices went.
-type PriceList struct {
-	Now    time.Time     `json:"now" doc:"The broker's clock"`
-	Series []PriceSeries `json:"series" nullable:"false" doc:"One for each market, in the order in which they were asked for"`
-}
-
-// PriceSeries is how one price went.
-type PriceSeries struct {
-	Offer string      `json:"offer" doc:"The market"`
-	At    []time.Time `json:"at" nullable:"false" doc:"When it changed, the oldest first"`
-	USD   []float64   `json:"usd" nullable:"false" doc:"What it was from then on, USD per hour of one machine"`
-}
-
-func (a *API) listPrices(ctx context.Context, in *pricesInput) (*body[PriceList], error) {
+func (a *API) listPrices(ctx context.Context, in *pricesInput) (*body[apitypes.PriceList], error) {
 	offers := make([]string, len(in.Offers))
 	for i, o := range in.Offers {
 		offers[i] = string(o)
 	}
-	past, err := a.cfg.Broker.PastPrices(ctx, offers)
+	past, err := a.cfg.Broker.MarketViews.PastPrices(ctx, offers)
 	if err != nil {
 		return nil, err
 	}
-	out := PriceList{Now: a.cfg.Now().UTC(), Series: []PriceSeries{}}
+	out := apitypes.PriceList{Now: a.cfg.Now().UTC(), Series: []apitypes.PriceSeries{}}
 	for _, p := range past {
-		s := PriceSeries{Offer: p.Offer, At: []time.Time{}, USD: []float64{}}
+		s := apitypes.PriceSeries{Offer: p.Offer, At: []time.Time{}, USD: []float64{}}
 		for _, x := range p.Points {
 			s.At, s.USD = append(s.At, time.UnixMilli(x.At).UTC()), append(s.USD, x.USD)
 		}
 		out.Series = append(out.Series, s)
 	}
-	return &body[PriceList]{Body: out}, nil
+	return &body[apitypes.PriceList]{Body: out}, nil
 }
 
 type usageInput struct {
 	Hours float64 `query:"hours" minimum:"0.1" maximum:"744" default:"24" doc:"How far to look back"`
 }
 
-// UsageView is what queues held.
-type UsageView struct {
-	Now time.Time `json:"now" doc:"The broker's clock"`
-	view.Usage
-}
-
-func (a *API) queueUsage(ctx context.Context, in *usageInput) (*body[UsageView], error) {
-	usage, err := a.cfg.Broker.Usage(ctx, time.Duration(in.Hours*float64(time.Hour)))
+func (a *API) queueUsage(ctx context.Context, in *usageInput) (*body[apitypes.UsageView], error) {
+	usage, err := a.cfg.Broker.MarketViews.Usage(ctx, time.Duration(in.Hours*float64(time.Hour)))
 	if err != nil {
 		return nil, err
 	}
-	return &body[UsageView]{Body: UsageView{Now: a.cfg.Now().UTC(), Usage: usage}}, nil
+	return &body[apitypes.UsageView]{Body: apitypes.UsageView{Now: a.cfg.Now().UTC(), Usage: usage}}, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -26,7 +26,7 @@ func TestPricesOfMarketsAreToldAsTheyWent(t *testing.T) {
 		w.Tick(events.PriceTick{Offer: cpuMarket, USD: usd})
 		w.Clock.Advance(time.Hour)
 	}
-	l := answer[api.PriceList](t, w.Request("GET", "/v1/prices?offers="+cpuMarket+"/spot,gcp/none", ""), http.StatusOK)
+	l := answer[apitypes.PriceList](t, w.Request("GET", "/v1/prices?offers="+cpuMarket+"/spot,gcp/none", ""), http.StatusOK)
 	if len(l.Series) != 2 || fmt.Sprint(l.Series[0].USD) != "[0.12 0.31 0.12]" || l.Series[0].Offer != cpuMarket {
 		t.Fatalf("prices = %+v", l.Series)
 	}
@@ -48,7 +48,7 @@ func TestMarketsTellWhatIsExpectedAndWhoBids(t *testing.T) {
 		w.Clock.Advance(4 * time.Hour)
 	}
 	job := w.Submit(apitest.Wide("mosaic", 3))
-	l := answer[api.MarketList](t, w.Request("GET", "/v1/markets", ""), http.StatusOK)
+	l := answer[apitypes.MarketList](t, w.Request("GET", "/v1/markets", ""), http.StatusOK)
 	if len(l.Markets) != 1 || l.Markets[0].Offer != cpuMarket || l.Markets[0].USD != 0.31 {
 		t.Fatalf("markets = %+v", l.Markets)
 	}
@@ -60,7 +60,7 @@ func TestMarketsTellWhatIsExpectedAndWhoBids(t *testing.T) {
 		t.Errorf("bids = %+v", m.Bids)
 	}
 	w.Node(job, "split", 0).Start().Report(wire.Report{Event: wire.Failed, ExitCode: 1, Phase: wire.PhaseRun})
-	l = answer[api.MarketList](t, w.Request("GET", "/v1/markets", ""), http.StatusOK)
+	l = answer[apitypes.MarketList](t, w.Request("GET", "/v1/markets", ""), http.StatusOK)
 	if len(l.Markets) != 1 || len(l.Markets[0].Bids) > 0 || l.Markets[0].Launches != 1 {
 		t.Errorf("after the job has ended: %+v", l.Markets)
 	}
@@ -73,7 +73,7 @@ func TestUsageIsWhatAttemptsHeld(t *testing.T) {
 	w.Clock.Advance(3 * time.Hour)
 	w.Node(job, "split", 0).Start().Succeed()
 	w.Clock.Advance(3 * time.Hour)
-	u := answer[api.UsageView](t, w.Request("GET", "/v1/usage?hours=12", ""), http.StatusOK)
+	u := answer[apitypes.UsageView](t, w.Request("GET", "/v1/usage?hours=12", ""), http.StatusOK)
 	if len(u.Queues) != 1 || u.Queues[0].Name != "default" || u.Partial {
 		t.Fatalf("usage = %+v", u)
 	}
@@ -95,10 +95,10 @@ func TestAJobIsRunAgainAsANewOne(t *testing.T) {
 	spec := apitest.Training()
 	job := w.Submit(spec)
 	w.Clock.Advance(time.Hour)
-	send := func(key string) view.JobView {
+	send := func(key string) apitypes.JobView {
 		res := w.Do("POST", "/v1/jobs/"+job+"/rerun", "",
 			http.Header{"Authorization": {"Bearer " + apitest.Token}, "Idempotency-Key": {key}})
-		return answer[api.Submitted](t, res, http.StatusCreated).JobView
+		return answer[apitypes.Submitted](t, res, http.StatusCreated).JobView
 	}
 	again := send("a")
 	if again.ID == job || again.Name != spec.Name || again.Tasks != len(spec.Tasks) {
@@ -122,7 +122,7 @@ func TestAJobWhoseSecretsAreGoneIsNotRunAgain(t *testing.T) {
 	job := w.Submit(spec)
 	// As the job of a broker that had been given them.
 	spec.Tasks[0].Secrets = []string{"TOKEN"}
-	withSecrets := apitest.New(t, func(c *api.Config) { c.Broker = rerunFails{c.Broker, spec} })
+	withSecrets := apitest.New(t, func(c *api.Config) { c.Broker.Submitter = rerunFails{c.Broker.Submitter, spec} })
 	p := trouble(t, withSecrets.Request("POST", "/v1/jobs/"+job+"/rerun", ""), http.StatusUnprocessableEntity)
 	if p.Detail == "" {
 		t.Errorf("it says nothing of why: %+v", p)
@@ -131,7 +131,7 @@ func TestAJobWhoseSecretsAreGoneIsNotRunAgain(t *testing.T) {
 
 // rerunFails is a broker that lacks the secrets of a job.
 type rerunFails struct {
-	api.Broker
+	api.Submitter
 	spec *dag.Job
 }
 
@@ -145,16 +145,16 @@ const tiny = "apiVersion: tradewind/v1\nname: tiny\ndeadline: 9h\ntasks:\n  one:
 func TestTheFrontierOfAFileIsFound(t *testing.T) {
 	var asked *dag.Job
 	w := apitest.New(t, func(c *api.Config) {
-		c.Frontier = func(_ context.Context, spec *dag.Job, points int) (api.FrontierView, error) {
+		c.Frontier = func(_ context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error) {
 			if asked = spec; points != 7 {
-				return api.FrontierView{}, errors.New("other points")
+				return apitypes.FrontierView{}, errors.New("other points")
 			}
-			return api.FrontierView{Complete: true, Points: []api.FrontierPoint{
+			return apitypes.FrontierView{Complete: true, Points: []apitypes.FrontierPoint{
 				{Hours: 1, USD: 3, BoundUSD: 3, Tasks: 1}, {Hours: 2, USD: 1, BoundUSD: 0.9, Spot: 1, Tasks: 1},
 			}}, nil
 		}
 	})
-	f := answer[api.FrontierView](t, w.Request("POST", "/v1/frontiers?points=7&deadline=5h", tiny), http.StatusOK)
+	f := answer[apitypes.FrontierView](t, w.Request("POST", "/v1/frontiers?points=7&deadline=5h", tiny), http.StatusOK)
 	if len(f.Points) != 2 || !f.Complete || f.Unexplored == nil || f.Name != "tiny" {
 		t.Fatalf("frontier = %+v", f)
 	}
@@ -172,19 +172,19 @@ func TestTheFrontierOfAFileIsFound(t *testing.T) {
 
 func TestAJobIsSubmittedWithOtherLimitsThanItsFileSays(t *testing.T) {
 	w := apitest.New(t)
-	v := answer[api.Submitted](t, w.Request("POST", "/v1/dags?deadline=5h30m&budget=12.5&objective=makespan", tiny),
+	v := answer[apitypes.Submitted](t, w.Request("POST", "/v1/dags?deadline=5h30m&budget=12.5&objective=makespan", tiny),
 		http.StatusCreated)
 	d := v.Deadline.Sub(v.Submitted)
 	if d != 5*time.Hour+30*time.Minute || v.BudgetUSD != 12.5 || v.Objective != "makespan" {
 		t.Errorf("deadline %s, budget %g, objective %s", d, v.BudgetUSD, v.Objective)
 	}
 	w.Clock.Advance(time.Second)
-	v = answer[api.Submitted](t, w.Request("POST", "/v1/dags", tiny), http.StatusCreated)
+	v = answer[apitypes.Submitted](t, w.Request("POST", "/v1/dags", tiny), http.StatusCreated)
 	if d = v.Deadline.Sub(v.Submitted); d != 9*time.Hour || v.Objective != "cost" {
 		t.Errorf("without: deadline %s, objective %s", d, v.Objective)
 	}
 	trouble(t, w.Request("POST", "/v1/dags?deadline=soon", tiny), http.StatusUnprocessableEntity)
-	if jobs := answer[api.JobList](t, w.Request("GET", "/v1/jobs", ""), http.StatusOK).Jobs; len(jobs) != 2 {
+	if jobs := answer[apitypes.JobList](t, w.Request("GET", "/v1/jobs", ""), http.StatusOK).Jobs; len(jobs) != 2 {
 		t.Errorf("%d jobs were stored", len(jobs))
 	}
 }

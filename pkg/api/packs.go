@@ -7,18 +7,19 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 // Packs takes in what jobs bring along: a [depot.Depot].
 type Packs interface {
-	Missing(ctx context.Context, pieces []pack.Piece) ([]depot.Lack, error)
+	Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.Lack, error)
 }
 
 func (a *API) packRoutes() {
 	userRoute(a, huma.Operation{
-		OperationID: "missing-pieces", Method: http.MethodPost, Path: MissingPath, Tags: []string{"jobs"},
+		OperationID: "missing-pieces", Method: http.MethodPost, Path: apitypes.MissingPath, Tags: []string{"jobs"},
 		Summary: "Which pieces of a pack are to be uploaded",
 		Description: "A pack is a folder or a file in pieces that are named by their content, and a list of them " +
 			"that is named the same way. A job refers to it by pack://DIGEST-OF-THE-LIST/NAME, once the list and all " +
@@ -29,11 +30,8 @@ func (a *API) packRoutes() {
 	}
 }
 
-// Paths of packs: what to upload is asked for at MissingPath, and Config.Objects serves below ObjectsPath.
-const (
-	MissingPath = "/v1/packs/missing"
-	ObjectsPath = "/v1/objects"
-)
+// ObjectsPath is where Config.Objects serves below.
+const ObjectsPath = "/v1/objects"
 
 type missingInput struct {
 	Body struct {
@@ -41,12 +39,7 @@ type missingInput struct {
 	}
 }
 
-// Missing are pieces that are not there.
-type Missing struct {
-	Missing []depot.Lack `json:"missing" nullable:"false" doc:"The pieces to upload, each with the right to"`
-}
-
-func (a *API) missingPieces(ctx context.Context, in *missingInput) (*body[Missing], error) {
+func (a *API) missingPieces(ctx context.Context, in *missingInput) (*body[apitypes.Missing], error) {
 	if a.cfg.Packs == nil {
 		return nil, problem(http.StatusNotImplemented, "this broker keeps no packs")
 	}
@@ -57,5 +50,5 @@ func (a *API) missingPieces(ctx context.Context, in *missingInput) (*body[Missin
 	if err != nil {
 		return nil, err
 	}
-	return &body[Missing]{Body: Missing{Missing: orEmpty(found)}}, nil
+	return &body[apitypes.Missing]{Body: apitypes.Missing{Missing: orEmpty(found)}}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
@@ -17,13 +18,13 @@ import (
 // lacks is a depot that lacks all but pieces of one byte, and takes none of two.
 type lacks struct{}
 
-func (lacks) Missing(_ context.Context, pieces []pack.Piece) (out []depot.Lack, err error) {
+func (lacks) Missing(_ context.Context, pieces []pack.Piece) (out []apitypes.Lack, err error) {
 	for _, p := range pieces {
 		if p.Size == 2 {
 			return nil, fmt.Errorf("%w: of two bytes", depot.ErrAsk)
 		}
 		if p.Size > 1 {
-			out = append(out, depot.Lack{Digest: p.Digest, Grant: grant.Grant{
+			out = append(out, apitypes.Lack{Digest: p.Digest, Grant: grant.Grant{
 				Method: "PUT", URL: "https://x/y?z", Header: map[string]string{"A": "b"}, Expires: time.Unix(1, 0).UTC(),
 			}})
 		}
@@ -38,7 +39,7 @@ func TestMissingPiecesAreAnsweredWithTheRightToUploadThem(t *testing.T) {
 	})
 	digest := string(pack.DigestOf([]byte("x")))
 	ask := func(size int) string { return fmt.Sprintf(`{"pieces": [{"digest": %q, "size": %d}]}`, digest, size) }
-	got := answer[api.Missing](t, w.Request("POST", "/v1/packs/missing", ask(3)), http.StatusOK)
+	got := answer[apitypes.Missing](t, w.Request("POST", "/v1/packs/missing", ask(3)), http.StatusOK)
 	if len(got.Missing) != 1 || string(got.Missing[0].Digest) != digest || got.Missing[0].Grant.URL != "https://x/y?z" ||
 		got.Missing[0].Grant.Header["A"] != "b" {
 		t.Errorf("%+v", got)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -35,9 +36,9 @@ type learnedInput struct {
 	Job string `query:"job" required:"true" minLength:"1" maxLength:"1024" doc:"Name of the jobs"`
 }
 
-func (a *API) learned(ctx context.Context, in *learnedInput) (*body[record.History], error) {
-	h, err := a.cfg.Broker.Learned(ctx, in.Job)
-	return &body[record.History]{Body: h}, err
+func (a *API) learned(ctx context.Context, in *learnedInput) (*body[apitypes.History], error) {
+	h, err := a.cfg.Broker.JobViews.Learned(ctx, in.Job)
+	return &body[apitypes.History]{Body: h}, err
 }
 
 type planInput struct {
@@ -53,38 +54,7 @@ type Limits struct {
 	Budget    float64 `query:"budget" minimum:"0" maximum:"1000000000" doc:"The most it may cost in USD, instead of what the file says"`
 }
 
-// PlanView is a plan as users see it.
-type PlanView struct {
-	Name        string     `json:"name" doc:"Name of the job"`
-	Objective   string     `json:"objective" doc:"cost or makespan"`
-	Status      string     `json:"status" enum:"optimal,feasible,infeasible" doc:"optimal is proven; feasible says by its bound how far off it can be"`
-	Message     string     `json:"message,omitempty" doc:"Why there is no plan"`
-	USD         float64    `json:"usd" doc:"Expected cost, USD"`
-	Hours       float64    `json:"hours" doc:"Expected time from start to end, hours"`
-	Bound       float64    `json:"bound" doc:"No plan is better than this, in the objective's unit"`
-	OnDemandUSD float64    `json:"onDemandUSD" doc:"The same work on demand at its cheapest, with the data it moves, USD"`
-	Late        bool       `json:"late,omitempty" doc:"The deadline cannot be kept: this is the fastest plan"`
-	Millis      float64    `json:"millis" doc:"Time that planning took, milliseconds"`
-	Tasks       []PlanTask `json:"tasks" nullable:"false" doc:"The tasks in the order of the file"`
-	Warnings    []string   `json:"warnings,omitempty" doc:"What the file asks for that is read but not acted on"`
-	Notes       []string   `json:"notes,omitempty" doc:"Rules of placement that do not hold where the plan has its tasks"`
-}
-
-// PlanTask is where a plan runs a task.
-type PlanTask struct {
-	Name       string          `json:"name" doc:"Name of the task"`
-	After      []int           `json:"after,omitempty" doc:"Indexes of the tasks it waits for"`
-	Offer      string          `json:"offer,omitempty" doc:"Where it would run"`
-	Nodes      int             `json:"nodes" doc:"Number of machines"`
-	Service    string          `json:"service,omitempty" doc:"The service that it is a replica of: it has no end, and an hour of it is counted"`
-	USDPerHour float64         `json:"usdPerHour,omitempty" doc:"Price of one machine, USD per hour"`
-	USD        float64         `json:"usd,omitempty" doc:"Expected cost, USD"`
-	Hours      float64         `json:"hours,omitempty" doc:"Expected time, hours"`
-	Runners    []record.Runner `json:"runners,omitempty" doc:"The next best places, and what each would add to the plan"`
-	Time       *history.Figure `json:"time,omitempty" doc:"How long the task is taken to run there, and where that is from"`
-}
-
-func (a *API) plan(ctx context.Context, in *planInput) (*body[PlanView], error) {
+func (a *API) plan(ctx context.Context, in *planInput) (*body[apitypes.PlanView], error) {
 	if a.cfg.Plan == nil {
 		return nil, problem(http.StatusNotImplemented, "this broker plans submitted jobs only")
 	}
@@ -97,7 +67,7 @@ func (a *API) plan(ctx context.Context, in *planInput) (*body[PlanView], error) 
 	if err != nil {
 		return nil, err
 	}
-	return &body[PlanView]{Body: viewPlan(spec, plan)}, nil
+	return &body[apitypes.PlanView]{Body: viewPlan(spec, plan)}, nil
 }
 
 // override puts what the query says in the place of what the file says.
@@ -115,22 +85,22 @@ func (in *Limits) override(spec *dag.Job) error {
 	if err != nil || d <= 0 || d > dag.MaxDuration {
 		p := problem(http.StatusUnprocessableEntity, fmt.Sprintf("the deadline %q is not a time such as 6h or 90m",
 			in.Deadline))
-		p.Errors = []*huma.ErrorDetail{{Location: "query.deadline", Message: "not a time", Value: in.Deadline}}
+		p.Errors = []apitypes.ErrorDetail{{Location: "query.deadline", Message: "not a time", Value: in.Deadline}}
 		return p
 	}
 	spec.Deadline = d
 	return nil
 }
 
-func viewPlan(spec *dag.Job, plan *record.Plan) PlanView {
-	v := PlanView{
+func viewPlan(spec *dag.Job, plan *record.Plan) apitypes.PlanView {
+	v := apitypes.PlanView{
 		Name: spec.Name, Objective: string(spec.Objective), Status: plan.Status, Message: plan.Message,
 		USD: plan.USD, Hours: plan.Hours, Bound: plan.Bound, OnDemandUSD: plan.OnDemandUSD, Late: plan.Late,
-		Millis: plan.Millis, Tasks: make([]PlanTask, len(spec.Tasks)), Warnings: spec.Warnings, Notes: plan.Notes,
+		Millis: plan.Millis, Tasks: make([]apitypes.PlanTask, len(spec.Tasks)), Warnings: spec.Warnings, Notes: plan.Notes,
 	}
 	g := spec.Graph()
 	for i := range spec.Tasks {
-		t := PlanTask{Name: spec.Tasks[i].Name, Nodes: spec.Tasks[i].Nodes}
+		t := apitypes.PlanTask{Name: spec.Tasks[i].Name, Nodes: spec.Tasks[i].Nodes}
 		if s := spec.Tasks[i].Service; s != nil {
 			t.Service = s.Of
 		}

@@ -9,9 +9,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // MachineTokens makes and checks the tokens of pools' machines: pkg/agent/token with the deployment's key and clock.
@@ -41,6 +40,20 @@ func (t *MachineTokens) complete() *MachineTokens {
 		full.MachineFor = DefaultMachineFor
 	}
 	return &full
+}
+
+// PoolKeeper changes pools. A *broker.Users is one.
+type PoolKeeper interface {
+	SetPool(ctx context.Context, name string, s record.PoolSettings) error
+	RemovePool(ctx context.Context, name string) error
+	DrainMachine(ctx context.Context, pool, machine string, how apitypes.Drain) error
+	RemoveMachine(ctx context.Context, pool, machine string) error
+}
+
+// PoolViews shows pools. A *view.Views is one.
+type PoolViews interface {
+	Pools(ctx context.Context) ([]apitypes.PoolView, error)
+	PoolView(ctx context.Context, name string) (apitypes.PoolView, error)
 }
 
 func (a *API) poolRoutes() {
@@ -86,58 +99,43 @@ func (a *API) poolRoutes() {
 	}, a.syncMachine)
 }
 
-// PoolList is a list of pools.
-type PoolList struct {
-	Now   time.Time       `json:"now" doc:"The broker's clock"`
-	Pools []view.PoolView `json:"pools" nullable:"false" doc:"Pools by name, with their machines"`
-}
-
-func (a *API) listPools(ctx context.Context, _ *struct{}) (*body[PoolList], error) {
-	pools, err := a.cfg.Broker.Pools(ctx)
+func (a *API) listPools(ctx context.Context, _ *struct{}) (*body[apitypes.PoolList], error) {
+	pools, err := a.cfg.Broker.PoolViews.Pools(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &body[PoolList]{Body: PoolList{Now: a.cfg.Now().UTC(), Pools: orEmpty(pools)}}, nil
-}
-
-// PoolSettings is what can be set of a pool.
-type PoolSettings struct {
-	_           struct{} `additionalProperties:"false"`
-	Place       string   `json:"place,omitempty" maxLength:"128" pattern:"^([^:]+:.+)?$" doc:"Where its machines are, cloud:region: for the cost of moving data; empty is nowhere in particular"`
-	USDPerHour  float64  `json:"usdPerHour,omitempty" minimum:"0" maximum:"100000" doc:"What an hour of a whole machine counts as, USD; 0 is paid already"`
-	Partitions  int      `json:"partitions,omitempty" minimum:"0" maximum:"256" doc:"Into how many records its machines are divided; 0 is 8. It can change only while the pool has no machines"`
-	Description string   `json:"description,omitempty" maxLength:"1024" doc:"For people"`
+	return &body[apitypes.PoolList]{Body: apitypes.PoolList{Now: a.cfg.Now().UTC(), Pools: orEmpty(pools)}}, nil
 }
 
 type setPoolInput struct {
 	Pool string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]*$" maxLength:"63" doc:"Name of the pool"`
-	Body PoolSettings
+	Body apitypes.PoolSettings
 }
 
-func (a *API) setPool(ctx context.Context, in *setPoolInput) (*body[view.PoolView], error) {
+func (a *API) setPool(ctx context.Context, in *setPoolInput) (*body[apitypes.PoolView], error) {
 	s := record.PoolSettings{Place: in.Body.Place, USDPerHour: in.Body.USDPerHour, Partitions: in.Body.Partitions,
 		Description: in.Body.Description}
-	if err := a.cfg.Broker.SetPool(ctx, in.Pool, s); err != nil {
+	if err := a.cfg.Broker.PoolKeeper.SetPool(ctx, in.Pool, s); err != nil {
 		return nil, err
 	}
 	return a.onePool(ctx, in.Pool)
 }
 
 // pool finds a pool.
-func (a *API) pool(ctx context.Context, name string) (*view.PoolView, error) {
-	p, err := a.cfg.Broker.PoolView(ctx, name)
+func (a *API) pool(ctx context.Context, name string) (*apitypes.PoolView, error) {
+	p, err := a.cfg.Broker.PoolViews.PoolView(ctx, name)
 	if errors.Is(err, record.ErrNotFound) {
 		return nil, problem(http.StatusNotFound, "there is no pool "+name)
 	}
 	return &p, err
 }
 
-func (a *API) onePool(ctx context.Context, name string) (*body[view.PoolView], error) {
+func (a *API) onePool(ctx context.Context, name string) (*body[apitypes.PoolView], error) {
 	p, err := a.pool(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return &body[view.PoolView]{Body: *p}, nil
+	return &body[apitypes.PoolView]{Body: *p}, nil
 }
 
 type poolInput struct {
@@ -145,11 +143,11 @@ type poolInput struct {
 }
 
 func (a *API) removePool(ctx context.Context, in *poolInput) (*struct{}, error) {
-	return nil, a.cfg.Broker.RemovePool(ctx, in.Pool)
+	return nil, a.cfg.Broker.PoolKeeper.RemovePool(ctx, in.Pool)
 }
 
 // invite makes a token with which machines can join a pool that there is.
-func (a *API) invite(ctx context.Context, in *poolInput) (*body[wire.PoolToken], error) {
+func (a *API) invite(ctx context.Context, in *poolInput) (*body[apitypes.PoolToken], error) {
 	if a.cfg.Machines == nil {
 		return nil, errNoMachines()
 	}
@@ -157,33 +155,27 @@ func (a *API) invite(ctx context.Context, in *poolInput) (*body[wire.PoolToken],
 		return nil, err
 	}
 	token, err := a.mint(wire.PoolClaims{Pool: in.Pool, Joined: a.cfg.Now()}, a.cfg.Machines.JoinFor)
-	return &body[wire.PoolToken]{Body: token}, err
+	return &body[apitypes.PoolToken]{Body: token}, err
 }
 
 // mint signs a token that is good for some time from now.
-func (a *API) mint(c wire.PoolClaims, lasts time.Duration) (wire.PoolToken, error) {
+func (a *API) mint(c wire.PoolClaims, lasts time.Duration) (apitypes.PoolToken, error) {
 	c.Expires = a.cfg.Now().Add(lasts).UTC().Truncate(time.Second)
 	text, err := a.cfg.Machines.Mint(c)
-	return wire.PoolToken{Token: text, Expires: c.Expires}, err
+	return apitypes.PoolToken{Token: text, Expires: c.Expires}, err
 }
 
 func errNoMachines() error {
 	return problem(http.StatusNotImplemented, "this host lets no machines of its own join")
 }
 
-// Draining is how to drain.
-type Draining struct {
-	_   struct{}   `additionalProperties:"false"`
-	How pool.Drain `json:"how,omitempty" enum:"drain,now,undo" default:"drain" doc:"drain: nothing new, what runs ends; now: what runs saves its work and goes on elsewhere; undo: back to work"`
-}
-
 type drainPoolInput struct {
 	Pool string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]*$" maxLength:"63" doc:"Name of the pool"`
-	Body Draining
+	Body apitypes.Draining
 }
 
-func (a *API) drainPool(ctx context.Context, in *drainPoolInput) (*body[view.PoolView], error) {
-	if err := a.cfg.Broker.DrainMachine(ctx, in.Pool, "", in.Body.How); err != nil {
+func (a *API) drainPool(ctx context.Context, in *drainPoolInput) (*body[apitypes.PoolView], error) {
+	if err := a.cfg.Broker.PoolKeeper.DrainMachine(ctx, in.Pool, "", in.Body.How); err != nil {
 		return nil, err
 	}
 	return a.onePool(ctx, in.Pool)
@@ -197,16 +189,16 @@ type machineInput struct {
 type drainMachineInput struct {
 	Pool    string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]*$" maxLength:"63" doc:"Name of the pool"`
 	Machine string `path:"machine" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"63" doc:"Name of the machine"`
-	Body    Draining
+	Body    apitypes.Draining
 }
 
-func (a *API) drainMachine(ctx context.Context, in *drainMachineInput) (*body[view.PoolView], error) {
-	if err := a.cfg.Broker.DrainMachine(ctx, in.Pool, in.Machine, in.Body.How); err != nil {
+func (a *API) drainMachine(ctx context.Context, in *drainMachineInput) (*body[apitypes.PoolView], error) {
+	if err := a.cfg.Broker.PoolKeeper.DrainMachine(ctx, in.Pool, in.Machine, in.Body.How); err != nil {
 		return nil, err
 	}
 	return a.onePool(ctx, in.Pool)
 }
 
 func (a *API) removeMachine(ctx context.Context, in *machineInput) (*struct{}, error) {
-	return nil, a.cfg.Broker.RemoveMachine(ctx, in.Pool, in.Machine)
+	return nil, a.cfg.Broker.PoolKeeper.RemoveMachine(ctx, in.Pool, in.Machine)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // report is what a machine of 8 vCPUs says of itself.
@@ -26,16 +26,16 @@ func report(r wire.PoolReport) string {
 func lab(t *testing.T) (w *apitest.World, token string) {
 	t.Helper()
 	w = apitest.New(t)
-	answer[view.PoolView](t, w.Request("PUT", "/v1/pools/lab", `{"usdPerHour":0.02,"place":"aws:us-east-1"}`), http.StatusOK)
-	invitation := answer[wire.PoolToken](t, w.Request("POST", "/v1/pools/lab/token", ""), http.StatusOK)
-	own := answer[wire.PoolToken](t, w.Do("POST", wire.PathPoolJoin("lab", "m1"), "{}", bearer(invitation.Token)), http.StatusOK)
+	answer[apitypes.PoolView](t, w.Request("PUT", "/v1/pools/lab", `{"usdPerHour":0.02,"place":"aws:us-east-1"}`), http.StatusOK)
+	invitation := answer[apitypes.PoolToken](t, w.Request("POST", "/v1/pools/lab/token", ""), http.StatusOK)
+	own := answer[apitypes.PoolToken](t, w.Do("POST", wire.PathPoolJoin("lab", "m1"), "{}", bearer(invitation.Token)), http.StatusOK)
 	answer[wire.PoolOrders](t, w.Do("POST", wire.PathPoolSync("lab", "m1"), report(wire.PoolReport{}), bearer(own.Token)), http.StatusOK)
 	return w, own.Token
 }
 
-func pools(t *testing.T, w *apitest.World) []view.PoolView {
+func pools(t *testing.T, w *apitest.World) []apitypes.PoolView {
 	t.Helper()
-	return answer[api.PoolList](t, w.Request("GET", "/v1/pools", ""), http.StatusOK).Pools
+	return answer[apitypes.PoolList](t, w.Request("GET", "/v1/pools", ""), http.StatusOK).Pools
 }
 
 func TestAPoolIsSetListedDrainedAndRemoved(t *testing.T) {
@@ -48,7 +48,7 @@ func TestAPoolIsSetListedDrainedAndRemoved(t *testing.T) {
 		{"/v1/pools/lab/machines/m1/drain", `{"how":"drain"}`, "drained"}, {"/v1/pools/lab/machines/m1/drain", `{"how":"undo"}`, "ready"},
 		{"/v1/pools/lab/drain", `{}`, "drained"}, {"/v1/pools/lab/drain", `{"how":"undo"}`, "ready"}, {"/v1/pools/lab/machines/m1/drain", `{"how":"now"}`, "drained"},
 	} {
-		p := answer[view.PoolView](t, w.Request("POST", step.path, step.how), http.StatusOK)
+		p := answer[apitypes.PoolView](t, w.Request("POST", step.path, step.how), http.StatusOK)
 		if state := p.Machines[0].State; state != step.state {
 			t.Errorf("%s %s: %s", step.path, step.how, state)
 		}
@@ -82,7 +82,7 @@ func TestWhatNoPoolCanBeIsRefused(t *testing.T) {
 
 func TestAMachineProvesWhichOneItIs(t *testing.T) {
 	w, own := lab(t)
-	answer[view.PoolView](t, w.Request("PUT", "/v1/pools/other", `{}`), http.StatusOK)
+	answer[apitypes.PoolView](t, w.Request("PUT", "/v1/pools/other", `{}`), http.StatusOK)
 	now := w.Clock.Now()
 	claims := func(pool, machine string, joined, expires time.Duration) string {
 		return w.MintPool(wire.PoolClaims{Pool: pool, Machine: machine, Joined: now.Add(joined), Expires: now.Add(expires)})
@@ -137,8 +137,8 @@ func TestAMachineThatWasRemovedIsNotLetInAgainByItsToken(t *testing.T) {
 	}
 	trouble(t, w.Do("POST", wire.PathPoolSync("lab", "m1"), report(wire.PoolReport{}), bearer(own)), http.StatusGone)
 	w.Clock.Advance(time.Minute)
-	invitation := answer[wire.PoolToken](t, w.Request("POST", "/v1/pools/lab/token", ""), http.StatusOK)
-	again := answer[wire.PoolToken](t, w.Do("POST", wire.PathPoolJoin("lab", "m1"), "{}", bearer(invitation.Token)), http.StatusOK)
+	invitation := answer[apitypes.PoolToken](t, w.Request("POST", "/v1/pools/lab/token", ""), http.StatusOK)
+	again := answer[apitypes.PoolToken](t, w.Do("POST", wire.PathPoolJoin("lab", "m1"), "{}", bearer(invitation.Token)), http.StatusOK)
 	answer[wire.PoolOrders](t, w.Do("POST", wire.PathPoolSync("lab", "m1"), report(wire.PoolReport{}), bearer(again.Token)), http.StatusOK)
 	trouble(t, w.Do("POST", wire.PathPoolSync("lab", "m1"), report(wire.PoolReport{}), bearer(own)), http.StatusGone)
 }
@@ -207,7 +207,7 @@ func TestATaskIsOrderedFromAMachineWithItsOwnToken(t *testing.T) {
 
 func TestWhereNoMachinesJoinTheAPISaysSo(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Machines = nil })
-	answer[view.PoolView](t, w.Request("PUT", "/v1/pools/lab", `{}`), http.StatusOK)
+	answer[apitypes.PoolView](t, w.Request("PUT", "/v1/pools/lab", `{}`), http.StatusOK)
 	trouble(t, w.Request("POST", "/v1/pools/lab/token", ""), http.StatusNotImplemented)
 	trouble(t, w.Do("POST", wire.PathPoolSync("lab", "m1"), "{}", bearer("x")), http.StatusNotImplemented)
 }
@@ -216,7 +216,7 @@ func TestAskingForOnePoolReadsNoOther(t *testing.T) {
 	w := apitest.New(t)
 	reads := func(pools int) apitest.Reads {
 		for i := range pools {
-			if err := w.Broker.SetPool(t.Context(), fmt.Sprint("pool-", i), record.PoolSettings{}); err != nil {
+			if err := w.Broker.Users.SetPool(t.Context(), fmt.Sprint("pool-", i), record.PoolSettings{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -6,57 +6,45 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Broker is what the API needs of [broker.Broker].
-type Broker interface {
-	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
-	Rerun(ctx context.Context, id, token string) (record.Job, error)
-	Cancel(ctx context.Context, id, reason string) error
-	Suspend(ctx context.Context, id string, s record.Suspension, key string) error
-	Resume(ctx context.Context, id, by, key string) error
-	Jobs(ctx context.Context, after string, limit int) (views []view.JobView, next string, err error)
-	JobView(ctx context.Context, id string) (view.JobView, error)
-	JobPart(ctx context.Context, id string, p view.Part) (*view.JobDetail, error)
-	Document(ctx context.Context, id string) (string, error)
-	JobSince(ctx context.Context, id string, was *view.JobDetail) (*view.JobDetail, error)
-	ExplainPart(ctx context.Context, id string, p view.Part) (*view.Story, error)
-	Queues(ctx context.Context) ([]record.Queue, error)
-	SetQueue(ctx context.Context, name string, s record.QueueSettings) error
-	SuspendQueue(ctx context.Context, name string, s record.Suspension, key string) error
-	ResumeQueue(ctx context.Context, name, by, key string) error
-	WhyWaiting(ctx context.Context, id string) (*session.Why, error)
-	Waiting(ctx context.Context, queue string, limit int) ([]record.Waiting, error)
-	Blocks(ctx context.Context) ([]record.Block, error)
-	Learned(ctx context.Context, job string) (record.History, error)
-	Markets(ctx context.Context, after string, limit int) (markets []view.MarketView, next string, err error)
-	PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error)
-	Usage(ctx context.Context, last time.Duration) (view.Usage, error)
+// Ports is what the API needs of a broker. Each interface is declared beside the routes that use it.
+type Ports struct {
+	Submitter    Submitter
+	JobViews     JobViews
+	Suspender    Suspender
+	QueueSetter  QueueSetter
+	QueueViews   QueueViews
+	PoolKeeper   PoolKeeper
+	PoolViews    PoolViews
+	PoolMachines PoolMachines
+	MarketViews  MarketViews
+	Agents       Agents
+	VisitOpener  VisitOpener
+	AgentVisits  AgentVisits
+	Data         Data // nil answers 501
+}
 
-	Pools(ctx context.Context) ([]view.PoolView, error)
-	PoolView(ctx context.Context, name string) (view.PoolView, error)
-	SetPool(ctx context.Context, name string, s record.PoolSettings) error
-	RemovePool(ctx context.Context, name string) error
-	DrainMachine(ctx context.Context, pool, machine string, how pool.Drain) error
-	RemoveMachine(ctx context.Context, pool, machine string) error
-	SyncMachine(ctx context.Context, m wire.PoolClaims, r wire.PoolReport) (wire.PoolOrders, error)
+// PortsOf returns the ports of a broker.
+func PortsOf(b *broker.Broker) Ports {
+	return Ports{
+		Submitter: b.Users, JobViews: b.Views, Suspender: b.Users, QueueSetter: b.Users, QueueViews: b.Views,
+		PoolKeeper: b.Users,
+		PoolViews:  b.Views, PoolMachines: b.Agents, MarketViews: b.Views, Agents: b.Agents, VisitOpener: b.Users,
+		AgentVisits: b.Agents, Data: b.Agents,
+	}
+}
 
-	Hello(ctx context.Context, c wire.Claims, h wire.Hello) (wire.Work, error)
-	Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error)
-	Report(ctx context.Context, c wire.Claims, r wire.Report) error
-
-	OpenVisit(ctx context.Context, v broker.Visiting) (cluster string, opened record.Visit, err error)
-	Visits(ctx context.Context, c wire.Claims, after int) ([]record.Visit, error)
-	Visit(ctx context.Context, cluster string, number int) (record.Visit, error)
-	EndVisit(ctx context.Context, cluster string, number int, how wire.VisitEnded) error
+// complete reports whether there is a port for each route that cannot be left out.
+func (p Ports) complete() bool {
+	return p.Submitter != nil && p.JobViews != nil && p.Suspender != nil && p.QueueSetter != nil &&
+		p.QueueViews != nil &&
+		p.PoolKeeper != nil && p.PoolViews != nil && p.PoolMachines != nil && p.MarketViews != nil && p.Agents != nil &&
+		p.VisitOpener != nil && p.AgentVisits != nil
 }
 
 // DeadLetters is what the API needs of a [bus.Bus].
@@ -107,9 +95,6 @@ type Logs interface {
 	// Wait returns nil when the log may have more than offset bytes, or ctx's error. The log need not exist yet.
 	Wait(ctx context.Context, log Log, offset int64) error
 }
-
-// PartTasks is a good number of tasks of a large job to ask for at once.
-const PartTasks = 2000
 
 // Times and sizes of the API's own. They are wall time.
 const (

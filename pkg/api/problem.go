@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -17,51 +18,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Problem is an error as the API answers it (RFC 9457), with extension members that say where in a job file
-// it is.
-type Problem struct {
-	Title  string `json:"title" doc:"The kind of problem, the same every time"`
-	Status int    `json:"status" doc:"HTTP status code"`
-	Detail string `json:"detail,omitempty" doc:"What went wrong this time"`
-
-	File   string `json:"file,omitempty" doc:"The job file, as the request named it"`
-	Line   int    `json:"line,omitempty" doc:"Line in the file, from 1"`
-	Column int    `json:"column,omitempty" doc:"Column in the line, from 1, in bytes"`
-	Field  string `json:"field,omitempty" doc:"Path to the value, as the file spells it"`
-	Reason string `json:"reason,omitempty" doc:"What is wrong with the value"`
-	Hint   string `json:"hint,omitempty" doc:"What to do about it"`
-
-	Errors []*huma.ErrorDetail `json:"errors,omitempty" doc:"Which parts of the request are wrong"`
-}
-
-// Error is the problem in a sentence.
-func (p *Problem) Error() string {
-	if p.Detail != "" {
-		return p.Detail
-	}
-	return p.Title
-}
-
-// GetStatus is the HTTP status code.
-func (p *Problem) GetStatus() int { return p.Status }
-
-// ContentType is the media type of problem documents.
-func (p *Problem) ContentType(string) string { return problemType }
-
-const problemType = "application/problem+json"
-
 // problem makes a Problem of a status and a sentence.
-func problem(status int, detail string) *Problem {
-	return &Problem{Title: http.StatusText(status), Status: status, Detail: detail}
+func problem(status int, detail string) *apitypes.Problem {
+	return &apitypes.Problem{Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
 // tooLarge refuses a body.
-func tooLarge(limit int64) *Problem {
+func tooLarge(limit int64) *apitypes.Problem {
 	return problem(http.StatusRequestEntityTooLarge, "the body has more than "+strconv.FormatInt(limit>>20, 10)+" MiB")
 }
 
 // badFile says where in a job file an error is.
-func badFile(e *dag.Error) *Problem {
+func badFile(e *dag.Error) *apitypes.Problem {
 	p := problem(http.StatusUnprocessableEntity, e.Error())
 	p.Title = "The job file is not valid"
 	p.File, p.Line, p.Column, p.Field, p.Reason, p.Hint = e.File, e.Line, e.Column, e.Field, e.Reason, e.Hint
@@ -71,7 +39,7 @@ func badFile(e *dag.Error) *Problem {
 // fail turns an error into what the client is told. The words of errors that nobody foresaw are for the log only.
 func (a *API) fail(ctx context.Context, err error) error {
 	var dressed huma.HeadersError
-	var known *Problem
+	var known *apitypes.Problem
 	var file *dag.Error
 	var big *http.MaxBytesError
 	switch {
@@ -118,12 +86,12 @@ func (a *API) fail(ctx context.Context, err error) error {
 }
 
 // writeProblem answers a request that no operation handles.
-func writeProblem(w http.ResponseWriter, p *Problem) {
+func writeProblem(w http.ResponseWriter, p *apitypes.Problem) {
 	body, err := json.Marshal(p)
 	if err != nil { // of strings and numbers: cannot be
 		body = []byte(`{"title":"Internal Server Error","status":500}`)
 	}
-	w.Header().Set("Content-Type", problemType)
+	w.Header().Set("Content-Type", apitypes.ProblemType)
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(body, '\n')) // the client has gone
 }

@@ -5,14 +5,26 @@ import (
 	"maps"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 )
+
+// QueueSetter changes queues. A *broker.Users is one.
+type QueueSetter interface {
+	SetQueue(ctx context.Context, name string, s record.QueueSettings) error
+}
+
+// QueueViews shows queues, and why tasks wait. A *view.Views is one.
+type QueueViews interface {
+	Queues(ctx context.Context) ([]apitypes.Queue, error)
+	WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error)
+	Waiting(ctx context.Context, queue string, limit int) ([]apitypes.Waiting, error)
+	Blocks(ctx context.Context) ([]apitypes.Block, error)
+}
 
 func (a *API) queueRoutes() {
 	userRoute(a, huma.Operation{
@@ -23,6 +35,7 @@ func (a *API) queueRoutes() {
 		OperationID: "set-queue", Method: http.MethodPut, Path: "/v1/queues/{name}", Tags: []string{"capacity"},
 		Summary: "Create a queue or change its quota", DefaultStatus: http.StatusOK,
 	}, a.setQueue)
+	a.boundAmounts()
 	userRoute(a, huma.Operation{
 		OperationID: "list-waiting", Method: http.MethodGet, Path: "/v1/queues/{name}/waiting",
 		Tags:    []string{"capacity"},
@@ -38,12 +51,6 @@ func (a *API) queueRoutes() {
 	}, a.listBlocks)
 }
 
-// QueueList is a list of queues.
-type QueueList struct {
-	Queues  []record.Queue `json:"queues" nullable:"false" doc:"Queues that were configured or used"`
-	Waiting map[string]int `json:"waiting,omitempty" doc:"Where it was asked for: how many tasks wait in each queue, counted to 1000; queues without any are left out"`
-}
-
 type queueListInput struct {
 	Waiting bool `query:"waiting" doc:"Count the tasks that wait, too"`
 }
@@ -51,18 +58,18 @@ type queueListInput struct {
 // counted is as far as waiting tasks are counted, countsAtOnce how many queues are asked together.
 const counted, countsAtOnce = 1000, 16
 
-func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[QueueList], error) {
-	queues, err := a.cfg.Broker.Queues(ctx)
+func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[apitypes.QueueList], error) {
+	queues, err := a.cfg.Broker.QueueViews.Queues(ctx)
 	if err != nil || !in.Waiting {
-		return &body[QueueList]{Body: QueueList{Queues: orEmpty(queues)}}, err
+		return &body[apitypes.QueueList]{Body: apitypes.QueueList{Queues: orEmpty(queues)}}, err
 	}
-	out := QueueList{Queues: orEmpty(queues), Waiting: map[string]int{}}
+	out := apitypes.QueueList{Queues: orEmpty(queues), Waiting: map[string]int{}}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(countsAtOnce)
 	for i := range queues {
 		g.Go(func() error {
-			waiting, err := a.cfg.Broker.Waiting(ctx, queues[i].Name, counted)
+			waiting, err := a.cfg.Broker.QueueViews.Waiting(ctx, queues[i].Name, counted)
 			if len(waiting) > 0 {
 				mu.Lock()
 				defer mu.Unlock()
@@ -71,33 +78,14 @@ func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[QueueLi
 			return err
 		})
 	}
-	return &body[QueueList]{Body: out}, g.Wait()
+	return &body[apitypes.QueueList]{Body: out}, g.Wait()
 }
 
-// QueueQuota is what can be set of a queue.
-type QueueQuota struct {
-	_           struct{} `additionalProperties:"false"`
-	MaxRunning  int      `json:"maxRunning,omitempty" minimum:"0" maximum:"1000000" doc:"Tasks that may hold capacity at once; 0 is no limit"`
-	MaxVCPU     float64  `json:"maxVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs they may hold; 0 is no limit"`
-	Description string   `json:"description,omitempty" maxLength:"1024" doc:"For people"`
-
-	Parent         string  `json:"parent,omitempty" pattern:"^([A-Za-z0-9][A-Za-z0-9._-]*)?$" maxLength:"128" doc:"Queue whose quota it shares with its siblings; empty is none"`
-	Weight         int     `json:"weight,omitempty" minimum:"0" maximum:"1000000" doc:"Its part among its siblings; 0 is 1"`
-	DeservedVCPU   float64 `json:"deservedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs it may take back from its siblings; 0 is what its weight gives it"`
-	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs kept for it even while it has no use for them"`
-
-	Max        record.Amounts `json:"max,omitempty" doc:"The most that it may hold, by resource: memoryGiB, usdPerHour, the name of a kind of accelerator, or vcpus, which is maxVCPU; and usdPerMonth, what its jobs may cost in a calendar month (UTC); 0 is no limit"`
-	Deserved   record.Amounts `json:"deserved,omitempty" doc:"What it may take back from its siblings, by resource"`
-	Guaranteed record.Amounts `json:"guaranteed,omitempty" doc:"What is kept for it even while it has no use for it, by resource"`
-
-	Preempt bool `json:"preempt,omitempty" doc:"Whether its jobs of higher priority take the machines of those of lower, whose work is saved first"`
-	Closed  bool `json:"closed,omitempty" doc:"Whether it admits nothing"`
-}
-
-// TransformSchema bounds each amount of a resource, as the fields of one number are.
-func (*QueueQuota) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+// boundAmounts bounds each amount of a resource in the schema of a QueueQuota, as the fields of one number are.
+func (a *API) boundAmounts() {
+	quota := a.huma.OpenAPI().Components.Schemas.SchemaFromRef(a.schema(apitypes.QueueQuota{}).Ref)
 	for _, name := range []string{"max", "deserved", "guaranteed"} {
-		amount, ok := s.Properties[name].AdditionalProperties.(*huma.Schema)
+		amount, ok := quota.Properties[name].AdditionalProperties.(*huma.Schema)
 		if !ok {
 			panic("api: " + name + " of a queue is no map of amounts")
 		}
@@ -105,18 +93,17 @@ func (*QueueQuota) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema
 		amount.Minimum, amount.Maximum = &least, &most
 		amount.PrecomputeMessages()
 	}
-	return s
 }
 
-func (q *QueueQuota) settings() record.QueueSettings {
+func settings(q apitypes.QueueQuota) record.QueueSettings {
 	// vCPUs have fields of their own.
-	vcpus := func(a *record.Amounts, field float64) float64 {
-		v, said := (*a)[record.VCPUs]
+	vcpus := func(a *apitypes.Amounts, field float64) float64 {
+		v, said := (*a)[apitypes.VCPUs]
 		if !said {
 			return field
 		}
 		*a = maps.Clone(*a)
-		delete(*a, record.VCPUs)
+		delete(*a, apitypes.VCPUs)
 		return v
 	}
 	most, deserved, guaranteed := q.Max, q.Deserved, q.Guaranteed
@@ -131,25 +118,25 @@ func (q *QueueQuota) settings() record.QueueSettings {
 
 type setQueueInput struct {
 	Name string `path:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"128" doc:"Name of the queue"`
-	Body QueueQuota
+	Body apitypes.QueueQuota
 }
 
-func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*body[record.Queue], error) {
-	if err := a.cfg.Broker.SetQueue(ctx, in.Name, in.Body.settings()); err != nil {
+func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*body[apitypes.Queue], error) {
+	if err := a.cfg.Broker.QueueSetter.SetQueue(ctx, in.Name, settings(in.Body)); err != nil {
 		return nil, err
 	}
 	return a.queueNamed(ctx, in.Name)
 }
 
 // queueNamed answers with a queue.
-func (a *API) queueNamed(ctx context.Context, name string) (*body[record.Queue], error) {
-	queues, err := a.cfg.Broker.Queues(ctx)
+func (a *API) queueNamed(ctx context.Context, name string) (*body[apitypes.Queue], error) {
+	queues, err := a.cfg.Broker.QueueViews.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, q := range queues {
 		if q.Name == name {
-			return &body[record.Queue]{Body: q}, nil
+			return &body[apitypes.Queue]{Body: q}, nil
 		}
 	}
 	return nil, huma.Error404NotFound("the queue is gone")
@@ -160,41 +147,30 @@ type waitingInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most tasks to list"`
 }
 
-// WaitingList is a list of waiting tasks.
-type WaitingList struct {
-	Waiting []record.Waiting `json:"waiting" nullable:"false" doc:"The tasks, the next one first"`
-}
-
-func (a *API) listWaiting(ctx context.Context, in *waitingInput) (*body[WaitingList], error) {
-	waiting, err := a.cfg.Broker.Waiting(ctx, in.Name, in.Limit)
+func (a *API) listWaiting(ctx context.Context, in *waitingInput) (*body[apitypes.WaitingList], error) {
+	waiting, err := a.cfg.Broker.QueueViews.Waiting(ctx, in.Name, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return &body[WaitingList]{Body: WaitingList{Waiting: orEmpty(waiting)}}, nil
+	return &body[apitypes.WaitingList]{Body: apitypes.WaitingList{Waiting: orEmpty(waiting)}}, nil
 }
 
 type whyInput struct {
 	ID string `path:"id" doc:"Job ID" maxLength:"256"`
 }
 
-func (a *API) whyWaiting(ctx context.Context, in *whyInput) (*body[session.Why], error) {
-	why, err := a.cfg.Broker.WhyWaiting(ctx, in.ID)
+func (a *API) whyWaiting(ctx context.Context, in *whyInput) (*body[apitypes.Why], error) {
+	why, err := a.cfg.Broker.QueueViews.WhyWaiting(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &body[session.Why]{Body: *why}, nil
+	return &body[apitypes.Why]{Body: *why}, nil
 }
 
-// BlockList is a list of blocked places.
-type BlockList struct {
-	Now    time.Time      `json:"now" doc:"The broker's clock"`
-	Blocks []record.Block `json:"blocks" nullable:"false" doc:"What is not tried; an empty field is every value"`
-}
-
-func (a *API) listBlocks(ctx context.Context, _ *struct{}) (*body[BlockList], error) {
-	blocks, err := a.cfg.Broker.Blocks(ctx)
+func (a *API) listBlocks(ctx context.Context, _ *struct{}) (*body[apitypes.BlockList], error) {
+	blocks, err := a.cfg.Broker.QueueViews.Blocks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &body[BlockList]{Body: BlockList{Now: a.cfg.Now().UTC(), Blocks: orEmpty(blocks)}}, nil
+	return &body[apitypes.BlockList]{Body: apitypes.BlockList{Now: a.cfg.Now().UTC(), Blocks: orEmpty(blocks)}}, nil
 }

@@ -35,11 +35,11 @@ func TestATokenIsRenewedAsLongAsTheAttemptLives(t *testing.T) {
 	if res := poll(first); res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the first token, which has expired, is answered with %d", res.StatusCode)
 	}
-	if err := w.Broker.Cancel(t.Context(), job, "enough"); err != nil {
+	if err := w.Broker.Users.Cancel(t.Context(), job, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	w.Drain()
-	if got, err := w.Broker.Work(t.Context(), claims, 9); err == nil || got.Token != "" {
+	if got, err := w.Broker.Agents.Work(t.Context(), claims, 9); err == nil || got.Token != "" {
 		t.Errorf("after its end it is told %+v, %v, want %v", got, err, record.ErrGone)
 	}
 }

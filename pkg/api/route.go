@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/tes"
 )
 
@@ -58,6 +59,8 @@ func newHuma(mux *http.ServeMux) huma.API {
 			"json": huma.DefaultJSONFormat},
 		DefaultFormat: "application/json",
 	}
+	// huma's own answers have its type of the same name.
+	cfg.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[apitypes.ErrorDetail](), reflect.TypeFor[huma.ErrorDetail]())
 	// Agents of another version may say more than this one understands.
 	cfg.AllowAdditionalPropertiesByDefault = true
 	return humago.New(mux, cfg)
@@ -101,7 +104,7 @@ func register[I, O any](a *API, op huma.Operation, handle func(context.Context, 
 	}
 	op.Responses["default"] = &huma.Response{
 		Description: "A problem document",
-		Content:     map[string]*huma.MediaType{problemType: {Schema: a.schema(Problem{})}},
+		Content:     map[string]*huma.MediaType{apitypes.ProblemType: {Schema: a.schema(apitypes.Problem{})}},
 	}
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handle(ctx, in)

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/tradewind-broker/tradewind/pkg/api/internal/strict"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // strict holds requests to their description where huma is lenient: parameters that are given twice or without a
@@ -52,8 +53,10 @@ func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 }
 
 // invalid is a request that is not as it is described.
-func invalid(errs ...*huma.ErrorDetail) *Problem {
+func invalid(errs ...*huma.ErrorDetail) *apitypes.Problem {
 	p := problem(http.StatusUnprocessableEntity, "validation failed")
-	p.Errors = errs
+	for _, e := range errs {
+		p.Errors = append(p.Errors, apitypes.ErrorDetail(*e))
+	}
 	return p
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func TestRequestsAreHeldToTheirDescription(t *testing.T) {
@@ -46,7 +46,7 @@ func TestRequestsAreHeldToTheirDescription(t *testing.T) {
 func TestAWholeNumberIsAnIntegerHoweverItIsWritten(t *testing.T) {
 	w := apitest.New(t)
 	for body, want := range map[string]int{`{"weight":187.0}`: 187, `{"weight":2e2}`: 200, `{"weight":7,"description":"1.0"}`: 7} {
-		if q := answer[record.Queue](t, w.Request("PUT", "/v1/queues/q", body), http.StatusOK); q.Weight != want {
+		if q := answer[apitypes.Queue](t, w.Request("PUT", "/v1/queues/q", body), http.StatusOK); q.Weight != want {
 			t.Errorf("%s: %+v", body, q)
 		}
 	}

@@ -6,9 +6,16 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
+
+// Suspender suspends and resumes jobs and queues. A *broker.Users is one.
+type Suspender interface {
+	Suspend(ctx context.Context, id string, s apitypes.Suspension, key string) error
+	Resume(ctx context.Context, id, by, key string) error
+	SuspendQueue(ctx context.Context, name string, s apitypes.Suspension, key string) error
+	ResumeQueue(ctx context.Context, name, by, key string) error
+}
 
 func (a *API) suspendRoutes() {
 	userRoute(a, huma.Operation{
@@ -43,8 +50,8 @@ type suspendJobInput struct {
 	Key    string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
 }
 
-func (a *API) suspendJob(ctx context.Context, in *suspendJobInput) (*body[view.JobView], error) {
-	if err := a.cfg.Broker.Suspend(ctx, in.ID, record.Suspension{By: in.By, Reason: in.Reason}, in.Key); err != nil {
+func (a *API) suspendJob(ctx context.Context, in *suspendJobInput) (*body[apitypes.JobView], error) {
+	if err := a.cfg.Broker.Suspender.Suspend(ctx, in.ID, apitypes.Suspension{By: in.By, Reason: in.Reason}, in.Key); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)
@@ -56,20 +63,20 @@ type resumeJobInput struct {
 	Key string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
 }
 
-func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[view.JobView], error) {
-	if err := a.cfg.Broker.Resume(ctx, in.ID, in.By, in.Key); err != nil {
+func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[apitypes.JobView], error) {
+	if err := a.cfg.Broker.Suspender.Resume(ctx, in.ID, in.By, in.Key); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)
 }
 
 // shown answers with a job.
-func (a *API) shown(ctx context.Context, id string) (*body[view.JobView], error) {
-	shown, err := a.cfg.Broker.JobView(ctx, id)
+func (a *API) shown(ctx context.Context, id string) (*body[apitypes.JobView], error) {
+	shown, err := a.cfg.Broker.JobViews.JobView(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return &body[view.JobView]{Body: shown}, nil
+	return &body[apitypes.JobView]{Body: shown}, nil
 }
 
 type suspendQueueInput struct {
@@ -80,9 +87,9 @@ type suspendQueueInput struct {
 	Key    string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
 }
 
-func (a *API) suspendQueue(ctx context.Context, in *suspendQueueInput) (*body[record.Queue], error) {
-	s := record.Suspension{By: in.By, Reason: in.Reason, Drain: in.Drain}
-	if err := a.cfg.Broker.SuspendQueue(ctx, in.Name, s, in.Key); err != nil {
+func (a *API) suspendQueue(ctx context.Context, in *suspendQueueInput) (*body[apitypes.Queue], error) {
+	s := apitypes.Suspension{By: in.By, Reason: in.Reason, Drain: in.Drain}
+	if err := a.cfg.Broker.Suspender.SuspendQueue(ctx, in.Name, s, in.Key); err != nil {
 		return nil, err
 	}
 	return a.queueNamed(ctx, in.Name)
@@ -94,8 +101,8 @@ type resumeQueueInput struct {
 	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
 }
 
-func (a *API) resumeQueue(ctx context.Context, in *resumeQueueInput) (*body[record.Queue], error) {
-	if err := a.cfg.Broker.ResumeQueue(ctx, in.Name, in.By, in.Key); err != nil {
+func (a *API) resumeQueue(ctx context.Context, in *resumeQueueInput) (*body[apitypes.Queue], error) {
+	if err := a.cfg.Broker.Suspender.ResumeQueue(ctx, in.Name, in.By, in.Key); err != nil {
 		return nil, err
 	}
 	return a.queueNamed(ctx, in.Name)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
@@ -99,7 +100,7 @@ func (a *API) tesCreate(ctx context.Context, in *tesCreateInput) (*body[tesCreat
 	if err != nil {
 		return nil, err
 	}
-	job, err := a.cfg.Broker.Submit(ctx, broker.Submission{Spec: spec, Token: rand.Text(), Source: tesSource})
+	job, err := a.cfg.Broker.Submitter.Submit(ctx, broker.Submission{Spec: spec, Token: rand.Text(), Source: tesSource})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (a *API) tesGet(ctx context.Context, in *tesGetInput) (*body[any], error) {
 // tesTask makes the task that a job was made of, with as much as a view needs. It fails with ErrNotFound of jobs that
 // were none.
 func (a *API) tesTask(ctx context.Context, id string, v tes.View) (tes.Task, error) {
-	d, err := a.cfg.Broker.JobPart(ctx, id, view.Part{})
+	d, err := a.cfg.Broker.JobViews.JobPart(ctx, id, view.Part{})
 	if err == nil && d.Source != tesSource {
 		err = record.NotFound(nil, "task "+id)
 	}
@@ -136,7 +137,7 @@ func (a *API) tesTask(ctx context.Context, id string, v tes.View) (tes.Task, err
 	if v == tes.Minimal {
 		return t, nil
 	}
-	document, err := a.cfg.Broker.Document(ctx, id)
+	document, err := a.cfg.Broker.JobViews.Document(ctx, id)
 	if err != nil {
 		return t, err
 	}
@@ -158,7 +159,7 @@ func (a *API) tesTask(ctx context.Context, id string, v tes.View) (tes.Task, err
 			return t, err
 		}
 		log.Logs, log.Outputs = t.ReadLog(text)
-		if attempt.Outcome != record.OutcomeSucceeded {
+		if attempt.Outcome != apitypes.OutcomeSucceeded {
 			log.Outputs = []tes.OutputFileLog{}
 		}
 		t.Logs = append(t.Logs, log)
@@ -218,7 +219,7 @@ func (a *API) tesList(ctx context.Context, in *tesListInput) (*body[tesTasks], e
 	for looked := 0; looked < tesLook && len(out.Tasks) < in.PageSize; {
 		// No more than the page has room for, so that it ends where the list does.
 		limit := in.PageSize - len(out.Tasks)
-		jobs, next, err := a.cfg.Broker.Jobs(ctx, out.Next, limit)
+		jobs, next, err := a.cfg.Broker.JobViews.Jobs(ctx, out.Next, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -272,7 +273,8 @@ func (a *API) tesCancel(ctx context.Context, in *tesCancelInput) (*body[struct{}
 	if _, err := a.tesTask(ctx, id, tes.Minimal); err != nil {
 		return nil, err
 	}
-	if err := a.cfg.Broker.Cancel(ctx, id, "cancelled by a TES client"); err != nil && !errors.Is(err, record.ErrOver) {
+	err := a.cfg.Broker.Submitter.Cancel(ctx, id, "cancelled by a TES client")
+	if err != nil && !errors.Is(err, record.ErrOver) {
 		return nil, err
 	}
 	return &body[struct{}]{}, nil

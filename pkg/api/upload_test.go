@@ -38,18 +38,18 @@ func TestAnUploadThatWasCompletedUnheardIsNotDenied(t *testing.T) {
 	begin := answer[wire.Begun](t, c.upload(wire.Upload{Step: wire.UploadBegin, URI: uri}), http.StatusOK)
 	res := c.do(grant.Want{Op: grant.Part, URI: uri, Upload: begin.Upload, Number: 1}, "all of it")
 	parts := []grant.Uploaded{{Number: 1, ETag: res.Header.Get("ETag")}}
-	ports := w.Broker.Ports
+	ports := w.Ports
 	ports.Data = &cut{Store: w.Data}
-	b := broker.New(w.Broker.Config, ports)
+	b := broker.New(w.Config, ports)
 	claims := wire.Claims{Job: job, Cluster: node.Attempt(), Expires: w.Clock.Now().Add(time.Hour)}
 	end := func(parts []grant.Uploaded) error {
-		return b.EndUpload(t.Context(), claims, uri, begin.Upload, parts)
+		return b.Agents.EndUpload(t.Context(), claims, uri, begin.Upload, parts)
 	}
 	wrong := []grant.Uploaded{{Number: 1, ETag: "another"}}
-	if err := w.Broker.EndUpload(t.Context(), claims, uri, begin.Upload, wrong); !errors.Is(err, grant.ErrUpload) {
+	if err := w.Broker.Agents.EndUpload(t.Context(), claims, uri, begin.Upload, wrong); !errors.Is(err, grant.ErrUpload) {
 		t.Fatalf("parts that were never sent: %v", err)
 	}
-	if err := w.Broker.EndUpload(t.Context(), claims, uri, begin.Upload, wrong); !errors.Is(err, grant.ErrUpload) {
+	if err := w.Broker.Agents.EndUpload(t.Context(), claims, uri, begin.Upload, wrong); !errors.Is(err, grant.ErrUpload) {
 		t.Fatalf("parts that were never sent, again: %v", err)
 	}
 	if err := end(parts); !errors.Is(err, errCut) {

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/tunnel"
@@ -25,6 +26,18 @@ type Visits struct {
 
 // visitHold is the longest that a call of a visit is held: shorter than what proxies on the way cut off. Wall time.
 const visitHold = 20 * time.Second
+
+// VisitOpener lets people onto machines. A *broker.Users is one.
+type VisitOpener interface {
+	OpenVisit(ctx context.Context, v broker.Visiting) (cluster string, opened record.Visit, err error)
+}
+
+// AgentVisits knows the visits that are open. A *broker.Agents is one.
+type AgentVisits interface {
+	Visits(ctx context.Context, c wire.Claims, after int) ([]record.Visit, error)
+	Visit(ctx context.Context, cluster string, number int) (record.Visit, error)
+	EndVisit(ctx context.Context, cluster string, number int, how wire.VisitEnded) error
+}
 
 func (a *API) visitRoutes() {
 	var piece, agentPiece huma.RequestBody
@@ -96,17 +109,9 @@ type openVisitInput struct {
 	}
 }
 
-// Visited is a visit that was opened.
-type Visited struct {
-	Job     string `json:"job" doc:"Job ID"`
-	Attempt string `json:"attempt" doc:"The attempt, for the paths of the visit"`
-	Visit   int    `json:"visit" doc:"Number of the visit, of the attempt"`
-	Within  string `json:"within,omitempty" doc:"How long the machine may take to hear of it: 5m0s; empty if it does at once"`
-}
-
 type openVisitOutput struct {
 	Status int
-	Body   Visited
+	Body   apitypes.Visited
 }
 
 func (a *API) openVisit(ctx context.Context, in *openVisitInput) (*openVisitOutput, error) {
@@ -116,13 +121,13 @@ func (a *API) openVisit(ctx context.Context, in *openVisitInput) (*openVisitOutp
 	if in.Body.Kind == string(tunnel.Forward) && in.Body.Port == 0 {
 		return nil, problem(http.StatusUnprocessableEntity, "which port? 1 to 65535")
 	}
-	cluster, v, err := a.cfg.Broker.OpenVisit(ctx, broker.Visiting{
+	cluster, v, err := a.cfg.Broker.VisitOpener.OpenVisit(ctx, broker.Visiting{
 		Job: in.ID, Task: in.Task, Rank: in.Body.Rank, Kind: in.Body.Kind, Command: in.Body.Command, Port: in.Body.Port,
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := Visited{Job: in.ID, Attempt: strings.TrimPrefix(cluster, in.ID+"."), Visit: v.Number}
+	out := apitypes.Visited{Job: in.ID, Attempt: strings.TrimPrefix(cluster, in.ID+"."), Visit: v.Number}
 	if a.cfg.Unheld > 0 {
 		out.Within = a.unheld(v.Number - 1).String()
 	}
@@ -197,7 +202,7 @@ func (a *API) endVisit(ctx context.Context, in *endVisitInput) (*struct{}, error
 }
 
 func isGone(err error) bool {
-	var p *Problem
+	var p *apitypes.Problem
 	return errors.As(err, &p) && p.Status == http.StatusGone
 }
 
@@ -206,7 +211,7 @@ func (a *API) visit(ctx context.Context, cluster string, number, rank int) error
 	if a.cfg.Visits == nil {
 		return errNoVisits
 	}
-	v, err := a.cfg.Broker.Visit(ctx, cluster, number)
+	v, err := a.cfg.Broker.AgentVisits.Visit(ctx, cluster, number)
 	switch {
 	case rank >= 0 && (errors.Is(err, record.ErrGone) || err == nil && v.Rank != rank):
 		return problem(http.StatusNotFound, "there is no such visit, or no longer")
@@ -266,7 +271,7 @@ func (a *API) fetch(ctx context.Context, cluster string, number, rank int, from 
 
 // ended notes that a visit is over, and wakes who waits in it.
 func (a *API) ended(ctx context.Context, cluster string, number int, how wire.VisitEnded) error {
-	if err := a.cfg.Broker.EndVisit(ctx, cluster, number, how); err != nil {
+	if err := a.cfg.Broker.AgentVisits.EndVisit(ctx, cluster, number, how); err != nil {
 		return err
 	}
 	for _, from := range []relay.Side{relay.FromPerson, relay.FromMachine} {
@@ -285,7 +290,7 @@ func (a *API) agentVisits(ctx context.Context, in *agentVisitsInput) (*body[wire
 	if a.cfg.Visits == nil {
 		return nil, errNoVisits
 	}
-	open, err := a.cfg.Broker.Visits(ctx, claimed(ctx), in.After)
+	open, err := a.cfg.Broker.AgentVisits.Visits(ctx, claimed(ctx), in.After)
 	if err != nil {
 		return nil, err
 	}
@@ -334,5 +339,5 @@ func (a *API) agentEnd(ctx context.Context, in *agentEndInput) (*struct{}, error
 		return nil, err
 	}
 	// What the machine has said last may not be fetched yet: it is forgotten when it is, or with time.
-	return nil, a.cfg.Broker.EndVisit(ctx, c.Cluster, in.Visit, in.Body)
+	return nil, a.cfg.Broker.AgentVisits.EndVisit(ctx, c.Cluster, in.Visit, in.Body)
 }

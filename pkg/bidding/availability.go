@@ -7,8 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// AvailabilityModel is the model of one zone without bids: spot costs a fixed price while there are machines. Prices
-// are USD per hour; the model's step is given, and every start of a machine costs the restart.
+// AvailabilityModel returns the model of one zone without bids: spot has a fixed price as long as machines are
+// available. Prices are USD per hour. step is the length of the model's steps, and restart is the time that every
+// start of a machine takes.
 func AvailabilityModel(a *market.Availability, spotUSD, onDemandUSD float64, step, restart time.Duration) Model {
 	usd := make([]float32, market.States)
 	for s := range usd {
@@ -23,9 +24,9 @@ func AvailabilityModel(a *market.Availability, spotUSD, onDemandUSD float64, ste
 	}
 }
 
-// WithMoves is a model of zones together, in which a held machine is lost at a rate per hour while another zone has
-// some: each state with machines gets a twin that is entered by such a loss, in which going on means to start in
-// another zone.
+// WithMoves extends the model of several zones with moves between them: a held machine is lost at the given rate per
+// hour while another zone has machines. Each state with machines gets a twin that is entered by such a loss.
+// Continuing in a twin means a start in another zone.
 func WithMoves(m Model, rate float64, step time.Duration) Model {
 	n := m.Levels()
 	var up []int
@@ -38,7 +39,7 @@ func WithMoves(m Model, rate float64, step time.Duration) Model {
 	wide := n + len(up)
 	out := m
 	out.USD, out.P, out.Fresh = make([]float32, wide), make([]float32, wide*wide), make([]bool, wide)
-	origin := make([]int, wide) // the state that each is, or is the twin of
+	origin := make([]int, wide) // for each state, the original state (itself, or the one it is the twin of)
 	for s := range wide {
 		origin[s] = s
 		if s >= n {
@@ -51,7 +52,7 @@ func WithMoves(m Model, rate float64, step time.Duration) Model {
 		to := out.P[s*wide : (s+1)*wide]
 		copy(to, row)
 		if m.USD[origin[s]] >= never {
-			continue // where there was no machine none can be lost
+			continue // without a machine none can be lost
 		}
 		for twin, q := range up {
 			to[n+twin] = row[q] * moved
@@ -61,5 +62,5 @@ func WithMoves(m Model, rate float64, step time.Duration) Model {
 	return out
 }
 
-// hoursOf is a duration of so many hours.
+// hoursOf converts hours to a duration.
 func hoursOf(h float64) time.Duration { return time.Duration(h * float64(time.Hour)) }

@@ -12,9 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// TestAZoneIsPaidByTheStep: prices are per hour, the model's per step, and a start takes the same time whatever the
-// step.
-func TestAZoneIsPaidByTheStep(t *testing.T) {
+// Prices are per hour, the model's are per step, and a start takes the same time whatever the step.
+func TestAvailabilityModelPricesPerStep(t *testing.T) {
 	m := bidding.AvailabilityModel(&market.Availability{}, 0.3, 1, 30*time.Minute, 6*time.Minute)
 	table, err := bidding.Build(context.Background(), m, 4, 12)
 	if err != nil {
@@ -24,14 +23,14 @@ func TestAZoneIsPaidByTheStep(t *testing.T) {
 		if up := market.StateUp(s); up && math.Abs(float64(usd)-0.15) > 1e-6 || !up && !math.IsInf(float64(usd), 1) {
 			t.Errorf("state %d, with machines: %v, costs %v in half an hour", s, up, usd)
 		}
-		// Two hours of work and six minutes of a start, without a minute to lose.
+		// Two hours of work and six minutes of a start, without slack.
 		if usd := table.Cost(4, 4.2, s, bidding.OnNothing); math.Abs(usd-2.1) > 1e-5 {
 			t.Errorf("in state %d two hours on demand, and a start, cost %v", s, usd)
 		}
 	}
 }
 
-// zones are two levels of a price and a state in which no zone has a machine.
+// zones has two price levels and a state in which no zone has a machine.
 func zones(restart float64) bidding.Model {
 	return bidding.Model{
 		OnDemandUSD: 1, Restart: restart, USD: []float32{0.2, 0.4, float32(math.Inf(1))},
@@ -39,9 +38,9 @@ func zones(restart float64) bidding.Model {
 	}
 }
 
-// TestAMachineIsLostWhileAnotherZoneHasSome: the prices go their way as before; of the machines that are held a share
-// is lost in each step, and where there was none none is.
-func TestAMachineIsLostWhileAnotherZoneHasSome(t *testing.T) {
+// Prices change as before. A share of the held machines is lost in each step, and none is lost in a state without
+// machines.
+func TestWithMovesLosesHeldMachines(t *testing.T) {
 	m := zones(0.5)
 	wide := bidding.WithMoves(m, 0.1, 2*time.Hour)
 	const n = 5 // the states with a machine, entered by a loss, come last
@@ -67,14 +66,14 @@ func TestAMachineIsLostWhileAnotherZoneHasSome(t *testing.T) {
 				wantMoves = 0
 			}
 			if math.Abs(moves-wantMoves) > 1e-6 {
-				t.Errorf("from %d to level %d a machine is lost by %v, not %v", s, q, moves, wantMoves)
+				t.Errorf("from %d to level %d machines are lost with %v, not %v", s, q, moves, wantMoves)
 			}
 		}
 	}
 }
 
-// TestLossesNeverSave: the likelier a machine is lost, the more is paid, and never less than where none is.
-func TestLossesNeverSave(t *testing.T) {
+// More losses never lower the cost, and never below the cost without losses.
+func TestMoreLossesNeverCostLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := zones(rapid.SampledFrom([]float64{0.3, 1, 1.5}).Draw(t, "restart"))
 		cost := func(m bidding.Model) float64 {
@@ -93,8 +92,8 @@ func TestLossesNeverSave(t *testing.T) {
 	})
 }
 
-// TestALongerStartNeverCostsLess holds between whole steps as well.
-func TestALongerStartNeverCostsLess(t *testing.T) {
+// This also holds between whole steps.
+func TestLongerRestartNeverCostsLess(t *testing.T) {
 	for _, fallback := range []bool{false, true} {
 		for _, on := range []bidding.Holding{bidding.OnNothing, bidding.OnSpot, bidding.OnDemand} {
 			before := 0.0
@@ -115,9 +114,9 @@ func TestALongerStartNeverCostsLess(t *testing.T) {
 	}
 }
 
-// TestAStartOfLessThanAStep: with just the time for it, what spot never pays for is on demand from the first minute to
-// the last; where spot costs less, the price lies between that of all on spot and of all on demand.
-func TestAStartOfLessThanAStep(t *testing.T) {
+// With no slack, a task for which spot never pays runs on demand from the first minute to the last. If spot is
+// cheaper, the cost lies between that of all spot and that of all on-demand.
+func TestFractionalRestart(t *testing.T) {
 	m := bidding.Model{OnDemandUSD: 2, Restart: 0.4, Fallback: true, USD: []float32{5}, P: []float32{1}}
 	if usd := built(t, m, 1, 3).Cost(1, 1.4, 0, bidding.OnNothing); math.Abs(usd-2.8) > 1e-5 {
 		t.Errorf("1.4 steps on demand cost %v", usd)
@@ -128,8 +127,8 @@ func TestAStartOfLessThanAStep(t *testing.T) {
 	}
 }
 
-// TestALevelToldApartCostsTheSame: a market of many levels, of which each few are one, is the market of few.
-func TestALevelToldApartCostsTheSame(t *testing.T) {
+// A market of many levels, groups of which are identical, equals the market with one level for each group.
+func TestSplitLevelsCostTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		restart := rapid.SampledFrom([]float64{0, 1}).Draw(t, "restart")
 		m := drawModel(t, restart)
@@ -149,7 +148,7 @@ func TestALevelToldApartCostsTheSame(t *testing.T) {
 		}
 		for s := range n * parts {
 			if a, b := few.Cost(5, 11, s/parts, bidding.OnSpot), many.Cost(5, 11, s, bidding.OnSpot); math.Abs(a-b) > 1e-3*a {
-				t.Fatalf("in state %d it costs %v, told apart %v", s, a, b)
+				t.Fatalf("in state %d it costs %v, with split levels %v", s, a, b)
 			}
 		}
 	})

@@ -7,26 +7,27 @@ import (
 	"slices"
 )
 
-// Begin says when a task that runs on nothing yet waits for a better price rather than begin: the recursion with
-// waiting as an action (WCSSI, equations 3 to 8), by the work and the time left. It waits at prices between two: at the
-// lower one and below it beginning is expected to cost no more than waiting a step; at the upper one and above it the
-// price stays high for so long that it is better to begin on demand.
+// Begin is a table for a task that has no machine yet: it decides when to wait for a better price instead of
+// beginning. It is the recursion with waiting as an action (WCSSI, equations 3 to 8), by the remaining work and time.
+// The task waits at prices between two limits. At or below the lower limit, beginning is expected to cost no more
+// than waiting a step. At or above the upper limit, the price stays high for so long that beginning on demand is
+// better.
 type Begin struct {
-	// StepHours is the length of a step; Work and Slack are how many steps of each the table holds.
+	// StepHours is the length of a step. Work and Slack are the table's sizes in steps.
 	StepHours float64 `json:"stepHours"`
 	Work      int     `json:"work"`
 	Slack     int     `json:"slack"`
-	// Above and Below are USD per hour and machine, at slack·(Work+1)+work. Above 0 never waits, Below 0 has no upper
-	// price.
+	// Above and Below are the lower and the upper limit in USD per hour and machine, at index slack·(Work+1)+work. If
+	// Above is 0, the task never waits. If Below is 0, there is no upper limit.
 	Above Cells `json:"above"`
 	Below Cells `json:"below"`
 }
 
-// BeginGain is the least share of what beginning now is expected to cost that waiting has to save: the levels of a
-// chain know no price better.
+// BeginGain is the minimum saving that justifies waiting, as a share of the expected cost of beginning now. Smaller
+// savings are below the precision of the chain's price levels.
 const BeginGain = 0.03
 
-// NewBegin builds the table of a task. The error wraps ErrModel, or is the context's.
+// NewBegin builds the table of a task. Errors wrap ErrModel, or are the context's.
 func NewBegin(ctx context.Context, l Live) (*Begin, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -43,12 +44,12 @@ func NewBegin(ctx context.Context, l Live) (*Begin, error) {
 	n := (b.Slack + 1) * (b.Work + 1)
 	b.Above, b.Below = make([]float32, n), make([]float32, n)
 	for work := 0; work <= b.Work; work++ {
-		// Who has less time is content with as much as who has more.
+		// The limits are monotonic: a task with less slack never waits for a lower price than one with more.
 		above, below := 0.0, math.Inf(1)
 		for slack := b.Slack; slack >= 0; slack-- {
 			lo, hi := table.waits(float64(max(work, 1)), float64(max(work, 1)+slack))
 			if above, below = max(lo, above), min(hi, below); lo <= 0 || above >= below {
-				break // nor has who has less
+				break // with less slack the task does not wait either
 			}
 			at := slack*(b.Work+1) + work
 			b.Above[at] = float32(above / b.StepHours)
@@ -60,9 +61,10 @@ func NewBegin(ctx context.Context, l Live) (*Begin, error) {
 	return b, nil
 }
 
-// waits returns the prices of a step between which one who runs on nothing waits, 0 where there are none.
+// waits returns the limits of the step prices between which a task without a machine waits; above is 0 if there are
+// none.
 func (t *Table) waits(work, time float64) (above, below float64) {
-	usd, gain := 0.0, 0.0 // at the level before
+	usd, gain := 0.0, 0.0 // of the level before
 	for q := range t.levels {
 		if t.model.fresh(q) {
 			break // the twins come after the levels
@@ -71,7 +73,7 @@ func (t *Table) waits(work, time float64) (above, below float64) {
 		g := t.waitGain(work, time, q)
 		switch {
 		case g > 0 && q == 0:
-			above = u // nothing cheaper has been seen
+			above = u // there is no cheaper level
 		case above == 0 && g > 0:
 			above = usd + gain/(gain-g)*(u-usd)
 		case above > 0 && g <= 0:
@@ -82,14 +84,15 @@ func (t *Table) waits(work, time float64) (above, below float64) {
 	return above, math.Inf(1)
 }
 
-// waitGain is by how much waiting a step beats beginning, beyond BeginGain of what that costs.
+// waitGain returns what waiting a step saves compared to beginning, minus the share BeginGain of the cost of
+// beginning.
 func (t *Table) waitGain(work, time float64, q int) float64 {
 	c := t.Choose(work, time, q, float64(t.model.spotUSD(q, int(time))), OnNothing)
 	return min(c.Spot, c.OnDemand)*(1-BeginGain) - c.Wait
 }
 
-// Waits says whether to wait at a price, USD per hour, with so many hours of work and of time left, and at what price
-// to begin.
+// Waits reports whether to wait at a price (USD per hour) with the given hours of work and of time left. begin is the
+// price at which to begin.
 func (b *Begin) Waits(usd, work, left float64) (begin float64, wait bool) {
 	if len(b.Above) == 0 || b.StepHours <= 0 {
 		return math.Inf(1), false
@@ -103,7 +106,7 @@ func (b *Begin) Waits(usd, work, left float64) (begin float64, wait bool) {
 	return above, usd > above*(1+1e-6) && (below <= 0 || usd < below)
 }
 
-// Any says whether there is any price at which a task waits.
+// Any reports whether the task waits at any price.
 func (b *Begin) Any() bool {
 	return slices.ContainsFunc(b.Above, func(usd float32) bool { return usd > 0 })
 }
@@ -120,7 +123,7 @@ func (l *Live) check() error {
 	return nil
 }
 
-// steps is the length of a step, hours, and how many there are of work and of slack.
+// steps returns the length of a step in hours and the numbers of steps of work and of slack.
 func (l *Live) steps() (step float64, work, slack int) {
 	step = max(l.Work/worthWork, (l.Left-l.Work)/worthSlack, worthLeast)
 	return step, int(math.Ceil(l.Work/step - 1e-9)), max(int(math.Ceil((l.Left-l.Work)/step-1e-9)), 0)

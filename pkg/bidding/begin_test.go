@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// tidal is a market that costs 0.2 and 0.7 USD in turn, hours each.
+// tidal is a market whose price alternates between cheap and dear, hours each.
 func tidal(cheap, dear float64, turns int) *market.Online {
 	prices := &market.Online{}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
@@ -34,7 +34,7 @@ func begin(t *testing.T, l bidding.Live) *bidding.Begin {
 	return b
 }
 
-func TestATaskWaitsWhereThePriceFallsSoonAndThereIsTime(t *testing.T) {
+func TestBeginWaitsForFallingPrice(t *testing.T) {
 	l := bidding.Live{Prices: tidal(4, 1, 40), USD: 0.7, OnDemandUSD: 1, Work: 3, Left: 12, LossesPerHour: 0.01, Restart: 0.3}
 	b := begin(t, l)
 	for _, c := range []struct {
@@ -45,14 +45,14 @@ func TestATaskWaitsWhereThePriceFallsSoonAndThereIsTime(t *testing.T) {
 			t.Errorf("at %v USD with %v h left: %v (it begins at %v)", c.usd, c.left, wait, at)
 		}
 	}
-	l.Prices = tidal(1, 200, 40) // it comes down some time next week
+	l.Prices = tidal(1, 200, 40) // the price falls at some time next week
 	if at, wait := begin(t, l).Waits(0.7, 3, 12); wait {
-		t.Errorf("it waits for a price of %v that does not come", at)
+		t.Errorf("it waits for a price of %v that is far away", at)
 	}
 }
 
-// TestATieBeginsAtOnce: where the price never changes, or never by much, nothing is ever delayed.
-func TestATieBeginsAtOnce(t *testing.T) {
+// If the price never changes, or never by much, the task begins at once.
+func TestBeginDoesNotWaitAtConstantPrice(t *testing.T) {
 	for _, usd := range []float64{0.2, 0.9, 3} {
 		steady := &market.Online{}
 		at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
@@ -62,14 +62,14 @@ func TestATieBeginsAtOnce(t *testing.T) {
 		for _, prices := range []*market.Online{nil, {}, steady} {
 			if b := begin(t, bidding.Live{Prices: prices, USD: usd, OnDemandUSD: 1, Work: 3, Left: 48, Restart: 0.3}); usd < 1 && b.Any() {
 				if at, wait := b.Waits(usd, 3, 48); wait {
-					t.Errorf("at the price of always, %v, it waits for %v", usd, at)
+					t.Errorf("at the constant price %v it waits for %v", usd, at)
 				}
 			}
 		}
 	}
 }
 
-func TestWhoHasLessTimeIsNeverMoreChoosy(t *testing.T) {
+func TestBeginIsMonotonicInSlack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLive(t)
 		b, err := bidding.NewBegin(context.Background(), l)
@@ -82,12 +82,12 @@ func TestWhoHasLessTimeIsNeverMoreChoosy(t *testing.T) {
 		for slack := l.Left - l.Work + 2; slack > -1; slack -= 0.1 {
 			at, wait := b.Waits(usd, work, work+slack)
 			if at < before || wait && !waited {
-				t.Fatalf("with %v h to spare it begins at %v (waits: %v), with more at %v (%v)", slack, at, wait, before, waited)
+				t.Fatalf("with %v h of slack it begins at %v (waits: %v), with more at %v (%v)", slack, at, wait, before, waited)
 			}
 			before, waited = at, wait
 		}
 		if _, wait := b.Waits(usd, work, work); wait {
-			t.Fatal("it waits without any time to spare")
+			t.Fatal("it waits without slack")
 		}
 	})
 }
@@ -109,10 +109,10 @@ func drawLive(t *rapid.T) bidding.Live {
 	return l
 }
 
-// TestBeginIsWhatEveryCourseOfActionSays compares the table with the least expected cost over all courses of action,
-// each price path and decision walked one by one.
-func TestBeginIsWhatEveryCourseOfActionSays(t *testing.T) {
-	const step, restart = 1.0 / 6, 1.0 / 6 // a start takes a whole step, so that no value lies between two
+// TestBeginMatchesEnumeration compares the table with the lowest expected cost over all courses of action,
+// with every price path and decision enumerated.
+func TestBeginMatchesEnumeration(t *testing.T) {
+	const step, restart = 1.0 / 6, 1.0 / 6 // a start takes a whole step, so that no value is interpolated
 	for _, prices := range []*market.Online{tidal(2, 0.4, 30), tidal(0.6, 0.6, 30), tidal(1, 3, 30), tidal(0.2, 0.2, 100)} {
 		for _, od := range []float64{0.5, 1} {
 			l := bidding.Live{Prices: prices, USD: 0.7, OnDemandUSD: od, Work: 3 * step, Left: 9 * step, Restart: restart}
@@ -123,16 +123,16 @@ func TestBeginIsWhatEveryCourseOfActionSays(t *testing.T) {
 			}
 			for work := 1; work <= 3; work++ {
 				w.prices(t, b, work)
-				longer := true // whether who has a step more waits as well
+				longer := true // whether a task with one more step of slack waits too
 				for slack := 6; slack >= 0; slack-- {
 					for q, usd := range w.chain.USD {
 						if usd < 0.69 || usd > 0.71 {
-							continue // what is below and above may be cut off by the first that waits
+							continue // the limits may come from the first one that waits
 						}
 						start, wait := w.choices(work, work+slack, q)
 						want := longer && wait < start*(1-bidding.BeginGain)
 						if _, got := b.Waits(usd, float64(work)*step, float64(work+slack)*step); got != want && math.Abs(wait-start*(1-bidding.BeginGain)) > 1e-5 {
-							t.Errorf("%v USD, od %v, %d steps of work and %d to spare: waits %v; beginning costs %v, waiting %v", usd, od, work, slack, got, start, wait)
+							t.Errorf("%v USD, on-demand %v, %d steps of work and %d of slack: waits %v; beginning costs %v, waiting %v", usd, od, work, slack, got, start, wait)
 						}
 						longer = want
 					}
@@ -142,28 +142,28 @@ func TestBeginIsWhatEveryCourseOfActionSays(t *testing.T) {
 	}
 }
 
-// TestBetweenTwoPrices reads a table as a broker has kept it: of no and one step of work, and of none to two of slack.
-func TestBetweenTwoPrices(t *testing.T) {
+// The table is as a broker stores it: for zero and one step of work, and zero to two of slack.
+func TestBeginLookup(t *testing.T) {
 	b := &bidding.Begin{StepHours: 0.5, Work: 1, Slack: 2,
 		Above: []float32{0, 0, 0.25, 0.5, 0.125, 0.375}, Below: []float32{0, 0, 0, 4, 2, 0}}
 	for _, c := range []struct {
 		usd, work, left, begin float64
 		wait                   bool
 	}{
-		{1, 0.5, 0.9, math.Inf(1), false}, // too little to spare for a step
+		{1, 0.5, 0.9, math.Inf(1), false}, // less slack than a step
 		{1, 0, 0.5, 0.25, true},
-		{1e6, 0, 0.5, 0.25, true}, // no upper price
+		{1e6, 0, 0.5, 0.25, true}, // no upper limit
 		{0.25, 0, 0.5, 0.25, false},
-		{0.25 * (1 + 5e-7), 0, 0.5, 0.25, false}, // the same price, but for digits
+		{0.25 * (1 + 5e-7), 0, 0.5, 0.25, false}, // equal except for rounding
 		{0.251, 0, 0.5, 0.25, true},
-		{1, 0.1, 0.6, 0.5, true}, // a step that is begun counts
+		{1, 0.1, 0.6, 0.5, true}, // a started step counts as a whole one
 		{3.9, 0.5, 1, 0.5, true},
 		{4, 0.5, 1, 0.5, false},
 		{1, 0.5, 1.4999, 0.5, true},
 		{1, 0.5, 1.5, 0.375, true},
 		{1, 0, 1, 0.125, true},
 		{2, 0, 1, 0.125, false},
-		{1, 7, 100, 0.375, true}, // more than the table holds
+		{1, 7, 100, 0.375, true}, // beyond the table
 		{1, -1, 0, 0.125, true},
 	} {
 		if begin, wait := b.Waits(c.usd, c.work, c.left); begin != c.begin || wait != c.wait {
@@ -176,7 +176,7 @@ func TestBetweenTwoPrices(t *testing.T) {
 	b.Above = []float32{1, 1, 1, 1, 1, 1}
 	b.StepHours = 0
 	if begin, wait := b.Waits(1, 0.5, 1.5); wait || !math.IsInf(begin, 1) {
-		t.Errorf("a table of nothing waits for %v", begin)
+		t.Errorf("an empty table waits for %v", begin)
 	}
 	if b.Above = []float32{0, 0}; b.Any() {
 		t.Error("it waits though it begins at any price")

@@ -38,7 +38,7 @@ func denseModel(n int) bidding.Model {
 	return m
 }
 
-// BenchmarkWorth builds what a broker keeps for a task on a spot market that has moved thirty times.
+// BenchmarkWorth builds the table that a broker keeps for a task, on a spot market that has changed thirty times.
 func BenchmarkWorth(b *testing.B) {
 	prices := &market.Online{}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)

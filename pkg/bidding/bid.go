@@ -2,13 +2,13 @@ package bidding
 
 import "sort"
 
-// Bid is the most worth paying for the next step on a spot machine, in USD, when the market is in state s, and work and
-// time are what is left before the step (WCSSI, equation 8): the bid b for which the expectation of equation 7 is
-// least. It is 0 where no price would do, and never above the on-demand price: at that bid it is worth going on on
-// demand when spot costs more.
+// Bid returns the maximum price worth paying for the next step on a spot machine, in USD, if the market is in state s
+// and the given work and time are left before the step (WCSSI, equation 8): the bid b that minimises the expectation
+// of equation 7. It is 0 if no price is acceptable, and at most the on-demand price. A bid of the on-demand price
+// means that the step should run on demand if spot costs more.
 //
-// It needs a model whose states are price levels in rising order. Between two levels the bid is where going on and
-// waiting cost the same.
+// The model's states must be price levels in rising order. Between two levels the bid is where continuing and waiting
+// cost the same.
 func (t *Table) Bid(work, time float64, s int, on Holding) float64 {
 	if work <= 0 || !t.mayRisk(work, time) {
 		return 0
@@ -29,13 +29,13 @@ func (t *Table) Bid(work, time float64, s int, on Holding) float64 {
 		}
 	}
 	if level < 0 {
-		// The cheapest level is too dear; what is cheaper still may do.
+		// The cheapest level is too expensive, but a price below it may be acceptable.
 		return min(usd[0], gain[0], t.model.OnDemandUSD)
 	}
 	if level == n-1 {
 		return min(max(usd[level], gain[level]), t.model.OnDemandUSD)
 	}
-	// Between the last level worth it and the first not, worth and price meet.
+	// The bid is where worth and price are equal, between the last acceptable level and the next.
 	a, b := gain[level]-usd[level], gain[level+1]-usd[level+1]
 	if a <= 0 || b >= 0 {
 		return min(max(usd[level], gain[level]), t.model.OnDemandUSD)
@@ -44,14 +44,14 @@ func (t *Table) Bid(work, time float64, s int, on Holding) float64 {
 	return min(usd[level]+f*(usd[level+1]-usd[level]), t.model.OnDemandUSD)
 }
 
-// worth is by how much a step on a spot machine, found in state q, lowers the cost of the rest against a step of
+// worth returns by how much a step on a spot machine, at state q, lowers the remaining cost compared to a step of
 // waiting.
 func (t *Table) worth(work, time float64, q int, on Holding) float64 {
 	idle := t.model.ReleaseUSD + t.Cost(work, time-1, q, OnNothing)
 	return idle - t.Cost(work-t.progress(on, OnSpot), time-1, q, OnSpot)
 }
 
-// progress is how much work a step does that goes from one holding to another.
+// progress returns the work that a step does when it changes from one holding to another.
 func (t *Table) progress(from, to Holding) float64 {
 	if to == OnNothing {
 		return 0
@@ -62,22 +62,22 @@ func (t *Table) progress(from, to Holding) float64 {
 	return 1
 }
 
-// mayRisk says whether the loss of a whole step leaves the deadline within reach.
+// mayRisk reports whether the deadline can still be met after a whole step is lost.
 func (t *Table) mayRisk(work, time float64) bool {
 	return t.feasible(work, time-1, OnNothing)
 }
 
-// Choice is what to do with the next step, and what it is expected to cost to the end.
+// Choice is the decision for the next step and its expected cost to the end.
 type Choice struct {
 	On  Holding
 	USD float64
-	// Wait, Spot and OnDemand are the expected costs of the alternatives, +Inf where they are not open.
+	// Wait, Spot and OnDemand are the expected costs of the alternatives, +Inf if they are not possible.
 	Wait, Spot, OnDemand float64
 }
 
-// Choose decides what to do with a step when it has begun: the market is in state q at a price of usd per step (+Inf
-// where no machine is to be had), and the task runs on what it ran on before, unless that is gone. The least expected
-// cost wins, what goes on as it is before what moves.
+// Choose decides what to do with a step after it has begun: the market is in state q at a price of usd per step (+Inf
+// if no machine is available), and the task ran on the given holding before, which is OnNothing if that machine was
+// lost. The lowest expected cost wins. If costs are equal, the task stays where it is.
 func (t *Table) Choose(work, time float64, q int, usd float64, on Holding) Choice {
 	od := t.model.OnDemandUSD
 	inf := t.model.ReleaseUSD + never64
@@ -101,17 +101,18 @@ func (t *Table) Choose(work, time float64, q int, usd float64, on Holding) Choic
 
 const never64 = float64(never)
 
-// costAfter is the cost of the rest after a step that ends on something.
+// costAfter returns the remaining cost after a step that changes from one holding to another.
 func (t *Table) costAfter(work, time float64, q int, from, to Holding) float64 {
 	return t.CostAt(work-t.progress(from, to), time-1, q, to)
 }
 
-// CostAt is Cost, with never for what cannot be done.
+// CostAt is Cost, but returns a large finite number if the deadline cannot be met.
 func (t *Table) CostAt(work, time float64, q int, on Holding) float64 {
 	return min(t.Cost(work, time, q, on), never64)
 }
 
-// StateOf is the state whose price is nearest from above, for models whose states are price levels in rising order.
+// StateOf returns the lowest state whose price is at least usd, or the last. The states must be price levels in
+// rising order.
 func (t *Table) StateOf(usd float64) int {
 	return min(sort.Search(t.levels, func(q int) bool { return float64(t.model.USD[q]) >= usd }), t.levels-1)
 }

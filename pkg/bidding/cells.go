@@ -8,12 +8,12 @@ import (
 	"math"
 )
 
-// Cells are the prices that a table keeps, USD per hour. As JSON they are text, eight hexadecimal digits for each, an
-// IEEE 754 number of 32 bits. A plan of a hundred tasks has some 80,000, which are written and read in a tenth of the
-// time that numbers take, and are no longer when compressed. A list of numbers is read, too.
+// Cells are prices of a table, in USD per hour. Their JSON is a string with eight hexadecimal digits for each (an
+// IEEE 754 number of 32 bits). The plan of a hundred tasks has some 80,000 cells; this form is written and read ten
+// times faster than numbers and is no longer when compressed. UnmarshalJSON also accepts a list of numbers.
 type Cells []float32
 
-// cellDigits is how many digits one has.
+// cellDigits is the number of digits of a cell.
 const cellDigits = 8
 
 // MarshalJSON implements json.Marshaler.
@@ -35,7 +35,7 @@ func (c *Cells) UnmarshalJSON(text []byte) error {
 	}
 	digits := text[1 : len(text)-1]
 	if len(digits)%cellDigits != 0 {
-		return fmt.Errorf("%w: %d digits are no prices", ErrModel, len(digits))
+		return fmt.Errorf("%w: %d digits are not a list of prices", ErrModel, len(digits))
 	}
 	bits := make([]byte, hex.DecodedLen(len(digits)))
 	if _, err := hex.Decode(bits, digits); err != nil {

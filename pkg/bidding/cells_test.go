@@ -11,10 +11,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 )
 
-func TestPricesOfATableAreReadAsTheyWereWritten(t *testing.T) {
+func TestCellsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		usd := rapid.SliceOf(rapid.Float32()).Draw(t, "usd")
-		for _, written := range []any{bidding.Cells(usd), usd} { // as text, and as numbers
+		for _, written := range []any{bidding.Cells(usd), usd} { // as text and as numbers
 			text, err := json.Marshal(map[string]any{"usd": written})
 			if err != nil {
 				t.Fatal(err)
@@ -27,7 +27,7 @@ func TestPricesOfATableAreReadAsTheyWereWritten(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoPriceIsRefused(t *testing.T) {
+func TestCellsRejectBadInput(t *testing.T) {
 	for _, text := range []string{`"3f80000"`, `"3f80000g"`, `"3f8000003f"`, `{}`, `["a"]`} {
 		var c bidding.Cells
 		if err := json.Unmarshal([]byte(text), &c); err == nil {

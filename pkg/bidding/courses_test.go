@@ -8,27 +8,27 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// courses is the expectation by definition. A start takes one step and does no work.
+// courses computes the expected cost by definition. A start takes one step and does no work.
 type courses struct {
 	chain *market.Chain
 	od    float64
 	step  float64
-	idle  float64 // what a step of waiting costs
+	idle  float64 // cost of a step of waiting
 	known map[[4]int]float64
 }
 
-// choices are the least expected costs of beginning with a step that has begun at a level, on whatever is better, and
-// of waiting.
+// choices returns the lowest expected costs of beginning now, at a level, on the better kind of machine, and of
+// waiting.
 func (w *courses) choices(work, time, q int) (start, wait float64) {
 	start, wait = w.od+w.next(work, time-1, q, 2), math.Inf(1)
-	if work+1 <= time-1 { // the loss of the step leaves time for on demand
+	if work+1 <= time-1 { // after a lost step there is still time for on-demand
 		wait = w.idle + w.next(work, time-1, q, 0)
 		start = min(start, w.chain.USD[q]*w.step+w.next(work, time-1, q, 1))
 	}
 	return start, wait
 }
 
-// best is the least expected cost of a step that has begun at a level, on nothing (0), spot (1) or on demand (2).
+// best returns the lowest expected cost from a level, holding nothing (0), spot (1) or on-demand (2).
 func (w *courses) best(work, time, q, on int) float64 {
 	if work == 0 {
 		return 0
@@ -51,7 +51,7 @@ func (w *courses) best(work, time, q, on int) float64 {
 	return best
 }
 
-// next is the expectation over the next level.
+// next returns the expectation over the next level.
 func (w *courses) next(work, time, q, on int) float64 {
 	if work == 0 {
 		return 0
@@ -70,8 +70,8 @@ func (w *courses) next(work, time, q, on int) float64 {
 	return sum
 }
 
-// prices compares the two prices of who has the most time, between which it waits, with what waiting gains at the
-// levels: it is nothing at each of them, on the line between the levels around.
+// prices checks the two limits between which the task with the most slack waits: interpolated between the levels
+// around them, waiting saves nothing there.
 func (w *courses) prices(t *testing.T, b *bidding.Begin, work int) {
 	t.Helper()
 	gain := make([]float64, len(w.chain.USD))
@@ -93,7 +93,7 @@ func (w *courses) prices(t *testing.T, b *bidding.Begin, work int) {
 	at := b.Slack*(b.Work+1) + work
 	for i, got := range []float32{b.Above[at], b.Below[at]} {
 		if math.Abs(float64(got)-want[i]) > 1e-3 {
-			t.Errorf("with %d steps of work it waits between %v and %v, by the levels %v", work, b.Above[at], b.Below[at], want)
+			t.Errorf("with %d steps of work the limits are %v and %v, by the levels %v", work, b.Above[at], b.Below[at], want)
 		}
 	}
 }

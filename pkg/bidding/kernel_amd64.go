@@ -2,7 +2,7 @@ package bidding
 
 import "golang.org/x/sys/cpu"
 
-// multiplyAVX is multiplyGo with AVX2 and fused multiply-add. The slices have to be as long as multiplyGo needs them.
+// multiplyAVX is multiplyGo with AVX2 and fused multiply-add. It does not check the lengths of the slices.
 //
 //go:noescape
 func multiplyAVX(dst, pt, u *float32, n, stride int)

@@ -1,7 +1,7 @@
 #include "textflag.h"
 
 // func multiplyAVX(dst, pt, u *float32, n, stride int)
-// Eight accumulators hold four rows of sixteen columns; each step of the loop loads one row of pt, and broadcasts one
+// Eight accumulators hold four rows of sixteen columns. Each iteration loads one row of pt and broadcasts one
 // element of each row of u.
 TEXT ·multiplyAVX(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), DI

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheKernelRefusesWhatIsTooShort: beyond a slice it would write into what belongs to others.
-func TestTheKernelRefusesWhatIsTooShort(t *testing.T) {
+// With a slice that is too short, the kernel would write into other memory.
+func TestMultiplyPanicsOnShortSlices(t *testing.T) {
 	const n, stride = 20, 32
 	for short := range 4 {
 		room := [3]int{(tile-1)*stride + lanes, (n-1)*stride + lanes, (tile-1)*stride + n}
@@ -26,7 +26,7 @@ func TestTheKernelRefusesWhatIsTooShort(t *testing.T) {
 	}
 }
 
-func TestTheKernelMultipliesAsWritten(t *testing.T) {
+func TestMultiplyMatchesDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // a test
 	for _, n := range []int{1, 2, 15, 16, 17, 24, 64} {
 		stride := (n + lanes - 1) / lanes * lanes

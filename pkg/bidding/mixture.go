@@ -8,18 +8,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Mixture is one market as several chains of few and of many levels see it, none of which is right: few levels are told
-// well from few hours, many tell small steps of the price apart. What something is expected to cost is the mean of what
-// each says, as if they were equally likely.
+// Mixture models one market with several chains of few and of many levels. None of them is right: few levels are
+// estimated well from few hours, many levels distinguish small price steps. The expected cost is the mean over the
+// chains, as if they were equally likely.
 type Mixture struct {
 	chains []*market.Chain
 	tables []*Table
 	od     float64
 }
 
-// NewMixture builds the tables of chains for up to work steps of an hour in time hours, of which the last begins at
-// deadline−1, an index on the chains' scale of hours. A price that turns out too high can be worked on demand
-// (Model.Fallback). The error wraps ErrModel, or is the context's.
+// NewMixture builds the tables of the chains for up to work hours of work in up to time hours. The last hour begins
+// at deadline−1, an index on the chains' scale of hours. An hour whose spot price is too high can run on demand
+// (Model.Fallback). Errors wrap ErrModel, or are the context's.
 func NewMixture(ctx context.Context, chains []*market.Chain, onDemandUSD, restart float64, work, time,
 	deadline int) (*Mixture, error) {
 	x := &Mixture{chains: chains, od: onDemandUSD}
@@ -39,15 +39,15 @@ func NewMixture(ctx context.Context, chains []*market.Chain, onDemandUSD, restar
 	return x, nil
 }
 
-// Bid is the most worth paying for the next hour, which has an index on the chains' scale, after one at last USD, and
-// whether it should rather be worked on demand than waited out where it costs more. Work and time are what is left
-// before the hour.
+// Bid returns the maximum price worth paying for the next hour, and whether the hour should run on demand, instead of
+// waiting, if spot costs more. hour is its index on the chains' scale, last is the price of the hour before in USD,
+// and work and time are what is left before the hour.
 func (x *Mixture) Bid(work, time float64, hour int, last float64, on Holding) (maxUSD float64, onDemand bool) {
 	low := 0.0
 	for _, high := range x.edges(hour) {
 		usd := min(high, x.od)
-		// Between two edges all chains see the same level: spot is worth it up to where it costs as much as the best
-		// other way.
+		// Between two edges every chain stays at one level. Spot is worth its price up to the point where it
+		// costs as much as the best alternative.
 		if worth := x.worth(work, time, hour, (low+usd)/2, on); worth > low {
 			maxUSD = min(worth, usd)
 		}
@@ -58,8 +58,8 @@ func (x *Mixture) Bid(work, time float64, hour int, last float64, on Holding) (m
 	return maxUSD, maxUSD >= x.od-1e-12 || x.dearer(work, time, hour, last, maxUSD, on) < 0
 }
 
-// worth is the price at which an hour on spot, at a level that holds some price, is expected to cost as much to the end
-// as the best other way.
+// worth returns the price at which an hour on spot is expected to cost as much to the end as the best alternative.
+// usd selects the levels of the chains.
 func (x *Mixture) worth(work, time float64, hour int, usd float64, on Holding) float64 {
 	wait, spot, onDemand := 0.0, 0.0, 0.0
 	for i, t := range x.tables {
@@ -69,8 +69,7 @@ func (x *Mixture) worth(work, time float64, hour int, usd float64, on Holding) f
 	return (min(wait, onDemand) - spot) / float64(len(x.tables))
 }
 
-// edges are the prices at which some chain goes from one level to the next in an hour, rising, and the on-demand price
-// or more at last.
+// edges returns the prices at which any chain changes its level in an hour, in rising order. The last edge is +Inf.
 func (x *Mixture) edges(hour int) []float64 {
 	edges := []float64{math.Inf(1)}
 	for _, c := range x.chains {
@@ -82,7 +81,8 @@ func (x *Mixture) edges(hour int) []float64 {
 	return edges
 }
 
-// dearer is by how much an hour on demand is expected to cost more to the end than waiting, at prices above the bid.
+// dearer returns the expected extra cost to the end of an hour on demand over waiting, summed over prices above the
+// bid.
 func (x *Mixture) dearer(work, time float64, hour int, last, bid float64, on Holding) (sum float64) {
 	for i, t := range x.tables {
 		s := x.chains[i].Level(last, hour-1)

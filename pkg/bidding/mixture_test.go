@@ -12,10 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// TestAMixtureBidsWhatItsTablesFindWorthItInTheMean compares the bid with the verdict of the tables themselves, built
-// one by one and asked at each of many prices: the highest at which spot costs no more in the mean than the best other
-// way.
-func TestAMixtureBidsWhatItsTablesFindWorthItInTheMean(t *testing.T) {
+// TestMixtureBidMatchesTables compares the bid with separately built tables, evaluated at many
+// prices. The bid must be the highest price at which spot costs no more on average than the best alternative.
+func TestMixtureBidMatchesTables(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const od, hours, steps = 1.0, 10, 100
 		past := market.Past{USD: rapid.SliceOfN(rapid.Float64Range(0.05, 3), 30, 90).Draw(t, "past"), CapUSD: od}
@@ -45,7 +44,7 @@ func TestAMixtureBidsWhatItsTablesFindWorthItInTheMean(t *testing.T) {
 			}
 			tables = append(tables, table)
 		}
-		// dearer is by how much an hour on spot at a price is expected to cost more to the end than the best other way.
+		// dearer returns the expected extra cost to the end of an hour on spot at a price over the best alternative.
 		dearer := func(usd float64) float64 {
 			spot, wait, onDemand := 0.0, 0.0, 0.0
 			for k, table := range tables {
@@ -55,8 +54,8 @@ func TestAMixtureBidsWhatItsTablesFindWorthItInTheMean(t *testing.T) {
 			return spot - min(wait, onDemand)
 		}
 		got, onDemand := x.Bid(work, float64(left), hour, past.USD[now-1], on)
-		// more is by how much an hour on demand is expected to cost more than one of waiting, if spot turns out to cost
-		// more than the bid.
+		// more returns the expected extra cost of an hour on demand over an hour of waiting, if spot costs more than
+		// the bid.
 		more := 0.0
 		for k, table := range tables {
 			n := len(chains[k].USD)
@@ -68,22 +67,21 @@ func TestAMixtureBidsWhatItsTablesFindWorthItInTheMean(t *testing.T) {
 			}
 		}
 		if want := got >= od || more < 0; onDemand != want && math.Abs(more) > 1e-4 {
-			t.Fatalf("bids %v, beyond which on demand costs %v more than to wait; on demand: %v", got, more, onDemand)
+			t.Fatalf("bids %v; above it, on-demand costs %v more than waiting; on demand: %v", got, more, onDemand)
 		}
 		if just := got - 1e-6; just > 0 && dearer(just) > 1e-4 {
-			t.Fatalf("bids %v, which is %v more than another way", got, dearer(just))
+			t.Fatalf("bids %v, which costs %v more than the alternative", got, dearer(just))
 		}
 		for i := 1; i <= steps; i++ {
 			if usd := od * float64(i) / steps; usd > got+1e-4 && dearer(usd) < -1e-4 {
-				t.Fatalf("bids %v, though %v is worth it by %v", got, usd, -dearer(usd))
+				t.Fatalf("bids %v, but %v saves %v", got, usd, -dearer(usd))
 			}
 		}
 	})
 }
 
-// TestAMixtureOfACheapAndADearMarketStandsBetween: where one chain would wait and the other would not, the bid is
-// between theirs.
-func TestAMixtureOfACheapAndADearMarketStandsBetween(t *testing.T) {
+// If one chain would wait and the other would not, the bid is between theirs.
+func TestMixtureBidIsBetweenItsChains(t *testing.T) {
 	chain := func(usd ...float64) *market.Chain {
 		c := &market.Chain{USD: usd, Top: usd, P: []float32{0.5, 0.5, 0.5, 0.5}}
 		return c
@@ -103,9 +101,8 @@ func TestAMixtureOfACheapAndADearMarketStandsBetween(t *testing.T) {
 	}
 }
 
-// TestAMixtureWorksOnDemandOnlyWhereItDoesNotPayToWait: with time to spare a dear hour is waited out, with none it is
-// worked on demand.
-func TestAMixtureWorksOnDemandOnlyWhereItDoesNotPayToWait(t *testing.T) {
+// With slack, an expensive hour is waited out; without slack it runs on demand.
+func TestMixtureWaitsIfThereIsSlack(t *testing.T) {
 	usd := []float64{0.2, 0.8}
 	c := &market.Chain{USD: usd, Top: usd, P: []float32{0.5, 0.5, 0.5, 0.5}}
 	x, err := bidding.NewMixture(context.Background(), []*market.Chain{c}, 1, 0, 4, 10, 10)
@@ -113,17 +110,17 @@ func TestAMixtureWorksOnDemandOnlyWhereItDoesNotPayToWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bid, onDemand := x.Bid(1, 2, 8, 0.2, bidding.OnNothing); onDemand || math.Abs(bid-0.5) > 1e-6 {
-		t.Errorf("with an hour to spare it bids %v; on demand: %v", bid, onDemand)
+		t.Errorf("with an hour of slack it bids %v; on demand: %v", bid, onDemand)
 	}
 	if bid, onDemand := x.Bid(2, 2, 8, 0.2, bidding.OnNothing); !onDemand || math.Abs(bid-1) > 1e-9 {
-		t.Errorf("with none it bids %v; on demand: %v", bid, onDemand)
+		t.Errorf("without slack it bids %v; on demand: %v", bid, onDemand)
 	}
 }
 
-// TestAMixtureKeepsItsMachineOnDemandWhileAHighPriceStays: a machine on demand is kept while spot costs 2, as that
-// stays for long, and given up for an hour of waiting where spot costs 1.2, as what comes next is 0.1. Which of both is
-// likelier follows from the price before, by the rhythm of its own hour.
-func TestAMixtureKeepsItsMachineOnDemandWhileAHighPriceStays(t *testing.T) {
+// An on-demand machine is kept at a spot price of 2, which lasts long. It is released for an hour of waiting at 1.2,
+// after which the price is 0.1. The previous price, with the rhythm of its own hour, decides which of them is more
+// likely.
+func TestMixtureKeepsOnDemandDuringLongHighPrice(t *testing.T) {
 	c := &market.Chain{
 		USD: []float64{0.1, 1.2, 2},
 		Top: []float64{0.1, 1.2, 2},
@@ -146,7 +143,7 @@ func TestAMixtureKeepsItsMachineOnDemandWhileAHighPriceStays(t *testing.T) {
 	}
 }
 
-func TestABadMixtureIsRefused(t *testing.T) {
+func TestNewMixtureRejectsBadChain(t *testing.T) {
 	c := &market.Chain{USD: []float64{0.2}, Top: []float64{0.2}, P: []float32{0.5}}
 	_, err := bidding.NewMixture(context.Background(), []*market.Chain{c}, 1, 0, 2, 4, 4)
 	if !errors.Is(err, bidding.ErrModel) {

@@ -6,41 +6,41 @@ import (
 	"math"
 )
 
-// Model is a spot market as the recursion sees it: a Markov chain over L states with a step of fixed length. Costs are
-// USD per step, work and time are counted in steps.
+// Model is a spot market as input to the recursion: a Markov chain over L states with steps of fixed length. Costs
+// are USD per step; work and time are counted in steps.
 //
-// In a market with bids the states are price levels; in one without, they say whether a machine is to be had, and since
-// when. Both are the same chain here: a state has a price, or no machine at all.
+// In a market with bids the states are price levels. In a market without bids they record whether a machine is
+// available, and since when. The recursion treats both alike: a state has a price, or no machine.
 type Model struct {
-	// USD is the price of a step in each state, +Inf where no machine is to be had. Length L.
+	// USD is the price of a step in each state, +Inf if no machine is available. Its length is L.
 	USD []float32
-	// P is the L×L matrix of transitions by rows: P[s·L+q] is the probability of state q in the step after one in state
-	// s (WCSSI, equation 4).
+	// P is the L×L transition matrix by rows: P[s·L+q] is the probability that state q follows state s (WCSSI,
+	// equation 4).
 	P []float32
-	// OnDemandUSD is the price of a step on demand, where there is always a machine.
+	// OnDemandUSD is the price of a step on demand. On-demand machines are always available.
 	OnDemandUSD float64
-	// Restart is what every start of a machine costs before work goes on, in steps: it is paid and does no work. With
-	// 0 it does not matter what a task runs on, and the tables hold no state of it.
+	// Restart is the time that every start of a machine takes before work continues, in steps; it is paid. If it is
+	// 0, it does not matter what a task ran on before, and the tables do not distinguish it.
 	Restart float64
-	// Fresh marks the states that are entered by the loss of a spot machine while another is to be had at once, as in
-	// another zone: to go on there is a start. Nil is none.
+	// Fresh marks the states that are entered when a spot machine is lost but another is available at once, for
+	// example in another zone. Continuing in such a state is a start. Nil means no state.
 	Fresh []bool
-	// ReleaseUSD is what a step without progress costs beside: r in equation 7.
+	// ReleaseUSD is the additional cost of a step without progress: r in equation 7.
 	ReleaseUSD float64
-	// Fallback says that a step whose price turns out too high can still be worked on demand, so that no whole step is
-	// ever lost and a step is worth a bid without any slack: true where the price of a step is known as it begins
-	// (WCSSI, assumption 3). The paper goes without: at c = t all is on demand. With a Restart it is the caller who has
-	// to see to it that one on demand stays possible.
+	// Fallback means that a step can still run on demand after its spot price turns out too high. Then no whole step
+	// is ever lost, and a bid makes sense even without slack. This is true if the price of a step is known when it
+	// begins (WCSSI, assumption 3). The paper does not use it: at c = t everything runs on demand. With a Restart,
+	// the caller must keep enough time for an on-demand start.
 	Fallback bool
-	// Factor scales the spot prices by the time that is left, for markets with a daily rhythm: Factor[t] for the step
-	// that begins with t steps to the deadline. Nil is 1 throughout.
+	// Factor scales the spot prices by the time left, for markets with a daily rhythm: Factor[t] applies to the step
+	// that begins t steps before the deadline. Nil means 1 throughout.
 	Factor []float32
 }
 
-// ErrModel is returned for a model that is none.
+// ErrModel is returned for an invalid model.
 var ErrModel = errors.New("bad bidding model")
 
-// Levels is L, the number of states.
+// Levels returns L, the number of states.
 func (m *Model) Levels() int { return len(m.USD) }
 
 func (m *Model) check(steps int) error {
@@ -79,8 +79,8 @@ func (m *Model) check(steps int) error {
 
 func (m *Model) fresh(q int) bool { return m.Fresh != nil && m.Fresh[q] }
 
-// spotUSD is the price of a step in state q with t steps left; on-demand capacity is bought instead where it is
-// cheaper, so that no price counts for more.
+// spotUSD returns the spot price of a step in state q with t steps left. It is not capped: callers buy on-demand
+// capacity if that is cheaper.
 func (m *Model) spotUSD(q, t int) float32 {
 	usd := m.USD[q]
 	if m.Factor != nil {

@@ -6,14 +6,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 )
 
-// oracle is the recursion written down by work and time, straight from the paper (equations 1 to 8) and from what a
-// restart means: work that has to be done again. It shares nothing with the table, which counts by slack.
+// oracle is the recursion by work and time, directly from the paper (equations 1 to 8), with a restart as additional
+// work. It shares no code with the table, which counts by slack.
 type oracle struct {
 	m    bidding.Model
 	memo map[[4]int]float64
 }
 
-// value is the least expected cost after a step in state s.
+// value returns the lowest expected cost after a step in state s.
 func (o *oracle) value(work, left, s int, on bidding.Holding) float64 {
 	if work <= 0 {
 		return 0
@@ -21,7 +21,7 @@ func (o *oracle) value(work, left, s int, on bidding.Holding) float64 {
 	restart := int(o.m.Restart)
 	slack := left - work
 	if o.m.Fallback && slack < 0 {
-		work, slack = left, 0 // what is missing has been paid
+		work, slack = left, 0 // the excess has been paid
 	}
 	if restart == 0 {
 		on = bidding.OnNothing
@@ -77,8 +77,8 @@ func (o *oracle) best(work, left, q int, on bidding.Holding, restart int) float6
 	return best
 }
 
-// fallback is best where a price that is too high never loses a step: it is enough that a start on demand, after the
-// step and what it takes to start it, is within reach. A start that takes more than what is to spare is paid, and does
+// fallback is best for models with a fallback, in which a high price never loses a step. It is enough that a start on
+// demand is possible after the step and its own start. A start that takes longer than the slack is charged, and does
 // not happen.
 func (o *oracle) fallback(work, left, q int, on bidding.Holding, restart int) float64 {
 	usd, slack := float64(o.m.USD[q]), left-work

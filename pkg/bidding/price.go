@@ -2,9 +2,9 @@ package bidding
 
 import "github.com/tradewind-broker/tradewind/pkg/market"
 
-// PriceModel is the model of a market with bids: the states are the levels of its price chain, with hourly steps.
-// restart is the share of an hour that every start of a machine costs. The factors of the hours of the day are left to
-// the caller, who knows which hour the deadline is in.
+// PriceModel returns the model of a market with bids. Its states are the levels of the price chain, and its steps are
+// hours. restart is the share of an hour that every start of a machine costs. The caller applies the factors of the
+// hours of the day, because only the caller knows the hour of the deadline.
 func PriceModel(chain *market.Chain, onDemandUSD, restart float64) Model {
 	usd := make([]float32, len(chain.USD))
 	for l, p := range chain.USD {

@@ -1,10 +1,9 @@
-// Package bidding decides when spot capacity is worth its risk. It is a pure
-// library: no I/O, no clock, no randomness.
+// Package bidding decides when spot capacity is worth its risk. It is a pure library: it uses no I/O, clock or random
+// source.
 //
-// Quote is the expectation that planning counts with: what a run on a spot
-// machine costs and takes when it may be taken away and resumes from its last
-// checkpoint. Preemptions are a Poisson process, the model behind Young's and
-// Daly's checkpoint intervals.
+// Planning uses Quote, the expected cost and time of a run on a spot machine that may be interrupted and then resumes
+// from its last checkpoint. Interruptions are a Poisson process, the model behind Young's and Daly's checkpoint
+// intervals.
 package bidding
 
 import "math"
@@ -13,40 +12,42 @@ import "math"
 type Run struct {
 	// Hours is the run time without interruption.
 	Hours float64
-	// CheckpointHours is the interval between checkpoints, 0 when the task keeps none: an interruption then
-	// loses all of the run.
+	// CheckpointHours is the interval between checkpoints. 0 means no checkpoints: an interruption then loses the
+	// whole run.
 	CheckpointHours float64
-	// RestartHours is what each interruption costs beside lost work: finding, booting and staging another machine.
+	// RestartHours is the cost of an interruption in addition to lost work: finding, booting and staging another
+	// machine.
 	RestartHours float64
-	// PreemptionsPerHour is the rate of interruptions of one machine; Nodes machines run together, and the first that
-	// is taken stops them all.
+	// PreemptionsPerHour is the rate of interruptions of one machine. Nodes machines run together; if one is
+	// interrupted, all stop.
 	PreemptionsPerHour float64
 	Nodes              int
-	// ReactHours is how often somebody looks whether to leave for the deadline's sake.
+	// ReactHours is the interval at which the broker checks whether to move to on-demand machines to meet the
+	// deadline.
 	ReactHours float64
 }
 
-// Quote is what to expect of a run on spot capacity.
+// Quote is the expected outcome of a run on spot capacity.
 type Quote struct {
-	// Hours is the expected time to the end, Held the expected time for which machines are paid.
+	// Hours is the expected time to the end; Held is the expected time for which machines are paid.
 	Hours, Held float64
-	// Guaranteed is the time within which the run ends if it moves on demand at its first
-	// interruption, however unlucky that falls: what a deadline may count with.
+	// Guaranteed is the time in which the run ends, even in the worst case, if it moves to on-demand machines at its
+	// first interruption. Deadlines are planned with it.
 	Guaranteed float64
 }
 
-// hopeless is how many times its own length a run may be expected to take; beyond that spot is no offer at all.
+// hopeless is the maximum ratio of expected to uninterrupted run time. Beyond it, spot is not offered.
 const hopeless = 10
 
-// seldom is how many interruptions of a run are as good as none: with fewer the expectation, which divides by their
-// rate, has no digits left.
+// seldom is the expected number of interruptions below which a run counts as uninterrupted. The formula divides by
+// their rate and would lose all precision.
 const seldom = 1e-15
 
-// Spot quotes a run on spot capacity. ok is false when interruptions are so frequent that it is not expected
-// to end in ten times its own length.
+// Spot quotes a run on spot capacity. ok is false if interruptions are so frequent that the run is expected to take
+// more than ten times its own length.
 //
-// A segment of length s between checkpoints that is interrupted at rate λ and takes r to restart is done after
-// (1/λ + r)(e^{λs} − 1) in the mean (Daly 2006, equation 13, without the cost of the checkpoint itself).
+// A segment of length s between checkpoints that is interrupted at rate λ and takes r to restart takes (1/λ +
+// r)(e^{λs} − 1) on average (Daly 2006, equation 13, without the cost of the checkpoint itself).
 func Spot(run Run) (q Quote, ok bool) {
 	segment := run.Hours
 	if run.CheckpointHours > 0 {
@@ -61,7 +62,7 @@ func Spot(run Run) (q Quote, ok bool) {
 	growth := math.Expm1(rate * segment)
 	segments := run.Hours / segment
 	q.Hours = segments * (1/rate + run.RestartHours) * growth
-	// While a new machine is being found none is paid; from boot on it is. Half of a restart is paid.
+	// While a new machine is being found none is paid; from boot on it is. So half of a restart is paid.
 	q.Held = segments * (1/rate + run.RestartHours/2) * growth
 	return q, q.Hours <= hopeless*run.Hours
 }

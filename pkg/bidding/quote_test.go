@@ -10,14 +10,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 )
 
-func TestWithoutInterruptionsSpotTakesAsLongAsTheWork(t *testing.T) {
+func TestSpotWithoutInterruptions(t *testing.T) {
 	q, ok := bidding.Spot(bidding.Run{Hours: 3, Nodes: 1})
 	if !ok || q.Hours != 3 || q.Held != 3 || q.Guaranteed != 6 {
 		t.Errorf("%+v %v", q, ok)
 	}
 }
 
-func TestARunThatIsTakenAllTheTimeIsNoOffer(t *testing.T) {
+func TestSpotRejectsHopelessRuns(t *testing.T) {
 	if q, ok := bidding.Spot(bidding.Run{Hours: 24, PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.1}); ok {
 		t.Errorf("offered %+v", q)
 	}
@@ -26,8 +26,8 @@ func TestARunThatIsTakenAllTheTimeIsNoOffer(t *testing.T) {
 	}
 }
 
-// TestExpectedTimeAgreesWithPlayingItOut replays random interruptions.
-func TestExpectedTimeAgreesWithPlayingItOut(t *testing.T) {
+// The expected time agrees with a simulation of random interruptions.
+func TestSpotMatchesSimulation(t *testing.T) {
 	for _, run := range []bidding.Run{
 		{Hours: 4, CheckpointHours: 0.5, RestartHours: 0.2, PreemptionsPerHour: 0.3, Nodes: 1},
 		{Hours: 2, RestartHours: 0.1, PreemptionsPerHour: 0.25, Nodes: 2},
@@ -41,7 +41,7 @@ func TestExpectedTimeAgreesWithPlayingItOut(t *testing.T) {
 		}
 		q, _ := bidding.Spot(run)
 		if mean := sum / repeats; math.Abs(mean-q.Hours) > 0.02*q.Hours {
-			t.Errorf("%+v: expected %.3f, played out %.3f", run, q.Hours, mean)
+			t.Errorf("%+v: expected %.3f, simulated %.3f", run, q.Hours, mean)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func play(rng *rand.Rand, run bidding.Run) float64 {
 	return clock
 }
 
-func TestMoreRiskNeverMakesARunShorter(t *testing.T) {
+func TestSpotIsMonotonicInRisk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		run := bidding.Run{
 			Hours:              rapid.Float64Range(0.01, 50).Draw(t, "hours"),
@@ -86,10 +86,10 @@ func TestMoreRiskNeverMakesARunShorter(t *testing.T) {
 	})
 }
 
-// TestAQuoteIsPaidForWhatIsHeld: an hour without checkpoints that is taken once an hour, as with one machine of two
-// that is taken every other hour, takes e−1 hours in the mean, and half an hour more for each of as many losses; half
-// of those are paid.
-func TestAQuoteIsPaidForWhatIsHeld(t *testing.T) {
+// An hour without checkpoints that is interrupted once an hour (or on two machines, each interrupted every other
+// hour) takes e−1 hours on average, plus half an hour of restart for each of as many losses. Half of the restarts are
+// paid.
+func TestSpotQuote(t *testing.T) {
 	once := math.E - 1
 	for _, c := range []struct {
 		run                     bidding.Run
@@ -97,7 +97,7 @@ func TestAQuoteIsPaidForWhatIsHeld(t *testing.T) {
 	}{
 		{bidding.Run{Hours: 1, PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.5}, 1.5 * once, 1.25 * once, 2.5},
 		{bidding.Run{Hours: 1, PreemptionsPerHour: 0.5, Nodes: 2, RestartHours: 0.5}, 1.5 * once, 1.25 * once, 2.5},
-		// a machine, where none is said
+		// Nodes 0 counts as one machine.
 		{bidding.Run{Hours: 1, PreemptionsPerHour: 1, RestartHours: 0.5}, 1.5 * once, 1.25 * once, 2.5},
 		{
 			bidding.Run{Hours: 3, CheckpointHours: 1, PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.5},
@@ -107,7 +107,7 @@ func TestAQuoteIsPaidForWhatIsHeld(t *testing.T) {
 			bidding.Run{Hours: 1, CheckpointHours: 2, PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.5},
 			1.5 * once, 1.25 * once, 2.5,
 		},
-		{bidding.Run{Hours: 1, CheckpointHours: 0.1, ReactHours: 0.25, RestartHours: 0.5}, 1, 1, 1.75}, // nobody looks sooner
+		{bidding.Run{Hours: 1, CheckpointHours: 0.1, ReactHours: 0.25, RestartHours: 0.5}, 1, 1, 1.75}, // checked every 0.25 h
 		{bidding.Run{PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.5}, 0, 0, 0.5},
 	} {
 		q, ok := bidding.Spot(c.run)
@@ -118,14 +118,14 @@ func TestAQuoteIsPaidForWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestARiskThatIsNextToNone is none: what divides by the rate loses all digits there.
-func TestARiskThatIsNextToNone(t *testing.T) {
+// A tiny risk counts as none, because a division by the rate would lose all precision.
+func TestSpotWithTinyRisk(t *testing.T) {
 	for _, rate := range []float64{5e-324, 4e-309, 1e-200, 1e-16, 1e-12} {
 		q, ok := bidding.Spot(bidding.Run{
 			Hours: 3, CheckpointHours: 0.5, PreemptionsPerHour: rate, Nodes: 1, RestartHours: 1,
 		})
 		if !ok || math.Abs(q.Hours-3) > 1e-9 || math.Abs(q.Held-3) > 1e-9 {
-			t.Errorf("taken %v times an hour, three hours take %+v (offered: %v)", rate, q, ok)
+			t.Errorf("interrupted %v times an hour, three hours take %+v (offered: %v)", rate, q, ok)
 		}
 	}
 }

@@ -7,36 +7,36 @@ import (
 	"sync"
 )
 
-// Holding is what a task runs on when a step begins.
+// Holding is the kind of machine that a task runs on when a step begins.
 type Holding uint8
 
-// What a task can run on.
+// The kinds of holdings.
 const (
 	OnNothing Holding = iota
-	OnSpot            // a spot machine, unless it has just been taken
+	OnSpot            // a spot machine, unless it was just interrupted
 	OnDemand          // an on-demand machine
 	holdings
 )
 
-// never is the cost of what would miss the deadline. It is finite, so that it vanishes where its probability is zero,
-// and survives a sum where it is not.
+// never is the cost of missing the deadline. It is finite so that it vanishes where its probability is zero, and
+// dominates a sum where it is not.
 const never = float32(1e30)
 
-// Table holds the least expected cost of the rest of a task, for every work left, time left and state of the market:
-// the recursion of WCSSI, equations 3 to 8, over the states of a Model.
+// Table holds the lowest expected remaining cost of a task for every combination of remaining work, remaining time
+// and market state. It is the recursion of WCSSI, equations 3 to 8, over the states of a Model.
 //
-// Where work plus a restart equals time the rest runs on demand, and spot is taken only while the loss of the whole
-// step would still leave that way open: so no deadline is missed, whatever the market does (equation 1 is a
-// consequence: with one step to spare, and prices capped by the on-demand price, the best bid is the on-demand price).
+// If work plus a restart equals the time left, the rest runs on demand. Spot is used only if this is still possible
+// after the whole step is lost. So no deadline is missed, whatever the market does. (Equation 1 is a consequence:
+// with one step to spare, and prices capped by the on-demand price, the best bid is the on-demand price.)
 //
-// It is kept by time and slack, the time beyond the work. A step that works keeps the slack, one that waits takes one
-// step of it, a start takes the restart; so a run that begins with little slack needs a small table, whatever its
-// length.
+// The values are stored by time and slack (the time beyond the work). A step that works keeps the slack, a step that
+// waits uses one step of it, and a start uses the restart. So a run that begins with little slack needs a small
+// table, whatever its length.
 type Table struct {
 	model  Model
-	work   int // most steps of work
-	time   int // most steps of time
-	slack  int // most steps of slack
+	work   int // maximum steps of work
+	time   int // maximum steps of time
+	slack  int // maximum steps of slack
 	levels int
 	stride int // levels, padded to whole lanes
 	kinds  int // 1 without a restart, else holdings
@@ -45,15 +45,15 @@ type Table struct {
 	v      []float32 // [time][kind][slack][stride]
 }
 
-// Build computes the table for up to work steps of work and time steps of time. It costs about kinds·work·time·L²
-// multiplications (kinds is 3 with a restart, 1 without), half of that where work equals time. The error wraps
-// ErrModel, or is the context's.
+// Build computes the table for up to the given steps of work and time. It takes about kinds·work·time·L²
+// multiplications (kinds is 3 with a restart, 1 without), half of that if work equals time. Errors wrap ErrModel, or
+// are the context's.
 func Build(ctx context.Context, m Model, work, time int) (*Table, error) {
 	return build(ctx, m, work, time, time)
 }
 
-// BuildRun is Build for one run: as slack is only ever used up, the table leaves out what has more of it than the run
-// begins with.
+// BuildRun is Build for one run. Slack never grows during a run, so the table leaves out states with more slack than
+// the run begins with.
 func BuildRun(ctx context.Context, m Model, work, time int) (*Table, error) {
 	return build(ctx, m, work, time, time-work)
 }
@@ -69,7 +69,7 @@ func build(ctx context.Context, m Model, work, time, slack int) (*Table, error) 
 	t := &Table{model: m, work: work, time: time, slack: slack, levels: n, kinds: 1}
 	if m.Restart > 0 {
 		t.kinds = int(holdings)
-		t.work = time // a start adds to the work: losses may leave more than there was
+		t.work = time // a start adds to the work, so losses may leave more work than there was at first
 	}
 	t.stride = n + (lanes-n%lanes)%lanes
 	t.rows = (slack/tile + 1) * tile
@@ -90,11 +90,11 @@ func build(ctx context.Context, m Model, work, time, slack int) (*Table, error) 
 	return t, nil
 }
 
-// cells are those of tables that are done with: a broker makes a table for each task that it bids for, of a few hundred
-// KiB, and keeps what it says alone.
+// cells pools the cells of freed tables. A broker builds a table for each task that it bids for, of a few hundred
+// KiB, and keeps only the results.
 var cells sync.Pool // of *[]float32
 
-// newCells returns so many zeros.
+// newCells returns n zeros.
 func newCells(n int) []float32 {
 	v, _ := cells.Get().(*[]float32)
 	if v == nil || cap(*v) < n {
@@ -104,7 +104,7 @@ func newCells(n int) []float32 {
 	return (*v)[:n]
 }
 
-// free gives the cells of a table to the next one. It must not be asked any more.
+// free returns the cells of the table to the pool. The table must not be used afterwards.
 func (t *Table) free() {
 	v := t.v
 	t.v = nil
@@ -118,14 +118,14 @@ func (t *Table) offset(left int, kind Holding, slack int) int {
 	return ((left*t.kinds+int(kind))*t.rows + slack) * t.stride
 }
 
-// row is the value of a time, kind and slack in every state. Where the slack is all of the time the work is done, and
+// row returns the values of a time, kind and slack in every state. If the slack equals the time, the work is done and
 // the row is zero.
 func (t *Table) row(left int, kind Holding, slack int) []float32 {
 	at := t.offset(left, kind, slack)
 	return t.v[at : at+t.levels]
 }
 
-// feasible says whether work that is not on an on-demand machine yet can still be done in time.
+// feasible reports whether work that is on the given holding can still finish in time on demand.
 func (t *Table) feasible(work, left float64, kind Holding) bool {
 	if kind != OnDemand {
 		work += t.model.Restart
@@ -133,8 +133,8 @@ func (t *Table) feasible(work, left float64, kind Holding) bool {
 	return work <= left+1e-9
 }
 
-// stepper computes one step in time. u is the best that can be made of each state the next step may find, for each
-// slack and holding; the expectation over it is the value of the state before.
+// stepper computes one step in time. u is the lowest cost from each state that the next step may find, for each slack
+// and holding; its expectation is the value of the state before.
 type stepper struct {
 	t        *Table
 	spot     []float32
@@ -157,7 +157,7 @@ func (s *stepper) fill(left int) {
 	for q := range s.spot {
 		s.spot[q] = t.model.spotUSD(q, left)
 	}
-	// From the least slack, at which all work is left, to the most, at which one step of it is.
+	// From the lowest slack, at which all work is left, to the highest, at which one step of work is left.
 	first, last := max(0, left-t.work), min(t.slack, left-1)
 	for slack := first; slack <= last; slack++ {
 		at := slack * t.stride
@@ -174,7 +174,8 @@ func (s *stepper) fill(left int) {
 		}
 	}
 	for kind := range t.kinds {
-		// What the last tile overruns stays zero, as u is there: the work is done.
+		// The last tile may extend beyond the slack range. Those cells stay zero because u is zero there: the
+		// work is done.
 		for slack := first / tile * tile; slack <= last; slack += tile {
 			at := t.offset(left, Holding(kind), slack)
 			for j := 0; j < t.stride; j += lanes {
@@ -184,8 +185,8 @@ func (s *stepper) fill(left int) {
 	}
 }
 
-// simple is equation 7 for a market without restarts: pay for the step, at the spot price or on demand, or wait for
-// the next.
+// simple computes equation 7 for a market without restarts: pay for the step, at the spot or the on-demand price, or
+// wait.
 func (s *stepper) simple(to []float32, left, slack int) {
 	run, wait := s.t.row(left-1, OnNothing, slack), s.t.row(left-1, OnNothing, slack-1)
 	run, wait = run[:len(to)], wait[:len(to)]
@@ -194,7 +195,7 @@ func (s *stepper) simple(to []float32, left, slack int) {
 	}
 }
 
-// pinned is a step that has to be worked, on whichever is cheaper.
+// pinned computes a step without slack: it must run, on whichever is cheaper.
 func (s *stepper) pinned(to []float32, left int) {
 	run := s.t.row(left-1, OnNothing, 0)
 	for q, usd := range s.spot[:len(to)] {
@@ -202,9 +203,9 @@ func (s *stepper) pinned(to []float32, left int) {
 	}
 }
 
-// best chooses among waiting, a spot machine and one on demand, each with what its start costs. Waiting and spot are
-// open only while a step that is lost leaves enough for a start on demand. What is held can do all that nothing can,
-// and go on without a start.
+// best chooses among waiting, a spot machine and an on-demand machine, each with the cost of its start. Waiting and
+// spot are possible only if a lost step leaves enough time for a start on demand. A task that holds a machine has the
+// same choices as one without, and can also continue without a start.
 func (s *stepper) best(left, slack int) {
 	t := s.t
 	at, n := slack*t.stride, t.levels
@@ -230,12 +231,12 @@ func (s *stepper) best(left, slack int) {
 	}
 }
 
-// start chooses for a task that holds nothing.
+// start chooses for a task without a machine.
 func (s *stepper) start(to []float32, left, slack int) {
 	t := s.t
 	share := s.share()
-	// With a fallback a start may take more than the slack: then what is missing is paid, as the caller sees to it that
-	// it does not happen.
+	// With a fallback, a start may take more time than the slack. The missing time is charged at the on-demand price;
+	// the caller makes sure that this does not happen.
 	short := float32(max(0, t.model.Restart-float64(slack))) * s.od
 	lo, hi := s.after(left, OnDemand, slack)
 	lo, hi = lo[:len(to)], hi[:len(to)]
@@ -257,9 +258,9 @@ func (s *stepper) start(to []float32, left, slack int) {
 	}
 }
 
-// open says whether spot may be used with a slack, after which so many starts must fit: the step's own, and one on
-// demand after it. Without a fallback a whole step may be lost as well. With one a row stands for all slacks up to the
-// next, so that short starts are not ruled out.
+// open reports whether spot may be used with a slack, if the given number of starts must fit afterwards: the step's
+// own, and one on demand after it. Without a fallback a whole step may be lost as well. With a fallback a row stands
+// for all slacks up to the next, so that short starts are not ruled out.
 func (t *Table) open(slack, starts int) bool {
 	if t.model.Fallback {
 		return float64(slack)+1 > float64(starts)*t.model.Restart
@@ -267,13 +268,14 @@ func (t *Table) open(slack, starts int) bool {
 	return float64(slack) >= 1+t.model.Restart-1e-9
 }
 
-// after returns the rows between which the value lies after a step on what was started in it: the start takes slack.
+// after returns the two rows between which the value lies after a step on a machine started in it. The start uses
+// slack.
 func (s *stepper) after(left int, on Holding, slack int) (lo, hi []float32) {
 	whole := slack - int(s.t.model.Restart)
 	return s.t.row(left-1, on, max(whole, 0)), s.t.row(left-1, on, max(whole-1, 0))
 }
 
-// share is the part of a restart that is no whole step.
+// share returns the fractional part of a restart in steps.
 func (s *stepper) share() float32 {
 	return float32(s.t.model.Restart - float64(int(s.t.model.Restart)))
 }
@@ -284,9 +286,9 @@ func fillRow(row []float32, x float32) {
 	}
 }
 
-// Cost is the least expected cost in USD of work steps of work with time steps left, after a step in state s, by what
-// the task runs on; +Inf where the deadline cannot be kept. Work and time may be fractions: the value lies between
-// those of the whole steps around, at the same slack.
+// Cost returns the lowest expected cost in USD of the given steps of work with the given steps of time left, after a
+// step in state s on a holding. It is +Inf if the deadline cannot be met. Work and time may be fractions: the value
+// is interpolated between whole steps at the same slack.
 func (t *Table) Cost(work, time float64, s int, on Holding) float64 {
 	if work <= 0 {
 		return 0
@@ -315,7 +317,7 @@ func (t *Table) Cost(work, time float64, s int, on Holding) float64 {
 		fs*((1-fw)*t.at(lo, tight+1, s, on)+fw*t.at(lo+1, tight+1, s, on))
 }
 
-// at is the value of whole steps of work and slack, within what the table holds.
+// at returns the value of whole steps of work and slack, limited to the size of the table.
 func (t *Table) at(work, slack, s int, on Holding) float64 {
 	work, slack = min(work, t.work), min(slack, t.slack)
 	if work == 0 {
@@ -327,7 +329,7 @@ func (t *Table) at(work, slack, s int, on Holding) float64 {
 	return float64(t.row(work+slack, on, slack)[s])
 }
 
-// startSteps is what a move on demand costs before work goes on.
+// startSteps returns the time that a move to on-demand takes before work continues.
 func (t *Table) startSteps(on Holding) float64 {
 	if on == OnDemand {
 		return 0

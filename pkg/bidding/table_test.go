@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 )
 
-// drawModel draws a small market: levels in rising order, perhaps with a state in which no machine is to be had.
+// drawModel draws a small market with levels in rising order, sometimes with a state without machines.
 func drawModel(t *rapid.T, restart float64) bidding.Model {
 	m := drawPrices(t, restart)
 	if n := m.Levels(); n > 1 && rapid.Bool().Draw(t, "gone") {
@@ -22,7 +22,7 @@ func drawModel(t *rapid.T, restart float64) bidding.Model {
 	return m
 }
 
-// drawPrices draws a small market in which there is always a machine.
+// drawPrices draws a small market that always has a machine.
 func drawPrices(t *rapid.T, restart float64) bidding.Model {
 	n := rapid.IntRange(1, 5).Draw(t, "levels")
 	m := bidding.Model{Restart: restart, USD: make([]float32, n), P: make([]float32, n*n)}
@@ -46,7 +46,7 @@ func drawPrices(t *rapid.T, restart float64) bidding.Model {
 	return m
 }
 
-func TestTheTableIsTheRecursion(t *testing.T) {
+func TestTableMatchesRecursion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		restart := rapid.IntRange(0, 2).Draw(t, "restart")
 		m := drawModel(t, float64(restart))
@@ -85,7 +85,7 @@ func TestMoreTimeNeverCostsMore(t *testing.T) {
 				for left := 10.0; left <= 24; left += 0.5 {
 					usd := table.Cost(9, left, s, on)
 					if usd > before+1e-4 {
-						t.Fatalf("9 steps of work in %v cost %v, in half a step less %v", left, usd, before)
+						t.Fatalf("9 steps of work in %v cost %v, with half a step less %v", left, usd, before)
 					}
 					before = usd
 				}
@@ -94,15 +94,15 @@ func TestMoreTimeNeverCostsMore(t *testing.T) {
 	})
 }
 
-// TestADearerMarketNeverCostsLess is for chains in which a higher price now makes every price later likelier to be high
-// (stochastically monotone): with others it need not hold.
-func TestADearerMarketNeverCostsLess(t *testing.T) {
+// This holds for chains in which a higher price makes high prices more likely at every later time (stochastically
+// monotone). For other chains it need not hold.
+func TestHigherPriceNeverCostsLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawModel(t, 0)
 		n := m.Levels()
 		stay := rapid.Float64Range(0, 0.95).Draw(t, "stay")
 		for s := range n {
-			for q := range n { // the same row for all, and a share that stays: monotone
+			for q := range n { // all rows are equal except for a share that stays: monotone
 				m.P[s*n+q] = float32((1 - stay) / float64(n))
 			}
 			m.P[s*n+s] += float32(stay)
@@ -121,8 +121,8 @@ func TestADearerMarketNeverCostsLess(t *testing.T) {
 	})
 }
 
-// TestTheExpectationIsWhatRunsCost plays runs out by the table's choices.
-func TestTheExpectationIsWhatRunsCost(t *testing.T) {
+// The expected cost agrees with simulated runs that follow the table.
+func TestTableCostMatchesSimulation(t *testing.T) {
 	for name, m := range map[string]bidding.Model{
 		"prices":         walk(8, 0),
 		"a start's cost": walk(8, 1),
@@ -152,7 +152,7 @@ func TestTheExpectationIsWhatRunsCost(t *testing.T) {
 	}
 }
 
-// playTable runs a task once, and fails where it would be late.
+// playTable simulates a run once and fails if it is late.
 func playTable(t *testing.T, rng *rand.Rand, table *bidding.Table, m bidding.Model, work, left float64) (usd float64) {
 	t.Helper()
 	n, s, on := m.Levels(), 0, bidding.OnNothing
@@ -195,7 +195,7 @@ func next(rng *rand.Rand, row []float32) int {
 	return len(row) - 1
 }
 
-// walk is a price that goes up and down by one level.
+// walk is a price that moves up and down by one level.
 func walk(n int, restart float64) bidding.Model {
 	m := bidding.Model{OnDemandUSD: 1, Restart: restart, USD: make([]float32, n), P: make([]float32, n*n)}
 	for s := range n {
@@ -207,7 +207,7 @@ func walk(n int, restart float64) bidding.Model {
 	return m
 }
 
-func TestAtTheBoundariesThePaperHolds(t *testing.T) {
+func TestPaperBoundaries(t *testing.T) {
 	m := walk(4, 0)
 	table, err := bidding.Build(context.Background(), m, 10, 20)
 	if err != nil {
@@ -216,18 +216,18 @@ func TestAtTheBoundariesThePaperHolds(t *testing.T) {
 	if usd := table.Cost(7, 7, 0, bidding.OnNothing); math.Abs(usd-7) > 1e-5 {
 		t.Errorf("with work equal to time 7 steps cost %v, not 7 on demand", usd)
 	}
-	// Equation 1: with one step to spare the bid is the on-demand price, and what is paid the market's.
+	// Equation 1: with one step to spare the bid is the on-demand price, and the market price is paid.
 	if bid := table.Bid(1, 2, 0, bidding.OnNothing); bid != 1 {
 		t.Errorf("one step of work in two: the bid is %v, not the on-demand price", bid)
 	}
 	if bid := table.Bid(7, 7, 0, bidding.OnNothing); bid != 0 {
-		t.Errorf("a bid of %v where there is no time to lose", bid)
+		t.Errorf("a bid of %v without slack", bid)
 	}
 }
 
-// TestTheBidIsTheBest compares the bid with all others, each played for one step and then as the table says (equation
+// TestBidIsOptimal compares the bid with all others, each used for one step and followed by the table (equation
 // 8).
-func TestTheBidIsTheBest(t *testing.T) {
+func TestBidIsOptimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawPrices(t, 0)
 		n := m.Levels()
@@ -261,24 +261,18 @@ func TestTheBidIsTheBest(t *testing.T) {
 	})
 }
 
-func TestABadModelIsRefused(t *testing.T) {
+func TestBuildRejectsBadModel(t *testing.T) {
 	for name, spoil := range map[string]func(*bidding.Model){
-		"no states":            func(m *bidding.Model) { m.USD, m.P = nil, nil },
-		"a row that sums low":  func(m *bidding.Model) { m.P[0] = 0 },
-		"a negative chance":    func(m *bidding.Model) { m.P[0], m.P[1] = -0.5, 1.25 },
-		"a free machine":       func(m *bidding.Model) { m.USD[1] = 0 },
-		"not a price":          func(m *bidding.Model) { m.OnDemandUSD = math.NaN() },
-		"a negative restart":   func(m *bidding.Model) { m.Restart = -1 },
-		"an endless restart":   func(m *bidding.Model) { m.Restart = 1025 },
-		"free on demand":       func(m *bidding.Model) { m.OnDemandUSD = 0 },
-		"endless on demand":    func(m *bidding.Model) { m.OnDemandUSD = math.Inf(1) },
-		"waiting that pays":    func(m *bidding.Model) { m.ReleaseUSD = -1 },
-		"endless waiting":      func(m *bidding.Model) { m.ReleaseUSD = math.Inf(1) },
-		"a missing row":        func(m *bidding.Model) { m.P = m.P[:6] },
-		"a row that sums high": func(m *bidding.Model) { m.P[8] += 0.01 },
-		"a factor too few":     func(m *bidding.Model) { m.Factor = []float32{1, 1, 1, 1} },
-		"too many states":      func(m *bidding.Model) { *m = walk(1<<12+1, 0) },
-		"too few factors":      func(m *bidding.Model) { m.Factor = []float32{1} },
+		"no states":                func(m *bidding.Model) { m.USD, m.P = nil, nil },
+		"a row sum too low":        func(m *bidding.Model) { m.P[0] = 0 },
+		"a negative probability":   func(m *bidding.Model) { m.P[0], m.P[1] = -0.5, 1.25 },
+		"a free machine":           func(m *bidding.Model) { m.USD[1] = 0 },
+		"not a price":              func(m *bidding.Model) { m.OnDemandUSD = math.NaN() },
+		"a negative restart":       func(m *bidding.Model) { m.Restart = -1 },
+		"a restart too long":       func(m *bidding.Model) { m.Restart = 1025 },
+		"free on-demand":           func(m *bidding.Model) { m.OnDemandUSD = 0 },
+		"infinite on-demand price": func(m *bidding.Model) { m.OnDemandUSD = math.Inf(1) },
+		"negative release cost":    func(m *bidding.Model) { m.ReleaseUSD = -1 },
 	} {
 		m := walk(3, 0)
 		spoil(&m)
@@ -299,9 +293,8 @@ func TestABadModelIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheLargestModelIsOne: what is just within the bounds is taken, and work that begins with no time to spare as well
-// as none.
-func TestTheLargestModelIsOne(t *testing.T) {
+// Models just within the limits are accepted, and so is work with little or no slack.
+func TestBuildAcceptsLimits(t *testing.T) {
 	for name, change := range map[string]func(*bidding.Model){
 		"as it is":              func(*bidding.Model) {},
 		"enough factors":        func(m *bidding.Model) { m.Factor = []float32{1, 1, 1, 1, 1} },
@@ -331,9 +324,9 @@ func TestTheLargestModelIsOne(t *testing.T) {
 	}
 }
 
-// TestBetweenWholeStepsTheCostLiesBetweenTheirs at the same time to spare; with less than a step to spare, and a start
-// where nothing is held, all of it is on demand.
-func TestBetweenWholeStepsTheCostLiesBetweenTheirs(t *testing.T) {
+// The interpolation is between steps of the same slack. With less than a step of slack, and a start if nothing is
+// held, all of the work runs on demand.
+func TestCostInterpolatesBetweenSteps(t *testing.T) {
 	m := walk(4, 0.5)
 	m.OnDemandUSD = 0.6
 	table, err := bidding.Build(context.Background(), m, 10, 20)
@@ -362,8 +355,8 @@ func TestBetweenWholeStepsTheCostLiesBetweenTheirs(t *testing.T) {
 	}
 }
 
-// TestWhereSpotNeverPaysAllIsOnDemand, however much time there is.
-func TestWhereSpotNeverPaysAllIsOnDemand(t *testing.T) {
+// This holds however much time there is.
+func TestExpensiveSpotRunsOnDemand(t *testing.T) {
 	for _, restart := range []float64{0, 1} {
 		m := bidding.Model{OnDemandUSD: 2, Restart: restart, USD: []float32{5}, P: []float32{1}}
 		table, err := bidding.Build(context.Background(), m, 4, 9)

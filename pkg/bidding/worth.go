@@ -7,28 +7,29 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Live is a task on a spot market that a broker watches: it cannot bid hour by hour, but it can leave when the price
-// or the time says so, and go on elsewhere from the last checkpoint.
+// Live is a task on a spot market that a broker supervises. The broker cannot bid hour by hour, but it can leave when
+// price or time require it and resume elsewhere from the last checkpoint.
 type Live struct {
-	// Prices has been learned of the market; USD is its price now, OnDemandUSD what such a machine costs on demand, USD
-	// per hour.
+	// Prices is the learned price model of the market, USD its current price, and OnDemandUSD the on-demand price of
+	// the same machine, both USD per hour.
 	Prices           *market.Online
 	USD, OnDemandUSD float64
-	// Work and Left are the hours of work, and to the moment by which it has to be done.
+	// Work is the remaining work and Left the time until the deadline, in hours.
 	Work, Left float64
-	// LossesPerHour is how often the machines are taken, and Restart what that costs in hours: another one found and
-	// booted, data staged, and the work since the last checkpoint done again.
+	// LossesPerHour is the rate at which machines are lost. Restart is the cost of a loss in hours: finding and
+	// booting another machine, staging data, and repeating the work since the last checkpoint.
 	LossesPerHour, Restart float64
 }
 
-// Worth is what an hour on spot is worth at most, by the work and the time left: the table that a broker keeps for a
-// task. While the price is below, staying is expected to cost less to the end than moving on demand now.
+// Worth is the table that a broker keeps for a task: the maximum price at which an hour on spot is worth it, by
+// remaining work and time. As long as the price is below, staying is expected to cost less to the end than moving to
+// on-demand now.
 type Worth struct {
-	// StepHours is the length of a step; Work and Slack are how many steps of each the table holds.
+	// StepHours is the length of a step. Work and Slack are the table's sizes in steps.
 	StepHours float64 `json:"stepHours"`
 	Work      int     `json:"work"`
 	Slack     int     `json:"slack"`
-	// USD is per hour and machine: USD[slack·(Work+1)+work], slack being the time that is left beyond the work.
+	// USD is per hour and machine: USD[slack·(Work+1)+work]. Slack is the time left beyond the work.
 	USD Cells `json:"usd"`
 }
 
@@ -36,10 +37,10 @@ type Worth struct {
 const (
 	worthWork  = 24
 	worthSlack = 32
-	worthLeast = 1.0 / 6 // hours: no step is shorter
+	worthLeast = 1.0 / 6 // minimum length of a step in hours
 )
 
-// NewWorth builds the table of a task. The error wraps ErrModel, or is the context's.
+// NewWorth builds the table of a task. Errors wrap ErrModel, or are the context's.
 func NewWorth(ctx context.Context, l Live) (*Worth, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func NewWorth(ctx context.Context, l Live) (*Worth, error) {
 	w := &Worth{}
 	w.StepHours, w.Work, w.Slack = l.steps()
 	step := w.StepHours
-	// At least as much as spot needs to be open at all, so that the table has a last resort to say.
+	// The table needs at least the slack at which spot is possible, so that it has a value for the last resort.
 	open := int(math.Ceil(1+l.Restart/step)) + 1
 	rows := max(w.Slack, open)
 	table, err := BuildRun(ctx, l.model(step), w.Work+1, w.Work+1+rows)
@@ -61,21 +62,22 @@ func NewWorth(ctx context.Context, l Live) (*Worth, error) {
 		row := w.USD[slack*(w.Work+1):][:w.Work+1]
 		for work := range row {
 			if work == 1 {
-				row[1] = row[0] // what is left is a step, or less
+				row[1] = row[0] // a step of work or less is left
 				continue
 			}
 			whole := max(work, 1)
 			row[work] = float32(table.worthOfStep(float64(whole), float64(whole+max(slack, open))) / step)
 		}
 	}
-	// With too little slack to lose a whole step the broker, which looks more often, decides by the clock.
+	// With too little slack to lose a whole step, the broker decides by time, because it checks more often than a
+	// step.
 	for slack := range least {
 		copy(w.USD[slack*(w.Work+1):][:w.Work+1], w.USD[least*(w.Work+1):])
 	}
 	return w, nil
 }
 
-// model is the market with steps of some hours: it has price levels, may take a machine at any of them, and
+// model returns the market with steps of the given hours. It has price levels, may lose a machine at any of them, and
 // does not wait.
 func (l *Live) model(step float64) Model {
 	prices := l.Prices
@@ -94,18 +96,18 @@ func (l *Live) model(step float64) Model {
 	return m
 }
 
-// worthOfStep is the highest price of a step on the spot machine that is held at which staying costs no more to the end
-// than moving on demand. As moving costs a start, it may be above the on-demand price: a spike that will pass is sat
-// out.
+// worthOfStep returns the highest price of a step on the held spot machine at which staying costs no more to the end
+// than moving to on-demand. Moving costs a start, so this may be above the on-demand price: a short price spike is
+// tolerated.
 func (t *Table) worthOfStep(work, time float64) float64 {
-	worth, gain := 0.0, 0.0 // at the level before: what staying is worth, and how much that is above its price
+	worth, gain := 0.0, 0.0 // of the level before: the worth of staying, and how far it is above the price
 	stays := t.model.Fallback || t.mayRisk(work, time)
 	for q := range t.levels {
 		if t.model.fresh(q) {
 			break // the twins come after the levels
 		}
 		usd := float64(t.model.spotUSD(q, int(time)))
-		rest := never64 // of staying
+		rest := never64 // remaining cost of staying
 		if stays && usd < never64 {
 			rest = t.costAfter(work, time, q, OnSpot, OnSpot)
 		}
@@ -117,14 +119,14 @@ func (t *Table) worthOfStep(work, time float64) float64 {
 		case q == 0:
 			return max(most, 0)
 		}
-		// Between the last level worth it and the first that is not, worth and price meet.
+		// The result is where worth and price are equal, between the last acceptable level and this one.
 		low := float64(t.model.spotUSD(q-1, int(time)))
 		return low + gain/(gain+usd-most)*(usd-low)
 	}
 	return worth
 }
 
-// MaxUSD is what an hour of a machine is worth with so many hours of work and time left.
+// MaxUSD returns the maximum price worth paying for an hour of a machine, with the given hours of work and time left.
 func (w *Worth) MaxUSD(work, left float64) float64 {
 	if len(w.USD) == 0 || w.StepHours <= 0 {
 		return 0

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-func TestASteadyCheapMarketIsWorthMoreThanItCosts(t *testing.T) {
+func TestWorthOnSteadyCheapMarket(t *testing.T) {
 	w, err := bidding.NewWorth(context.Background(), bidding.Live{USD: 0.3, OnDemandUSD: 1, Work: 6, Left: 10, LossesPerHour: 0.001, Restart: 0.3})
 	if err != nil {
 		t.Fatal(err)
@@ -24,9 +24,8 @@ func TestASteadyCheapMarketIsWorthMoreThanItCosts(t *testing.T) {
 	}
 }
 
-// TestASpikeIsSatOutAndABadMarketLeft compares two markets of the same price now: one comes down soon, the other has
-// always been dear.
-func TestASpikeIsSatOutAndABadMarketLeft(t *testing.T) {
+// Two markets have the same price now. In one the price soon falls; in the other it was always high.
+func TestWorthToleratesSpikes(t *testing.T) {
 	spiking, dear := &market.Online{}, &market.Online{}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	for range 200 {
@@ -45,11 +44,11 @@ func TestASpikeIsSatOutAndABadMarketLeft(t *testing.T) {
 		return w.MaxUSD(4, 8)
 	}
 	if soon, never := worth(spiking), worth(dear); soon < 1.6 || never >= 1.6 {
-		t.Errorf("an hour is worth %v where the price comes down, %v where it never does", soon, never)
+		t.Errorf("an hour is worth %v if the price will fall, %v if it never does", soon, never)
 	}
 }
 
-func TestAnHourIsWorthSomethingAndNoMoreThanOneOnDemandWhereMovingIsFree(t *testing.T) {
+func TestWorthIsCappedIfMovingIsFree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		prices := &market.Online{}
 		at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
@@ -70,7 +69,7 @@ func TestAnHourIsWorthSomethingAndNoMoreThanOneOnDemandWhereMovingIsFree(t *test
 		for _, work := range []float64{0, l.Work / 3, l.Work, 2 * l.Work} {
 			for _, left := range []float64{0, l.Work, l.Left, 2 * l.Left} {
 				if usd := w.MaxUSD(work, left); !(usd >= 0) || math.IsInf(usd, 1) || l.Restart == 0 && usd > l.OnDemandUSD*1.001 {
-					t.Fatalf("an hour is worth %v, on demand %v, and a start takes %v", usd, l.OnDemandUSD, l.Restart)
+					t.Fatalf("an hour is worth %v, on-demand %v, and a start takes %v", usd, l.OnDemandUSD, l.Restart)
 				}
 			}
 		}
@@ -80,29 +79,29 @@ func TestAnHourIsWorthSomethingAndNoMoreThanOneOnDemandWhereMovingIsFree(t *test
 	})
 }
 
-func TestALiveTaskThatIsNoneIsRefused(t *testing.T) {
+func TestNewWorthRejectsBadTask(t *testing.T) {
 	good := bidding.Live{USD: 0.3, OnDemandUSD: 1, Work: 6, Left: 8}
 	for name, spoil := range map[string]func(*bidding.Live){
-		"no work":       func(l *bidding.Live) { l.Work = 0 },
-		"endless":       func(l *bidding.Live) { l.Work = math.Inf(1) },
-		"no price":      func(l *bidding.Live) { l.USD = math.NaN() },
-		"no other way":  func(l *bidding.Live) { l.OnDemandUSD = 0 },
-		"a free one":    func(l *bidding.Live) { l.USD = 0 },
-		"fewer than no": func(l *bidding.Live) { l.LossesPerHour = -1 },
+		"no work":            func(l *bidding.Live) { l.Work = 0 },
+		"endless":            func(l *bidding.Live) { l.Work = math.Inf(1) },
+		"no price":           func(l *bidding.Live) { l.USD = math.NaN() },
+		"no on-demand price": func(l *bidding.Live) { l.OnDemandUSD = 0 },
+		"a free machine":     func(l *bidding.Live) { l.USD = 0 },
+		"negative losses":    func(l *bidding.Live) { l.LossesPerHour = -1 },
 	} {
 		l := good
 		spoil(&l)
 		_, err := bidding.NewWorth(context.Background(), l)
 		if !errors.Is(err, bidding.ErrModel) || strings.Contains(err.Error(), "state") ||
 			strings.Contains(err.Error(), "on-demand price") {
-			t.Errorf("%s: %v", name, err) // a model's words say nothing of a task
+			t.Errorf("%s: %v", name, err) // the error must describe the task, not the model
 		}
 	}
 }
 
-// TestALiveTaskDoesNotWait: a broker that leaves goes on elsewhere at once, so dear hours that alternate with cheap
-// ones are worth what they cost as long as on-demand costs more.
-func TestALiveTaskDoesNotWait(t *testing.T) {
+// A broker that leaves continues elsewhere at once. So expensive hours that alternate with cheap ones are worth their
+// price as long as on-demand costs more.
+func TestWorthDoesNotWait(t *testing.T) {
 	prices := &market.Online{}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	for range 200 {
@@ -116,13 +115,12 @@ func TestALiveTaskDoesNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	if usd := w.MaxUSD(4, 12); usd < 0.9 {
-		t.Errorf("a dear hour is worth %v: there is nothing better, other than to wait", usd)
+		t.Errorf("an expensive hour is worth %v, but the only better alternative is to wait", usd)
 	}
 }
 
-// TestAnHourIsWorthWhatTheTableSays reads a table as a broker has kept it: of no and one step of work, and of none to
-// two of slack.
-func TestAnHourIsWorthWhatTheTableSays(t *testing.T) {
+// The table is as a broker stores it: for zero and one step of work, and zero to two of slack.
+func TestWorthLookup(t *testing.T) {
 	w := &bidding.Worth{StepHours: 0.5, Work: 1, Slack: 2, USD: []float32{1, 2, 3, 4, 5, 6}}
 	for _, c := range []struct{ work, left, want float64 }{
 		{0, 0, 1}, {0.5, 0.5, 2}, {0.5, 0.9, 2}, {0, 0.5, 3}, {0.1, 0.6, 4},
@@ -135,14 +133,14 @@ func TestAnHourIsWorthWhatTheTableSays(t *testing.T) {
 	}
 	w.StepHours = 0
 	if usd := w.MaxUSD(0.5, 1); usd != 0 {
-		t.Errorf("by a table of nothing an hour is worth %v", usd)
+		t.Errorf("by an empty table an hour is worth %v", usd)
 	}
 }
 
-// TestAnHourIsWorthWhatEveryCourseOfActionSays: at the price that it is worth, which is between the last level at which
-// staying costs no more than moving and the first at which it does, both cost the same.
-func TestAnHourIsWorthWhatEveryCourseOfActionSays(t *testing.T) {
-	const step, restart = 1.0 / 6, 1.0 / 6 // a start takes a whole step, so that no value lies between two
+// At the price that an hour is worth, staying and moving cost the same. It lies between the last level at which
+// staying costs no more than moving and the next.
+func TestWorthMatchesEnumeration(t *testing.T) {
+	const step, restart = 1.0 / 6, 1.0 / 6 // a start takes a whole step, so that no value is interpolated
 	for _, prices := range []*market.Online{
 		nil, tidal(2, 0.4, 30), tidal(0.6, 0.6, 30), tidal(1, 3, 30), tidal(0.2, 0.2, 100),
 	} {
@@ -160,16 +158,16 @@ func TestAnHourIsWorthWhatEveryCourseOfActionSays(t *testing.T) {
 				step: step, idle: 1000 * od * step,
 			}
 			for work := 1; work <= 3; work++ {
-				for slack := 3; slack <= 6; slack++ { // less is not enough to lose a step
+				for slack := 3; slack <= 6; slack++ { // with less slack no step may be lost
 					want := all.worth(work, work+slack)
 					got := w.MaxUSD(float64(work)*step, float64(work+slack)*step)
 					if math.Abs(got-want) > 1e-3*want {
-						t.Errorf("od %v, %d steps of work and %d to spare: an hour is worth %v, not %v", od, work, slack, got, want)
+						t.Errorf("on-demand %v, %d steps of work and %d of slack: an hour is worth %v, not %v", od, work, slack, got, want)
 					}
 				}
 			}
 			if none, one := w.MaxUSD(0, 1), w.MaxUSD(step, step+1); none != one {
-				t.Errorf("od %v: with all work done an hour is worth %v, with a step to do %v", od, none, one)
+				t.Errorf("on-demand %v: without work an hour is worth %v, with a step of work %v", od, none, one)
 			}
 			for _, starts := range []float64{1, 3} {
 				l.Restart = starts * step
@@ -177,7 +175,7 @@ func TestAnHourIsWorthWhatEveryCourseOfActionSays(t *testing.T) {
 					t.Fatal(err)
 				}
 				if tight, enough := w.MaxUSD(step, step), w.MaxUSD(step, (3+starts)*step); tight != enough || tight == 0 {
-					t.Errorf("od %v, starts of %v steps: without time to spare an hour is worth %v, with enough %v",
+					t.Errorf("on-demand %v, starts of %v steps: without slack an hour is worth %v, with enough %v",
 						od, starts, tight, enough)
 				}
 			}
@@ -185,7 +183,7 @@ func TestAnHourIsWorthWhatEveryCourseOfActionSays(t *testing.T) {
 	}
 }
 
-// worth is the price of an hour on the machine that is held at which to stay costs as much as to move.
+// worth returns the price of an hour on the held machine at which staying and moving cost the same.
 func (w *courses) worth(work, time int) float64 {
 	below, gains := 0.0, 0.0
 	for q, usd := range w.chain.USD {

@@ -12,7 +12,7 @@ import (
 
 // advance finds the tasks whose parents have all succeeded, and ends jobs. It alone writes
 // Progress.
-func (b *Broker) advance(u *unit.Unit, event events.Event) error {
+func (b *Functions) advance(u *unit.Unit, event events.Event) error {
 	data := event.Data
 	if err := u.Preload(record.JobKey(data.Group()), record.ProgressKey(data.Group())); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (b *Broker) advance(u *unit.Unit, event events.Event) error {
 		return u.Apply(life.DecideAnnounce(st, e.From))
 	case events.TaskSucceeded:
 		d := life.DecideSucceeded(st, e.Task)
-		if err := attempt.DecideTooLate(u, b.Config, job, spec, &d, u.Now); err != nil {
+		if err := attempt.DecideTooLate(u, b.cfg, job, spec, &d, u.Now); err != nil {
 			return err
 		}
 		return u.Apply(d)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
@@ -24,7 +25,7 @@ const fnAgent = "agent"
 // seen nothing: the last node's hello brings the cluster up. The claims come from a verified token and, which machine
 // it is, from a verified proof. It fails with ErrGone, with ErrMachine where that is not the machine that was launched,
 // and with ErrEarly where that is not recorded yet.
-func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire.Work, err error) {
+func (b *Agents) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire.Work, err error) {
 	if c.Ranks > 0 { // all machines of the cluster boot with it
 		if h.Rank < 0 || h.Rank >= c.Ranks {
 			return w, fmt.Errorf("%w: it says that it is rank %d of %d", record.ErrMachine, h.Rank, c.Ranks)
@@ -32,13 +33,13 @@ func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire
 		c.Rank, c.Ranks = h.Rank, 0
 	}
 	var doubt error
-	err = b.Transact(ctx, fnAgent, "hello/"+c.Cluster, false, func(u *unit.Unit) error {
-		cl, err := b.ownCluster(u, c)
+	err = b.txns.Transact(ctx, fnAgent, "hello/"+c.Cluster, false, func(u *unit.Unit) error {
+		cl, err := ownCluster(u, c)
 		if err != nil {
 			return err
 		}
 		st := attempt.Arriving{Cluster: cl, Rank: c.Rank}
-		if doubt = st.Doubt(b.Config, c.Machine); doubt != nil {
+		if doubt = st.Doubt(b.cfg, c.Machine); doubt != nil {
 			return b.doubted(u, cl, c.Rank, doubt)
 		}
 		if c.Boot && st.Taken(h) {
@@ -67,11 +68,11 @@ func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire
 }
 
 // doubted notes why a machine was not believed, for the story of the attempt: once, however often it comes.
-func (b *Broker) doubted(u *unit.Unit, cl record.Cluster, rank int, doubt error) error {
+func (b *Agents) doubted(u *unit.Unit, cl record.Cluster, rank int, doubt error) error {
 	if errors.Is(doubt, record.ErrEarly) {
 		return record.ErrSkip
 	}
-	made, found, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+	made, found, err := book.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
 	if err != nil || !found || made.Doubt != "" {
 		return record.OrSkip(err)
 	}
@@ -82,20 +83,20 @@ func (b *Broker) doubted(u *unit.Unit, cl record.Cluster, rank int, doubt error)
 // renewed is a new token for who speaks for an attempt that lives, where less than half of what one is good for is left
 // of the old one, or that one is what its machine booted with. Who verified that one has refused it if it has expired,
 // and only a rank of its own cluster is named.
-func (b *Broker) renewed(c wire.Claims) (token string, err error) {
-	now, boot := b.Now(), c.Boot
-	old := !c.Expires.IsZero() && c.Expires.Sub(now) < b.Config.TokenFor/2
+func (b *Agents) renewed(c wire.Claims) (token string, err error) {
+	now, boot := b.txns.Now(), c.Boot
+	old := !c.Expires.IsZero() && c.Expires.Sub(now) < b.cfg.TokenFor/2
 	if !old && !boot {
 		return "", nil
 	}
 	if c.Boot, c.Issued = false, (time.Time{}); old {
-		c.Expires = now.Add(b.Config.TokenFor).Truncate(time.Second)
+		c.Expires = now.Add(b.cfg.TokenFor).Truncate(time.Second)
 	}
-	return b.Tokens(c)
+	return b.ports.Tokens(c)
 }
 
 // ownCluster loads the cluster that claims speak for, while its attempt lasts.
-func (b *Broker) ownCluster(u *unit.Unit, c wire.Claims) (record.Cluster, error) {
+func ownCluster(u *unit.Unit, c wire.Claims) (record.Cluster, error) {
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(c.Cluster))
 	if err != nil {
 		return cl, err
@@ -107,7 +108,7 @@ func (b *Broker) ownCluster(u *unit.Unit, c wire.Claims) (record.Cluster, error)
 }
 
 // loadArriving loads what the start of a cluster is decided on, which its work is made of as well.
-func (b *Broker) loadArriving(u *unit.Unit, st *attempt.Arriving) (err error) {
+func (b *Agents) loadArriving(u *unit.Unit, st *attempt.Arriving) (err error) {
 	if err := u.Preload(record.JobKey(st.Cluster.Job), record.TaskKey(st.Cluster.Job, st.Cluster.Task)); err != nil {
 		return err
 	}
@@ -120,9 +121,9 @@ func (b *Broker) loadArriving(u *unit.Unit, st *attempt.Arriving) (err error) {
 
 // Work returns the newest command for a node, with Seq as last seen and no command when there is none newer. It does
 // not wait; hosts do, by Ports.Changed.
-func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error) {
-	u := b.NewUnit(ctx, fnAgent)
-	cl, err := b.ownCluster(u, c)
+func (b *Agents) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error) {
+	u := b.txns.NewUnit(ctx, fnAgent)
+	cl, err := ownCluster(u, c)
 	if err != nil {
 		return wire.Work{}, err
 	}
@@ -139,10 +140,10 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 }
 
 // work is the newest command for a node, which it has not seen.
-func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Work, error) {
+func (b *Agents) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Work, error) {
 	w := wire.Work{Seq: cl.Seq, Command: wire.Command(cl.Command)}
 	if w.Command == wire.SaveNow {
-		w.Notice, w.Now = b.Config.Wall(max(cl.Until.Sub(u.Now), 0)), cl.Leaving != ""
+		w.Notice, w.Now = b.cfg.Wall(max(cl.Until.Sub(u.Now), 0)), cl.Leaving != ""
 		return w, nil
 	}
 	if w.Command != wire.Run {
@@ -163,17 +164,17 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 	if err != nil {
 		return w, err
 	}
-	var made record.Attempt
+	var made apitypes.Attempt
 	if spec.Tasks[cl.Task].Resumes() {
-		if made, _, err = book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
+		if made, _, err = book.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
 			return w, err
 		}
 	}
-	inherited, err := attempt.ParentOutputs(u, b.Config, job, spec, cl)
+	inherited, err := attempt.ParentOutputs(u, b.cfg, job, spec, cl)
 	if err != nil {
 		return w, err
 	}
-	w.Assignment = attempt.Assignment(b.Config, job, spec, cl, task, made, inherited)
+	w.Assignment = attempt.Assignment(b.cfg, job, spec, cl, task, made, inherited)
 	if len(cl.Nodes) > 1 && w.Assignment.StandIn == 0 {
 		w.Assignment.Exchange, err = b.exchangeKey(cl)
 	}
@@ -191,8 +192,10 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 
 // exchangeKey is the secret that the nodes of a cluster share. It follows from the deployment's key, so that nobody has
 // to keep it. The token it is made of is of no use: it names a rank that there is not, and has expired.
-func (b *Broker) exchangeKey(cl record.Cluster) ([]byte, error) {
-	token, err := b.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.ID, Rank: len(cl.Nodes), Expires: time.Unix(1, 0)})
+func (b *Agents) exchangeKey(cl record.Cluster) ([]byte, error) {
+	token, err := b.ports.Tokens(wire.Claims{
+		Job: cl.Job, Cluster: cl.ID, Rank: len(cl.Nodes), Expires: time.Unix(1, 0),
+	})
 	sum := sha256.Sum256([]byte("exchange " + token))
 	return sum[:], err
 }
@@ -202,19 +205,19 @@ const noRank = 10_000
 
 // gangKey is the secret that the nodes of a gang share, or of one task with a framework, as exchangeKey is that of a
 // cluster. It is the same for all attempts: what one that is over knows is of no use where nobody listens any more.
-func (b *Broker) gangKey(cl record.Cluster, gang string) ([]byte, error) {
+func (b *Agents) gangKey(cl record.Cluster, gang string) ([]byte, error) {
 	if gang == "" {
 		return b.exchangeKey(cl)
 	}
-	token, err := b.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.Job + record.GangMark + gang, Rank: noRank,
+	token, err := b.ports.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.Job + record.GangMark + gang, Rank: noRank,
 		Expires: time.Unix(1, 0)})
 	sum := sha256.Sum256([]byte("gang " + token))
 	return sum[:], err
 }
 
 // polled takes a poll for a sign of life, where no others are sent: one that comes soon after another says nothing new.
-func (b *Broker) polled(u *unit.Unit, c wire.Claims, cl record.Cluster) error {
-	if !b.Config.Pace.Polls || cl.Command == "" || u.Now.Sub(cl.Nodes[c.Rank].Seen) < b.Config.Pace.Alive/2 {
+func (b *Agents) polled(u *unit.Unit, c wire.Claims, cl record.Cluster) error {
+	if !b.cfg.Pace.Polls || cl.Command == "" || u.Now.Sub(cl.Nodes[c.Rank].Seen) < b.cfg.Pace.Alive/2 {
 		return nil
 	}
 	cl.Nodes[c.Rank].Seen = u.Now
@@ -228,21 +231,21 @@ func (b *Broker) polled(u *unit.Unit, c wire.Claims, cl record.Cluster) error {
 		return b.alive(u.Ctx, c, wire.Report{ID: "poll"})
 	}
 	if err == nil {
-		b.Done(u)
+		b.txns.Done(u)
 	}
 	return err
 }
 
 // Report takes in what a node tells. Telling it twice changes nothing.
-func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error {
+func (b *Agents) Report(ctx context.Context, c wire.Claims, r wire.Report) error {
 	if r.Event == wire.Alive {
 		return b.alive(ctx, c, r)
 	}
 	// A node that has started or succeeded has, however often it says so.
 	marked := r.Event != wire.Started && r.Event != wire.Succeeded
-	return b.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, marked, func(u *unit.Unit) error {
-		cl, err := b.ownCluster(u, c)
-		if errors.Is(err, record.ErrGone) && r.Event == wire.Succeeded && cl.Outcome == record.OutcomeSucceeded &&
+	return b.txns.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, marked, func(u *unit.Unit) error {
+		cl, err := ownCluster(u, c)
+		if errors.Is(err, record.ErrGone) && r.Event == wire.Succeeded && cl.Outcome == apitypes.OutcomeSucceeded &&
 			cl.Job == c.Job {
 			return record.ErrSkip // it says so again, as it had no answer
 		}
@@ -260,9 +263,9 @@ func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 		if r.Event == wire.Checkpointed && st.Task.Attempt != cl.Attempt {
 			return record.ErrGone // to accept it would have the agent remove what its successor resumes from
 		}
-		d := st.Decide(r, b.Config)
+		d := st.Decide(r, b.cfg)
 		if r.Event == wire.NoticeSeen {
-			return b.noticed(u, cl, d)
+			return noticed(u, b.cfg, cl, d)
 		}
 		return u.Apply(d)
 	})
@@ -270,7 +273,7 @@ func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 
 // loadReporting loads what a report is decided on beside the cluster, at once. Of the two that each task makes, the
 // start looks at the task alone, and neither at the attempt.
-func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event) (err error) {
+func (b *Agents) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event) (err error) {
 	cl := &st.Cluster
 	task, job, attempt := record.TaskKey(cl.Job, cl.Task), record.JobKey(cl.Job),
 		record.AttemptKey(cl.Job, cl.Task, cl.Attempt)
@@ -313,7 +316,7 @@ func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 	default:
 	}
 	if err == nil {
-		st.Attempt, _, err = book.Get[record.Attempt](u, attempt)
+		st.Attempt, _, err = book.Get[apitypes.Attempt](u, attempt)
 	}
 	cl.Tell(&st.Attempt)
 	return err
@@ -321,9 +324,9 @@ func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 
 // alive notes that a node was heard of: by far the most frequent report, so it costs one read and one write, and leaves
 // no marker.
-func (b *Broker) alive(ctx context.Context, c wire.Claims, r wire.Report) error {
-	return b.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, false, func(u *unit.Unit) error {
-		cl, err := b.ownCluster(u, c)
+func (b *Agents) alive(ctx context.Context, c wire.Claims, r wire.Report) error {
+	return b.txns.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, false, func(u *unit.Unit) error {
+		cl, err := ownCluster(u, c)
 		if err != nil {
 			return err
 		}
@@ -331,7 +334,7 @@ func (b *Broker) alive(ctx context.Context, c wire.Claims, r wire.Report) error 
 			return record.ErrGone
 		}
 		cl.Nodes[c.Rank].Seen = u.Now
-		cl.Moved(c.Rank, r.Moved, b.Config.Stores)
+		cl.Moved(c.Rank, r.Moved, b.cfg.Stores)
 		var d record.Decision
 		d.Put(record.ClusterKey(cl.ID), cl)
 		return u.Apply(d)

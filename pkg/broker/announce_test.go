@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -23,15 +23,15 @@ func TestAJobThatWaitsForAPlanLosesNoTask(t *testing.T) {
 	}
 	id := w.wide("infeasible: wait\n", 70) // more than two transactions announce
 	w.settle(events.TypeDAGAdvance)
-	detail := func() *view.JobDetail {
+	detail := func() *apitypes.JobDetail {
 		t.Helper()
-		d, err := w.b.JobDetail(t.Context(), id)
+		d, err := w.b.Views.JobDetail(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return d
 	}
-	if d := detail(); d.State != record.JobWaiting {
+	if d := detail(); d.State != apitypes.JobWaiting {
 		t.Fatalf("it is %s", d.State)
 	}
 	w.settle() // what goes on with the announcements comes late
@@ -47,7 +47,7 @@ func TestAJobThatWaitsForAPlanLosesNoTask(t *testing.T) {
 		for w.work() > 0 {
 		}
 	}
-	if d := detail(); d.State != record.JobSucceeded {
+	if d := detail(); d.State != apitypes.JobSucceeded {
 		t.Errorf("it is %s", d.State)
 	}
 }

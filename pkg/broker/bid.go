@@ -2,6 +2,7 @@ package broker
 
 import (
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -11,7 +12,7 @@ import (
 )
 
 // bid reacts to prices that have moved: it makes new bids for the plan in force, and says anew what each task is worth.
-func (b *Broker) bid(u *unit.Unit, event events.Event) error {
+func (b *Functions) bid(u *unit.Unit, event events.Event) error {
 	e, ok := event.Data.(events.PriceMoved)
 	if !ok {
 		return unexpected(events.FnBid, event.Data)
@@ -20,10 +21,10 @@ func (b *Broker) bid(u *unit.Unit, event events.Event) error {
 	if err != nil || !found {
 		return record.OrSkip(err)
 	}
-	if job.State != record.JobRunning || job.Plan.Version != e.Plan {
+	if job.State != apitypes.JobRunning || job.Plan.Version != e.Plan {
 		return nil // over, or a newer plan is in force, with bids of its own
 	}
-	in := bid.Input{Job: job, Restart: b.Config.Restart, Tick: b.Config.TickEvery, Now: u.Now}
+	in := bid.Input{Job: job, Restart: b.cfg.Restart, Tick: b.cfg.TickEvery, Now: u.Now}
 	if in.Spec, err = u.Spec(job); err != nil {
 		return err
 	}

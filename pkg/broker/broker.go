@@ -13,8 +13,12 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/broker/admission"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/buckets"
 	"github.com/tradewind-broker/tradewind/pkg/broker/inputs"
+	"github.com/tradewind-broker/tradewind/pkg/broker/outbox"
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -95,8 +99,8 @@ type Ports struct {
 	// Changed is told of each cluster whose command may have changed, so that a host with
 	// waiting agents can answer them at once. May be nil.
 	Changed func(cluster string)
-	// Committed is told after each commit that put events in the outbox. May be nil.
-	Committed func()
+	// Committed is told after each commit of the events that it put in the outbox. May be nil.
+	Committed func(ctx context.Context, emitted []store.Event)
 	// Accepted is told of each object of Objects that has become a job, each time that the object is told of: a remark
 	// about it can go. May be nil.
 	Accepted func(context.Context, events.ObjectCreated)
@@ -133,54 +137,114 @@ func (p Ports) Check(functions ...string) error {
 	return nil
 }
 
-// Broker handles events. It keeps no state but a cache of what never changes, so any number of
-// them may work on the same store.
+// complete returns the ports with defaults for what a host may leave out, and with a map of clouds of its own.
+func (p Ports) complete() Ports {
+	p.AtOnce = cmp.Or(p.AtOnce, 16)
+	if p.Log == nil {
+		p.Log = slog.New(slog.DiscardHandler)
+	}
+	if p.Clouds = maps.Clone(p.Clouds); p.Clouds == nil {
+		p.Clouds = map[string]cloud.Cloud{}
+	}
+	return p
+}
+
+// told returns the hook that tells the host what a unit changed.
+func (p Ports) told(known *pool.Known) func(*unit.Unit) {
+	return func(u *unit.Unit) {
+		known.Committed(u)
+		if p.Changed != nil {
+			for c := range u.Changes {
+				if id, ok := record.ClusterOf(c.Key); ok && c.Written {
+					p.Changed(id)
+				}
+			}
+		}
+		if p.Committed != nil && len(u.Emits) > 0 {
+			p.Committed(u.Ctx, u.Emits)
+		}
+	}
+}
+
+// Broker handles what happens to jobs, with a handle for each of its users. It keeps no state but a cache of what never
+// changes, so any number of brokers may work on the same store.
 type Broker struct {
-	Ports
-	*unit.Loader
-	*pool.Keeper
-	*view.Views
-	log *slog.Logger
+	// Functions react to events.
+	Functions *Functions
+	// Agents serves the agents of machines, bought or of pools.
+	Agents *Agents
+	// Users does what people ask for.
+	Users *Users
+	// Views show records, and change none.
+	Views *view.Views
+}
+
+// Functions are the functions that react to events, and what hosts call by the clock.
+type Functions struct {
+	ports    Ports
+	cfg      record.Config
+	txns     *unit.Transactor
+	pools    *pool.Keeper
+	sessions *admission.Runner
+	uploads  buckets.Uploads
+	relay    outbox.Relay
+	users    *Users // a DAG file is submitted as a user submits it
+	log      *slog.Logger
+}
+
+// Agents is what agents of machines call. Claims come from verified tokens.
+type Agents struct {
+	ports   Ports
+	cfg     record.Config
+	txns    *unit.Transactor
+	pools   *pool.Keeper
+	uploads buckets.Uploads
+	log     *slog.Logger
+}
+
+// Users is what people call, by the API or a host's own commands.
+type Users struct {
+	ports Ports
+	cfg   record.Config
+	txns  *unit.Transactor
+	pools *pool.Keeper
+	log   *slog.Logger
+}
+
+// NewViews makes views of a store without a broker, for adapters that are handed to a broker.
+func NewViews(cfg record.Config, p Ports) *view.Views {
+	txns := unit.NewTransactor(p.Store, p.Now, cfg, unit.Hooks{})
+	policy := admission.Following(p.Policy)
+	pools := pool.New(txns, pool.NewKnown(), p.Tokens, policy)
+	return view.New(txns, pools, &admission.Runner{Config: cfg, Policy: policy, Mover: p.Moves, Pools: pools})
 }
 
 // New makes a broker.
 func New(cfg record.Config, p Ports) *Broker {
-	log := p.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	b := &Broker{Ports: p, log: log}
-	b.AtOnce = cmp.Or(p.AtOnce, 16)
-	b.Loader = unit.NewLoader(p.Store, p.Now, cfg)
-	if p.Decoded != nil {
-		b.Share(p.Decoded)
-	}
-	b.Done = b.told
+	p = p.complete()
+	relay := outbox.Relay{Store: p.Store, Bus: p.Bus, Log: p.Log}
+	known := pool.NewKnown()
+	hooks := unit.Hooks{Done: p.told(known), Conflicted: known.Conflicted}
 	if p.Bus != nil {
-		b.Publish = b.publish
+		hooks.Publish = relay.Publish
 	}
-	b.Keeper = pool.New(b.Loader, p.Tokens)
-	b.Follows = b.policy
-	b.Views = &view.Views{Keeper: b.Keeper}
-	b.Clouds = maps.Clone(p.Clouds)
-	if b.Clouds == nil {
-		b.Clouds = map[string]cloud.Cloud{}
+	txns := unit.NewTransactor(p.Store, p.Now, cfg, hooks)
+	if p.Decoded != nil {
+		txns.Share(p.Decoded)
 	}
-	b.Clouds[record.PoolCloud] = b.Driver()
-	return b
-}
-
-// told tells the host what a unit changed.
-func (b *Broker) told(u *unit.Unit) {
-	b.Noted(u)
-	if b.Changed != nil {
-		for c := range u.Changes {
-			if id, ok := record.ClusterOf(c.Key); ok && c.Written {
-				b.Changed(id)
-			}
-		}
-	}
-	if b.Committed != nil && len(u.Emits) > 0 {
-		b.Committed()
+	policy := admission.Following(p.Policy)
+	pools := pool.New(txns, known, p.Tokens, policy)
+	sessions := &admission.Runner{Config: cfg, Policy: policy, Mover: p.Moves, Pools: pools}
+	p.Clouds[apitypes.PoolCloud] = pools.Driver()
+	uploads := buckets.Uploads{Txns: txns, Data: p.Data, AtOnce: p.AtOnce, Log: p.Log}
+	users := &Users{ports: p, cfg: cfg, txns: txns, pools: pools, log: p.Log}
+	return &Broker{
+		Functions: &Functions{
+			ports: p, cfg: cfg, txns: txns, pools: pools, sessions: sessions, uploads: uploads, relay: relay,
+			users: users, log: p.Log,
+		},
+		Agents: &Agents{ports: p, cfg: cfg, txns: txns, pools: pools, uploads: uploads, log: p.Log},
+		Users:  users,
+		Views:  view.New(txns, pools, sessions),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -55,13 +56,13 @@ func (p *pails) RemoveBucket(_ context.Context, bucket string) error {
 func TestABucketIsNotRemovedUnderANewJob(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	data := &pails{}
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	ports.Data = data
 	p.b = broker.New(record.DefaultConfig(), ports)
 	const tasks = `{t: {run: x, resources: {cpus: 4}, inputs: [{uri: "s3://pail/a/", path: a, mount: write, bucket: temporary}]}}`
 	note := func() record.Bucket {
 		t.Helper()
-		b, _, err := book.Get[record.Bucket](p.b.NewUnit(t.Context(), "test"), record.BucketKey("s3://pail/"))
+		b, _, err := book.Get[record.Bucket](p.b.Transactor().NewUnit(t.Context(), "test"), record.BucketKey("s3://pail/"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +92,7 @@ func TestABucketIsNotRemovedUnderANewJob(t *testing.T) {
 	if b := note(); b.URI != "" || len(data.there) != 0 {
 		t.Fatalf("afterwards: %+v, %v is there", b, data.there)
 	}
-	p.now = p.now.Add(p.b.Config.StuckFor + time.Minute)
+	p.now = p.now.Add(p.b.Config().StuckFor + time.Minute)
 	p.reconcile()
 	if b := note(); !slices.Equal(b.Jobs, []string{p.job}) || b.Removing || len(data.there) != 1 || p.launches() != 2 {
 		t.Errorf("in the end: %+v, %v is there, %d launches", b, data.there, p.launches())
@@ -104,20 +105,22 @@ func TestAStoreThatMakesNoBucketNowBlamesNoPlace(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	asked := 0
 	data := &pails{making: func() error { asked++; return errors.New("409 ContainerBeingDeleted") }}
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	ports.Data = data
 	p.b = broker.New(record.DefaultConfig(), ports)
 	const pail = `{uri: "azblob://pail/", path: a, mount: write, bucket: make}`
 	p.submit("{t: {run: x, resources: {cpus: 4}, inputs: ["+pail+"]}}", "1")
 	admitted := p.until(events.TypeTaskAdmitted)
-	handle := func() error { return p.b.Handle(t.Context(), events.FnProvision, []events.Event{admitted})[0] }
-	for range 2 * p.b.Config.LaunchTries {
+	handle := func() error {
+		return p.b.Functions.Handle(t.Context(), events.FnProvision, []events.Event{admitted})[0]
+	}
+	for range 2 * p.b.Config().LaunchTries {
 		if err := handle(); err == nil || !strings.Contains(err.Error(), "ContainerBeingDeleted") {
 			t.Errorf("it is to be tried again: %v", err)
 		}
 	}
-	blocks, err := book.List[record.Block](p.b.NewUnit(t.Context(), "test"), record.PartBlocks, "", 0)
-	if err != nil || len(blocks) > 0 || asked != 2*p.b.Config.LaunchTries {
+	blocks, err := book.List[apitypes.Block](p.b.Transactor().NewUnit(t.Context(), "test"), record.PartBlocks, "", 0)
+	if err != nil || len(blocks) > 0 || asked != 2*p.b.Config().LaunchTries {
 		t.Errorf("after %d calls: %v, blocked are %+v", asked, err, blocks)
 	}
 	data.making = nil

@@ -32,9 +32,9 @@ func TestALaunchWhoseTaskIsDoneMeanwhileIsTakenBack(t *testing.T) {
 	admitted := p.until(events.TypeTaskAdmitted)
 	ctx, launches := context.Background(), 0
 	for name, s := range p.cloud {
-		p.b.Clouds[name] = overtaken{s, func(cluster string) {
+		p.b.Ports().Clouds[name] = overtaken{s, func(cluster string) {
 			launches++
-			err := p.b.Transact(ctx, events.FnInterrupt, "done", false, func(u *unit.Unit) error {
+			err := p.b.Transactor().Transact(ctx, events.FnInterrupt, "done", false, func(u *unit.Unit) error {
 				job, _, err := book.Get[record.Job](u, record.JobKey(p.job))
 				if err != nil {
 					return err
@@ -48,13 +48,13 @@ func TestALaunchWhoseTaskIsDoneMeanwhileIsTakenBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.b.Handle(ctx, events.FnProvision, []events.Event{p.until(events.TypeTaskSucceeded)})
+			p.b.Functions.Handle(ctx, events.FnProvision, []events.Event{p.until(events.TypeTaskSucceeded)})
 			if cl := p.cluster(cluster); cl.State != record.ClusterReleasing || len(s.clusters) > 0 {
 				t.Errorf("a cluster whose work is done is %s, with %d clusters", cl.State, len(s.clusters))
 			}
 		}}
 	}
-	p.b.Handle(ctx, events.FnProvision, []events.Event{admitted})
+	p.b.Functions.Handle(ctx, events.FnProvision, []events.Event{admitted})
 	if launches != 1 {
 		t.Fatalf("%d launches", launches)
 	}
@@ -65,7 +65,7 @@ func TestALaunchWhoseTaskIsDoneMeanwhileIsTakenBack(t *testing.T) {
 
 // cluster is a cluster's record.
 func (p *porch) cluster(id string) (cl record.Cluster) {
-	cl, _, err := book.Get[record.Cluster](p.b.NewUnit(context.Background(), events.FnProvision), record.ClusterKey(id))
+	cl, _, err := book.Get[record.Cluster](p.b.Transactor().NewUnit(context.Background(), events.FnProvision), record.ClusterKey(id))
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
-	"github.com/tradewind-broker/tradewind/pkg/broker/buckets"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -22,11 +22,11 @@ import (
 
 // reach is what an agent may reach of some objects, while its attempt lasts. It fails with record.ErrGone when that is
 // over.
-func (b *Broker) reach(u *unit.Unit, c wire.Claims, named ...string) (s grant.Scope, err error) {
-	if b.Data == nil {
+func (b *Agents) reach(u *unit.Unit, c wire.Claims, named ...string) (s grant.Scope, err error) {
+	if b.ports.Data == nil {
 		return s, fmt.Errorf("%w: this broker grants nothing", grant.ErrStore)
 	}
-	cl, err := b.ownCluster(u, c)
+	cl, err := ownCluster(u, c)
 	if err == nil && cl.Outcome != "" {
 		err = record.ErrGone
 	}
@@ -40,33 +40,33 @@ func (b *Broker) reach(u *unit.Unit, c wire.Claims, named ...string) (s grant.Sc
 	if err != nil {
 		return s, err
 	}
-	return attempt.Scope(u, b.Config, job, cl, c.Rank, named)
+	return attempt.Scope(u, b.cfg, job, cl, c.Rank, named)
 }
 
 // Grant signs what an agent wants to read and write, for as long as Config.GrantFor. One want that it may not have
 // refuses them all, with an error of package grant. It writes nothing.
-func (b *Broker) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) ([]grant.Grant, error) {
+func (b *Agents) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) ([]grant.Grant, error) {
 	named := make([]string, len(wants))
 	wants = slices.Clone(wants)
 	for i := range wants {
-		named[i], wants[i].For = wants[i].URI, b.Config.GrantFor
+		named[i], wants[i].For = wants[i].URI, b.cfg.GrantFor
 	}
-	scope, err := b.reach(b.NewUnit(ctx, fnAgent), c, named...)
+	scope, err := b.reach(b.txns.NewUnit(ctx, fnAgent), c, named...)
 	if err != nil {
 		return nil, err
 	}
-	return scope.Over(b.Data).Sign(ctx, wants...)
+	return scope.Over(b.ports.Data).Sign(ctx, wants...)
 }
 
 // Lend lends an agent credentials for what its task mounts, each for one prefix, for about as long as grants last. It
 // writes nothing.
-func (b *Broker) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error) {
-	u := b.NewUnit(ctx, fnAgent)
+func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error) {
+	u := b.txns.NewUnit(ctx, fnAgent)
 	scope, err := b.reach(u, c)
 	if err != nil {
 		return nil, err
 	}
-	cl, err := b.ownCluster(u, c)
+	cl, err := ownCluster(u, c)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func (b *Broker) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) (
 		if err := attempt.CheckLoan(&spec.Tasks[cl.Task], l); err != nil {
 			return nil, err
 		}
-		l.For = b.Config.GrantFor
-		if out[i], err = grant.Lend(ctx, scope.Over(b.Data), l); err != nil {
+		l.For = b.cfg.GrantFor
+		if out[i], err = grant.Lend(ctx, scope.Over(b.ports.Data), l); err != nil {
 			return nil, err
 		}
 	}
@@ -92,27 +92,27 @@ func (b *Broker) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) (
 }
 
 // List lists what an agent may read below a prefix, a page at a time.
-func (b *Broker) List(ctx context.Context, c wire.Claims, prefix, after string) (grant.Page, error) {
-	scope, err := b.reach(b.NewUnit(ctx, fnAgent), c, prefix)
+func (b *Agents) List(ctx context.Context, c wire.Claims, prefix, after string) (grant.Page, error) {
+	scope, err := b.reach(b.txns.NewUnit(ctx, fnAgent), c, prefix)
 	if err != nil {
 		return grant.Page{}, err
 	}
-	return scope.Over(b.Data).List(ctx, prefix, after)
+	return scope.Over(b.ports.Data).List(ctx, prefix, after)
 }
 
 // BeginUpload begins a multipart upload for an agent. It is recorded before the agent hears of it, so that each upload
 // that can have parts is known; one that a crash leaves between the two has none, costs nothing, and goes by the
 // bucket's rule.
-func (b *Broker) BeginUpload(ctx context.Context, c wire.Claims, uri string) (upload string, err error) {
-	scope, err := b.reach(b.NewUnit(ctx, fnAgent), c, uri)
+func (b *Agents) BeginUpload(ctx context.Context, c wire.Claims, uri string) (upload string, err error) {
+	scope, err := b.reach(b.txns.NewUnit(ctx, fnAgent), c, uri)
 	if err != nil {
 		return "", err
 	}
-	data := scope.Over(b.Data)
+	data := scope.Over(b.ports.Data)
 	if upload, err = data.Begin(ctx, uri); err != nil {
 		return "", err
 	}
-	err = b.Transact(ctx, fnAgent, "upload/"+c.Cluster, false, func(u *unit.Unit) error {
+	err = b.txns.Transact(ctx, fnAgent, "upload/"+c.Cluster, false, func(u *unit.Unit) error {
 		if _, err := b.reach(u, c, uri); err != nil {
 			return err
 		}
@@ -129,8 +129,8 @@ func (b *Broker) BeginUpload(ctx context.Context, c wire.Claims, uri string) (up
 }
 
 // EndUpload completes an upload of parts, or aborts it where there are none. Ending one again does nothing.
-func (b *Broker) EndUpload(ctx context.Context, c wire.Claims, uri, upload string, parts []grant.Uploaded) error {
-	u := b.NewUnit(ctx, fnAgent)
+func (b *Agents) EndUpload(ctx context.Context, c wire.Claims, uri, upload string, parts []grant.Uploaded) error {
+	u := b.txns.NewUnit(ctx, fnAgent)
 	scope, err := b.reach(u, c, uri)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (b *Broker) EndUpload(ctx context.Context, c wire.Claims, uri, upload strin
 	if _, open, err := book.Get[record.Upload](u, key); err != nil || !open {
 		return err
 	}
-	if data := scope.Over(b.Data); len(parts) > 0 {
+	if data := scope.Over(b.ports.Data); len(parts) > 0 {
 		err = b.complete(ctx, key, func() error { return data.Complete(ctx, uri, upload, parts) })
 	} else {
 		err = data.Abort(ctx, uri, upload)
@@ -147,15 +147,15 @@ func (b *Broker) EndUpload(ctx context.Context, c wire.Claims, uri, upload strin
 	if err != nil {
 		return err
 	}
-	return b.uploads().Forget(ctx, c.Cluster, key)
+	return b.uploads.Forget(ctx, c.Cluster, key)
 }
 
 // complete completes an upload that is recorded: the intent is committed first. A store that knows no such upload, or
 // not these parts, is believed where this call alone has asked it; else one before, whose answer nobody heard, has
 // completed it.
-func (b *Broker) complete(ctx context.Context, key record.Key, act func() error) error {
+func (b *Agents) complete(ctx context.Context, key record.Key, act func() error) error {
 	note := func(what string, change func(*record.Upload) error) error {
-		return b.Transact(ctx, fnAgent, what+"/"+key.Sort, false, func(u *unit.Unit) error {
+		return b.txns.Transact(ctx, fnAgent, what+"/"+key.Sort, false, func(u *unit.Unit) error {
 			up, open, err := book.Get[record.Upload](u, key)
 			if err != nil || !open {
 				return record.OrSkip(err) // completed by another call, or aborted, which the next one is told
@@ -189,22 +189,18 @@ func (b *Broker) complete(ctx context.Context, key record.Key, act func() error)
 	return err
 }
 
-func (b *Broker) uploads() buckets.Uploads {
-	return buckets.Uploads{Loader: b.Loader, Data: b.Data, AtOnce: b.AtOnce, Log: b.log}
-}
-
 // keepCheckpoints is how many checkpoints are kept: the last, and the one before it in case somebody is reading that.
 const keepCheckpoints = 2
 
 // Prune removes the checkpoints of an agent's task that newer ones have replaced, each manifest before its files, so
 // that a reader who comes between finds nothing rather than a part. An attempt that was replaced is ErrGone: it must
 // not remove what its successor resumes from.
-func (b *Broker) Prune(ctx context.Context, c wire.Claims) error {
-	u := b.NewUnit(ctx, fnAgent)
+func (b *Agents) Prune(ctx context.Context, c wire.Claims) error {
+	u := b.txns.NewUnit(ctx, fnAgent)
 	if _, err := b.reach(u, c); err != nil {
 		return err
 	}
-	cl, err := b.ownCluster(u, c)
+	cl, err := ownCluster(u, c)
 	if err != nil {
 		return err
 	}
@@ -219,11 +215,11 @@ func (b *Broker) Prune(ctx context.Context, c wire.Claims) error {
 	if err != nil {
 		return err
 	}
-	made, _, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+	made, _, err := book.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
 	if err != nil {
 		return err
 	}
-	prefixes, err := attempt.Checkpoints(u, b.Config, job, cl, made.ResumedFrom)
+	prefixes, err := attempt.Checkpoints(u, b.cfg, job, cl, made.ResumedFrom)
 	if err != nil {
 		return err
 	}
@@ -240,10 +236,10 @@ func (b *Broker) Prune(ctx context.Context, c wire.Claims) error {
 }
 
 // removeUpTo removes the checkpoints below a prefix whose number is at most seq, but for one.
-func (b *Broker) removeUpTo(ctx context.Context, prefix string, seq int, but string) error {
+func (b *Agents) removeUpTo(ctx context.Context, prefix string, seq int, but string) error {
 	var manifests, files []string
 	for after, more := "", seq > 0; more; more = after != "" {
-		page, err := b.Data.List(ctx, prefix, after)
+		page, err := b.ports.Data.List(ctx, prefix, after)
 		if err != nil {
 			return err
 		}
@@ -266,7 +262,7 @@ func (b *Broker) removeUpTo(ctx context.Context, prefix string, seq int, but str
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(removeAtOnce)
 		for _, uri := range uris {
-			group.Go(func() error { return b.Data.Remove(ctx, uri) })
+			group.Go(func() error { return b.ports.Data.Remove(ctx, uri) })
 		}
 		if err := group.Wait(); err != nil {
 			return err

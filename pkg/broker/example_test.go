@@ -60,7 +60,7 @@ func Example() {
 		for more := true; more; {
 			more = false
 			for _, fn := range events.Functions() {
-				if _, err := tw.Relay(ctx); err != nil {
+				if _, err := tw.Functions.Relay(ctx); err != nil {
 					log.Fatal(err)
 				}
 				deliveries, err := b.Receive(ctx, fn, 10, time.Millisecond)
@@ -73,7 +73,7 @@ func Example() {
 					if err != nil {
 						log.Fatal(err)
 					}
-					if err := tw.Handle(ctx, fn, []events.Event{e})[0]; err != nil {
+					if err := tw.Functions.Handle(ctx, fn, []events.Event{e})[0]; err != nil {
 						continue // it is not acknowledged, so it comes again
 					}
 					if err := b.Ack(ctx, fn, d.Receipt); err != nil {
@@ -84,7 +84,7 @@ func Example() {
 		}
 	}
 	show := func(id string) {
-		d, err := tw.JobDetail(ctx, id)
+		d, err := tw.Views.JobDetail(ctx, id)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -99,7 +99,7 @@ tasks: {greet: {run: echo hello, resources: {cpus: 2+}, time: 10m}}
 	if err != nil {
 		log.Fatal(err)
 	}
-	job, err := tw.Submit(ctx, broker.Submission{Spec: spec, Token: "hello-1"})
+	job, err := tw.Users.Submit(ctx, broker.Submission{Spec: spec, Token: "hello-1"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -108,13 +108,13 @@ tasks: {greet: {run: echo hello, resources: {cpus: 2+}, time: 10m}}
 
 	// The machine has booted: its agent says hello, is told to run, and tells how it went.
 	agent := wire.Claims{Job: job.ID, Cluster: record.ClusterID(job.ID, 0, 1)}
-	work, err := tw.Hello(ctx, agent, wire.Hello{Address: "10.0.0.1"})
+	work, err := tw.Agents.Hello(ctx, agent, wire.Hello{Address: "10.0.0.1"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("the agent is told to", work.Command, work.Assignment.Run)
 	report := wire.Report{ID: "1", Attempt: work.Assignment.Attempt, Event: wire.Succeeded}
-	if err := tw.Report(ctx, agent, report); err != nil {
+	if err := tw.Agents.Report(ctx, agent, report); err != nil {
 		log.Fatal(err)
 	}
 	loop() // the machine is given back, the job ends

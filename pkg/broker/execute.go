@@ -8,7 +8,7 @@ import (
 )
 
 // execute hands the work to the agents of a gang that is up: they poll for it.
-func (b *Broker) execute(u *unit.Unit, event events.Event) error {
+func (b *Functions) execute(u *unit.Unit, event events.Event) error {
 	e, ok := event.Data.(events.ClusterUp)
 	if !ok {
 		return unexpected(events.FnExecute, event.Data)

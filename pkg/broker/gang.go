@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -18,7 +19,7 @@ import (
 const _ = uint(store.MaxItems - dag.MaxGang*session.GangItems - record.MaxTree - session.GangBeside)
 
 // start tells the agents of a cluster that is up to run, once; those of a gang when all of it is up.
-func (b *Broker) start(u *unit.Unit, cl record.Cluster) error {
+func (b *Functions) start(u *unit.Unit, cl record.Cluster) error {
 	task, _, err := book.Get[record.Task](u, record.TaskKey(cl.Job, cl.Task))
 	if err != nil {
 		return err
@@ -39,7 +40,7 @@ func (b *Broker) start(u *unit.Unit, cl record.Cluster) error {
 
 // concerned are the tasks of a gang that has broken, or is done, and then those that join it. Where the one that broke
 // it begins anew by itself, as is decided first, they are those that join its role alone.
-func (b *Broker) concerned(u *unit.Unit, job record.Job, e events.GangBroken) (members []attempt.Member, err error) {
+func (b *Functions) concerned(u *unit.Unit, job record.Job, e events.GangBroken) (members []attempt.Member, err error) {
 	if !e.Joining {
 		if members, err = attempt.GangOf(u, job, e.Task); err != nil {
 			return nil, err
@@ -62,7 +63,7 @@ func (b *Broker) concerned(u *unit.Unit, job record.Job, e events.GangBroken) (m
 }
 
 // restartsAlone has the task that broke a gang begin anew by itself, if it is to.
-func (b *Broker) restartsAlone(u *unit.Unit, job record.Job, e events.GangBroken,
+func (b *Functions) restartsAlone(u *unit.Unit, job record.Job, e events.GangBroken,
 	members []attempt.Member) (bool, error) {
 	i := slices.IndexFunc(members, func(m attempt.Member) bool { return m.Task.Index == e.Task })
 	if i < 0 {
@@ -81,9 +82,9 @@ func (b *Broker) restartsAlone(u *unit.Unit, job record.Job, e events.GangBroken
 
 // gangBroken has the others of a gang give back what they hold. What the transaction has no room for is left to a next
 // one.
-func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
+func (b *Functions) gangBroken(u *unit.Unit, e events.GangBroken) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
-	if err != nil || !found || job.State == record.JobEnding || job.State.Over() {
+	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Over() {
 		return record.OrSkip(err)
 	}
 	members, err := b.concerned(u, job, e)
@@ -96,7 +97,7 @@ func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 		if m.Task.Index == e.Task {
 			continue
 		}
-		d := attempt.DecideFollow(m, reason, b.Config, u.Now)
+		d := attempt.DecideFollow(m, reason, b.cfg, u.Now)
 		if e.Done {
 			d = attempt.DecideComplete(m, u.Now)
 		}
@@ -113,7 +114,8 @@ func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 		}
 		told++
 		if !m.Bought && m.Attempt.Assigned() {
-			if err := b.Unassign(u, m.Attempt.Offer.Region, record.ClusterID(job.ID, m.Task.Index, m.Attempt.Number),
+			id := record.ClusterID(job.ID, m.Task.Index, m.Attempt.Number)
+			if err := b.pools.Unassign(u, m.Attempt.Offer.Region, id,
 				m.Attempt.Hosts); err != nil {
 				return err
 			}

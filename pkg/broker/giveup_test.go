@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -49,17 +50,17 @@ func TestALaunchThatWasGivenUpMeanwhileIsTakenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := w.b.Submit(context.Background(), broker.Submission{Spec: spec, Token: "1"})
+	job, err := w.b.Users.Submit(context.Background(), broker.Submission{Spec: spec, Token: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	admitted := w.until(events.TypeTaskAdmitted)
-	handle := func() { w.b.Handle(context.Background(), events.FnProvision, []events.Event{admitted}) }
+	handle := func() { w.b.Functions.Handle(context.Background(), events.FnProvision, []events.Event{admitted}) }
 	for name, s := range w.cloud {
 		c := &twofold{shelf: s, waiting: make(chan struct{}), answered: make(chan struct{})}
 		done := make(chan struct{})
 		c.other = func() { defer close(done); handle() }
-		w.b.Clouds[name] = c
+		w.b.Ports().Clouds[name] = c
 		defer func() {
 			if c.launches.Load() > 0 {
 				<-done
@@ -67,16 +68,16 @@ func TestALaunchThatWasGivenUpMeanwhileIsTakenBack(t *testing.T) {
 		}()
 	}
 	handle()
-	d, err := w.b.JobDetail(context.Background(), job.ID)
+	d, err := w.b.Views.JobDetail(context.Background(), job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range w.b.Clouds {
+	for _, c := range w.b.Ports().Clouds {
 		if c, ok := c.(*twofold); ok {
 			close(c.answered)
 		}
 	}
-	if got := d.Attempts[0].Outcome; got != record.OutcomeRefused {
+	if got := d.Attempts[0].Outcome; got != apitypes.OutcomeRefused {
 		t.Errorf("the attempt is %q, though its machines are being terminated", got)
 	}
 }

@@ -15,9 +15,9 @@ import (
 // function is how the broker handles the events of one of its functions.
 type function struct {
 	// decide only reads and writes records: the events of a batch share transactions.
-	decide func(*Broker, *unit.Unit, events.Event) error
+	decide func(*Functions, *unit.Unit, events.Event) error
 	// act reaches outside, or takes long, and commits by itself.
-	act func(*Broker, context.Context, events.Event) error
+	act func(*Functions, context.Context, events.Event) error
 	// repeatable says of an event that the records themselves tell whether it was handled, so that it needs no marker:
 	// a task that has succeeded, was announced under that number, a cluster that was told to run. These are the
 	// frequent ones, and a marker is a write.
@@ -29,23 +29,23 @@ type function struct {
 // functions are the broker's functions by name. Nobody changes the table.
 var functions = sync.OnceValue(func() map[string]function {
 	return map[string]function{
-		events.FnAdvance: {decide: (*Broker).advance, repeatable: is[events.TaskSucceeded]},
-		events.FnSchedule: {decide: (*Broker).schedule, repeatable: func(data events.Data) bool {
+		events.FnAdvance: {decide: (*Functions).advance, repeatable: is[events.TaskSucceeded]},
+		events.FnSchedule: {decide: (*Functions).schedule, repeatable: func(data events.Data) bool {
 			// its cluster's record goes with it; or it is only an invitation to look
 			e, freed := data.(events.CapacityFreed)
 			return freed && (e.Cluster != "" || e.Job == "") || is[events.TaskReady](data) ||
 				is[events.LeaseDue](data)
 		}},
-		events.FnExecute:   {decide: (*Broker).execute, repeatable: is[events.ClusterUp]},
-		events.FnInterrupt: {decide: (*Broker).interrupt},
-		events.FnBid:       {decide: (*Broker).bid},
-		events.FnSubmit:    {act: (*Broker).submit},
-		events.FnOptimize:  {act: (*Broker).optimize},
-		events.FnProvision: {act: (*Broker).provision, parallel: true},
-		events.FnTick:      {act: (*Broker).tick},
-		events.FnRefresh:   {act: (*Broker).refresh},
-		events.FnReconcile: {act: (*Broker).reconcile},
-		events.FnHook:      {act: (*Broker).hook, parallel: true},
+		events.FnExecute:   {decide: (*Functions).execute, repeatable: is[events.ClusterUp]},
+		events.FnInterrupt: {decide: (*Functions).interrupt},
+		events.FnBid:       {decide: (*Functions).bid},
+		events.FnSubmit:    {act: (*Functions).submit},
+		events.FnOptimize:  {act: (*Functions).optimize},
+		events.FnProvision: {act: (*Functions).provision, parallel: true},
+		events.FnTick:      {act: (*Functions).tick},
+		events.FnRefresh:   {act: (*Functions).refresh},
+		events.FnReconcile: {act: (*Functions).reconcile},
+		events.FnHook:      {act: (*Functions).hook, parallel: true},
 	}
 })
 
@@ -75,7 +75,7 @@ func TraitsOf(fn string) Traits {
 // Handle runs a function on events and returns one error for each, nil where it was handled. An error that
 // is ErrFinal means that delivering the event again is pointless. Events that only change records
 // share transactions, so a batch of one job or queue costs little more than one event.
-func (b *Broker) Handle(ctx context.Context, fn string, batch []events.Event) []error {
+func (b *Functions) Handle(ctx context.Context, fn string, batch []events.Event) []error {
 	errs := make([]error, len(batch))
 	f := functions()[fn]
 	if f.act != nil {
@@ -102,8 +102,8 @@ func (b *Broker) Handle(ctx context.Context, fn string, batch []events.Event) []
 }
 
 // together handles as many events from the front of a batch as fit one transaction, and returns how many.
-func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, f function) (int, error) {
-	u := b.NewUnit(ctx, fn)
+func (b *Functions) together(ctx context.Context, fn string, batch []events.Event, f function) (int, error) {
+	u := b.txns.NewUnit(ctx, fn)
 	keys := make([]store.Key, 0, len(batch))
 	for _, e := range batch {
 		if !f.needsNoMarker(e.Data) {
@@ -120,7 +120,7 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 		}
 		n++
 		if !f.needsNoMarker(e.Data) {
-			if again, err := u.MarkSeen(e.ID, b.Config.SeenFor); err != nil {
+			if again, err := u.MarkSeen(e.ID, b.cfg.SeenFor); err != nil {
 				return 0, err
 			} else if again {
 				continue
@@ -133,16 +133,16 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 	}
 	u.Crowded = n > 1
 	if err := u.Finish(); err != nil {
-		b.Conflicted(u)
+		b.txns.Conflicted(u)
 		return 0, err
 	}
-	b.Done(u)
+	b.txns.Done(u)
 	return n, nil
 }
 
 // single handles one event in a transaction of its own, again while it conflicts.
-func (b *Broker) single(ctx context.Context, fn string, e events.Event, f function) error {
-	return b.Transact(ctx, fn, e.ID, !f.needsNoMarker(e.Data), func(u *unit.Unit) error {
+func (b *Functions) single(ctx context.Context, fn string, e events.Event, f function) error {
+	return b.txns.Transact(ctx, fn, e.ID, !f.needsNoMarker(e.Data), func(u *unit.Unit) error {
 		err := f.decide(b, u, e)
 		if errors.Is(err, record.ErrSkip) {
 			return nil // the marker is still worth keeping

@@ -47,7 +47,7 @@ func (p *porch) submit(tasks, token string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	job, err := p.b.Submit(context.Background(), broker.Submission{Spec: spec, Token: token})
+	job, err := p.b.Users.Submit(context.Background(), broker.Submission{Spec: spec, Token: token})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func (p *porch) claims(task, rank int) wire.Claims {
 
 func hello(t *testing.T, b *broker.Broker, c wire.Claims) wire.Work {
 	t.Helper()
-	w, err := b.Hello(context.Background(), c, wire.Hello{Address: fmt.Sprint("10.0.0.", c.Rank+1)})
+	w, err := b.Agents.Hello(context.Background(), c, wire.Hello{Address: fmt.Sprint("10.0.0.", c.Rank+1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestTheLastHelloIsAnsweredWithTheWork(t *testing.T) {
 	}
 	for rank := range 2 {
 		told(t, fmt.Sprint("rank ", rank, ", again,"), hello(t, p.b, p.claims(0, rank)), wire.Run, 2)
-		w, err := p.b.Work(t.Context(), p.claims(0, rank), 0)
+		w, err := p.b.Agents.Work(t.Context(), p.claims(0, rank), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestAHelloBeforeTheCloudHasAnsweredWaitsForIt(t *testing.T) {
 		early = hello(t, p.b, wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster})
 	})
 	told(t, "an early node", early, wire.None, 0)
-	w, err := p.b.Work(t.Context(), p.claims(0, 0), 0)
+	w, err := p.b.Agents.Work(t.Context(), p.claims(0, 0), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestAHelloBeforeTheCloudHasAnsweredWaitsForIt(t *testing.T) {
 func TestTwoHellosAtOnceHandOutTheWorkOnce(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
 	meet := &meeting{Store: p.store}
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	ports.Store = meet
 	slow := broker.New(record.DefaultConfig(), ports)
 	fast := wire.Work{Command: "not asked"}
@@ -157,31 +157,31 @@ func TestADoomedMachineIsNotHandedWork(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	for _, kind := range []cloud.NoticeKind{cloud.Interruption, cloud.Taken} {
 		e := events.SpotInterrupted{Cluster: p.claims(0, 0).Cluster, Job: p.job, Kind: string(kind), At: p.now.Add(2 * time.Minute)}
-		if errs := p.b.Handle(t.Context(), events.FnInterrupt, []events.Event{events.New(string(kind), "test", p.now, e)}); errs[0] != nil {
+		if errs := p.b.Functions.Handle(t.Context(), events.FnInterrupt, []events.Event{events.New(string(kind), "test", p.now, e)}); errs[0] != nil {
 			t.Fatal(errs[0])
 		}
 		told(t, "a machine that is being taken", hello(t, p.b, p.claims(0, 0)), wire.SaveNow, 0)
 	}
 	p.settle()
-	if _, err := p.b.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
+	if _, err := p.b.Agents.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
 		t.Errorf("when it has been freed: %v", err)
 	}
 }
 
 func TestAMachineOfAnEndingJobIsNotHandedWork(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
-	if err := p.b.Cancel(t.Context(), p.job, "not wanted"); err != nil {
+	if err := p.b.Users.Cancel(t.Context(), p.job, "not wanted"); err != nil {
 		t.Fatal(err)
 	}
 	ending := p.settleUntil(events.TypeDAGEnding)
 	told(t, "a machine of a job that is being cancelled", hello(t, p.b, p.claims(0, 0)), wire.None, 0)
 	for _, fn := range events.Routes()[ending.Type()] {
-		if errs := p.b.Handle(t.Context(), fn, []events.Event{ending}); errs[0] != nil {
+		if errs := p.b.Functions.Handle(t.Context(), fn, []events.Event{ending}); errs[0] != nil {
 			t.Error(errs[0])
 		}
 	}
 	p.settle()
-	if _, err := p.b.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
+	if _, err := p.b.Agents.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
 		t.Errorf("when it has been freed: %v", err)
 	}
 }
@@ -207,7 +207,7 @@ func TestAPollIsASignOfLifeAndTakesNothingBack(t *testing.T) {
 	cfg := record.DefaultConfig()
 	cfg.Pace = wire.Pace{Alive: 5 * time.Minute, Polls: true}
 	meet := &meeting{Store: p.store}
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	ports.Store = meet
 	b := broker.New(cfg, ports)
 	c := p.claims(0, 0)
@@ -215,7 +215,7 @@ func TestAPollIsASignOfLifeAndTakesNothingBack(t *testing.T) {
 	seen := func() time.Time { return stored[record.Cluster](p, "cluster#"+c.Cluster).Nodes[0].Seen }
 	for _, minutes := range []int{1, 5, 5} {
 		p.now = p.now.Add(time.Duration(minutes) * time.Minute)
-		if w, err := b.Work(t.Context(), c, 1); err != nil || w.Command != wire.None {
+		if w, err := b.Agents.Work(t.Context(), c, 1); err != nil || w.Command != wire.None {
 			t.Errorf("%+v, %v", w, err)
 		}
 		if want := minutes == 5; seen().Equal(p.now) != want {
@@ -225,17 +225,17 @@ func TestAPollIsASignOfLifeAndTakesNothingBack(t *testing.T) {
 	p.now = p.now.Add(5 * time.Minute)
 	meet.other = func() {
 		e := events.SpotInterrupted{Cluster: c.Cluster, Job: p.job, Kind: string(cloud.Interruption), At: p.now.Add(2 * time.Minute)}
-		if errs := p.b.Handle(t.Context(), events.FnInterrupt, []events.Event{events.New("1", "test", p.now, e)}); errs[0] != nil {
+		if errs := p.b.Functions.Handle(t.Context(), events.FnInterrupt, []events.Event{events.New("1", "test", p.now, e)}); errs[0] != nil {
 			t.Error(errs[0])
 		}
 	}
-	if _, err := b.Work(t.Context(), c, 1); err != nil {
+	if _, err := b.Agents.Work(t.Context(), c, 1); err != nil {
 		t.Error(err)
 	}
 	if !seen().Equal(p.now) {
 		t.Error("it has not been heard of")
 	}
-	w, err := b.Work(t.Context(), c, 1)
+	w, err := b.Agents.Work(t.Context(), c, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

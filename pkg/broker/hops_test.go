@@ -49,7 +49,7 @@ func newRoad(t *testing.T, tasks string) *road {
 	t.Helper()
 	r := &road{porch: &porch{bench: newBench(t)}}
 	r.counted.Store = r.store
-	ports := r.b.Ports
+	ports := r.b.Ports()
 	ports.Store = &r.counted
 	r.b = broker.New(record.DefaultConfig(), ports)
 	r.submit(tasks, "1")
@@ -89,7 +89,7 @@ func (r *road) travel() {
 			if batch := batches[fn]; len(batch) > 0 && (fn != events.FnProvision || alone) {
 				delete(batches, fn)
 				r.Invocations++
-				for i, err := range r.b.Handle(r.t.Context(), fn, batch) {
+				for i, err := range r.b.Functions.Handle(r.t.Context(), fn, batch) {
 					if err != nil {
 						r.t.Fatalf("%s on %s: %v", fn, batch[i].Type(), err)
 					}
@@ -111,7 +111,7 @@ func (r *road) tell(attempt int, id string, e wire.Event) {
 	r.t.Helper()
 	r.Invocations++
 	c := wire.Claims{Job: r.job, Cluster: record.ClusterID(r.job, 0, attempt)}
-	if err := r.b.Report(context.Background(), c, wire.Report{ID: id, Attempt: c.Cluster, Event: e, Notice: 2 * time.Minute}); err != nil {
+	if err := r.b.Agents.Report(context.Background(), c, wire.Report{ID: id, Attempt: c.Cluster, Event: e, Notice: 2 * time.Minute}); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -6,16 +6,16 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // strict is the porch's broker for a deployment in which machines of every cloud prove which one they are.
 func (p *porch) strict() *broker.Broker {
-	cfg := p.b.Config
+	cfg := p.b.Config()
 	cfg.Proven = []string{"aws", "gcp", "azure"}
-	return broker.New(cfg, p.b.Ports)
+	return broker.New(cfg, p.b.Ports())
 }
 
 // itself is what the machine of a rank proves.
@@ -31,7 +31,7 @@ func TestAMachineThatIsNotTheOneLaunchedGetsNoWorkAndIsToldOfOnce(t *testing.T) 
 	for range 3 {
 		for _, m := range []*wire.Machine{nil, p.itself(p.claims(0, 1)), {Fault: "the proof is not good: forged"}} {
 			c.Machine = m
-			if w, err := b.Hello(t.Context(), c, wire.Hello{Address: "10.6.6.6"}); !errors.Is(err, record.ErrMachine) || w.Token != "" || w.Command != "" && w.Command != wire.None {
+			if w, err := b.Agents.Hello(t.Context(), c, wire.Hello{Address: "10.6.6.6"}); !errors.Is(err, record.ErrMachine) || w.Token != "" || w.Command != "" && w.Command != wire.None {
 				t.Errorf("%+v is told %+v, %v", m, w, err)
 			}
 		}
@@ -70,7 +70,7 @@ func TestATokenForAllRanksIsForTheMachineThatSaysAndProvesItsRank(t *testing.T) 
 	from := func(says, proves int) (wire.Work, error) {
 		c := p.claims(0, 0)
 		c.Boot, c.Ranks, c.Machine = true, 2, p.itself(p.claims(0, proves))
-		return b.Hello(t.Context(), c, wire.Hello{Address: "10.0.0.1", Rank: says, Nonce: strings.Repeat("n", 20+says)})
+		return b.Agents.Hello(t.Context(), c, wire.Hello{Address: "10.0.0.1", Rank: says, Nonce: strings.Repeat("n", 20+says)})
 	}
 	for _, x := range [][2]int{{0, 1}, {1, 0}, {2, 0}, {-1, 0}} {
 		if w, err := from(x[0], x[1]); !errors.Is(err, record.ErrMachine) || w.Token != "" {
@@ -90,7 +90,7 @@ func TestATokenForAllRanksIsForTheMachineThatSaysAndProvesItsRank(t *testing.T) 
 	}
 	c := p.claims(0, 0)
 	c.Boot, c.Ranks, c.Machine = true, 2, p.itself(c)
-	if _, err := b.Hello(t.Context(), c, wire.Hello{Address: "10.6.6.6", Rank: 1, Nonce: "another"}); err == nil {
+	if _, err := b.Agents.Hello(t.Context(), c, wire.Hello{Address: "10.6.6.6", Rank: 1, Nonce: "another"}); err == nil {
 		t.Error("a rank is taken twice")
 	}
 }
@@ -102,7 +102,7 @@ func TestAMachineThatComesBeforeItsLaunchIsRecordedComesAgain(t *testing.T) {
 		c := wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster, Machine: &wire.Machine{Cloud: "aws", ID: "unknown"}}
 		cl := stored[record.Cluster](p, "cluster#"+cluster)
 		c.Machine.Cloud, c.Machine.Region = cl.Offer.Cloud, cl.Offer.Region
-		_, early = p.strict().Hello(p.t.Context(), c, wire.Hello{Address: "10.0.0.1"})
+		_, early = p.strict().Agents.Hello(p.t.Context(), c, wire.Hello{Address: "10.0.0.1"})
 	})
 	if !errors.Is(early, record.ErrEarly) {
 		t.Errorf("before the launch was recorded: %v", early)
@@ -118,9 +118,9 @@ func TestAMachineThatComesBeforeItsLaunchIsRecordedComesAgain(t *testing.T) {
 }
 
 // story is what Explain tells of the porch's job.
-func (p *porch) story() []view.Entry {
+func (p *porch) story() []apitypes.Entry {
 	p.t.Helper()
-	s, err := p.b.Explain(p.t.Context(), p.job)
+	s, err := p.b.Views.Explain(p.t.Context(), p.job)
 	if err != nil {
 		p.t.Fatal(err)
 	}

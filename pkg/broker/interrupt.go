@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -13,7 +14,7 @@ import (
 
 // interrupt reacts to a cloud's notice: save the work now, and plan meanwhile where it goes on when that is done or the
 // machine is gone.
-func (b *Broker) interrupt(u *unit.Unit, event events.Event) error {
+func (b *Functions) interrupt(u *unit.Unit, event events.Event) error {
 	data := event.Data
 	switch e := data.(type) {
 	case events.GangBroken:
@@ -36,7 +37,7 @@ func (b *Broker) interrupt(u *unit.Unit, event events.Event) error {
 	switch kind {
 	case cloud.Interruption:
 		if l.Cluster.Stopped() { // its agents had the notice first
-			d = attempt.DecideLost(l, record.OutcomePreempted, "spot interruption", u.Now)
+			d = attempt.DecideLost(l, apitypes.OutcomePreempted, "spot interruption", u.Now)
 			break
 		}
 		d = attempt.DecideDoomed(l, e.At, u.Now)
@@ -45,19 +46,19 @@ func (b *Broker) interrupt(u *unit.Unit, event events.Event) error {
 			d = attempt.DecideSilent(l, "its machine has ended by itself", u.Now)
 			break
 		}
-		d = attempt.DecideLost(l, record.OutcomePreempted, "spot interruption", u.Now)
+		d = attempt.DecideLost(l, apitypes.OutcomePreempted, "spot interruption", u.Now)
 	case cloud.Rebalance:
 		return b.advised(u, l)
 	default:
 		return unexpected(events.FnInterrupt, data)
 	}
-	return b.noticed(u, l.Cluster, d)
+	return noticed(u, b.cfg, l.Cluster, d)
 }
 
 // noticed applies what a notice leads to, and has the spot market that takes the cluster left alone for a while.
-func (b *Broker) noticed(u *unit.Unit, cl record.Cluster, d record.Decision) error {
+func noticed(u *unit.Unit, cfg record.Config, cl record.Cluster, d record.Decision) error {
 	if len(d.Writes) > 0 && cl.State != record.ClusterDoomed && cl.Offer.Spot {
-		if err := b.keepOff(u, cl, &d, attempt.TakenBlock); err != nil {
+		if err := keepOff(u, cfg, cl, &d, attempt.TakenBlock); err != nil {
 			return err
 		}
 	}
@@ -65,13 +66,13 @@ func (b *Broker) noticed(u *unit.Unit, cl record.Cluster, d record.Decision) err
 }
 
 // block says how long a place is left alone, by what is known of it and others.
-type block func(o cloud.Offer, cfg record.Config, known []record.Block, now time.Time) record.Block
+type block func(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block
 
 // keepOff has the place of a cluster left alone for a while.
-func (b *Broker) keepOff(u *unit.Unit, cl record.Cluster, d *record.Decision, why block) error {
-	known, err := book.List[record.Block](u, record.PartBlocks, "", 0)
+func keepOff(u *unit.Unit, cfg record.Config, cl record.Cluster, d *record.Decision, why block) error {
+	known, err := book.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	if err == nil {
-		d.Block(why(cl.Offer, b.Config, known, u.Now))
+		d.Block(why(cl.Offer, cfg, known, u.Now))
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -24,13 +25,13 @@ func TestANoticeForAgentsThatHaveStoppedDoesNotWaitForTheEnd(t *testing.T) {
 	notice := events.New("1", "test", p.now, events.SpotInterrupted{
 		Cluster: c.Cluster, Job: p.job, Kind: "interruption", At: p.now.Add(2 * time.Minute),
 	})
-	if errs := p.b.Handle(t.Context(), events.FnInterrupt, []events.Event{notice}); errs[0] != nil {
+	if errs := p.b.Functions.Handle(t.Context(), events.FnInterrupt, []events.Event{notice}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	if d := p.detail(); d.Attempts[0].Outcome != record.OutcomePreempted || d.TaskList[0].State == string(record.TaskRunning) {
+	if d := p.detail(); d.Attempts[0].Outcome != apitypes.OutcomePreempted || d.TaskList[0].State == string(record.TaskRunning) {
 		t.Errorf("after the notice the attempt is %+v, the task %s", d.Attempts[0], d.TaskList[0].State)
 	}
-	blocks, err := p.b.Blocks(t.Context())
+	blocks, err := p.b.Views.Blocks(t.Context())
 	if err != nil || len(blocks) != 1 {
 		t.Errorf("blocks %+v, %v", blocks, err)
 	}
@@ -43,14 +44,14 @@ func TestAMachineOnDemandThatEndsByItselfIsNoSpotInterruption(t *testing.T) {
 	notice := events.New("1", "test", p.now, events.SpotInterrupted{
 		Cluster: p.claims(0, 0).Cluster, Job: p.job, Kind: "taken", At: p.now,
 	})
-	if errs := p.b.Handle(t.Context(), events.FnInterrupt, []events.Event{notice}); errs[0] != nil {
+	if errs := p.b.Functions.Handle(t.Context(), events.FnInterrupt, []events.Event{notice}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	made := p.detail().Attempts[0]
-	if made.Outcome != record.OutcomeLost || made.Reason != "its machine has ended by itself" {
+	if made.Outcome != apitypes.OutcomeLost || made.Reason != "its machine has ended by itself" {
 		t.Errorf("the attempt ends %s: %s", made.Outcome, made.Reason)
 	}
-	if blocks, err := p.b.Blocks(t.Context()); err != nil || len(blocks) > 0 {
+	if blocks, err := p.b.Views.Blocks(t.Context()); err != nil || len(blocks) > 0 {
 		t.Errorf("blocks %+v, %v", blocks, err)
 	}
 }
@@ -61,10 +62,10 @@ func TestAPlaceWhoseMachinesNeverCallIsLeftAlone(t *testing.T) {
 	first := p.detail().Attempts[0]
 	p.now = p.now.Add(record.DefaultConfig().BootWithin + time.Minute)
 	look := events.New("look", "test", p.now, events.BrokerReconcile{})
-	if errs := p.b.Handle(t.Context(), events.FnReconcile, []events.Event{look}); errs[0] != nil {
+	if errs := p.b.Functions.Handle(t.Context(), events.FnReconcile, []events.Event{look}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	blocks, err := p.b.Blocks(t.Context())
+	blocks, err := p.b.Views.Blocks(t.Context())
 	if err != nil || len(blocks) != 1 || !strings.Contains(blocks[0].Reason, "no agent") {
 		t.Fatalf("blocks %+v, %v", blocks, err)
 	}

@@ -33,7 +33,7 @@ func (s *office) interrupt(task string, at time.Time, kind string) {
 // tell emits an event and delivers all that follows from it.
 func (s *office) tell(data events.Data) {
 	s.serial++
-	if err := s.b.Emit(context.Background(), "test", "story-"+strconv.Itoa(s.serial), data); err != nil {
+	if err := s.b.Functions.Emit(context.Background(), "test", "story-"+strconv.Itoa(s.serial), data); err != nil {
 		s.printf("error: %v", err)
 	}
 	s.settle()
@@ -59,7 +59,7 @@ func (s *office) prices(factor float64) error {
 }
 
 func (s *office) where(job string) error {
-	d, err := s.b.JobDetail(context.Background(), s.ids[job])
+	d, err := s.b.Views.JobDetail(context.Background(), s.ids[job])
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *office) market(cluster string) string {
 }
 
 func (s *office) explain(job string) error {
-	story, err := s.b.Explain(context.Background(), s.ids[job])
+	story, err := s.b.Views.Explain(context.Background(), s.ids[job])
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -17,11 +18,12 @@ const leaveMost = 15
 // watchJob looks at a job with the prices of now: it asks for a plan where the one in force is worse, and reprices and
 // leaves its spot machines, as many at once as one transaction holds. It notes the job's queue where a task in it has
 // waited for a better price and does not any more.
-func (b *Broker) watchJob(u *unit.Unit, cause string, w *walked, changed map[string]events.MarketChange) (err error) {
+func (b *Functions) watchJob(u *unit.Unit, cause string, w *walked,
+	changed map[string]events.MarketChange) (err error) {
 	if w.job.State.Over() {
 		return nil
 	}
-	if len(changed) > 0 && w.job.State == record.JobRunning {
+	if len(changed) > 0 && w.job.State == apitypes.JobRunning {
 		w.done++
 		if err := b.lookAtPlan(u.Ctx, cause, w.job.ID, changed); err != nil {
 			return err
@@ -45,7 +47,7 @@ func (b *Broker) watchJob(u *unit.Unit, cause string, w *walked, changed map[str
 	}
 	for part := range slices.Chunk(clusters, leaveMost) {
 		w.done++
-		err := b.Transact(u.Ctx, events.FnTick, cause+"/spot/"+w.job.ID, false, func(u *unit.Unit) error {
+		err := b.txns.Transact(u.Ctx, events.FnTick, cause+"/spot/"+w.job.ID, false, func(u *unit.Unit) error {
 			return b.watch(u, part)
 		})
 		if err != nil {
@@ -57,7 +59,7 @@ func (b *Broker) watchJob(u *unit.Unit, cause string, w *walked, changed map[str
 
 // settled tells the spot machines of a job that a look would change nothing of: nothing but the cloud has them left,
 // and what they cost is known.
-func (b *Broker) settled(u *unit.Unit, job record.Job) (func(record.Cluster) bool, error) {
+func (b *Functions) settled(u *unit.Unit, job record.Job) (func(record.Cluster) bool, error) {
 	spec, err := u.Spec(job)
 	if err != nil {
 		return nil, err
@@ -78,7 +80,7 @@ func (b *Broker) settled(u *unit.Unit, job record.Job) (func(record.Cluster) boo
 }
 
 // watch reprices and leaves some of a job's spot machines.
-func (b *Broker) watch(u *unit.Unit, part []record.Cluster) error {
+func (b *Functions) watch(u *unit.Unit, part []record.Cluster) error {
 	keys := []store.Key{record.JobKey(part[0].Job)}
 	for _, cl := range part {
 		keys = append(keys, record.ClusterKey(cl.ID), record.TaskKey(cl.Job, cl.Task),
@@ -95,7 +97,7 @@ func (b *Broker) watch(u *unit.Unit, part []record.Cluster) error {
 		if !found {
 			continue
 		}
-		d, err := attempt.DecideWatched(u, b.Config, l, u.Now)
+		d, err := attempt.DecideWatched(u, b.cfg, l, u.Now)
 		if err != nil {
 			return err
 		}
@@ -108,8 +110,8 @@ func (b *Broker) watch(u *unit.Unit, part []record.Cluster) error {
 
 // advised reacts to a cloud's advice to leave: a machine at risk is left where its loss would leave too little time,
 // with the time of another start to spare.
-func (b *Broker) advised(u *unit.Unit, l attempt.Losing) error {
-	d, err := attempt.DecideStay(u, b.Config, l, b.Config.Restart, u.Now)
+func (b *Functions) advised(u *unit.Unit, l attempt.Losing) error {
+	d, err := attempt.DecideStay(u, b.cfg, l, b.cfg.Restart, u.Now)
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,11 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
-func shown(t *testing.T, d *view.JobDetail) string {
+func shown(t *testing.T, d *apitypes.JobDetail) string {
 	t.Helper()
 	body, err := json.Marshal(d)
 	if err != nil {
@@ -30,22 +31,22 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 		w, r := apitest.New(t), rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
 		ctx := context.Background()
 		job := w.Submit(apitest.Wide("mosaic", tasks-2))
-		var was *view.JobDetail
+		var was *view.Look
 		again := 0
 		look := func() {
 			w.Store.Take()
-			is, err := w.Broker.JobSince(ctx, job, was)
+			is, err := w.Broker.Views.JobSince(ctx, job, was)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if w.Store.Take().Records < tasks {
 				again++
 			}
-			fresh, err := w.Broker.JobDetail(ctx, job)
+			fresh, err := w.Broker.Views.JobDetail(ctx, job)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a, b := shown(t, is), shown(t, fresh); a != b {
+			if a, b := shown(t, &is.JobDetail), shown(t, fresh); a != b {
 				t.Fatalf("seed %d: a look that goes on sees\n%s\na fresh one\n%s", seed, a, b)
 			}
 			if r.IntN(2) == 0 {
@@ -60,7 +61,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 			w.Clock.Advance(time.Duration(r.IntN(90)) * time.Second)
 			look()
 		}
-		if err := w.Broker.Cancel(ctx, job, "enough"); err == nil {
+		if err := w.Broker.Users.Cancel(ctx, job, "enough"); err == nil {
 			w.Drain()
 		}
 		if again == 0 {
@@ -70,7 +71,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 }
 
 // live has something happen to some of the tasks that have machines.
-func live(w *apitest.World, r *rand.Rand, job string, was *view.JobDetail) {
+func live(w *apitest.World, r *rand.Rand, job string, was *view.Look) {
 	for _, task := range was.TaskList {
 		if task = w.Task(job, task.Name); task.State != "launching" && task.State != "running" || r.IntN(3) == 0 {
 			continue
@@ -103,23 +104,23 @@ func TestThePartsOfAJobAreTheWhole(t *testing.T) {
 		w.Node(job, fmt.Sprintf("project-%04d", 2*i), 0).Start()
 		w.Take(job, fmt.Sprintf("project-%04d", 2*i))
 	}
-	whole, err := w.Broker.JobDetail(ctx, job)
+	whole, err := w.Broker.Views.JobDetail(ctx, job)
 	if err != nil {
 		t.Fatal(err)
 	}
-	story, err := w.Broker.Explain(ctx, job)
+	story, err := w.Broker.Views.Explain(ctx, job)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, limit := range []int{1, 7, 61, 62, 100} {
-		var parts view.JobDetail
-		var told view.Story
+		var parts apitypes.JobDetail
+		var told apitypes.Story
 		for next, first := 0, true; first || next > 0; first = false {
-			d, err := w.Broker.JobPart(ctx, job, view.Part{From: next, Limit: limit})
+			d, err := w.Broker.Views.JobPart(ctx, job, view.Part{From: next, Limit: limit})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := w.Broker.ExplainPart(ctx, job, view.Part{From: next, Limit: limit})
+			s, err := w.Broker.Views.ExplainPart(ctx, job, view.Part{From: next, Limit: limit})
 			if err != nil || s.Next != d.Next {
 				t.Fatalf("the story goes on at %d, the job at %d: %v", s.Next, d.Next, err)
 			}

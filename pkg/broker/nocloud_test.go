@@ -18,14 +18,14 @@ const lonely = "{t: {run: x, resources: {cpus: 4}, time: 1h}}"
 // without takes the cloud of a cluster from the broker, and returns what gives it back.
 func (p *porch) without(cluster string) (name string, back func()) {
 	name = p.cluster(cluster).Offer.Cloud
-	c := p.b.Clouds[name]
-	delete(p.b.Clouds, name)
-	return name, func() { p.b.Clouds[name] = c }
+	c := p.b.Ports().Clouds[name]
+	delete(p.b.Ports().Clouds, name)
+	return name, func() { p.b.Ports().Clouds[name] = c }
 }
 
 // provision has provision handle an event.
 func (p *porch) provision(e events.Event) error {
-	return p.b.Handle(p.t.Context(), events.FnProvision, []events.Event{e})[0]
+	return p.b.Functions.Handle(p.t.Context(), events.FnProvision, []events.Event{e})[0]
 }
 
 // TestMachinesOfACloudThatIsGoneAreNotForgotten: the deployment was made anew without the cloud that a task runs on.
@@ -36,7 +36,7 @@ func TestMachinesOfACloudThatIsGoneAreNotForgotten(t *testing.T) {
 	told(t, "the node", hello(t, p.b, p.claims(0, 0)), wire.Run, 1)
 	for n, ev := range []wire.Event{wire.Started, wire.Succeeded} {
 		report := wire.Report{ID: string(rune('a' + n)), Event: ev}
-		if err := p.b.Report(t.Context(), p.claims(0, 0), report); err != nil {
+		if err := p.b.Agents.Report(t.Context(), p.claims(0, 0), report); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,7 +46,7 @@ func TestMachinesOfACloudThatIsGoneAreNotForgotten(t *testing.T) {
 		t.Errorf("its release says %v", err)
 	}
 	p.settle()
-	p.now = p.now.Add(p.b.Config.StuckFor + time.Minute)
+	p.now = p.now.Add(p.b.Config().StuckFor + time.Minute)
 	if told := p.reconcile(); told[events.TypeClusterRelease] == 0 || told[events.TypeCapacityFreed] != 0 {
 		t.Errorf("reconcile has told %v", told)
 	}
@@ -54,7 +54,7 @@ func TestMachinesOfACloudThatIsGoneAreNotForgotten(t *testing.T) {
 		t.Error("its machines are forgotten")
 	}
 	back()
-	p.now = p.now.Add(p.b.Config.StuckFor + time.Minute)
+	p.now = p.now.Add(p.b.Config().StuckFor + time.Minute)
 	told := p.reconcile()
 	if left := len(p.cloud[name].clusters); told[events.TypeCapacityFreed] == 0 || left > 0 {
 		t.Errorf("with the cloud again, reconcile has told %v, and %d clusters run", told, left)
@@ -64,7 +64,7 @@ func TestMachinesOfACloudThatIsGoneAreNotForgotten(t *testing.T) {
 // TestWhatACloudThatIsGoneMayHaveLaunchedIsNotForgotten, either.
 func TestWhatACloudThatIsGoneMayHaveLaunchedIsNotForgotten(t *testing.T) {
 	p := &porch{bench: newBench(t)}
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	cfg := record.DefaultConfig()
 	cfg.LaunchTries = 1
 	p.b = broker.New(cfg, ports)
@@ -101,13 +101,13 @@ func TestWhatACloudThatIsGoneMayHaveLaunchedIsNotForgotten(t *testing.T) {
 // TestAHostThatKnowsBetterEndsThem: one on a computer buys on other clouds than the day before, when it played all.
 func TestAHostThatKnowsBetterEndsThem(t *testing.T) {
 	p := &porch{bench: newBench(t)}
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	ports.NoOthers = true
 	p.b = broker.New(record.DefaultConfig(), ports)
 	p.submit(lonely, "1")
 	p.settle()
 	id := record.ClusterID(p.job, 0, 1)
-	if _, _ = p.without(id); p.b.Cancel(t.Context(), p.job, "") != nil {
+	if _, _ = p.without(id); p.b.Users.Cancel(t.Context(), p.job, "") != nil {
 		t.Fatal("not cancelled")
 	}
 	if p.settle(); p.cluster(id).ID != "" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -25,7 +26,7 @@ const planFor = 5 * time.Second
 
 // optimize plans a job, or what is left of it, and bids for it. Planning takes long compared with a commit: one that
 // meets another keeps the plan, unless what it depends on has changed.
-func (b *Broker) optimize(ctx context.Context, e events.Event) error {
+func (b *Functions) optimize(ctx context.Context, e events.Event) error {
 	id, reason, failed := e.Data.Group(), "", 0
 	switch data := e.Data.(type) {
 	case events.DAGSubmitted:
@@ -36,12 +37,12 @@ func (b *Broker) optimize(ctx context.Context, e events.Event) error {
 	}
 	var on planning
 	var made *solution
-	return b.Transact(ctx, events.FnOptimize, e.ID, true, func(u *unit.Unit) error {
+	return b.txns.Transact(ctx, events.FnOptimize, e.ID, true, func(u *unit.Unit) error {
 		job, found, err := book.Get[record.Job](u, record.JobKey(id))
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		if job.State == record.JobEnding || job.State.Over() || job.Plan.Version > failed {
+		if job.State == apitypes.JobEnding || job.State.Over() || job.Plan.Version > failed {
 			return nil // over, or a newer plan is in force
 		}
 		at := on.in.Now
@@ -86,8 +87,8 @@ type solution struct {
 }
 
 // solve plans a job and bids for it.
-func (b *Broker) solve(ctx context.Context, job record.Job, on planning, reason string) (*solution, error) {
-	plan, err := b.Planner.Plan(ctx, on.in)
+func (b *Functions) solve(ctx context.Context, job record.Job, on planning, reason string) (*solution, error) {
+	plan, err := b.ports.Planner.Plan(ctx, on.in)
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +96,14 @@ func (b *Broker) solve(ctx context.Context, job record.Job, on planning, reason 
 		made := &solution{plan: plan}
 		if job.Infeasible == dag.Retry && len(on.saving) == 0 {
 			made.opens, err = life.Opens(on.in, func(in record.PlanInput) (*record.Plan, error) {
-				return b.Planner.Plan(ctx, in)
+				return b.ports.Planner.Plan(ctx, in)
 			})
 		}
 		return made, err
 	}
 	plan.Version, plan.At, plan.Reason = job.Plan.Version+1, on.in.Now, reason
-	in := bid.Input{Job: job, Spec: on.in.Spec, Plan: plan, Tasks: on.tasks, Restart: b.Config.Restart,
-		Tick: b.Config.TickEvery, Now: on.in.Now}
+	in := bid.Input{Job: job, Spec: on.in.Spec, Plan: plan, Tasks: on.tasks, Restart: b.cfg.Restart,
+		Tick: b.cfg.TickEvery, Now: on.in.Now}
 	for i := range plan.Offers {
 		in.Markets = append(in.Markets, on.in.Markets[record.MarketID(plan.Offers[i].ID)])
 	}
@@ -112,12 +113,12 @@ func (b *Broker) solve(ctx context.Context, job record.Job, on planning, reason 
 
 // DryRun plans a job that is not submitted, with the blocks and prices of now, and with what was learned of its tasks:
 // that is noted in the job.
-func (b *Broker) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
+func (b *Users) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 	in, err := b.DryInput(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := b.Planner.Plan(ctx, in)
+	plan, err := b.ports.Planner.Plan(ctx, in)
 	if plan != nil {
 		plan.At = in.Now
 	}
@@ -125,8 +126,8 @@ func (b *Broker) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error
 }
 
 // DryInput is what a plan of a job that is not submitted depends on. What was learned of its tasks is noted in the job.
-func (b *Broker) DryInput(ctx context.Context, spec *dag.Job) (in record.PlanInput, err error) {
-	u := b.NewUnit(ctx, events.FnOptimize)
+func (b *Users) DryInput(ctx context.Context, spec *dag.Job) (in record.PlanInput, err error) {
+	u := b.txns.NewUnit(ctx, events.FnOptimize)
 	filled, err := history.Filled(u, spec)
 	if err != nil {
 		return in, err
@@ -137,11 +138,11 @@ func (b *Broker) DryInput(ctx context.Context, spec *dag.Job) (in record.PlanInp
 	if err := stood(u, &in, nil); err != nil {
 		return in, err
 	}
-	return in, b.world(u, &in)
+	return in, world(u, b.ports.Planner, &in)
 }
 
 // planned commits a plan with its bids, or what follows from there being none.
-func (b *Broker) planned(u *unit.Unit, job record.Job, made *solution, on planning) error {
+func (b *Functions) planned(u *unit.Unit, job record.Job, made *solution, on planning) error {
 	if bad := made.plan.Status == record.PlanInfeasible; len(on.saving) > 0 &&
 		(bad || made.plan.Late && !on.in.Previous.Late) {
 		return u.Apply(life.DecideUnsaved(job, on.saving[0]))
@@ -149,7 +150,7 @@ func (b *Broker) planned(u *unit.Unit, job record.Job, made *solution, on planni
 		return u.Apply(life.DecideInfeasible(job, life.Stuck{
 			Message: made.plan.Message, Opens: made.opens, Blocks: on.in.Blocks, Began: on.began, Serves: on.serves,
 			Now: on.in.Now,
-		}, b.Config))
+		}, b.cfg))
 	}
 	plan, err := b.keep(u, job.ID, "plan", made.plan.Version, made.plan)
 	if err != nil {
@@ -162,29 +163,29 @@ func (b *Broker) planned(u *unit.Unit, job record.Job, made *solution, on planni
 }
 
 // keepBids has a job go by new bids.
-func (b *Broker) keepBids(u *unit.Unit, job *record.Job, bids record.Bids) (err error) {
+func (b *Functions) keepBids(u *unit.Unit, job *record.Job, bids record.Bids) (err error) {
 	job.Waits = len(bids.Begin) > 0
 	job.Bids, err = b.keep(u, job.ID, "bids", bids.Plan, bids)
 	return err
 }
 
 // keep writes a value of a job that is too large for a record.
-func (b *Broker) keep(u *unit.Unit, job, name string, version int, value any) (record.Blob, error) {
+func (b *Functions) keep(u *unit.Unit, job, name string, version int, value any) (record.Blob, error) {
 	p, err := unit.Pack(job, name, version, record.ShortHash(u.Cause), value)
 	if err == nil {
-		err = p.Save(u.Ctx, b.Store, u)
+		err = p.Save(u.Ctx, b.ports.Store, u)
 	}
 	return p.Blob, err
 }
 
 // loadPlanning gathers all that a plan depends on, as of a moment.
-func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p planning, err error) {
+func (b *Functions) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p planning, err error) {
 	in := &p.in
 	in.Job, in.Now, in.Tasks = job.ID, at, make([]*record.TaskFacts, job.Tasks)
 	if in.Spec, err = u.Spec(job); err != nil {
 		return p, err
 	}
-	if err := b.world(u, in); err != nil {
+	if err := world(u, b.ports.Planner, in); err != nil {
 		return p, err
 	}
 	var clusters []record.Cluster
@@ -222,7 +223,7 @@ func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p pla
 			return p, err
 		}
 	}
-	in.Left(job, ledger, clusters, b.Config.Overhead)
+	in.Left(job, ledger, clusters, b.cfg.Overhead)
 	return p, nil
 }
 
@@ -259,8 +260,8 @@ func stood(u *unit.Unit, in *record.PlanInput, leaving []record.Cluster) error {
 }
 
 // world gathers what is known of locations and markets.
-func (b *Broker) world(u *unit.Unit, in *record.PlanInput) error {
-	known, err := book.List[record.Block](u, record.PartBlocks, "", 0)
+func world(u *unit.Unit, p Planner, in *record.PlanInput) error {
+	known, err := book.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	if err != nil {
 		return err
 	}
@@ -277,7 +278,7 @@ func (b *Broker) world(u *unit.Unit, in *record.PlanInput) error {
 	for _, m := range markets {
 		in.Markets[m.Offer] = m
 	}
-	if !b.Planner.Reserves(u.Ctx) {
+	if !p.Reserves(u.Ctx) {
 		return nil
 	}
 	return held(u, in)

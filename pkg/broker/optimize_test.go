@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -37,8 +38,8 @@ func (p *atWork) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, e
 func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting) {
 	t.Helper()
 	p = &porch{bench: newBench(t)}
-	plans, meet = &atWork{Planner: p.b.Planner}, &meeting{Store: p.store}
-	ports := p.b.Ports
+	plans, meet = &atWork{Planner: p.b.Ports().Planner}, &meeting{Store: p.store}
+	ports := p.b.Ports()
 	ports.Planner, ports.Store = plans, meet
 	p.b = broker.New(record.DefaultConfig(), ports)
 	p.submit(tasks, "1")
@@ -54,7 +55,7 @@ func TestAPlanThatMeetsAnotherCommitIsMadeOnce(t *testing.T) {
 	}{
 		"something else": {func(*porch) {}, time.Second, 1},
 		"a location is blocked": {func(p *porch) {
-			p.write("blocks", "aws/////", record.Block{Cloud: "aws", Kind: cloud.Auth, Until: p.now.Add(time.Hour)})
+			p.write("blocks", "aws/////", apitypes.Block{Cloud: "aws", Kind: string(cloud.Auth), Until: p.now.Add(time.Hour)})
 		}, time.Second, 2},
 		"a while after": {func(*porch) {}, time.Minute, 2},
 	} {
@@ -66,7 +67,7 @@ func TestAPlanThatMeetsAnotherCommitIsMadeOnce(t *testing.T) {
 			p.now = p.now.Add(c.later)
 		}
 		p.settle()
-		if job := stored[record.Job](p, "job"); plans.calls != c.want || job.Plan.Version != 1 || job.Bids.Version != 1 || job.State != record.JobRunning {
+		if job := stored[record.Job](p, "job"); plans.calls != c.want || job.Plan.Version != 1 || job.Bids.Version != 1 || job.State != apitypes.JobRunning {
 			t.Errorf("where its commit meets that of %s, the plan is made %d times and the job is %+v", name, plans.calls, job)
 		}
 	}
@@ -111,7 +112,7 @@ func TestANoticeIsPlannedForWhileTheWorkIsSaved(t *testing.T) {
 	if got, want := strings.Join(p.pending(), " "), strings.Join([]string{events.TypeDAGReplan, events.TypeLocationBlocked}, " "); !strings.Contains(got, want) {
 		t.Errorf("a notice emits %s, want %s", got, want)
 	}
-	if w, err := p.b.Work(t.Context(), p.claims(0, 0), 1); err != nil || w.Command != wire.SaveNow {
+	if w, err := p.b.Agents.Work(t.Context(), p.claims(0, 0), 1); err != nil || w.Command != wire.SaveNow {
 		t.Errorf("the agents are told %+v, %v", w, err)
 	}
 	p.settle()
@@ -133,20 +134,20 @@ func TestNoPlanFailsAJobUntilItIsKnownWhatWasSaved(t *testing.T) {
 	for _, end := range []wire.Event{wire.Stopped, wire.Succeeded} {
 		p, plans := saving(t, infeasible)
 		p.settle()
-		if job := stored[record.Job](p, "job"); job.State != record.JobRunning || job.Plan.Version != 1 || plans.calls != 2 {
+		if job := stored[record.Job](p, "job"); job.State != apitypes.JobRunning || job.Plan.Version != 1 || plans.calls != 2 {
 			t.Fatalf("while it saves, after %d plans, the job is %+v", plans.calls, job)
 		}
 		plans.answer = nil
 		p.report(0, "3", end)
 		p.settle()
-		if job := stored[record.Job](p, "job"); job.State != record.JobRunning || job.Plan.Version != 2 || plans.calls != 3 {
+		if job := stored[record.Job](p, "job"); job.State != apitypes.JobRunning || job.Plan.Version != 2 || plans.calls != 3 {
 			t.Errorf("when it has %s, after %d plans, the job is %+v", end, plans.calls, job)
 		}
 	}
 	p, _ := saving(t, infeasible)
 	p.report(0, "3", wire.Stopped)
 	p.settle()
-	if job := stored[record.Job](p, "job"); job.State == record.JobRunning {
+	if job := stored[record.Job](p, "job"); job.State == apitypes.JobRunning {
 		t.Errorf("without a plan when it has saved, the job is %+v", job)
 	}
 }
@@ -154,8 +155,8 @@ func TestNoPlanFailsAJobUntilItIsKnownWhatWasSaved(t *testing.T) {
 // TestBidsFollowPrices: where a price differs by a tenth from what the bids of the plan in force were made on, they are made anew; a plan that is over is left alone.
 func TestBidsFollowPrices(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 20h, checkpoint: {every: 15m, path: ckpt/}}}", nil)
-	offer := strings.TrimSuffix(stored[record.Attempt](p, "attempt#000000#0001").OfferID, "/spot")
-	usd := stored[record.Attempt](p, "attempt#000000#0001").Offer.USDPerHour
+	offer := strings.TrimSuffix(stored[apitypes.Attempt](p, "attempt#000000#0001").OfferID, "/spot")
+	usd := stored[apitypes.Attempt](p, "attempt#000000#0001").Offer.USDPerHour
 	tokens := map[string]bool{stored[record.Job](p, "job").Bids.Token: true}
 	for i, c := range []struct {
 		times float64
@@ -170,7 +171,7 @@ func TestBidsFollowPrices(t *testing.T) {
 		}
 		tokens[job.Bids.Token] = true
 	}
-	if err := p.b.Cancel(t.Context(), p.job, "enough"); err != nil {
+	if err := p.b.Users.Cancel(t.Context(), p.job, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	p.settle()

@@ -35,11 +35,11 @@ func TestReconcileEndsMachinesThatNoRecordSpeaksFor(t *testing.T) {
 	}
 	ghost := record.ClusterID("ghost-abcdef", 0, 1)
 	at.clusters[ghost] = cloud.LaunchSpec{Cluster: ghost, Nodes: 1}
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	look := &asked{Store: p.store}
 	ports.Store = look
 	b := broker.New(record.DefaultConfig(), ports)
-	if errs := b.Handle(t.Context(), events.FnReconcile, []events.Event{events.New("1", "test", p.now, events.BrokerReconcile{})}); errs[0] != nil {
+	if errs := b.Functions.Handle(t.Context(), events.FnReconcile, []events.Event{events.New("1", "test", p.now, events.BrokerReconcile{})}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	live := 0

@@ -44,7 +44,7 @@ func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
 }
 
 // checkCode refuses a job that names a pack that is not complete, or a path that only whoever wrote it can follow.
-func (b *Broker) checkCode(ctx context.Context, spec *dag.Job) error {
+func (b *Users) checkCode(ctx context.Context, spec *dag.Job) error {
 	for i := range spec.Tasks {
 		if spec.Tasks[i].Repository != nil {
 			return spec.ErrorAt(i, dag.OfFiles, "workdir", "a git repository is cloned by whoever hands the job in",
@@ -65,10 +65,10 @@ func (b *Broker) checkCode(ctx context.Context, spec *dag.Job) error {
 			return nil
 		}
 		checked[uri] = true
-		if b.Packs == nil {
+		if b.ports.Packs == nil {
 			return refuse("this broker keeps no packs", "name a bucket")
 		}
-		err := b.Packs.Check(ctx, uri)
+		err := b.ports.Packs.Check(ctx, uri)
 		if errors.Is(err, pack.ErrIncomplete) || errors.Is(err, pack.ErrURI) || errors.Is(err, pack.ErrCorrupt) {
 			return refuse(err.Error(), "`tradewind submit` uploads what is missing")
 		}
@@ -80,21 +80,21 @@ func (b *Broker) checkCode(ctx context.Context, spec *dag.Job) error {
 const keepAfter = 7 * 24 * time.Hour
 
 // KeepPacks has the packs stay of all jobs that have been open for long. Hosts call it once a day.
-func (b *Broker) KeepPacks(ctx context.Context) error {
-	if b.Packs == nil {
+func (b *Functions) KeepPacks(ctx context.Context) error {
+	if b.ports.Packs == nil {
 		return nil
 	}
 	var errs []error
 	for page, more := (store.Page{Limit: walkTogether}), true; more; {
 		var index []store.Record
 		var err error
-		if index, more, err = b.Store.Query(ctx, record.PartActive, "", page); err != nil {
+		if index, more, err = b.ports.Store.Query(ctx, record.PartActive, "", page); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
 		for _, r := range index {
 			page.After = r.Key.Sort
 			var i record.JobIndex
-			if err := json.Unmarshal(r.Body, &i); err != nil || b.Now().Sub(i.Submitted) >= keepAfter {
+			if err := json.Unmarshal(r.Body, &i); err != nil || b.txns.Now().Sub(i.Submitted) >= keepAfter {
 				errs = append(errs, b.keepPacksOf(ctx, r.Key.Sort))
 			}
 		}
@@ -102,8 +102,8 @@ func (b *Broker) KeepPacks(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (b *Broker) keepPacksOf(ctx context.Context, id string) error {
-	u := b.NewUnit(ctx, events.FnRefresh)
+func (b *Functions) keepPacksOf(ctx context.Context, id string) error {
+	u := b.txns.NewUnit(ctx, events.FnRefresh)
 	job, found, err := book.Get[record.Job](u, record.JobKey(id))
 	if err != nil || !found {
 		return err
@@ -122,5 +122,5 @@ func (b *Broker) keepPacksOf(ctx context.Context, id string) error {
 	if len(uris) == 0 {
 		return nil
 	}
-	return b.Packs.Stay(ctx, uris...)
+	return b.ports.Packs.Stay(ctx, uris...)
 }

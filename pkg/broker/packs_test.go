@@ -61,7 +61,7 @@ func TestAJobWhoseFilesNoMachineCouldGetIsRefused(t *testing.T) {
 	depot := &packs{have: []string{packed("code")}}
 	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: time.Now, Packs: depot})
 	submit := func(workdir, input string) error {
-		_, err := b.Submit(t.Context(), broker.Submission{Spec: job(t, "j", workdir, input)})
+		_, err := b.Users.Submit(t.Context(), broker.Submission{Spec: job(t, "j", workdir, input)})
 		return err
 	}
 	for _, c := range [][3]string{
@@ -93,7 +93,7 @@ func TestPacksOfJobsThatAreOpenForLongStay(t *testing.T) {
 	now := time.Now()
 	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: func() time.Time { return now }, Packs: depot})
 	submit := func(name string) {
-		_, err := b.Submit(t.Context(), broker.Submission{Spec: job(t, name, packed(name), packed("data"))})
+		_, err := b.Users.Submit(t.Context(), broker.Submission{Spec: job(t, name, packed(name), packed("data"))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestPacksOfJobsThatAreOpenForLongStay(t *testing.T) {
 	now = now.Add(8 * 24 * time.Hour)
 	submit("new")
 	refresh := events.New("r", "test", now, events.CatalogRefresh{})
-	if err := errors.Join(b.Handle(t.Context(), events.FnRefresh, []events.Event{refresh})...); err != nil {
+	if err := errors.Join(b.Functions.Handle(t.Context(), events.FnRefresh, []events.Event{refresh})...); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{packed("old"), packed("data")}; !slices.Equal(depot.stayed, want) {
@@ -127,7 +127,7 @@ func TestAFileInTheBucketWhoseFilesAreMissingIsRejectedWithItsLine(t *testing.T)
 		Store: store, Now: time.Now, Objects: beside{"apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls}}\n"},
 	})
 	e := events.New("o", "test", time.Now(), events.ObjectCreated{Bucket: "b", Key: "x.yaml", ETag: "1"})
-	if err := errors.Join(b.Handle(t.Context(), events.FnSubmit, []events.Event{e})...); err != nil {
+	if err := errors.Join(b.Functions.Handle(t.Context(), events.FnSubmit, []events.Event{e})...); err != nil {
 		t.Fatal(err)
 	}
 	pending, err := store.Outbox(t.Context(), 10)
@@ -152,10 +152,10 @@ func TestAFileThatIsWrittenTwiceIsOneJob(t *testing.T) {
 	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: time.Now, Objects: file})
 	told := func(tag string) int {
 		e := events.New(tag, "test", time.Now(), events.ObjectCreated{Bucket: "b", Key: "x.yaml", ETag: tag})
-		if err := errors.Join(b.Handle(t.Context(), events.FnSubmit, []events.Event{e})...); err != nil {
+		if err := errors.Join(b.Functions.Handle(t.Context(), events.FnSubmit, []events.Event{e})...); err != nil {
 			t.Fatal(err)
 		}
-		jobs, _, err := b.Jobs(t.Context(), "", 0)
+		jobs, _, err := b.Views.Jobs(t.Context(), "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
@@ -55,7 +56,7 @@ func TestNoPolicyBreaksAQuotaOrAGang(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newBench(t)
 		policy := drawPolicy(rt)
-		w.b.Policy = func(context.Context) *scheduler.Policy { return policy }
+		w.policy = policy
 		vcpus := rapid.SampledFrom([]float64{0, 4, 8, 12, 20})
 		running := rapid.SampledFrom([]int{0, 0, 2, 5})
 		for _, q := range []string{"lab", "a", "b"} {
@@ -64,7 +65,7 @@ func TestNoPolicyBreaksAQuotaOrAGang(t *testing.T) {
 				s.Parent, s.Weight = "lab", rapid.IntRange(0, 3).Draw(rt, q+" weighs")
 				s.GuaranteedVCPU = min(s.MaxVCPU, rapid.SampledFrom([]float64{0, 0, 4}).Draw(rt, q+" is guaranteed"))
 			}
-			if err := w.b.SetQueue(context.Background(), q, s); err != nil {
+			if err := w.b.Users.SetQueue(context.Background(), q, s); err != nil {
 				rt.Fatal(err)
 			}
 		}
@@ -83,7 +84,7 @@ func TestNoPolicyBreaksAQuotaOrAGang(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if _, err := w.b.Submit(context.Background(), broker.Submission{Spec: spec, Token: fmt.Sprint(i)}); err != nil {
+			if _, err := w.b.Users.Submit(context.Background(), broker.Submission{Spec: spec, Token: fmt.Sprint(i)}); err != nil {
 				rt.Fatal(err)
 			}
 			w.settle()
@@ -96,7 +97,7 @@ func TestNoPolicyBreaksAQuotaOrAGang(t *testing.T) {
 const gangPrefix = "g" // of the names of tasks in gangs
 
 func checkQuotas(t *rapid.T, w *bench) {
-	queues, err := w.b.Queues(context.Background())
+	queues, err := w.b.Views.Queues(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,16 +120,16 @@ func checkQuotas(t *rapid.T, w *bench) {
 }
 
 func checkGangs(t *rapid.T, w *bench) {
-	jobs, _, err := w.b.Jobs(context.Background(), "", 0)
+	jobs, _, err := w.b.Views.Jobs(context.Background(), "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, j := range jobs {
-		d, err := w.b.JobDetail(context.Background(), j.ID)
+		d, err := w.b.Views.JobDetail(context.Background(), j.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.State != record.JobRunning {
+		if d.State != apitypes.JobRunning {
 			continue
 		}
 		states := map[string]int{}

@@ -20,14 +20,14 @@ import (
 func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 	w := newBench(t)
 	ctx := context.Background()
-	if err := w.b.SetPool(ctx, "lab", record.PoolSettings{Partitions: 9}); err != nil {
+	if err := w.b.Users.SetPool(ctx, "lab", record.PoolSettings{Partitions: 9}); err != nil {
 		t.Fatal(err)
 	}
 	const machines, cpus = 6, 8.0
 	for i := range machines {
 		m := wire.PoolClaims{Pool: "lab", Machine: fmt.Sprint("m", i), Joined: w.now}
 		r := wire.PoolReport{Capacity: wire.PoolCapacity{CPUs: cpus, MemoryGiB: 64}}
-		if _, err := w.b.SyncMachine(ctx, m, r); err != nil {
+		if _, err := w.b.Agents.SyncMachine(ctx, m, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 	for i := range brokers {
 		cfg := record.DefaultConfig()
 		cfg.Scheduler, cfg.Schedulers = i, len(brokers)
-		ports := w.b.Ports
+		ports := w.b.Ports()
 		ports.Store, ports.Now = w.store, func() time.Time { return w.now }
 		ports.Tokens = func(wire.Claims) (string, error) { return "token", nil }
 		brokers[i] = broker.New(cfg, ports)
@@ -45,7 +45,7 @@ func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 	for i, b := range brokers {
 		wg.Go(func() {
 			for n := i; n < len(ready); n += len(brokers) {
-				for _, err := range b.Handle(ctx, events.FnSchedule, []events.Event{ready[n]}) {
+				for _, err := range b.Functions.Handle(ctx, events.FnSchedule, []events.Event{ready[n]}) {
 					if err != nil {
 						t.Error(err)
 					}
@@ -54,7 +54,7 @@ func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	views, err := w.b.Pools(ctx)
+	views, err := w.b.Views.Pools(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (w *bench) readyTasks(n int) []events.Event {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if _, err := w.b.Submit(ctx, broker.Submission{Spec: spec, Token: fmt.Sprint(i)}); err != nil {
+		if _, err := w.b.Users.Submit(ctx, broker.Submission{Spec: spec, Token: fmt.Sprint(i)}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -102,7 +102,7 @@ func (w *bench) readyTasks(n int) []events.Event {
 				ready = append(ready, e)
 			} else {
 				for _, fn := range events.Routes()[e.Type()] {
-					w.b.Handle(ctx, fn, []events.Event{e})
+					w.b.Functions.Handle(ctx, fn, []events.Event{e})
 				}
 			}
 			if err := w.store.Published(ctx, p.ID); err != nil {

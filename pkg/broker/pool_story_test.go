@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
 // TestPoolStories plays the files of testdata/pools, each a broker with pools whose machines ask what to run when they are told to. The commands:
@@ -50,7 +50,7 @@ import (
 func TestPoolStories(t *testing.T) {
 	datadriven.Walk(t, filepath.Join("testdata", "pools"), func(t *testing.T, path string) {
 		s := &yard{bench: newBench(t), machines: map[string]*yardMachine{}}
-		ports := s.b.Ports
+		ports := s.b.Ports()
 		ports.Planner = struct{ broker.Planner }{ports.Planner} // which can do nothing but plan
 		s.b = broker.New(record.DefaultConfig(), ports)
 		datadriven.RunTest(t, path, s.command)
@@ -138,7 +138,7 @@ func number(s string) float64 {
 
 func (s *yard) pool(d *datadriven.TestData) error {
 	plain, named := words(d)
-	return s.b.SetPool(context.Background(), plain[0], record.PoolSettings{
+	return s.b.Users.SetPool(context.Background(), plain[0], record.PoolSettings{
 		Place: named["place"], USDPerHour: number(named["usd"]), Partitions: int(number(named["partitions"])),
 	})
 }
@@ -167,7 +167,7 @@ func (s *yard) machine(d *datadriven.TestData) error {
 
 func (s *yard) policy(d *datadriven.TestData) error {
 	p, err := session.ReadPolicy("policy.yaml", []byte(d.Input))
-	s.b.Policy = func(context.Context) *scheduler.Policy { return p }
+	s.bench.policy = p
 	return err
 }
 
@@ -177,7 +177,7 @@ func (s *yard) queue(d *datadriven.TestData) error {
 	if err != nil {
 		return err
 	}
-	return s.b.SetQueue(context.Background(), plain[0], record.QueueSettings{Max: record.Amounts{record.USDPerMonth: usd}})
+	return s.b.Users.SetQueue(context.Background(), plain[0], record.QueueSettings{Max: apitypes.Amounts{apitypes.USDPerMonth: usd}})
 }
 
 func (s *yard) submit(d *datadriven.TestData) error {
@@ -186,7 +186,7 @@ func (s *yard) submit(d *datadriven.TestData) error {
 		return err
 	}
 	s.serial++
-	job, err := s.b.Submit(context.Background(), broker.Submission{Spec: spec, Token: fmt.Sprint(s.serial)})
+	job, err := s.b.Users.Submit(context.Background(), broker.Submission{Spec: spec, Token: fmt.Sprint(s.serial)})
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (s *yard) syncOne(m *yardMachine) error {
 			m.report.Running = append(m.report.Running, ref)
 		}
 	}
-	o, err := s.b.SyncMachine(context.Background(), m.claims, m.report)
+	o, err := s.b.Agents.SyncMachine(context.Background(), m.claims, m.report)
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (s *yard) syncOne(m *yardMachine) error {
 func (s *yard) obey(m *yardMachine, c wire.PoolOrder) {
 	a := m.agents[c.PoolAgent]
 	if a == nil {
-		s.printf("%s/%s begins %s rank %d with %s", m.pool, m.id, c.Cluster, c.Rank, held(record.Capacity(c.Hold), c.Devices))
+		s.printf("%s/%s begins %s rank %d with %s", m.pool, m.id, c.Cluster, c.Rank, held(apitypes.Capacity(c.Hold), c.Devices))
 		if c.Token == "" || c.Job == "" {
 			s.printf("  without a token")
 		}
@@ -258,7 +258,7 @@ func (s *yard) obey(m *yardMachine, c wire.PoolOrder) {
 		}
 		a = &yardAgent{claims: wire.Claims{Job: c.Job, Cluster: c.Cluster, Rank: c.Rank}}
 		m.agents[c.PoolAgent] = a
-		_, err := s.b.Hello(context.Background(), a.claims, wire.Hello{Address: "10.0.0.1"})
+		_, err := s.b.Agents.Hello(context.Background(), a.claims, wire.Hello{Address: "10.0.0.1"})
 		s.tell("hello", err)
 		s.settle()
 	}
@@ -267,7 +267,7 @@ func (s *yard) obey(m *yardMachine, c wire.PoolOrder) {
 	}
 }
 
-func held(c record.Capacity, devices []int) string {
+func held(c apitypes.Capacity, devices []int) string {
 	text := fmt.Sprintf("%g vCPUs, %g GiB", c.CPUs, c.MemoryGiB)
 	if c.Accelerators > 0 {
 		text += fmt.Sprintf(", %g %s %v", c.Accelerators, c.Accelerator, devices)
@@ -282,7 +282,7 @@ func (s *yard) tell(what string, err error) {
 }
 
 func (s *yard) work(m *yardMachine, a *yardAgent) {
-	w, err := s.b.Work(context.Background(), a.claims, a.seen)
+	w, err := s.b.Agents.Work(context.Background(), a.claims, a.seen)
 	if errors.Is(err, record.ErrGone) {
 		a.over = true
 		return
@@ -313,7 +313,7 @@ func (s *yard) work(m *yardMachine, a *yardAgent) {
 func (s *yard) say(a *yardAgent, r wire.Report) {
 	s.serial++
 	r.ID, r.Attempt = fmt.Sprint(s.serial), a.claims.Cluster
-	s.tell(string(r.Event), s.b.Report(context.Background(), a.claims, r))
+	s.tell(string(r.Event), s.b.Agents.Report(context.Background(), a.claims, r))
 	s.settle()
 }
 
@@ -384,11 +384,11 @@ func (s *yard) taskOf(cluster string) string {
 func (s *yard) drain(d *datadriven.TestData) error {
 	plain, _ := words(d)
 	of, id, _ := strings.Cut(plain[0], "/")
-	how := pool.DrainSoon
+	how := apitypes.DrainSoon
 	if len(plain) > 1 {
-		how = pool.Drain(plain[1])
+		how = apitypes.Drain(plain[1])
 	}
-	err := s.b.DrainMachine(context.Background(), of, id, how)
+	err := s.b.Users.DrainMachine(context.Background(), of, id, how)
 	s.settle()
 	return err
 }
@@ -396,9 +396,9 @@ func (s *yard) drain(d *datadriven.TestData) error {
 func (s *yard) remove(d *datadriven.TestData) error {
 	pool, id, one := strings.Cut(d.CmdArgs[0].Key, "/")
 	if !one {
-		return s.b.RemovePool(context.Background(), pool)
+		return s.b.Users.RemovePool(context.Background(), pool)
 	}
-	return s.b.RemoveMachine(context.Background(), pool, id)
+	return s.b.Users.RemoveMachine(context.Background(), pool, id)
 }
 
 func (s *yard) advance(d *datadriven.TestData) error {
@@ -412,7 +412,7 @@ func (s *yard) advance(d *datadriven.TestData) error {
 		for _, a := range m.agents {
 			if !a.over && !m.vanished {
 				s.serial++
-				_ = s.b.Report(context.Background(), a.claims, wire.Report{ID: fmt.Sprint(s.serial), Event: wire.Alive})
+				_ = s.b.Agents.Report(context.Background(), a.claims, wire.Report{ID: fmt.Sprint(s.serial), Event: wire.Alive})
 			}
 		}
 	}
@@ -422,20 +422,20 @@ func (s *yard) advance(d *datadriven.TestData) error {
 func (s *yard) reconcile(*datadriven.TestData) error {
 	s.serial++
 	e := events.New(fmt.Sprint("reconcile", s.serial), "test", s.now, events.BrokerReconcile{})
-	errs := s.b.Handle(context.Background(), events.FnReconcile, []events.Event{e})
+	errs := s.b.Functions.Handle(context.Background(), events.FnReconcile, []events.Event{e})
 	s.settle()
 	return errs[0]
 }
 
 func (s *yard) status(*datadriven.TestData) error {
-	d, err := s.b.JobDetail(context.Background(), s.job)
+	d, err := s.b.Views.JobDetail(context.Background(), s.job)
 	if err != nil {
 		return err
 	}
 	s.printf("%s %s", d.State, d.Reason)
 	for _, t := range d.TaskList {
 		offer, _, _ := strings.Cut(t.Offer, "/")
-		if offer == record.PoolCloud {
+		if offer == apitypes.PoolCloud {
 			offer = t.Offer
 		}
 		s.printf("%s %s on %s, attempt %d", t.Name, t.State, offer, t.Attempts)
@@ -444,7 +444,7 @@ func (s *yard) status(*datadriven.TestData) error {
 }
 
 func (s *yard) pools(*datadriven.TestData) error {
-	views, err := s.b.Pools(context.Background())
+	views, err := s.b.Views.Pools(context.Background())
 	if err != nil {
 		return err
 	}
@@ -461,7 +461,7 @@ func (s *yard) pools(*datadriven.TestData) error {
 }
 
 func (s *yard) explain(*datadriven.TestData) error {
-	story, err := s.b.Explain(context.Background(), s.job)
+	story, err := s.b.Views.Explain(context.Background(), s.job)
 	if err != nil {
 		return err
 	}
@@ -474,7 +474,7 @@ func (s *yard) explain(*datadriven.TestData) error {
 }
 
 func (s *yard) why(*datadriven.TestData) error {
-	w, err := s.b.WhyWaiting(context.Background(), s.job)
+	w, err := s.b.Views.WhyWaiting(context.Background(), s.job)
 	if err == nil {
 		s.printf("%s", w.Reason)
 	}

@@ -17,7 +17,7 @@ import (
 
 // provision buys capacity for admitted tasks and frees what is no longer needed (paper, section
 // Provisioner).
-func (b *Broker) provision(ctx context.Context, e events.Event) error {
+func (b *Functions) provision(ctx context.Context, e events.Event) error {
 	switch data := e.Data.(type) {
 	case events.TaskAdmitted:
 		return b.buy(ctx, e.ID, data)
@@ -47,26 +47,26 @@ func (b *Broker) provision(ctx context.Context, e events.Event) error {
 
 // buy commits the intent, asks the cloud, and commits the outcome. A crash between is made good by the event's
 // redelivery, or by reconcile: the cluster's name makes a second launch the same launch.
-func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) error {
+func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted) error {
 	var intent attempt.Buying
 	proceed := false
-	err := b.Transact(ctx, events.FnProvision, cause+"/intent", false, func(u *unit.Unit) error {
+	err := b.txns.Transact(ctx, events.FnProvision, cause+"/intent", false, func(u *unit.Unit) error {
 		var err error
 		if intent, err = attempt.LoadBuying(u, e.Job, e.Task, e.Attempt); err != nil {
 			return err
 		}
 		var d record.Decision
-		d, proceed = attempt.DecideIntent(&intent, b.Config, u.Now)
+		d, proceed = attempt.DecideIntent(&intent, b.cfg, u.Now)
 		if err := u.Apply(d); err != nil || proceed || intent.Attempt.Outcome == "" || !intent.Attempt.Assigned() {
 			return err
 		}
-		return b.Unassign(u, intent.Attempt.Offer.Region, record.ClusterID(e.Job, e.Task, e.Attempt),
+		return b.pools.Unassign(u, intent.Attempt.Offer.Region, record.ClusterID(e.Job, e.Task, e.Attempt),
 			intent.Attempt.Hosts)
 	})
 	if err != nil || !proceed {
 		return err
 	}
-	if intent.Cluster.Tries >= b.Config.LaunchTries { // given up, but for a crash
+	if intent.Cluster.Tries >= b.cfg.LaunchTries { // given up, but for a crash
 		return b.refused(ctx, cause, e, attempt.Refusal(intent.Cluster))
 	}
 	spec, err := b.launchSpec(intent)
@@ -74,7 +74,7 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 		return err
 	}
 	var machines []cloud.Machine
-	launchErr := buckets.Keeper{Loader: b.Loader, Data: b.Data}.Make(ctx, intent.Job.ID, intent.Spec)
+	launchErr := buckets.Keeper{Txns: b.txns, Data: b.ports.Data}.Make(ctx, intent.Job.ID, intent.Spec)
 	if launchErr != nil && cloud.KindOf(launchErr) != cloud.Invalid { // it passes, and no place is to blame
 		return fmt.Errorf("%w: launch of %s: %w", errAgain, intent.Cluster.ID, launchErr)
 	}
@@ -88,8 +88,8 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 }
 
 // launch asks the offer's cloud for a cluster.
-func (b *Broker) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
-	c, ok := b.Clouds[spec.Offer.Cloud]
+func (b *Functions) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	c, ok := b.ports.Clouds[spec.Offer.Cloud]
 	if !ok {
 		return nil, cloud.Errorf(spec.Offer.Cloud, cloud.Auth, "NoCredentials",
 			"no credentials for this cloud are configured")
@@ -109,11 +109,11 @@ func (b brief) Unwrap() error { return b.error }
 
 // launchSpec asks for the machines of an intended cluster, each with a token of its own, which is good for its first
 // hello.
-func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
+func (b *Functions) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	spec := cloud.LaunchSpec{
 		Cluster: st.Cluster.ID, Offer: st.Cluster.Offer, Nodes: len(st.Cluster.Nodes),
 		MaxUSDPerHour: max(st.Cluster.MaxUSD-st.Attempt.SurchargeUSD, 0), DiskGiB: st.Spec.DiskGiB(),
-		Bootstrap: cloud.Bootstrap{Endpoint: b.Config.Endpoint},
+		Bootstrap: cloud.Bootstrap{Endpoint: b.cfg.Endpoint},
 		Labels: map[string]string{
 			"job": st.Job.ID, "task": st.Spec.Name, "queue": st.Job.Queue,
 			"attempt": fmt.Sprint(st.Attempt.Number),
@@ -124,7 +124,7 @@ func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	}
 	spec.Rules, spec.KnownBy = st.Rules()
 	// The times are the intent's, so that a repeated launch is the same to the letter.
-	expires := st.Cluster.Intended.Add(b.Config.TokenFor + 2*st.Spec.Time.For(st.Cluster.Offer.InstanceType,
+	expires := st.Cluster.Intended.Add(b.cfg.TokenFor + 2*st.Spec.Time.For(st.Cluster.Offer.InstanceType,
 		st.Cluster.Offer.Accelerator, st.Cluster.Offer.AccelCount))
 	claims := wire.Claims{Job: st.Job.ID, Cluster: st.Cluster.ID, Expires: expires, Boot: true}
 	tokens := make([]string, spec.Nodes+1)
@@ -132,7 +132,7 @@ func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 		if claims.Rank = rank; rank == spec.Nodes {
 			claims.Rank, claims.Ranks = 0, spec.Nodes
 		}
-		token, err := b.Tokens(claims)
+		token, err := b.ports.Tokens(claims)
 		if err != nil {
 			return spec, fmt.Errorf("broker: token for %s: %w", st.Cluster.ID, err)
 		}
@@ -147,11 +147,11 @@ var errAgain = errors.New("broker: to be tried again")
 
 // bought commits the outcome of a launch. The last failure is counted before what may have been bought all the same is
 // terminated, because afterwards the cluster's name cannot be launched any more.
-func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted, intent attempt.Buying,
+func (b *Functions) bought(ctx context.Context, cause string, e events.TaskAdmitted, intent attempt.Buying,
 	machines []cloud.Machine, launchErr error) error {
 	var refusal error
 	again := false
-	err := b.Transact(ctx, events.FnProvision, cause, false, func(u *unit.Unit) error {
+	err := b.txns.Transact(ctx, events.FnProvision, cause, false, func(u *unit.Unit) error {
 		st, err := intent.Again(u)
 		if err != nil {
 			return err
@@ -162,12 +162,12 @@ func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted
 		}
 		if launchErr != nil {
 			var d record.Decision
-			if d, again, refusal = attempt.DecideFailed(st, b.Config, launchErr); len(d.Writes) == 0 {
+			if d, again, refusal = attempt.DecideFailed(st, b.cfg, launchErr); len(d.Writes) == 0 {
 				return record.ErrSkip
 			}
 			return u.Apply(d)
 		}
-		if st.Cluster.Tries >= b.Config.LaunchTries {
+		if st.Cluster.Tries >= b.cfg.LaunchTries {
 			refusal = attempt.Refusal(st.Cluster) // given up by another, who takes back what was bought
 			return record.ErrSkip
 		}
@@ -190,7 +190,7 @@ func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted
 
 // refused ends an attempt that the cloud did not launch: what may have been bought all the same is terminated first,
 // then the location is blocked and the rest of the job planned anew.
-func (b *Broker) refused(ctx context.Context, cause string, e events.TaskAdmitted, launchErr error) error {
+func (b *Functions) refused(ctx context.Context, cause string, e events.TaskAdmitted, launchErr error) error {
 	id := record.ClusterID(e.Job, e.Task, e.Attempt)
 	kind := cloud.KindOf(launchErr)
 	// A cloud that takes no calls does not hold up failover: reconcile finds what it may have launched; but only on
@@ -199,18 +199,18 @@ func (b *Broker) refused(ctx context.Context, cause string, e events.TaskAdmitte
 	if errors.Is(err, errNoCloud) || err != nil && kind != cloud.Auth && cloud.KindOf(err) != cloud.Auth {
 		return fmt.Errorf("%w: terminate %s after %w: %w", errAgain, id, launchErr, err)
 	}
-	return b.Transact(ctx, events.FnProvision, cause+"/refused", false, func(u *unit.Unit) error {
+	return b.txns.Transact(ctx, events.FnProvision, cause+"/refused", false, func(u *unit.Unit) error {
 		st, err := attempt.LoadRefused(u, e.Job, e.Task, e.Attempt)
 		if err != nil {
 			return err
 		}
-		return u.Apply(attempt.DecideRefused(st, b.Config, launchErr, u.Now))
+		return u.Apply(attempt.DecideRefused(st, b.cfg, launchErr, u.Now))
 	})
 }
 
 // terminate ends a cluster that may have been bought unseen.
-func (b *Broker) terminate(ctx context.Context, id string, refused error) error {
-	u := b.NewUnit(ctx, events.FnProvision)
+func (b *Functions) terminate(ctx context.Context, id string, refused error) error {
+	u := b.txns.NewUnit(ctx, events.FnProvision)
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(id))
 	if err != nil || !found || !attempt.Unseen(cl, refused) && !cl.Assigned() {
 		return err
@@ -223,12 +223,12 @@ var errNoCloud = errors.New("no credentials any more")
 
 // end has a cluster's cloud end it. What runs on one that the deployment no longer has is billed all the same: its
 // record stays until the cloud is there again.
-func (b *Broker) end(ctx context.Context, cl record.Cluster) error {
-	c, ok := b.Clouds[cl.Offer.Cloud]
+func (b *Functions) end(ctx context.Context, cl record.Cluster) error {
+	c, ok := b.ports.Clouds[cl.Offer.Cloud]
 	switch {
 	case ok:
 		return c.Terminate(ctx, cl.ID)
-	case b.NoOthers:
+	case b.ports.NoOthers:
 		return nil
 	}
 	return fmt.Errorf("%w for %s: its machines of %s may still run; deploy with it again", errNoCloud, cl.Offer.Cloud,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
@@ -86,17 +87,17 @@ func (s *office) printf(format string, args ...any) {
 
 // wait has a job wait, or a queue of that name, or go on.
 func (s *office) wait(waits bool, name, key string, drain bool) error {
-	ctx, why := context.Background(), record.Suspension{By: "ann", Reason: "the data is wrong", Drain: drain}
+	ctx, why := context.Background(), apitypes.Suspension{By: "ann", Reason: "the data is wrong", Drain: drain}
 	id, isJob := s.ids[name]
 	switch {
 	case isJob && waits:
-		return s.b.Suspend(ctx, id, why, key)
+		return s.b.Users.Suspend(ctx, id, why, key)
 	case isJob:
-		return s.b.Resume(ctx, id, "bob", key)
+		return s.b.Users.Resume(ctx, id, "bob", key)
 	case waits:
-		return s.b.SuspendQueue(ctx, name, why, key)
+		return s.b.Users.SuspendQueue(ctx, name, why, key)
 	default:
-		return s.b.ResumeQueue(ctx, name, "bob", key)
+		return s.b.Users.ResumeQueue(ctx, name, "bob", key)
 	}
 }
 
@@ -115,11 +116,11 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "queue":
 		s.now = s.now.Add(time.Second) // a change of its own
-		var most record.Amounts
+		var most apitypes.Amounts
 		if usd := number(named["month"]); usd > 0 {
-			most = record.Amounts{record.USDPerMonth: usd}
+			most = apitypes.Amounts{apitypes.USDPerMonth: usd}
 		}
-		err = s.b.SetQueue(context.Background(), plain[0], record.QueueSettings{
+		err = s.b.Users.SetQueue(context.Background(), plain[0], record.QueueSettings{
 			Max:    most,
 			Parent: named["parent"], Weight: int(number(named["weight"])), MaxVCPU: number(named["vcpu"]), MaxRunning: int(number(named["running"])),
 			GuaranteedVCPU: number(named["guaranteed"]), DeservedVCPU: number(named["deserved"]),
@@ -129,11 +130,11 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 	case "policy":
 		var p *scheduler.Policy
 		p, err = session.ReadPolicy("policy.yaml", []byte(d.Input))
-		s.b.Policy = func(context.Context) *scheduler.Policy { return p }
+		s.policy = p
 	case "submit":
 		err = s.submit(plain[0], named, d.Input)
 	case "cancel":
-		err = s.b.Cancel(context.Background(), s.ids[plain[0]], "by its owner")
+		err = s.b.Users.Cancel(context.Background(), s.ids[plain[0]], "by its owner")
 		s.settle()
 	case "suspend", "resume":
 		err = s.wait(d.Cmd == "suspend", plain[0], named["key"], slices.Contains(plain, "drain"))
@@ -171,7 +172,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 	case "status":
 		s.status()
 	case "why":
-		why, werr := s.b.WhyWaiting(context.Background(), s.ids[plain[0]])
+		why, werr := s.b.Views.WhyWaiting(context.Background(), s.ids[plain[0]])
 		if err = werr; err == nil {
 			s.printf("%s: %s", why.State, why.Reason)
 			for _, w := range why.Tasks {
@@ -179,7 +180,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 			}
 		}
 	case "line":
-		why, werr := s.b.WhyWaiting(context.Background(), s.ids[plain[0]])
+		why, werr := s.b.Views.WhyWaiting(context.Background(), s.ids[plain[0]])
 		if err = werr; err == nil {
 			for _, w := range why.Tasks {
 				s.printf("%s since %s, %d ahead", w.Task, w.Since.UTC().Format("15:04"), w.Ahead)
@@ -203,7 +204,7 @@ func (s *office) submit(name string, named map[string]string, tasks string) erro
 	if err != nil {
 		return err
 	}
-	job, err := s.b.Submit(context.Background(), broker.Submission{Spec: spec, Token: name})
+	job, err := s.b.Users.Submit(context.Background(), broker.Submission{Spec: spec, Token: name})
 	if err != nil {
 		return err
 	}
@@ -247,7 +248,7 @@ func (s *office) up(only []string) {
 		if s.agents[id] != nil || len(only) > 0 && !slices.Contains(only, s.taskOf(id)) {
 			continue
 		}
-		if _, err := s.b.Hello(context.Background(), s.claims(id), wire.Hello{Address: "10.0.0.1"}); err != nil {
+		if _, err := s.b.Agents.Hello(context.Background(), s.claims(id), wire.Hello{Address: "10.0.0.1"}); err != nil {
 			s.printf("%s: %v", s.taskOf(id), err)
 			continue
 		}
@@ -264,7 +265,7 @@ func (s *office) poll() {
 		if a == nil || a.over {
 			continue
 		}
-		w, err := s.b.Work(context.Background(), s.claims(id), a.seen)
+		w, err := s.b.Agents.Work(context.Background(), s.claims(id), a.seen)
 		if err != nil {
 			continue
 		}
@@ -308,7 +309,7 @@ func (s *office) saves(cluster string) bool {
 func (s *office) report(cluster string, r wire.Report) {
 	s.serial++
 	r.ID, r.Attempt = strconv.Itoa(s.serial), cluster
-	if err := s.b.Report(context.Background(), s.claims(cluster), r); err != nil {
+	if err := s.b.Agents.Report(context.Background(), s.claims(cluster), r); err != nil {
 		s.printf("%s: %v", s.taskOf(cluster), err)
 	}
 	s.settle()
@@ -324,7 +325,7 @@ func (s *office) end(task string, how wire.Event) {
 }
 
 func (s *office) reconcile() error {
-	err := s.b.Emit(context.Background(), "test", "reconcile-"+strconv.Itoa(s.serial), events.BrokerReconcile{})
+	err := s.b.Functions.Emit(context.Background(), "test", "reconcile-"+strconv.Itoa(s.serial), events.BrokerReconcile{})
 	s.serial++
 	s.settle()
 	return err
@@ -332,7 +333,7 @@ func (s *office) reconcile() error {
 
 func (s *office) status() {
 	for _, name := range s.names {
-		d, err := s.b.JobDetail(context.Background(), s.ids[name])
+		d, err := s.b.Views.JobDetail(context.Background(), s.ids[name])
 		if err != nil {
 			s.printf("%s: %v", name, err)
 			continue
@@ -346,12 +347,12 @@ func (s *office) status() {
 		}
 		s.printf("%s", line)
 	}
-	queues, _ := s.b.Queues(context.Background())
+	queues, _ := s.b.Views.Queues(context.Background())
 	for _, q := range queues {
 		if q.Running > 0 || q.VCPU > 0 {
 			s.printf("queue %s: %d running, %g vCPUs", q.Name, q.Running, q.VCPU)
 		}
-		if m := q.Month; q.Max[record.USDPerMonth] > 0 || m.ReservedUSD > 0 {
+		if m := q.Month; q.Max[apitypes.USDPerMonth] > 0 || m.ReservedUSD > 0 {
 			s.printf("queue %s in %s: %.4f USD spent, %.4f set aside, %.4f below", q.Name, m.Of, m.SpentUSD, m.ReservedUSD,
 				m.BelowUSD)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/buckets"
@@ -21,7 +22,7 @@ import (
 
 // reconcile compares what is recorded with what runs, and sets going again whatever a crash, a lost message or a
 // cloud left half done. Every remedy is an event or an idempotent call, so that doing it needlessly does no harm.
-func (b *Broker) reconcile(ctx context.Context, e events.Event) error {
+func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.BrokerReconcile)
 	if !ok {
 		return unexpected(events.FnReconcile, e.Data)
@@ -36,7 +37,7 @@ func (b *Broker) reconcile(ctx context.Context, e events.Event) error {
 	}))
 	if data.After == "" { // what belongs to no job does not wait for all of them
 		errs = append(errs, b.orphans(ctx, machines, known), b.RemoveBuckets(ctx, e.ID),
-			b.Store.Sweep(ctx, b.Now()))
+			b.ports.Store.Sweep(ctx, b.txns.Now()))
 	}
 	if err := errors.Join(slices.DeleteFunc(errs, b.leftToNext)...); err != nil {
 		return fmt.Errorf("%w: %w", errAgain, err)
@@ -46,13 +47,13 @@ func (b *Broker) reconcile(ctx context.Context, e events.Event) error {
 
 // RemoveBuckets removes the buckets that were made for jobs which have all ended. Reconcile does it, and so may a host
 // that is about to stop.
-func (b *Broker) RemoveBuckets(ctx context.Context, cause string) error {
-	return buckets.Keeper{Loader: b.Loader, Data: b.Data}.Remove(ctx, cause)
+func (b *Functions) RemoveBuckets(ctx context.Context, cause string) error {
+	return buckets.Keeper{Txns: b.txns, Data: b.ports.Data}.Remove(ctx, cause)
 }
 
 // leftToNext says of a cloud's failure that it is no reason to do all of it again at once: the next look comes by
 // itself, and an outage would only fill the dead letters.
-func (b *Broker) leftToNext(err error) bool {
+func (b *Functions) leftToNext(err error) bool {
 	var c *cloud.Error
 	is := errors.As(err, &c)
 	if is {
@@ -61,11 +62,11 @@ func (b *Broker) leftToNext(err error) bool {
 	return is
 }
 
-func (b *Broker) machines(ctx context.Context) (attempt.Inventory, error) {
-	all := attempt.Inventory{Asked: b.Now(), Of: map[string]map[string][]cloud.Machine{}}
+func (b *Functions) machines(ctx context.Context) (attempt.Inventory, error) {
+	all := attempt.Inventory{Asked: b.txns.Now(), Of: map[string]map[string][]cloud.Machine{}}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(b.Clouds)) {
-		list, err := b.Clouds[name].Machines(ctx, "")
+	for _, name := range slices.Sorted(maps.Keys(b.ports.Clouds)) {
+		list, err := b.ports.Clouds[name].Machines(ctx, "")
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -82,9 +83,9 @@ func (b *Broker) machines(ctx context.Context) (attempt.Inventory, error) {
 }
 
 // orphans terminates machines that no record speaks for. The records of known clusters have been seen.
-func (b *Broker) orphans(ctx context.Context, machines attempt.Inventory, known map[string]bool) error {
+func (b *Functions) orphans(ctx context.Context, machines attempt.Inventory, known map[string]bool) error {
 	var errs []error
-	u := b.NewUnit(ctx, events.FnReconcile)
+	u := b.txns.NewUnit(ctx, events.FnReconcile)
 	for _, name := range slices.Sorted(maps.Keys(machines.Of)) {
 		ids := slices.DeleteFunc(slices.Sorted(maps.Keys(machines.Of[name])), func(id string) bool { return known[id] })
 		keys := make([]store.Key, len(ids))
@@ -99,7 +100,7 @@ func (b *Broker) orphans(ctx context.Context, machines attempt.Inventory, known 
 			_, found, err := book.Get[record.Cluster](u, keys[i])
 			if err == nil && !found {
 				b.log.Warn("terminating machines that no record speaks for", "cloud", name, "cluster", id)
-				err = b.Clouds[name].Terminate(ctx, id)
+				err = b.ports.Clouds[name].Terminate(ctx, id)
 			}
 			errs = append(errs, err)
 		}
@@ -109,18 +110,19 @@ func (b *Broker) orphans(ctx context.Context, machines attempt.Inventory, known 
 
 // reconcileJob looks after one job and its clusters. Of one that merely waits nothing more is read, and nothing told:
 // its queue is noted. The clusters that it has are noted as known.
-func (b *Broker) reconcileJob(u *unit.Unit, cause string, w *walked, machines attempt.Inventory,
+func (b *Functions) reconcileJob(u *unit.Unit, cause string, w *walked, machines attempt.Inventory,
 	known map[string]bool) error {
 	var errs []error
-	if d := decideNudge(w, b.Config, u.Now); len(d.Writes)+len(d.Emits) > 0 {
+	if d := decideNudge(w, b.cfg, u.Now); len(d.Writes)+len(d.Emits) > 0 {
 		w.done++
-		errs = append(errs, b.Transact(u.Ctx, events.FnReconcile, cause+"/"+w.job.ID, false, func(u *unit.Unit) error {
+		nudge := func(u *unit.Unit) error {
 			jobs, err := loadWalked(u, w.job.ID)
 			if err != nil || len(jobs) == 0 {
 				return record.OrSkip(err)
 			}
-			return u.Apply(decideNudge(&jobs[0], b.Config, u.Now))
-		}))
+			return u.Apply(decideNudge(&jobs[0], b.cfg, u.Now))
+		}
+		errs = append(errs, b.txns.Transact(u.Ctx, events.FnReconcile, cause+"/"+w.job.ID, false, nudge))
 	}
 	w.wake, w.rest = w.waits() || w.job.Serves, w.mayRest(u.Now)
 	if w.ledger.Outstanding == 0 {
@@ -129,11 +131,11 @@ func (b *Broker) reconcileJob(u *unit.Unit, cause string, w *walked, machines at
 	clusters, err := book.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
 	errs = append(errs, err)
 	if slices.ContainsFunc(clusters, attempt.Keeps) {
-		errs = append(errs, b.lookSuspended(u, cause, w.job), serving.GoOn(u.Ctx, b.Loader, cause, w.job))
+		errs = append(errs, b.lookSuspended(u, cause, w.job), serving.GoOn(u.Ctx, b.txns, cause, w.job))
 	}
 	for _, cl := range clusters {
 		known[cl.ID] = true
-		if attempt.Diagnose(cl, b.Config, machines, u.Now) != attempt.RemedyNone {
+		if attempt.Diagnose(cl, b.cfg, machines, u.Now) != attempt.RemedyNone {
 			w.done++
 			errs = append(errs, b.treat(u.Ctx, cause, cl.ID, machines))
 		}
@@ -146,11 +148,11 @@ func (b *Broker) reconcileJob(u *unit.Unit, cause string, w *walked, machines at
 func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision) {
 	job := w.job
 	switch job.State {
-	case record.JobWaiting:
+	case apitypes.JobWaiting:
 		if !now.Before(job.RetryAt) {
 			d.Emit(events.DAGReplan{Job: job.ID, Plan: job.Plan.Version, Reason: "trying again"})
 		}
-	case record.JobPlanning:
+	case apitypes.JobPlanning:
 		switch {
 		case now.Sub(job.Submitted) <= cfg.StuckFor:
 		case job.Plan.IsZero():
@@ -158,40 +160,40 @@ func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision
 		default:
 			d.Emit(events.DAGPlanned{Job: job.ID, Plan: job.Plan.Version, Status: "again"})
 		}
-	case record.JobRunning:
+	case apitypes.JobRunning:
 		if w.idle() && !w.waits() { // nothing is announced, nor is anything under way that would have it announced
 			d.Emit(events.DAGAdvance{Job: job.ID})
 		}
-	case record.JobEnding:
+	case apitypes.JobEnding:
 		d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(job.Outcome)})
-	case record.JobSucceeded, record.JobFailed, record.JobCancelled:
+	case apitypes.JobSucceeded, apitypes.JobFailed, apitypes.JobCancelled:
 		d.Del(record.ActiveKey(job.ID))
 	}
 	return d
 }
 
 // neverCame has others not be sent to where a cluster never came up.
-func (b *Broker) neverCame(u *unit.Unit, cl record.Cluster, d *record.Decision) error {
+func (b *Functions) neverCame(u *unit.Unit, cl record.Cluster, d *record.Decision) error {
 	if cl.Assigned() {
-		return b.Blame(u, cl)
+		return b.pools.Blame(u, cl)
 	}
-	return b.keepOff(u, cl, d, attempt.UnheardBlock)
+	return keepOff(u, b.cfg, cl, d, attempt.UnheardBlock)
 }
 
 // treat diagnoses a cluster again within a unit, and acts on it.
-func (b *Broker) treat(ctx context.Context, cause, id string, machines attempt.Inventory) error {
-	return b.Transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *unit.Unit) error {
+func (b *Functions) treat(ctx context.Context, cause, id string, machines attempt.Inventory) error {
+	return b.txns.Transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *unit.Unit) error {
 		l, found, err := attempt.LoadLosing(u, id)
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		r := attempt.Diagnose(l.Cluster, b.Config, machines, u.Now)
+		r := attempt.Diagnose(l.Cluster, b.cfg, machines, u.Now)
 		b.log.Debug("reconcile", "cluster", id, "state", l.Cluster.State, "remedy", int(r))
 		if r != attempt.RemedyLease {
 			if r == attempt.RemedyRun {
 				return b.start(u, l.Cluster)
 			}
-			d := attempt.DecideRemedy(r, l, b.Config, machines, u.Now)
+			d := attempt.DecideRemedy(r, l, b.cfg, machines, u.Now)
 			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting {
 				if err := b.neverCame(u, l.Cluster, &d); err != nil {
 					return err
@@ -206,7 +208,7 @@ func (b *Broker) treat(ctx context.Context, cause, id string, machines attempt.I
 		if err != nil {
 			return err
 		}
-		d, _ := attempt.DecideLease(l, ledger, nil, b.Config, u.Now)
+		d, _ := attempt.DecideLease(l, ledger, nil, b.cfg, u.Now)
 		return u.Apply(d)
 	})
 }

@@ -51,7 +51,7 @@ func TestAReduceOverTenThousandTasksIsAnsweredAtOnce(t *testing.T) {
 		spec.Edges = append(spec.Edges, dag.Edge{From: i, To: parents})
 	}
 	spec.Tasks = append(spec.Tasks, dag.Task{Name: "reduce", Run: "x", Nodes: 1, Resources: res})
-	job, err := p.b.Submit(t.Context(), broker.Submission{Spec: spec, Token: "1"})
+	job, err := p.b.Users.Submit(t.Context(), broker.Submission{Spec: spec, Token: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +66,11 @@ func TestAReduceOverTenThousandTasksIsAnsweredAtOnce(t *testing.T) {
 			Output: wire.OutputPrefix(job.ID+"/"+name(i), record.ClusterID(job.ID, i, 1)),
 		})
 	}
-	if err := p.b.Emit(t.Context(), "test", "last", events.TaskSucceeded{Job: job.ID, Task: 0}); err != nil {
+	if err := p.b.Functions.Emit(t.Context(), "test", "last", events.TaskSucceeded{Job: job.ID, Task: 0}); err != nil {
 		t.Fatal(err)
 	}
 	p.settle()
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	look := &metered{Store: p.store}
 	ports.Store = look
 	b := broker.New(record.DefaultConfig(), ports)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -13,9 +14,9 @@ import (
 
 // release terminates a cluster and tells what it cost: intent, act, outcome. It may be asked any number of times. The
 // record of the cluster goes when schedule has booked that.
-func (b *Broker) release(ctx context.Context, cause, id string) error {
+func (b *Functions) release(ctx context.Context, cause, id string) error {
 	var cl record.Cluster
-	err := b.Transact(ctx, events.FnProvision, cause+"/release", false, func(u *unit.Unit) error {
+	err := b.txns.Transact(ctx, events.FnProvision, cause+"/release", false, func(u *unit.Unit) error {
 		var found bool
 		var err error
 		if cl, found, err = book.Get[record.Cluster](u, record.ClusterKey(id)); err != nil || !found {
@@ -33,29 +34,29 @@ func (b *Broker) release(ctx context.Context, cause, id string) error {
 	if err := b.end(ctx, cl); err != nil {
 		return fmt.Errorf("%w: terminate %s: %w", errAgain, id, err)
 	}
-	gone := b.Now() // no later: machines that are gone cost nothing, however long their store takes
-	if err := b.uploads().End(ctx, id); err != nil {
+	gone := b.txns.Now() // no later: machines that are gone cost nothing, however long their store takes
+	if err := b.uploads.End(ctx, id); err != nil {
 		return err
 	}
-	return b.Transact(ctx, events.FnProvision, cause+"/released", false, func(u *unit.Unit) error {
+	return b.txns.Transact(ctx, events.FnProvision, cause+"/released", false, func(u *unit.Unit) error {
 		cl, made, found, err := attempt.LoadReleased(u, id, gone)
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		return u.Apply(attempt.DecideReleased(cl, made, b.Config.MinBilled, gone))
+		return u.Apply(attempt.DecideReleased(cl, made, b.cfg.MinBilled, gone))
 	})
 }
 
 // kept says whether a cluster is kept though its task has failed: it is released when that time is over.
-func (b *Broker) kept(ctx context.Context, id string) (bool, error) {
-	u := b.NewUnit(ctx, events.FnProvision)
+func (b *Functions) kept(ctx context.Context, id string) (bool, error) {
+	u := b.txns.NewUnit(ctx, events.FnProvision)
 	cl, _, err := book.Get[record.Cluster](u, record.ClusterKey(id))
 	return cl.Kept(u.Now), err
 }
 
 // releaseJob frees every cluster of an ending job, but those that are kept of one that has failed by itself.
-func (b *Broker) releaseJob(ctx context.Context, cause string, e events.DAGEnding) error {
-	u := b.NewUnit(ctx, events.FnProvision)
+func (b *Functions) releaseJob(ctx context.Context, cause string, e events.DAGEnding) error {
+	u := b.txns.NewUnit(ctx, events.FnProvision)
 	clusters, err := book.List[record.Cluster](u, record.JobPart(e.Job), record.ClusterPrefix, 0)
 	if err != nil {
 		return err
@@ -65,10 +66,10 @@ func (b *Broker) releaseJob(ctx context.Context, cause string, e events.DAGEndin
 		n := min(len(clusters), unit.Full)
 		part := clusters[:n]
 		clusters = clusters[n:]
-		err := b.Transact(ctx, events.FnProvision, cause+"/all/"+part[0].ID, false, func(u *unit.Unit) error {
+		err := b.txns.Transact(ctx, events.FnProvision, cause+"/all/"+part[0].ID, false, func(u *unit.Unit) error {
 			var d record.Decision
 			for _, cl := range part {
-				if cl.Kept(u.Now) && e.Outcome == string(record.JobFailed) {
+				if cl.Kept(u.Now) && e.Outcome == string(apitypes.JobFailed) {
 					continue
 				}
 				if cl.State != record.ClusterReleasing && cl.State != record.ClusterLaunching {

@@ -12,8 +12,8 @@ import (
 
 // rooms are the packages of the broker, the lowest first: each may import those before it only.
 var rooms = []string{
-	"record", "fit", "book", "attempt", "life", "bid", "session", "unit", "history", "pool", "view", "serving", "buckets",
-	"planner", "inputs", ".",
+	"record", "fit", "book", "attempt", "life", "bid", "session", "unit", "history", "pool", "admission", "view", "serving",
+	"buckets", "planner", "inputs", "outbox", ".",
 }
 
 const root = "github.com/tradewind-broker/tradewind/pkg/broker"

@@ -1,24 +1,22 @@
 package broker
 
 import (
-	"context"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
 // schedule admits waiting tasks in sessions of pkg/scheduler over a tree of queues, as far as quotas and the job's
 // budget go. Any number of it run at once: what they share are the records of queues, and two that admit to the same
 // quota conflict at the commit. It alone writes queues, with reconcile the ledgers, and with tick the markets: all that
 // many attempts share is written by what handles their events in batches.
-func (b *Broker) schedule(u *unit.Unit, event events.Event) error {
+func (b *Functions) schedule(u *unit.Unit, event events.Event) error {
 	switch e := event.Data.(type) {
 	case events.TaskReady:
 		return b.enqueue(u, e, event.Time)
@@ -52,7 +50,7 @@ func (b *Broker) schedule(u *unit.Unit, event events.Event) error {
 }
 
 // enqueue puts a task in its queue that is ready since a moment: what it waited for its event it has waited.
-func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady, since time.Time) error {
+func (b *Functions) enqueue(u *unit.Unit, e events.TaskReady, since time.Time) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found {
 		return record.OrSkip(err)
@@ -62,7 +60,7 @@ func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady, since time.Time) erro
 		return err
 	}
 	if task.Try >= e.Try || task.State == record.TaskSucceeded ||
-		job.State != record.JobRunning && job.State != record.JobWaiting {
+		job.State != apitypes.JobRunning && job.State != apitypes.JobWaiting {
 		return nil
 	}
 	spec, err := u.Spec(job)
@@ -92,7 +90,7 @@ func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady, since time.Time) erro
 }
 
 // settle takes back what an attempt held and books what it cost.
-func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
+func (b *Functions) settle(u *unit.Unit, e events.CapacityFreed) error {
 	b.sessionLater(u, e.Queue)
 	if e.Job == "" {
 		return nil // only an invitation to look at the queue again
@@ -101,7 +99,7 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 	if err != nil {
 		return err
 	}
-	queue, err := session.QueueOf(u, b.Config, e.Queue)
+	queue, err := session.QueueOf(u, b.cfg, e.Queue)
 	if err != nil {
 		return err
 	}
@@ -113,8 +111,8 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 	if err != nil {
 		return err
 	}
-	queue.Remember(u.Now, session.HalfLife(b.policy(u.Ctx)))
-	queue.Count(job.Namespace, record.Held{Tasks: 1, VCPU: e.VCPU, Use: made.Hold}.Negative())
+	record.Remember(&queue, u.Now, session.HalfLife(b.sessions.Policy(u.Ctx)))
+	record.CountSpace(&queue, job.Namespace, apitypes.Held{Tasks: 1, VCPU: e.VCPU, Use: made.Hold}.Negative())
 	if err := u.Apply(decideSettle(queue, job, ledger, made, e, u.Now)); err != nil || e.Spot == "" {
 		return err
 	}
@@ -127,23 +125,23 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 
 // extend has an attempt go on that takes longer than what is set aside for it lasts, or stops it, by what its job's
 // budget and the month's of its queue have left.
-func (b *Broker) extend(u *unit.Unit, e events.LeaseDue) error {
+func (b *Functions) extend(u *unit.Unit, e events.LeaseDue) error {
 	l, ok, err := attempt.LoadLosing(u, e.Cluster)
-	if err != nil || !ok || attempt.Diagnose(l.Cluster, b.Config, attempt.Inventory{}, u.Now) != attempt.RemedyLease {
+	if err != nil || !ok || attempt.Diagnose(l.Cluster, b.cfg, attempt.Inventory{}, u.Now) != attempt.RemedyLease {
 		return record.OrSkip(err) // it was extended, or is over
 	}
 	ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(e.Job))
 	if err != nil {
 		return err
 	}
-	tree, err := session.Tree(u, b.Config, e.Queue)
+	tree, err := session.Tree(u, b.cfg, e.Queue)
 	if err != nil {
 		return err
 	}
-	d, more := attempt.DecideLease(l, ledger, record.Purses(tree, e.Queue, u.Now), b.Config, u.Now)
+	d, more := attempt.DecideLease(l, ledger, record.Purses(tree, e.Queue, u.Now), b.cfg, u.Now)
 	for _, q := range tree {
 		if q.Name == e.Queue && more > 0 {
-			q.Reserve(more, u.Now)
+			record.ReserveMonth(q, more, u.Now)
 			d.Put(record.QueueKey(q.Name), *q)
 		}
 	}
@@ -153,9 +151,9 @@ func (b *Broker) extend(u *unit.Unit, e events.LeaseDue) error {
 
 // givenBack is the attempt that gives back what it held, whose cluster's record, if it had one, goes with it. It fails
 // with ErrSkip for one that was settled before.
-func (b *Broker) givenBack(u *unit.Unit, e *events.CapacityFreed) (record.Attempt, error) {
+func (b *Functions) givenBack(u *unit.Unit, e *events.CapacityFreed) (apitypes.Attempt, error) {
 	if e.Cluster == "" {
-		made, _, err := book.Get[record.Attempt](u, record.AttemptKey(e.Job, e.Task, e.Attempt))
+		made, _, err := book.Get[apitypes.Attempt](u, record.AttemptKey(e.Job, e.Task, e.Attempt))
 		return made, err
 	}
 	cl, made, found, err := attempt.LoadReleased(u, e.Cluster, u.Now)
@@ -170,10 +168,10 @@ func (b *Broker) givenBack(u *unit.Unit, e *events.CapacityFreed) (record.Attemp
 func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Decision) {
 	m.Offer = e.Spot
 	m.Hours += e.Hours
-	switch record.Outcome(e.Outcome) {
-	case record.OutcomeRefused:
+	switch apitypes.Outcome(e.Outcome) {
+	case apitypes.OutcomeRefused:
 		m.Refusals++
-	case record.OutcomePreempted:
+	case apitypes.OutcomePreempted:
 		m.Preemptions++
 		m.Launches++
 	default:
@@ -183,15 +181,15 @@ func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Dec
 	return d
 }
 
-func decideSettle(queue record.Queue, job record.Job, ledger record.Ledger, made record.Attempt,
+func decideSettle(queue apitypes.Queue, job record.Job, ledger record.Ledger, made apitypes.Attempt,
 	e events.CapacityFreed, now time.Time) record.Decision {
 	queue.Running = max(queue.Running-1, 0)
 	queue.VCPU = max(queue.VCPU-e.VCPU, 0)
 	queue.Use = queue.Use.Minus(made.Hold)
 	if made.Monthly {
-		queue.Settle(e.USD, e.ReservedUSD, now)
+		record.SettleMonth(&queue, e.USD, e.ReservedUSD, now)
 	} else {
-		queue.Settle(e.USD, 0, now)
+		record.SettleMonth(&queue, e.USD, 0, now)
 	}
 	ledger.SpentUSD += e.USD
 	ledger.ReservedUSD = max(ledger.ReservedUSD-e.ReservedUSD, 0)
@@ -211,89 +209,17 @@ func decideSettle(queue record.Queue, job record.Job, ledger record.Ledger, made
 // decideSettled tells that an ending job has no attempt left that holds anything.
 func decideSettled(job record.Job, ledger record.Ledger) record.Decision {
 	var d record.Decision
-	if job.State == record.JobEnding && ledger.Outstanding == 0 {
+	if job.State == apitypes.JobEnding && ledger.Outstanding == 0 {
 		d.Emit(events.DAGSettled{Job: job.ID, USD: ledger.SpentUSD})
 	}
 	return d
 }
 
-// policy is how a session decides.
-func (b *Broker) policy(ctx context.Context) *scheduler.Policy {
-	if b.Policy != nil {
-		if p := b.Policy(ctx); p != nil {
-			return p
-		}
-	}
-	return session.OwnPolicy()
-}
-
 // sessionLater runs one session over a queue, and those that share a quota with it, before the unit commits.
-func (b *Broker) sessionLater(u *unit.Unit, queue string) {
+func (b *Functions) sessionLater(u *unit.Unit, queue string) {
 	cause := u.Cause
 	u.Finally("session "+queue, func() error {
 		u.Cause, u.Count = cause+"/session", 0
-		return b.inSession(u, queue, (*session.Session).Decide)
+		return b.sessions.Run(u, queue, (*session.Session).Decide)
 	})
-}
-
-// inSession loads what a session over a queue looks at, as far as what is decided in it looks.
-func (b *Broker) inSession(u *unit.Unit, name string, decide func(*session.Session) error) error {
-	in := session.Input{Config: b.Config, Policy: b.policy(u.Ctx), Mover: b.Moves}
-	return u.Draft(func(d *book.Draft) error {
-		s, err := session.New(in, d, name)
-		if err != nil {
-			return err
-		}
-		return decide(s)
-	}, func(l book.Lacking) error {
-		in.Fresh = append(in.Fresh, l.Fresh...)
-		pools, records, err := b.PoolsNow(u.Ctx, u.Now, l.Fresh...)
-		in.Pools = &pools
-		for _, r := range records {
-			if len(l.Fresh) > 0 {
-				u.Reseed(r)
-			} else {
-				u.Seed(r)
-			}
-		}
-		return err
-	})
-}
-
-// WhyWaiting tells why a job's tasks wait in their queue: it runs a session as schedule would, and commits nothing. It
-// fails with ErrNotFound.
-func (b *Broker) WhyWaiting(ctx context.Context, id string) (*session.Why, error) {
-	u := b.NewUnit(ctx, "api")
-	job, err := view.LoadJob(u, id)
-	if err != nil {
-		return nil, err
-	}
-	ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(id))
-	if err != nil {
-		return nil, err
-	}
-	w := &session.Why{Job: id, Queue: job.Queue, State: view.StateOf(job, ledger), Tasks: []session.WhyTask{}}
-	err = b.inSession(u, job.Queue, func(s *session.Session) error { return s.TellTasks(w, job) })
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case job.State.Over():
-		w.Reason = "it is over"
-	case job.State == record.JobEnding:
-		w.Reason = "it is ending: " + job.Reason
-	case job.Suspended() != nil:
-		w.Reason = "it is " + job.Suspended().Tell()
-	case job.State == record.JobPlanning:
-		w.Reason = "it is being planned"
-	case job.State == record.JobWaiting:
-		w.Reason = "no plan is feasible now: " + job.Reason
-	case w.Waiting == 0:
-		w.Reason = "nothing of it waits for the queue: its tasks run, are being started, or wait for others of the job"
-	case len(w.Tasks) > 0 && len(w.Tasks[0].Reasons) > 0:
-		w.Reason = w.Tasks[0].Reasons[0]
-	default:
-		w.Reason = "its turn comes with the next session"
-	}
-	return w, nil
 }

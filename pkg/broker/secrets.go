@@ -19,14 +19,14 @@ type Secrets interface {
 }
 
 // seal seals a job's secrets. It fails with a *dag.Error for one that cannot be had.
-func (b *Broker) seal(ctx context.Context, id string, spec *dag.Job, values dag.SecretValues) ([]byte, error) {
+func (b *Users) seal(ctx context.Context, id string, spec *dag.Job, values dag.SecretValues) ([]byte, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
-	if b.Secrets == nil {
+	if b.ports.Secrets == nil {
 		return nil, spec.SecretError(spec.SecretNames()[0], "this broker keeps no secrets", "")
 	}
-	sealed, err := b.Secrets.Seal(ctx, id, values)
+	sealed, err := b.ports.Secrets.Seal(ctx, id, values)
 	var refused *secret.Refused
 	switch {
 	case errors.As(err, &refused) && errors.Is(err, secret.ErrReference):
@@ -43,7 +43,7 @@ func (b *Broker) seal(ctx context.Context, id string, spec *dag.Job, values dag.
 
 // handOut opens the secrets of a task for its agent. One that cannot be had any more fails the task, in the words of
 // where it is kept.
-func (b *Broker) handOut(u *unit.Unit, job record.Job, cl record.Cluster, t *dag.Task, a *wire.Assignment) error {
+func (b *Agents) handOut(u *unit.Unit, job record.Job, cl record.Cluster, t *dag.Task, a *wire.Assignment) error {
 	if len(t.Secrets) == 0 {
 		return nil
 	}
@@ -51,10 +51,10 @@ func (b *Broker) handOut(u *unit.Unit, job record.Job, cl record.Cluster, t *dag
 	if err != nil {
 		return err
 	}
-	if !found || b.Secrets == nil {
+	if !found || b.ports.Secrets == nil {
 		return record.ErrGone // the job is over
 	}
-	a.Secrets, err = b.Secrets.Open(u.Ctx, job.ID, kept.Sealed, t.Secrets)
+	a.Secrets, err = b.ports.Secrets.Open(u.Ctx, job.ID, kept.Sealed, t.Secrets)
 	if errors.Is(err, secret.ErrReference) || errors.Is(err, secret.ErrSealed) {
 		a.Refused, err = err.Error(), nil
 	}

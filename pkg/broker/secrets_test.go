@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -21,7 +22,7 @@ type safe struct{ *porch }
 func newSafe(t *testing.T) safe {
 	t.Helper()
 	s := safe{&porch{bench: newBench(t)}}
-	ports := s.b.Ports
+	ports := s.b.Ports()
 	ports.Secrets = &secret.Vault{Keys: func() ([][]byte, error) { return [][]byte{[]byte(strings.Repeat("k", 32))}, nil }}
 	s.b = broker.New(record.DefaultConfig(), ports)
 	return s
@@ -35,7 +36,7 @@ func (s *safe) version(secrets dag.SecretValues) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	job, err := s.b.Submit(s.t.Context(), broker.Submission{Spec: spec, Secrets: secrets, Updates: s.job})
+	job, err := s.b.Users.Submit(s.t.Context(), broker.Submission{Spec: spec, Secrets: secrets, Updates: s.job})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func (s *safe) arrives(attempt int, want dag.SecretValues) wire.Claims {
 func (s *safe) reports(c wire.Claims, all ...wire.Event) {
 	s.t.Helper()
 	for _, event := range all {
-		if err := s.b.Report(s.t.Context(), c, wire.Report{ID: string(event), Event: event, Port: 80, ExitCode: 1}); err != nil {
+		if err := s.b.Agents.Report(s.t.Context(), c, wire.Report{ID: string(event), Event: event, Port: 80, ExitCode: 1}); err != nil {
 			s.t.Fatal(err)
 		}
 		s.now = s.now.Add(time.Minute)
@@ -112,11 +113,11 @@ func TestNoSecretOutlivesItsJob(t *testing.T) {
 	s.reports(s.arrives(attempt, secrets), wire.Started, wire.Ready)
 	s.version(nil)
 	s.arrives(attempt+1, nil)
-	if err := s.b.Cancel(t.Context(), s.job, "enough"); err != nil {
+	if err := s.b.Users.Cancel(t.Context(), s.job, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	s.settle()
-	if d, err := s.b.JobDetail(t.Context(), s.job); err != nil || d.State != record.JobCancelled {
+	if d, err := s.b.Views.JobDetail(t.Context(), s.job); err != nil || d.State != apitypes.JobCancelled {
 		t.Fatalf("%v, it is %s", err, d.State)
 	}
 	if got := s.kept(); len(got) > 0 {

@@ -34,14 +34,14 @@ func (s *between) Commit(ctx context.Context, tx store.Tx) error {
 func TestTwoSessionsThatTakeFromOneQuotaConflict(t *testing.T) {
 	w := newBench(t)
 	meet := &between{Store: w.store}
-	ports := w.b.Ports
+	ports := w.b.Ports()
 	ports.Store = meet
 	slow := broker.New(record.DefaultConfig(), ports)
 	for _, q := range []struct {
 		name string
 		s    record.QueueSettings
 	}{{"lab", record.QueueSettings{MaxVCPU: 4}}, {"a", record.QueueSettings{Parent: "lab"}}, {"b", record.QueueSettings{Parent: "lab"}}} {
-		if err := w.b.SetQueue(t.Context(), q.name, q.s); err != nil {
+		if err := w.b.Users.SetQueue(t.Context(), q.name, q.s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,20 +52,20 @@ func TestTwoSessionsThatTakeFromOneQuotaConflict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.b.Submit(t.Context(), broker.Submission{Spec: spec, Token: queue}); err != nil {
+		if _, err := w.b.Users.Submit(t.Context(), broker.Submission{Spec: spec, Token: queue}); err != nil {
 			t.Fatal(err)
 		}
 		ready[queue] = w.settleUntil(events.TypeTaskReady)
 	}
 	handle := func(b *broker.Broker, e events.Event) {
-		if errs := b.Handle(t.Context(), events.FnSchedule, []events.Event{e}); errs[0] != nil {
+		if errs := b.Functions.Handle(t.Context(), events.FnSchedule, []events.Event{e}); errs[0] != nil {
 			t.Errorf("%v", errs[0])
 		}
 	}
 	met := false
 	meet.other = func() { met = true; handle(w.b, ready["b"]) }
 	handle(slow, ready["a"])
-	queues, err := w.b.Queues(t.Context())
+	queues, err := w.b.Views.Queues(t.Context())
 	if err != nil || !met {
 		t.Fatalf("%v; they met: %v", err, met)
 	}
@@ -99,7 +99,7 @@ func (w *bench) settleUntil(kind string) (kept events.Event) {
 				return e
 			}
 			for _, fn := range events.Routes()[e.Type()] {
-				_ = w.b.Handle(ctx, fn, []events.Event{e})
+				_ = w.b.Functions.Handle(ctx, fn, []events.Event{e})
 			}
 		}
 	}

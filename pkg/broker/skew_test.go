@@ -19,7 +19,7 @@ func TestAGangThatLeavesSeesWhoBeginsAnewAlone(t *testing.T) {
 		"b: {run: x, gang: g, resources: {cpus: 4}, time: 1h}}", nil)
 	ctx := context.Background()
 	for task := range 2 {
-		if _, err := p.b.Hello(ctx, p.claims(task, 0), wire.Hello{Address: "10.0.0.1"}); err != nil {
+		if _, err := p.b.Agents.Hello(ctx, p.claims(task, 0), wire.Hello{Address: "10.0.0.1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,10 +36,10 @@ func TestAGangThatLeavesSeesWhoBeginsAnewAlone(t *testing.T) {
 		return members
 	}
 	times := 0
-	err := p.b.Transact(ctx, events.FnInterrupt, "leaves", false, func(u *unit.Unit) error {
+	err := p.b.Transactor().Transact(ctx, events.FnInterrupt, "leaves", false, func(u *unit.Unit) error {
 		members := gang(u)
 		if times++; times == 1 {
-			err := p.b.Transact(ctx, events.FnInterrupt, "alone", false, func(u *unit.Unit) error {
+			err := p.b.Transactor().Transact(ctx, events.FnInterrupt, "alone", false, func(u *unit.Unit) error {
 				members := gang(u)
 				return u.Apply(attempt.DecideAlone(members[1], record.ClusterKey(members[0].Cluster.ID)))
 			})
@@ -47,7 +47,7 @@ func TestAGangThatLeavesSeesWhoBeginsAnewAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return u.Apply(attempt.DecideFollow(members[0], "the gang could not go on", p.b.Config, u.Now))
+		return u.Apply(attempt.DecideFollow(members[0], "the gang could not go on", p.b.Config(), u.Now))
 	})
 	if err != nil || times != 2 {
 		t.Errorf("decided %d times: %v", times, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -18,6 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
@@ -78,6 +80,8 @@ type bench struct {
 	now   time.Time
 	cloud map[string]*shelf
 	told  map[string]bool
+	// policy is the policy of sessions; nil is the broker's own.
+	policy *scheduler.Policy
 }
 
 func newBench(t *testing.T) *bench { return newBenchOf(t, record.DefaultConfig()) }
@@ -104,6 +108,7 @@ func newBenchOf(t *testing.T, cfg record.Config) *bench {
 		Store: w.store, Clouds: clouds, Planner: planner.New(c, moves, opt), Moves: moves,
 		Tokens: func(wire.Claims) (string, error) { return "token", nil },
 		Now:    func() time.Time { return w.now },
+		Policy: func(context.Context) *scheduler.Policy { return w.policy },
 	})
 	return w
 }
@@ -144,7 +149,7 @@ func (w *bench) deliver(until string, held []string) (map[string]int, events.Eve
 			more = true
 			count[e.Type()]++
 			for _, fn := range events.Routes()[e.Type()] {
-				if errs := w.b.Handle(ctx, fn, []events.Event{e}); errs[0] != nil {
+				if errs := w.b.Functions.Handle(ctx, fn, []events.Event{e}); errs[0] != nil {
 					w.t.Logf("%s on %s: %v", fn, e.Type(), errs[0])
 				}
 			}
@@ -159,7 +164,7 @@ func (w *bench) deliver(until string, held []string) (map[string]int, events.Eve
 // reconcile has the broker look after everything, and returns what followed from it.
 func (w *bench) reconcile() map[string]int {
 	w.t.Helper()
-	if err := w.b.Emit(context.Background(), "test", "reconcile "+w.now.String(), events.BrokerReconcile{}); err != nil {
+	if err := w.b.Functions.Emit(context.Background(), "test", "reconcile "+w.now.String(), events.BrokerReconcile{}); err != nil {
 		w.t.Fatal(err)
 	}
 	return w.settle()
@@ -179,20 +184,20 @@ func (w *bench) work() int {
 			n++
 			for rank := range spec.Nodes {
 				c := wire.Claims{Job: record.ClusterJob(id), Cluster: id, Rank: rank}
-				if _, err := w.b.Hello(ctx, c, wire.Hello{Address: "10.0.0.1"}); err != nil {
+				if _, err := w.b.Agents.Hello(ctx, c, wire.Hello{Address: "10.0.0.1"}); err != nil {
 					w.t.Fatal(err)
 				}
 			}
 			w.settle()
 			for rank := range spec.Nodes {
 				c := wire.Claims{Job: record.ClusterJob(id), Cluster: id, Rank: rank}
-				got, err := w.b.Work(ctx, c, 0)
+				got, err := w.b.Agents.Work(ctx, c, 0)
 				if err != nil || got.Command != wire.Run {
 					w.t.Fatalf("work %+v %v", got, err)
 				}
 				for i, ev := range []wire.Event{wire.Started, wire.Succeeded} {
 					r := wire.Report{ID: string(rune('a'+i)) + string(rune('0'+rank)), Attempt: id, Event: ev}
-					if err := w.b.Report(ctx, c, r); err != nil {
+					if err := w.b.Agents.Report(ctx, c, r); err != nil {
 						w.t.Fatal(err)
 					}
 				}
@@ -228,7 +233,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := w.b.Submit(context.Background(), broker.Submission{Spec: spec, Token: "1"})
+	job, err := w.b.Users.Submit(context.Background(), broker.Submission{Spec: spec, Token: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,14 +242,14 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 		w.now = w.now.Add(time.Minute)
 		w.work()
 	}
-	d, err := w.b.JobDetail(context.Background(), job.ID)
+	d, err := w.b.Views.JobDetail(context.Background(), job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.State != record.JobSucceeded {
+	if d.State != apitypes.JobSucceeded {
 		t.Errorf("%+v", d)
 	}
-	story, err := w.b.Explain(context.Background(), job.ID)
+	story, err := w.b.Views.Explain(context.Background(), job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

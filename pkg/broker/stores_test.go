@@ -65,7 +65,7 @@ func TestATaskKeepsItsDataWhereItRuns(t *testing.T) {
 	opt := planner.DefaultOptions()
 	opt.Now, opt.Stores = nil, cfg.Stores
 	data := &signs{}
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	ports.Data, ports.Planner = data, planner.New(c, moves, opt)
 	p.b = broker.New(cfg, ports)
 	p.submit(`{
@@ -81,14 +81,14 @@ func TestATaskKeepsItsDataWhereItRuns(t *testing.T) {
 	}
 	report := func(task int, r wire.Report) {
 		t.Helper()
-		if err := p.b.Report(t.Context(), p.claims(task, 0), r); err != nil {
+		if err := p.b.Agents.Report(t.Context(), p.claims(task, 0), r); err != nil {
 			t.Fatal(err)
 		}
 		p.settle()
 	}
 	may := func(task int, op grant.Op, uri string, want bool) {
 		t.Helper()
-		_, err := p.b.Grant(t.Context(), p.claims(task, 0), grant.Want{Op: op, URI: uri})
+		_, err := p.b.Agents.Grant(t.Context(), p.claims(task, 0), grant.Want{Op: op, URI: uri})
 		if (err == nil) != want || err != nil && !errors.Is(err, grant.ErrOutside) {
 			t.Errorf("task %d, %s of %s: %v", task, op, uri, err)
 		}
@@ -117,7 +117,7 @@ func TestATaskKeepsItsDataWhereItRuns(t *testing.T) {
 	report(1, wire.Report{ID: "c", Event: wire.Checkpointed, Seq: 3, Prefix: ckpt})
 	old := wire.CheckpointPrefix(a.Prefix, a.Attempt, 1)
 	data.holds = []string{"s3://home/" + old + "files/x", "s3://home/" + ckpt + "files/x", "s3://far/" + old + "files/x"}
-	if err := p.b.Prune(t.Context(), p.claims(1, 0)); err != nil || !slices.Equal(data.removed, data.holds[:1]) {
+	if err := p.b.Agents.Prune(t.Context(), p.claims(1, 0)); err != nil || !slices.Equal(data.removed, data.holds[:1]) {
 		t.Errorf("%v, removed %v", err, data.removed)
 	}
 	report(1, wire.Report{ID: "d", Event: wire.Succeeded})
@@ -146,7 +146,7 @@ func TestAJobLeavesNothingOutsideItsRegions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := p.b.Submit(t.Context(), broker.Submission{Spec: spec, Token: "1"})
+	job, err := p.b.Users.Submit(t.Context(), broker.Submission{Spec: spec, Token: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/inputs"
@@ -37,7 +38,7 @@ type Submission struct {
 
 // Submit stores a job and tells that it is there. Submitting the same token again returns the first job. It fails with
 // a *dag.Error for a job whose code or files no machine could get.
-func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
+func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if s.Spec == nil || len(s.Spec.Tasks) == 0 {
 		return record.Job{}, errors.New("broker: a job without tasks")
 	}
@@ -45,7 +46,8 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 		return record.Job{}, err
 	}
 	check := inputs.Checker{
-		Stores: b.Data, AtOnce: b.AtOnce, Here: b.Here, Own: b.Config.StoreURL, For: b.Config.GrantFor, Log: b.log,
+		Stores: b.ports.Data, AtOnce: b.ports.AtOnce, Here: b.ports.Here, Own: b.cfg.StoreURL, For: b.cfg.GrantFor,
+		Log: b.log,
 	}
 	if err := check.Check(ctx, s.Spec); err != nil {
 		return record.Job{}, err
@@ -58,7 +60,7 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if s.Updates != "" {
 		return b.update(ctx, s)
 	}
-	digest := record.ShortHash(s.Spec.Name, cmp.Or(s.Token, b.Now().Format(time.RFC3339Nano)))
+	digest := record.ShortHash(s.Spec.Name, cmp.Or(s.Token, b.txns.Now().Format(time.RFC3339Nano)))
 	job, err := b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest[:idDigits], digest, s)
 	if err == nil && job.Digest != digest {
 		// Another job of that name has the short ID already.
@@ -68,21 +70,21 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 }
 
 // update has the services of a job be replaced.
-func (b *Broker) update(ctx context.Context, s Submission) (record.Job, error) {
+func (b *Users) update(ctx context.Context, s Submission) (record.Job, error) {
 	w := serving.Wanted{Job: s.Updates, Spec: s.Spec, Key: s.Token}
 	if len(s.Secrets) > 0 {
 		w.Seal = func(ctx context.Context) ([]byte, error) { return b.seal(ctx, s.Updates, s.Spec, s.Secrets) }
 	}
-	return serving.Update(ctx, b.Loader, w)
+	return serving.Update(ctx, b.txns, w)
 }
 
 // idDigits is how much of a job's digest its ID shows people.
 const idDigits = 6
 
 // submitAs stores a job under an ID, or returns the one that has it.
-func (b *Broker) submitAs(ctx context.Context, id, digest string, s Submission) (record.Job, error) {
+func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (record.Job, error) {
 	var job record.Job
-	err := b.Transact(ctx, events.FnSubmit, "submit/"+id+"/"+digest, false, func(u *unit.Unit) error {
+	err := b.txns.Transact(ctx, events.FnSubmit, "submit/"+id+"/"+digest, false, func(u *unit.Unit) error {
 		var found bool
 		var err error
 		if job, found, err = book.Get[record.Job](u, record.JobKey(id)); err != nil || found {
@@ -96,7 +98,7 @@ func (b *Broker) submitAs(ctx context.Context, id, digest string, s Submission) 
 		if err != nil {
 			return err
 		}
-		if err := spec.Save(ctx, b.Store, u); err != nil {
+		if err := spec.Save(ctx, b.ports.Store, u); err != nil {
 			return err
 		}
 		job = newJob(id, digest, s, spec.Blob, u.Now)
@@ -114,7 +116,7 @@ func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) re
 		ID: id, Digest: digest, Name: s.Spec.Name, Queue: cmp.Or(s.Spec.Queue, record.DefaultQueueName),
 		Namespace: s.Spec.Namespace, Priority: s.Spec.Priority, Objective: s.Spec.Objective,
 		Infeasible: cmp.Or(s.Spec.Infeasible, dag.Retry), Patience: s.Spec.Patience,
-		State: record.JobPlanning, Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks),
+		State: apitypes.JobPlanning, Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks),
 		Spec: spec, Source: s.Source, Serves: s.Spec.HasServices(),
 	}
 	if s.Spec.Deadline > 0 {
@@ -137,17 +139,17 @@ func decideSubmitted(job record.Job, secrets []byte) (d record.Decision) {
 
 // submit reads a DAG file that appeared in the bucket. A file that cannot be read as a job stores nothing but the
 // news of it.
-func (b *Broker) submit(ctx context.Context, e events.Event) error {
+func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.ObjectCreated)
 	if !ok {
 		return unexpected(events.FnSubmit, e.Data)
 	}
-	if b.Objects == nil {
+	if b.ports.Objects == nil {
 		return record.Final(errors.New("broker: no DAG bucket is configured"))
 	}
 	var bad *dag.Error
 	var spec *dag.Job
-	r, tag, err := b.Objects.Open(ctx, data)
+	r, tag, err := b.ports.Objects.Open(ctx, data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // taken away again before it was read
@@ -160,28 +162,28 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 		return fmt.Errorf("broker: open %s: %w", data.Key, err)
 	}
 	if err == nil {
-		err = b.Objects.Settle(ctx, data.Bucket, data.Key, spec)
+		err = b.ports.Objects.Settle(ctx, data.Bucket, data.Key, spec)
 	}
 	if err == nil {
-		_, err = b.Submit(ctx, Submission{
+		_, err = b.users.Submit(ctx, Submission{
 			Spec: spec, Token: data.Bucket + "\x00" + data.Key + "\x00" + cmp.Or(tag, data.ETag),
 			Source: data.Bucket + "/" + data.Key,
 		})
 	}
 	if errors.As(err, &bad) {
-		return b.Transact(ctx, events.FnSubmit, e.ID, true, func(u *unit.Unit) error {
+		return b.txns.Transact(ctx, events.FnSubmit, e.ID, true, func(u *unit.Unit) error {
 			return u.Emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: record.Words(bad.Error())})
 		})
 	}
-	if err == nil && b.Accepted != nil {
-		b.Accepted(ctx, data)
+	if err == nil && b.ports.Accepted != nil {
+		b.ports.Accepted(ctx, data)
 	}
 	return err
 }
 
 // Cancel asks for the end of a job.
-func (b *Broker) Cancel(ctx context.Context, id, reason string) error {
-	return b.Transact(ctx, "api", "cancel/"+id, false, func(u *unit.Unit) error {
+func (b *Users) Cancel(ctx context.Context, id, reason string) error {
+	return b.txns.Transact(ctx, "api", "cancel/"+id, false, func(u *unit.Unit) error {
 		job, err := view.LoadJob(u, id)
 		if err != nil {
 			return err
@@ -194,16 +196,17 @@ func (b *Broker) Cancel(ctx context.Context, id, reason string) error {
 }
 
 // Emit tells an event from outside: a cloud's notice, a schedule's tick. The ID makes it idempotent.
-func (b *Broker) Emit(ctx context.Context, source, id string, data events.Data) error {
-	body, err := events.New(id, source, b.Now(), data).MarshalJSON()
+func (b *Functions) Emit(ctx context.Context, source, id string, data events.Data) error {
+	body, err := events.New(id, source, b.txns.Now(), data).MarshalJSON()
 	if err != nil {
 		return err
 	}
-	if err := b.Store.Commit(ctx, store.Tx{Events: []store.Event{{ID: id, Body: body}}}); err != nil {
+	emitted := []store.Event{{ID: id, Body: body}}
+	if err := b.ports.Store.Commit(ctx, store.Tx{Events: emitted}); err != nil {
 		return err
 	}
-	if b.Committed != nil {
-		b.Committed()
+	if b.ports.Committed != nil {
+		b.ports.Committed(ctx, emitted)
 	}
 	return nil
 }

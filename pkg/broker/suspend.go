@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -19,7 +20,7 @@ import (
 // Suspend has a job wait: what runs of it saves its work and gives back its machines, and nothing of it is admitted.
 // Planning goes on. A job that is suspended already stays so, by whom it was. A request whose key was heard before
 // changes nothing. It fails with ErrNotFound and ErrOver.
-func (b *Broker) Suspend(ctx context.Context, id string, s record.Suspension, key string) error {
+func (b *Users) Suspend(ctx context.Context, id string, s apitypes.Suspension, key string) error {
 	return b.changeJob(ctx, "suspend", id, key, func(u *unit.Unit, job *record.Job) (d record.Decision) {
 		s.Since = u.Now
 		if job.Suspend(s) {
@@ -31,7 +32,7 @@ func (b *Broker) Suspend(ctx context.Context, id string, s record.Suspension, ke
 
 // Resume has a job that is suspended go on. A request whose key was heard before changes nothing. It fails with
 // ErrNotFound and ErrOver.
-func (b *Broker) Resume(ctx context.Context, id, by, key string) error {
+func (b *Users) Resume(ctx context.Context, id, by, key string) error {
 	return b.changeJob(ctx, "resume", id, key, func(u *unit.Unit, job *record.Job) (d record.Decision) {
 		if !job.Resume(by, u.Now) {
 			return d
@@ -45,14 +46,14 @@ func (b *Broker) Resume(ctx context.Context, id, by, key string) error {
 }
 
 // changeJob changes a job that is not over, nor about to be, by what a user wants.
-func (b *Broker) changeJob(ctx context.Context, what, id, key string,
+func (b *Users) changeJob(ctx context.Context, what, id, key string,
 	decide func(*unit.Unit, *record.Job) record.Decision) error {
 	return b.asked(ctx, what+"/"+id, func(u *unit.Unit) (d record.Decision, err error) {
 		job, err := view.LoadJob(u, id)
-		if err == nil && (job.State == record.JobEnding || job.State.Over()) {
+		if err == nil && (job.State == apitypes.JobEnding || job.State.Over()) {
 			err = fmt.Errorf("job %s: %w", id, record.ErrOver)
 		}
-		if err != nil || !job.Heard.First(key) {
+		if err != nil || !record.FirstHeard(&job.Heard, key) {
 			return d, err
 		}
 		d = decide(u, &job)
@@ -62,9 +63,9 @@ func (b *Broker) changeJob(ctx context.Context, what, id, key string,
 }
 
 // asked commits what a user wants.
-func (b *Broker) asked(ctx context.Context, what string, decide func(*unit.Unit) (record.Decision, error)) error {
-	cause := what + "/" + b.Now().Format(time.RFC3339Nano)
-	return b.Transact(ctx, FnAPI, cause, false, func(u *unit.Unit) error {
+func (b *Users) asked(ctx context.Context, what string, decide func(*unit.Unit) (record.Decision, error)) error {
+	cause := what + "/" + b.txns.Now().Format(time.RFC3339Nano)
+	return b.txns.Transact(ctx, FnAPI, cause, false, func(u *unit.Unit) error {
 		d, err := decide(u)
 		if err != nil {
 			return err
@@ -75,16 +76,16 @@ func (b *Broker) asked(ctx context.Context, what string, decide func(*unit.Unit)
 
 // SuspendQueue has a queue, with those below it, admit nothing, and what runs there give back its machines if Drain
 // says so. A request whose key was heard before changes nothing. It fails with ErrNotFound.
-func (b *Broker) SuspendQueue(ctx context.Context, name string, s record.Suspension, key string) error {
+func (b *Users) SuspendQueue(ctx context.Context, name string, s apitypes.Suspension, key string) error {
 	return b.asked(ctx, "suspend-queue/"+name, func(u *unit.Unit) (record.Decision, error) {
 		s.Since = u.Now
-		return session.DecideSuspendQueue(u, b.Config, name, s, key)
+		return session.DecideSuspendQueue(u, b.cfg, name, s, key)
 	})
 }
 
 // ResumeQueue has a queue that is suspended, or closed, admit again. A request whose key was heard before changes
 // nothing. It fails with ErrNotFound.
-func (b *Broker) ResumeQueue(ctx context.Context, name, by, key string) error {
+func (b *Users) ResumeQueue(ctx context.Context, name, by, key string) error {
 	return b.asked(ctx, "resume-queue/"+name, func(u *unit.Unit) (record.Decision, error) {
 		return session.DecideResumeQueue(u, name, by, key)
 	})
@@ -92,19 +93,19 @@ func (b *Broker) ResumeQueue(ctx context.Context, name, by, key string) error {
 
 // suspension is why a job has to hold nothing now: it is suspended, or a queue that it is in and that is to be empty;
 // nil where nothing says so.
-func suspension(u *unit.Unit, job record.Job) (*record.Suspension, error) {
+func suspension(u *unit.Unit, job record.Job) (*apitypes.Suspension, error) {
 	if s := job.Suspended(); s != nil {
 		return s, nil
 	}
-	queues, err := book.List[record.Queue](u, record.PartQueues, "", 0)
+	queues, err := book.List[apitypes.Queue](u, record.PartQueues, "", 0)
 	return record.DrainedBy(record.Forest(queues), job.Queue), err
 }
 
 // suspended has what runs of a job give back what it holds. What the transaction has no room for is left to a next
 // one; what is not bought yet is looked at when it is.
-func (b *Broker) suspended(u *unit.Unit, e events.DAGSuspended) error {
+func (b *Functions) suspended(u *unit.Unit, e events.DAGSuspended) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
-	if err != nil || !found || job.State == record.JobEnding || job.State.Over() {
+	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Over() {
 		return record.OrSkip(err)
 	}
 	why, err := suspension(u, job)
@@ -138,7 +139,7 @@ func (b *Broker) suspended(u *unit.Unit, e events.DAGSuspended) error {
 		if !found {
 			continue
 		}
-		d := attempt.DecideGiveBack(l, record.LeaveSuspended, attempt.Why(*why), b.Config, u.Now)
+		d := attempt.DecideGiveBack(l, record.LeaveSuspended, attempt.Why(*why), b.cfg, u.Now)
 		if err := u.Apply(d); err != nil {
 			return err
 		}
@@ -151,8 +152,8 @@ func (b *Broker) suspended(u *unit.Unit, e events.DAGSuspended) error {
 const lookTogether = 30
 
 // queueSuspended tells what holds anything in a queue that is to be empty.
-func (b *Broker) queueSuspended(u *unit.Unit, e events.QueueSuspended) error {
-	all, err := book.List[record.Queue](u, record.PartQueues, "", 0)
+func (b *Functions) queueSuspended(u *unit.Unit, e events.QueueSuspended) error {
+	all, err := book.List[apitypes.Queue](u, record.PartQueues, "", 0)
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,8 @@ func (b *Broker) queueSuspended(u *unit.Unit, e events.QueueSuspended) error {
 	if record.DrainedBy(queues, e.Queue) == nil {
 		return record.ErrSkip
 	}
-	lines, more, err := b.Store.Query(u.Ctx, record.PartActive, "", store.Page{After: e.After, Limit: lookTogether})
+	page := store.Page{After: e.After, Limit: lookTogether}
+	lines, more, err := b.ports.Store.Query(u.Ctx, record.PartActive, "", page)
 	if err != nil {
 		return err
 	}
@@ -191,12 +193,12 @@ func (b *Broker) queueSuspended(u *unit.Unit, e events.QueueSuspended) error {
 
 // lookSuspended tells of a job that is to hold nothing and does: what was bought when it was suspended may have been
 // missed.
-func (b *Broker) lookSuspended(u *unit.Unit, cause string, job record.Job) error {
+func (b *Functions) lookSuspended(u *unit.Unit, cause string, job record.Job) error {
 	why, err := suspension(u, job)
-	if err != nil || why == nil || job.State == record.JobEnding {
+	if err != nil || why == nil || job.State == apitypes.JobEnding {
 		return err
 	}
-	return b.Transact(u.Ctx, events.FnReconcile, cause+"/suspended/"+job.ID, false, func(u *unit.Unit) error {
+	return b.txns.Transact(u.Ctx, events.FnReconcile, cause+"/suspended/"+job.ID, false, func(u *unit.Unit) error {
 		return u.Emit(events.DAGSuspended{Job: job.ID, Queue: job.Queue, By: why.By, Reason: why.Reason})
 	})
 }

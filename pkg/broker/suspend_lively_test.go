@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -47,10 +48,10 @@ func TestALargeJobIsSuspendedAmongSignsOfLife(t *testing.T) {
 	}
 	w.settle()
 	w.now = w.now.Add(10 * time.Minute)
-	ports := w.b.Ports
+	ports := w.b.Ports()
 	ports.Store = lively{w.store, 2}
 	w.b = broker.New(record.DefaultConfig(), ports)
-	if err := w.b.Suspend(t.Context(), id, record.Suspension{By: "ada"}, "key"); err != nil {
+	if err := w.b.Users.Suspend(t.Context(), id, apitypes.Suspension{By: "ada"}, "key"); err != nil {
 		t.Fatal(err)
 	}
 	w.settle()

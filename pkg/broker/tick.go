@@ -3,10 +3,10 @@ package broker
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -16,7 +16,7 @@ import (
 
 // tick takes in new spot prices, asks for a new plan where the one in force is now worse by more than
 // the threshold, and leaves the spot machines that are no longer worth it or that the deadline no longer allows.
-func (b *Broker) tick(ctx context.Context, e events.Event) error {
+func (b *Functions) tick(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.MarketTicked)
 	if !ok {
 		return unexpected(events.FnTick, e.Data)
@@ -42,18 +42,19 @@ func (b *Broker) tick(ctx context.Context, e events.Event) error {
 const recordsOfPrice = 2
 
 // takeAll takes in prices, asking for them where none were brought, and returns those that changed.
-func (b *Broker) takeAll(
+func (b *Functions) takeAll(
 	ctx context.Context, cause string, prices []events.PriceTick,
 ) (changed []events.MarketChange, err error) {
-	if len(prices) == 0 && b.Prices != nil {
-		if prices, err = b.Prices.SpotPrices(ctx); err != nil {
+	if len(prices) == 0 && b.ports.Prices != nil {
+		if prices, err = b.ports.Prices.SpotPrices(ctx); err != nil {
 			return nil, fmt.Errorf("%w: spot prices: %w", errAgain, err)
 		}
 	}
 	n := 0
 	for part := range slices.Chunk(prices, unit.Full/recordsOfPrice) {
 		var of []events.MarketChange
-		err := b.Transact(ctx, events.FnTick, fmt.Sprintf("%s/%d", cause, n), false, func(u *unit.Unit) (err error) {
+		id := fmt.Sprintf("%s/%d", cause, n)
+		err := b.txns.Transact(ctx, events.FnTick, id, false, func(u *unit.Unit) (err error) {
 			of, err = b.takePrices(u, cause, part)
 			return err
 		})
@@ -68,7 +69,7 @@ func (b *Broker) takeAll(
 
 // takePrices takes in some prices and returns those that changed. Those that an event brought are among them when it is
 // delivered again: what it asks for because of them may not have come about.
-func (b *Broker) takePrices(
+func (b *Functions) takePrices(
 	u *unit.Unit, cause string, prices []events.PriceTick,
 ) (changed []events.MarketChange, err error) {
 	prices = slices.DeleteFunc(slices.Clone(prices), func(p events.PriceTick) bool { return !(p.USD > 0) })
@@ -126,10 +127,10 @@ func (b *Broker) takePrices(
 
 // lookAtPlan asks for a plan of a job whose unstarted tasks are planned on a market that became dearer, and for bids
 // where a price is no more what they were made on.
-func (b *Broker) lookAtPlan(ctx context.Context, cause, id string, changed map[string]events.MarketChange) error {
-	return b.Transact(ctx, events.FnTick, cause+"/"+id, false, func(u *unit.Unit) error {
+func (b *Functions) lookAtPlan(ctx context.Context, cause, id string, changed map[string]events.MarketChange) error {
+	return b.txns.Transact(ctx, events.FnTick, cause+"/"+id, false, func(u *unit.Unit) error {
 		job, found, err := book.Get[record.Job](u, record.JobKey(id))
-		if err != nil || !found || job.State != record.JobRunning || job.Plan.IsZero() {
+		if err != nil || !found || job.State != apitypes.JobRunning || job.Plan.IsZero() {
 			return record.OrSkip(err)
 		}
 		plan, err := u.Plan(job)
@@ -146,7 +147,7 @@ func (b *Broker) lookAtPlan(ctx context.Context, cause, id string, changed map[s
 			return err
 		}
 		var d record.Decision
-		if offer, share := worse(progress, plan, changed); share >= b.Config.Worse {
+		if offer, share := worse(progress, plan, changed); share >= b.cfg.Worse {
 			d.Replan(job, fmt.Sprintf("%s makes it %.0f%% dearer", offer, 100*share))
 			return u.Apply(d)
 		}
@@ -155,7 +156,7 @@ func (b *Broker) lookAtPlan(ctx context.Context, cause, id string, changed map[s
 			return err
 		}
 		moved, share := bids.Moved(progress, plan, changed)
-		if share >= b.Config.Worse && (len(bids.Tables) > 0 || !job.Deadline.IsZero()) {
+		if share >= b.cfg.Worse && (len(bids.Tables) > 0 || !job.Deadline.IsZero()) {
 			moved.Job, moved.Plan = id, job.Plan.Version
 			d.Emit(moved)
 			return u.Apply(d)
@@ -190,12 +191,12 @@ func worse(progress record.Progress, plan *record.Plan,
 }
 
 // refresh loads the catalogue anew, where the host can, and keeps the packs of jobs that are open for long.
-func (b *Broker) refresh(ctx context.Context, e events.Event) error {
+func (b *Functions) refresh(ctx context.Context, e events.Event) error {
 	if _, ok := e.Data.(events.CatalogRefresh); !ok {
 		return unexpected(events.FnRefresh, e.Data)
 	}
-	if b.Refresh != nil {
-		if err := b.Refresh(ctx); err != nil {
+	if b.ports.Refresh != nil {
+		if err := b.ports.Refresh(ctx); err != nil {
 			return fmt.Errorf("%w: refresh the catalogue: %w", errAgain, err)
 		}
 	}
@@ -206,18 +207,18 @@ func (b *Broker) refresh(ctx context.Context, e events.Event) error {
 }
 
 // hook passes news on to people.
-func (b *Broker) hook(ctx context.Context, e events.Event) error {
-	if b.Hook == nil {
+func (b *Functions) hook(ctx context.Context, e events.Event) error {
+	if b.ports.Hook == nil {
 		return nil
 	}
-	if err := b.Hook.Notify(ctx, e); err != nil {
+	if err := b.ports.Hook.Notify(ctx, e); err != nil {
 		return fmt.Errorf("%w: notify: %w", errAgain, err)
 	}
 	return nil
 }
 
 // awake says whether a task of a job that waited for a better price is not to wait any more.
-func (b *Broker) awake(u *unit.Unit, job record.Job) (bool, error) {
+func (b *Functions) awake(u *unit.Unit, job record.Job) (bool, error) {
 	if !job.Waits {
 		return false, nil
 	}
@@ -233,7 +234,7 @@ func (b *Broker) awake(u *unit.Unit, job record.Job) (bool, error) {
 		if !found || task.WaitSince.IsZero() {
 			continue
 		}
-		w, err := bid.LoadWaiting(u, b.Config, job, task)
+		w, err := bid.LoadWaiting(u, b.cfg, job, task)
 		if err != nil {
 			return false, err
 		}
@@ -242,32 +243,4 @@ func (b *Broker) awake(u *unit.Unit, job record.Job) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// WaitedFor lists the spot markets that tasks wait for, by their offers without the market: those whose prices have to
-// be known.
-func (b *Broker) WaitedFor(ctx context.Context) ([]string, error) {
-	ids, err := b.ActiveJobs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	u := b.NewUnit(ctx, events.FnTick)
-	known := map[string]bool{}
-	for _, id := range ids {
-		job, _, err := book.Get[record.Job](u, record.JobKey(id))
-		if err != nil {
-			return nil, err
-		}
-		if !job.Waits {
-			continue
-		}
-		bids, err := u.Bids(job)
-		if err != nil {
-			return nil, err
-		}
-		for _, x := range bids.Begin {
-			known[x.Market] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(known)), nil
 }

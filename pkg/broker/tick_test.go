@@ -40,7 +40,7 @@ tasks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.b.Submit(t.Context(), broker.Submission{Spec: spec}); err != nil {
+	if _, err := w.b.Users.Submit(t.Context(), broker.Submission{Spec: spec}); err != nil {
 		t.Fatal(err)
 	}
 	w.settle()
@@ -53,10 +53,10 @@ tasks:
 		}
 	}
 	tick := events.New("dear", "test", w.now, events.MarketTicked{Prices: ticks})
-	ports := w.b.Ports
+	ports := w.b.Ports()
 	ports.Store = &cut{Store: w.store, left: 1}
 	first := broker.New(record.DefaultConfig(), ports)
-	if errs := first.Handle(t.Context(), events.FnTick, []events.Event{tick}); errs[0] == nil {
+	if errs := first.Functions.Handle(t.Context(), events.FnTick, []events.Event{tick}); errs[0] == nil {
 		t.Fatal("it was not cut short")
 	}
 	if n := w.settle()[events.TypeDAGReplan]; n != 0 {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // record reads a record of the porch's job as it is stored.
@@ -32,14 +32,14 @@ func stored[T any](p *porch, sort string) (v T) {
 func (p *porch) report(task int, id string, e wire.Event) {
 	p.t.Helper()
 	c := p.claims(task, 0)
-	if err := p.b.Report(context.Background(), c, wire.Report{ID: id, Attempt: c.Cluster, Event: e}); err != nil {
+	if err := p.b.Agents.Report(context.Background(), c, wire.Report{ID: id, Attempt: c.Cluster, Event: e}); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func (p *porch) detail() *view.JobDetail {
+func (p *porch) detail() *apitypes.JobDetail {
 	p.t.Helper()
-	d, err := p.b.JobDetail(context.Background(), p.job)
+	d, err := p.b.Views.JobDetail(context.Background(), p.job)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -65,15 +65,15 @@ func TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt(t *testing.T) {
 	ended := p.now.Add(time.Hour)
 	p.now = ended
 	p.report(0, "2", wire.Succeeded)
-	if r := stored[record.Attempt](p, attempt); r.Outcome != "" {
+	if r := stored[apitypes.Attempt](p, attempt); r.Outcome != "" {
 		t.Errorf("the record of an attempt whose machine is there is %+v", r)
 	}
 	if r := stored[record.Task](p, task); r.State != record.TaskSucceeded || !r.StartedAt.Equal(begun) || !r.EndedAt.Equal(ended) {
 		t.Errorf("the record of a task that has succeeded is %+v", r)
 	}
-	check := func(when string, a record.Attempt) {
+	check := func(when string, a apitypes.Attempt) {
 		t.Helper()
-		if a.Outcome != record.OutcomeSucceeded || !a.Started.Equal(begun) || !a.Ended.Equal(ended) || a.Reason != "" {
+		if a.Outcome != apitypes.OutcomeSucceeded || !a.Started.Equal(begun) || !a.Ended.Equal(ended) || a.Reason != "" {
 			t.Errorf("%s the attempt is %+v", when, a)
 		}
 	}
@@ -81,7 +81,7 @@ func TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt(t *testing.T) {
 	p.now = p.now.Add(time.Minute)
 	p.settle()
 	check("after", p.detail().Attempts[0])
-	check("in its record", stored[record.Attempt](p, attempt))
+	check("in its record", stored[apitypes.Attempt](p, attempt))
 }
 
 func TestATaskOfAGangSaysItselfThatItRuns(t *testing.T) {
@@ -102,7 +102,7 @@ func TestACancelledTaskIsSeenToHaveBegun(t *testing.T) {
 	p.report(0, "1", wire.Started)
 	begun := p.now
 	p.now = p.now.Add(time.Minute)
-	if err := p.b.Cancel(t.Context(), p.job, "not wanted"); err != nil {
+	if err := p.b.Users.Cancel(t.Context(), p.job, "not wanted"); err != nil {
 		t.Fatal(err)
 	}
 	p.settle()
@@ -126,13 +126,13 @@ func TestAPlanCountsWhatARunningTaskHasDone(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}, u: {run: x, after: [t]}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	p.report(0, "1", wire.Started)
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	planner := &asking{Planner: ports.Planner}
 	ports.Planner = planner
 	b := broker.New(record.DefaultConfig(), ports)
 	p.now = p.now.Add(30 * time.Minute)
 	replan := events.New("1", "test", p.now, events.DAGReplan{Job: p.job, Plan: 1, Reason: "a test"})
-	if errs := b.Handle(t.Context(), events.FnOptimize, []events.Event{replan}); errs[0] != nil {
+	if errs := b.Functions.Handle(t.Context(), events.FnOptimize, []events.Event{replan}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	if f := planner.in.Tasks[0]; f == nil || !f.Fixed || math.Abs(f.Hours-1.5) > 0.01 {

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
@@ -30,10 +30,10 @@ func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
 			},
 			Edges: []dag.Edge{{From: 0, To: 1}},
 		}
-		plan := &record.Plan{Version: 1, Choice: []int32{0, 0}, Offers: []record.Planned{{ID: "aws/r/z/m/spot", Offer: cloud.Offer{Spot: true, USDPerHour: 0.2}}}}
+		plan := &record.Plan{Version: 1, Choice: []int32{0, 0}, Offers: []record.Planned{{ID: "aws/r/z/m/spot", Offer: apitypes.Offer{Spot: true, USDPerHour: 0.2}}}}
 		bids := record.Bids{Plan: 1, FinishBy: []time.Time{deadline, deadline}, Table: []int32{-1, -1}}
-		job := record.Job{ID: "j", State: record.JobRunning, Tasks: 2, Deadline: deadline, Started: true}
-		err := b.Transact(ctx, "test", "begin", false, func(u *unit.Unit) error {
+		job := record.Job{ID: "j", State: apitypes.JobRunning, Tasks: 2, Deadline: deadline, Started: true}
+		err := b.Transactor().Transact(ctx, "test", "begin", false, func(u *unit.Unit) error {
 			for name, to := range map[string]struct {
 				ref   *record.Blob
 				value any
@@ -42,7 +42,7 @@ func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if err := p.Save(ctx, b.Store, u); err != nil {
+				if err := p.Save(ctx, b.Ports().Store, u); err != nil {
 					return err
 				}
 				*to.ref = p.Blob
@@ -56,14 +56,14 @@ func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		done := events.New("e1", "test", now, events.TaskSucceeded{Job: "j", Task: 0, Attempt: 1, Cluster: "j.0.1"})
-		if errs := b.Handle(ctx, events.FnAdvance, []events.Event{done}); errs[0] != nil {
+		if errs := b.Functions.Handle(ctx, events.FnAdvance, []events.Event{done}); errs[0] != nil {
 			t.Fatal(errs[0])
 		}
-		task, found, err := book.Get[record.Task](b.NewUnit(ctx, "test"), record.TaskKey("j", 1))
+		task, found, err := book.Get[record.Task](b.Transactor().NewUnit(ctx, "test"), record.TaskKey("j", 1))
 		if err != nil || found != late || late && (!task.OnDemand || task.MinPlan != 2 || task.State != record.TaskQueued) {
 			t.Errorf("with %v left: %+v %v %v", left, task, found, err)
 		}
-		out, err := b.Store.Outbox(ctx, 10)
+		out, err := b.Ports().Store.Outbox(ctx, 10)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -16,13 +17,13 @@ import (
 func TestWhatAListSaidIsNotThereIsNotOverwritten(t *testing.T) {
 	b := newBench(t).b
 	block := func(within time.Duration) func() error {
-		u := b.NewUnit(t.Context(), "test")
-		known, err := book.List[record.Block](u, record.PartBlocks, "", 0)
+		u := b.Transactor().NewUnit(t.Context(), "test")
+		known, err := book.List[apitypes.Block](u, record.PartBlocks, "", 0)
 		if err != nil || len(known) != 0 {
 			t.Fatalf("%v, %v", known, err)
 		}
 		var d record.Decision
-		d.Block(record.Block{Cloud: "aws", Kind: cloud.Auth, Until: u.Now.Add(within)})
+		d.Block(apitypes.Block{Cloud: "aws", Kind: string(cloud.Auth), Until: u.Now.Add(within)})
 		if err := u.Apply(d); err != nil {
 			t.Fatal(err)
 		}

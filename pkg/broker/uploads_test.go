@@ -68,7 +68,7 @@ func leaveUploads(t *testing.T, store *parts, within time.Duration) {
 	cfg := record.DefaultConfig()
 	cfg.StoreURL = "s3://work"
 	p := &porch{bench: newBenchOf(t, cfg)}
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	ports.Data, ports.Now = store, time.Now
 	p.b = broker.New(cfg, ports)
 	p.submit("{t: {run: x, resources: {cpus: 4}, time: 1h, outputs: [{name: o, size: 1GiB}]}}", "1")
@@ -76,14 +76,14 @@ func leaveUploads(t *testing.T, store *parts, within time.Duration) {
 	work, id := hello(t, p.b, p.claims(0, 0)), record.ClusterID(p.job, 0, 1)
 	out := "s3://work/" + work.Assignment.Prefix + "/out/" + id + "/0/files/"
 	for i := range uploads {
-		if _, err := p.b.BeginUpload(t.Context(), p.claims(0, 0), out+fmt.Sprint(i)); err != nil {
+		if _, err := p.b.Agents.BeginUpload(t.Context(), p.claims(0, 0), out+fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	time.Sleep(time.Hour)
 	ends := p.cluster(id)
 	want := ends.Charged(time.Now())
-	if err := p.b.Cancel(t.Context(), p.job, ""); err != nil {
+	if err := p.b.Users.Cancel(t.Context(), p.job, ""); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
@@ -95,7 +95,7 @@ func leaveUploads(t *testing.T, store *parts, within time.Duration) {
 	if took := time.Since(began); took > within {
 		t.Errorf("the release took %v", took)
 	}
-	u := p.b.NewUnit(t.Context(), "test")
+	u := p.b.Transactor().NewUnit(t.Context(), "test")
 	left, err := book.List[record.Upload](u, record.JobPart(p.job), record.UploadPrefix(id), 0)
 	if err != nil || len(left) > 0 {
 		t.Errorf("%d uploads are remembered, %v", len(left), err)

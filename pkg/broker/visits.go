@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/mask"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -30,8 +31,8 @@ type Visiting struct {
 
 // OpenVisit notes that somebody visits a machine of a task that runs, and has its agent hear of it. It fails with
 // ErrNotFound, or with ErrVisit and why.
-func (b *Broker) OpenVisit(ctx context.Context, v Visiting) (cluster string, opened record.Visit, err error) {
-	err = b.Transact(ctx, fnVisit, "open/"+v.Job, false, func(u *unit.Unit) error {
+func (b *Users) OpenVisit(ctx context.Context, v Visiting) (cluster string, opened record.Visit, err error) {
+	err = b.txns.Transact(ctx, fnVisit, "open/"+v.Job, false, func(u *unit.Unit) error {
 		job, found, err := book.Get[record.Job](u, record.JobKey(v.Job))
 		if err != nil {
 			return err
@@ -47,7 +48,7 @@ func (b *Broker) OpenVisit(ctx context.Context, v Visiting) (cluster string, ope
 		if index < 0 {
 			return fmt.Errorf("%w: job %s has no task %q", record.ErrNotFound, v.Job, v.Task)
 		}
-		cl, err := b.visited(u, job, index, v)
+		cl, err := visited(u, job, index, v)
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func decideVisit(cl record.Cluster, before []record.Visit, v record.Visit) (d re
 }
 
 // visited finds the machines that a task runs on.
-func (b *Broker) visited(u *unit.Unit, job record.Job, index int, v Visiting) (cl record.Cluster, err error) {
+func visited(u *unit.Unit, job record.Job, index int, v Visiting) (cl record.Cluster, err error) {
 	t, _, err := book.Get[record.Task](u, record.TaskKey(job.ID, index))
 	if err != nil {
 		return cl, err
@@ -129,9 +130,9 @@ func (b *Broker) visited(u *unit.Unit, job record.Job, index int, v Visiting) (c
 
 // became is a task's state for people. The record of one that was cancelled with its job stays as it was.
 func became(job record.Job, t record.Task) string {
-	ended := job.State == record.JobEnding || job.State.Over()
+	ended := job.State == apitypes.JobEnding || job.State.Over()
 	if ended && t.State != record.TaskSucceeded && t.State != record.TaskFailed {
-		return string(record.JobCancelled)
+		return string(apitypes.JobCancelled)
 	}
 	return string(t.State)
 }
@@ -149,13 +150,13 @@ func keptBefore(u *unit.Unit, job record.Job, index int, cl record.Cluster) (rec
 }
 
 // masked is a command line for the job's story: the secrets of what runs there are hidden, and it is cut.
-func (b *Broker) masked(u *unit.Unit, job record.Job, cl record.Cluster, line string) (string, error) {
+func (b *Users) masked(u *unit.Unit, job record.Job, cl record.Cluster, line string) (string, error) {
 	kept, found, err := attempt.SecretsOf(u, job, cl)
 	if err != nil {
 		return "", err
 	}
-	if spec, err := attempt.SpecOf(u, job, cl); err == nil && found && b.Secrets != nil && line != "" {
-		values, err := b.Secrets.Open(u.Ctx, job.ID, kept.Sealed, spec.SecretNames())
+	if spec, err := attempt.SpecOf(u, job, cl); err == nil && found && b.ports.Secrets != nil && line != "" {
+		values, err := b.ports.Secrets.Open(u.Ctx, job.ID, kept.Sealed, spec.SecretNames())
 		if err != nil {
 			line = "(hidden, as the job's secrets cannot be read now)"
 		}
@@ -173,9 +174,9 @@ func clip(s string) string {
 }
 
 // Visits are those of a node that are open, after a number.
-func (b *Broker) Visits(ctx context.Context, c wire.Claims, after int) ([]record.Visit, error) {
-	u := b.NewUnit(ctx, fnVisit)
-	cl, err := b.ownCluster(u, c)
+func (b *Agents) Visits(ctx context.Context, c wire.Claims, after int) ([]record.Visit, error) {
+	u := b.txns.NewUnit(ctx, fnVisit)
+	cl, err := ownCluster(u, c)
 	if err != nil {
 		return nil, err
 	}
@@ -186,12 +187,12 @@ func (b *Broker) Visits(ctx context.Context, c wire.Claims, after int) ([]record
 }
 
 // Visit returns a visit of an attempt that lasts. It fails with ErrNotFound, and with ErrGone when it is over.
-func (b *Broker) Visit(ctx context.Context, cluster string, number int) (v record.Visit, err error) {
+func (b *Agents) Visit(ctx context.Context, cluster string, number int) (v record.Visit, err error) {
 	task, attempt, ok := record.ClusterAttempt(cluster)
 	if !ok {
 		return v, fmt.Errorf("%w: visit", record.ErrNotFound)
 	}
-	u := b.NewUnit(ctx, fnVisit)
+	u := b.txns.NewUnit(ctx, fnVisit)
 	if err := u.Preload(record.ClusterKey(cluster),
 		record.VisitKey(record.ClusterJob(cluster), task, attempt, number)); err != nil {
 		return v, err
@@ -212,8 +213,8 @@ func (b *Broker) Visit(ctx context.Context, cluster string, number int) (v recor
 }
 
 // EndVisit notes that a visit has ended, and how. Again it does nothing.
-func (b *Broker) EndVisit(ctx context.Context, cluster string, number int, how wire.VisitEnded) error {
-	err := b.Transact(ctx, fnVisit, fmt.Sprintf("end/%s/%d", cluster, number), false, func(u *unit.Unit) error {
+func (b *Agents) EndVisit(ctx context.Context, cluster string, number int, how wire.VisitEnded) error {
+	err := b.txns.Transact(ctx, fnVisit, fmt.Sprintf("end/%s/%d", cluster, number), false, func(u *unit.Unit) error {
 		task, attempt, _ := record.ClusterAttempt(cluster)
 		key := record.VisitKey(record.ClusterJob(cluster), task, attempt, number)
 		v, found, err := book.Get[record.Visit](u, key)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -36,7 +37,7 @@ func (w *bench) tick(id string, ticks ...events.PriceTick) {
 
 func (w *bench) tell(fn string, e events.Event) {
 	w.t.Helper()
-	if errs := w.b.Handle(context.Background(), fn, []events.Event{e}); errs[0] != nil {
+	if errs := w.b.Functions.Handle(context.Background(), fn, []events.Event{e}); errs[0] != nil {
 		w.t.Fatal(errs[0])
 	}
 }
@@ -84,7 +85,7 @@ func (w *bench) wide(head string, tasks int) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	j, err := w.b.Submit(context.Background(), broker.Submission{Spec: spec, Token: "wide"})
+	j, err := w.b.Users.Submit(context.Background(), broker.Submission{Spec: spec, Token: "wide"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func (w *bench) wide(head string, tasks int) string {
 
 func (w *bench) report(c wire.Claims, id string, e wire.Event) {
 	w.t.Helper()
-	if err := w.b.Report(context.Background(), c, wire.Report{ID: id, Attempt: c.Cluster, Event: e}); err != nil {
+	if err := w.b.Agents.Report(context.Background(), c, wire.Report{ID: id, Attempt: c.Cluster, Event: e}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -102,7 +103,7 @@ func (w *bench) report(c wire.Claims, id string, e wire.Event) {
 // one after another from then on, and the last be late.
 func TestTasksOfAQueueWithAQuotaDoNotWaitTogether(t *testing.T) {
 	w := newBench(t)
-	if err := w.b.SetQueue(t.Context(), "default", record.QueueSettings{MaxRunning: 1}); err != nil {
+	if err := w.b.Users.SetQueue(t.Context(), "default", record.QueueSettings{MaxRunning: 1}); err != nil {
 		t.Fatal(err)
 	}
 	w.tides()
@@ -131,8 +132,8 @@ func TestTasksOfAQueueWithAQuotaDoNotWaitTogether(t *testing.T) {
 		w.settle()
 		w.now = w.now.Add(5 * time.Minute)
 	}
-	d, err := w.b.JobDetail(t.Context(), id)
-	if err != nil || d.State != record.JobSucceeded {
+	d, err := w.b.Views.JobDetail(t.Context(), id)
+	if err != nil || d.State != apitypes.JobSucceeded {
 		t.Errorf("at its deadline the job is %s, %d tasks begun: %v", d.State, len(started), err)
 	}
 }
@@ -151,14 +152,14 @@ func TestALookAtPricesReadsMachinesTogether(t *testing.T) {
 	w.settle()
 	w.now = w.now.Add(10 * time.Minute)
 	count := &counting{Store: w.store}
-	ports := w.b.Ports
+	ports := w.b.Ports()
 	ports.Store = count
 	w.b = broker.New(record.DefaultConfig(), ports)
 	w.tick("dearer", w.rivers(1.05)...)
 	if n := count.gets.Load(); n > machines/2 {
 		t.Errorf("%d reads for %d machines", n, machines)
 	}
-	d, err := w.b.JobDetail(t.Context(), id)
+	d, err := w.b.Views.JobDetail(t.Context(), id)
 	if err != nil || d.Attempts[machines-1].RateUSD == 0 {
 		t.Errorf("the last machine's price is not known: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -45,7 +46,7 @@ func (w *walked) mayRest(now time.Time) bool {
 }
 
 // idle says that a job runs of which nothing is under way.
-func (w *walked) idle() bool { return w.job.State == record.JobRunning && w.ledger.Outstanding == 0 }
+func (w *walked) idle() bool { return w.job.State == apitypes.JobRunning && w.ledger.Outstanding == 0 }
 
 // waits says that a task of it waits in its queue.
 func (w *walked) waits() bool {
@@ -55,7 +56,7 @@ func (w *walked) waits() bool {
 // walk looks at the jobs that are not over, from behind one on, and tells what it found: that queues are to be looked
 // at, each once however many of its jobs wait, and by goOn where the next invocation goes on. The errors of look do not
 // keep it from the next job.
-func (b *Broker) walk(ctx context.Context, fn, cause, after string, goOn func(after string) events.Data,
+func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func(after string) events.Data,
 	look func(*unit.Unit, *walked) error) error {
 	wake := map[string]bool{}
 	var rest []string
@@ -86,7 +87,7 @@ func (b *Broker) walk(ctx context.Context, fn, cause, after string, goOn func(af
 	}
 	for part := range slices.Chunk(tell, unit.Full) {
 		err = errors.Join(err,
-			b.Transact(ctx, fn, cause+"/"+part[0].Type()+"/"+part[0].Group(), false, func(u *unit.Unit) error {
+			b.txns.Transact(ctx, fn, cause+"/"+part[0].Type()+"/"+part[0].Group(), false, func(u *unit.Unit) error {
 				return u.Apply(record.Decision{Emits: part})
 			}))
 	}
@@ -94,8 +95,8 @@ func (b *Broker) walk(ctx context.Context, fn, cause, after string, goOn func(af
 }
 
 // rest has jobs rest that may.
-func (b *Broker) rest(ctx context.Context, fn, cause string, ids []string) error {
-	return b.Transact(ctx, fn, cause+"/rest/"+ids[0], false, func(u *unit.Unit) error {
+func (b *Functions) rest(ctx context.Context, fn, cause string, ids []string) error {
+	return b.txns.Transact(ctx, fn, cause+"/rest/"+ids[0], false, func(u *unit.Unit) error {
 		jobs, err := loadWalked(u, ids...)
 		if err != nil {
 			return err
@@ -112,15 +113,16 @@ func (b *Broker) rest(ctx context.Context, fn, cause string, ids []string) error
 
 // walkSome looks at as many jobs as one invocation may, and returns the last one; "" when there are no more. Of those
 // that rest it tells the queue.
-func (b *Broker) walkSome(ctx context.Context, fn, after string, resting func(queue string),
+func (b *Functions) walkSome(ctx context.Context, fn, after string, resting func(queue string),
 	look func(*unit.Unit, *walked) error) (last string, err error) {
 	var errs []error
 	for done := 0; done < walkMost; done += 2 {
-		index, more, err := b.Store.Query(ctx, record.PartActive, "", store.Page{After: after, Limit: walkTogether})
+		page := store.Page{After: after, Limit: walkTogether}
+		index, more, err := b.ports.Store.Query(ctx, record.PartActive, "", page)
 		if err != nil {
 			return "", errors.Join(append(errs, err)...)
 		}
-		u := b.NewUnit(ctx, fn)
+		u := b.txns.NewUnit(ctx, fn)
 		var ids []string
 		for _, r := range index {
 			var i record.JobIndex
@@ -186,11 +188,11 @@ func loadWalked(u *unit.Unit, ids ...string) (jobs []walked, err error) {
 }
 
 // Idle says that no job is open and no event waits to be published, so that a host may stop looking.
-func (b *Broker) Idle(ctx context.Context) (bool, error) {
-	open, err := book.List[record.JobIndex](b.NewUnit(ctx, events.FnReconcile), record.PartActive, "", 1)
+func (b *Functions) Idle(ctx context.Context) (bool, error) {
+	open, err := book.List[record.JobIndex](b.txns.NewUnit(ctx, events.FnReconcile), record.PartActive, "", 1)
 	if err != nil || len(open) > 0 {
 		return false, err
 	}
-	pending, err := b.Store.Outbox(ctx, 1)
+	pending, err := b.ports.Store.Outbox(ctx, 1)
 	return len(pending) == 0, err
 }

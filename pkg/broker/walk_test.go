@@ -38,7 +38,7 @@ func (p *porch) many(jobs int, ledger record.Ledger) {
 // pass has a function look at everything, and returns what followed by type, and the most requests of one invocation.
 func (p *porch) pass(fn string, data events.Data) (followed map[string]int, invocations, most int) {
 	p.t.Helper()
-	ports := p.b.Ports
+	ports := p.b.Ports()
 	look := &metered{Store: p.store}
 	ports.Store = look
 	b := broker.New(record.DefaultConfig(), ports)
@@ -46,7 +46,7 @@ func (p *porch) pass(fn string, data events.Data) (followed map[string]int, invo
 	for todo := []events.Event{events.New(fn, "test", p.now, data)}; len(todo) > 0; todo = todo[1:] {
 		invocations++
 		before := look.requests
-		if errs := b.Handle(p.t.Context(), fn, todo[:1]); errs[0] != nil {
+		if errs := b.Functions.Handle(p.t.Context(), fn, todo[:1]); errs[0] != nil {
 			p.t.Fatal(errs[0])
 		}
 		most = max(most, look.requests-before)
@@ -92,12 +92,12 @@ func TestWhatWaitsForLongRests(t *testing.T) {
 	p.many(1_000, record.Ledger{})
 	p.now = p.now.Add(time.Hour)
 	look := func(fn string, data events.Data) (wakes, requests, records int) {
-		ports := p.b.Ports
+		ports := p.b.Ports()
 		seen := &metered{Store: p.store}
 		ports.Store = seen
 		followed := map[string]int{}
 		b := broker.New(record.DefaultConfig(), ports)
-		if errs := b.Handle(t.Context(), fn, []events.Event{events.New(fn+p.now.String(), "test", p.now, data)}); errs[0] != nil {
+		if errs := b.Functions.Handle(t.Context(), fn, []events.Event{events.New(fn+p.now.String(), "test", p.now, data)}); errs[0] != nil {
 			t.Fatal(errs[0])
 		}
 		list, err := p.store.Outbox(t.Context(), 100_000)

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/local"
 )
 
-// A message that its consumer refuses is a dead letter, until somebody sends it again.
+// A message that its consumer rejects is a dead letter until a user redrives it.
 func ExampleBus() {
 	var b bus.Bus
 	b, err := local.NewMemory(local.Config{
@@ -20,7 +20,7 @@ func ExampleBus() {
 		fmt.Println(err)
 		return
 	}
-	defer b.Close() //nolint:errcheck // nothing is kept
+	defer b.Close() //nolint:errcheck // nothing is stored
 	ctx := context.Background()
 	ready := bus.Message{ID: "1", Type: "tradewind.task.ready.v1", Group: "job/1", Body: []byte(`{"task":"train"}`)}
 	if err := b.Publish(ctx, ready); err != nil {

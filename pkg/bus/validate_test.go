@@ -16,7 +16,7 @@ import (
 func TestBackoffDoublesWithinItsBounds(t *testing.T) {
 	for _, c := range []struct {
 		least, most time.Duration
-		want        []time.Duration // of attempt 1, 2 …
+		want        []time.Duration // for attempt 1, 2 …
 	}{
 		{time.Second, 8 * time.Second, []time.Duration{1e9, 2e9, 4e9, 8e9, 8e9, 8e9}},
 		{time.Second, 5 * time.Second, []time.Duration{1e9, 2e9, 4e9, 5e9, 5e9}},
@@ -47,7 +47,7 @@ func TestBackoffDoublesWithinItsBounds(t *testing.T) {
 	})
 }
 
-func TestQueuesAndRoutesThatCannotBeAreRefused(t *testing.T) {
+func TestValidateRouteRejectsInvalidQueuesAndRoutes(t *testing.T) {
 	good := bus.QueueConfig{Name: "q", Visibility: time.Second, MaxAttempts: 1, BackoffMax: time.Second}
 	with := func(change func(q *bus.QueueConfig)) []bus.QueueConfig {
 		q := good
@@ -59,18 +59,18 @@ func TestQueuesAndRoutesThatCannotBeAreRefused(t *testing.T) {
 		route  bus.Route
 		want   error
 	}{
-		"a good one":           {[]bus.QueueConfig{good}, bus.Route{"t": {"q"}, "u": nil}, nil},
-		"no queue at all":      {nil, nil, nil},
-		"no name":              {with(func(q *bus.QueueConfig) { q.Name = "" }), nil, bus.ErrInvalid},
-		"a long name":          {with(func(q *bus.QueueConfig) { q.Name = strings.Repeat("q", 81) }), nil, bus.ErrInvalid},
-		"a name not UTF-8":     {with(func(q *bus.QueueConfig) { q.Name = "\xff" }), nil, bus.ErrInvalid},
-		"no visibility":        {with(func(q *bus.QueueConfig) { q.Visibility = 0 }), nil, bus.ErrInvalid},
-		"no attempts":          {with(func(q *bus.QueueConfig) { q.MaxAttempts = 0 }), nil, bus.ErrInvalid},
-		"a back-off below 0":   {with(func(q *bus.QueueConfig) { q.BackoffMin = -1 }), nil, bus.ErrInvalid},
-		"bounds turned around": {with(func(q *bus.QueueConfig) { q.BackoffMin = time.Minute }), nil, bus.ErrInvalid},
-		"a queue twice":        {[]bus.QueueConfig{good, good}, nil, bus.ErrInvalid},
-		"a route to nowhere":   {[]bus.QueueConfig{good}, bus.Route{"t": {"q", "r"}}, bus.ErrUnknownQueue},
-		"a route twice there":  {[]bus.QueueConfig{good}, bus.Route{"t": {"q", "q"}}, bus.ErrInvalid},
+		"a valid queue":      {[]bus.QueueConfig{good}, bus.Route{"t": {"q"}, "u": nil}, nil},
+		"no queue at all":    {nil, nil, nil},
+		"no name":            {with(func(q *bus.QueueConfig) { q.Name = "" }), nil, bus.ErrInvalid},
+		"a long name":        {with(func(q *bus.QueueConfig) { q.Name = strings.Repeat("q", 81) }), nil, bus.ErrInvalid},
+		"a name not UTF-8":   {with(func(q *bus.QueueConfig) { q.Name = "\xff" }), nil, bus.ErrInvalid},
+		"no visibility":      {with(func(q *bus.QueueConfig) { q.Visibility = 0 }), nil, bus.ErrInvalid},
+		"no attempts":        {with(func(q *bus.QueueConfig) { q.MaxAttempts = 0 }), nil, bus.ErrInvalid},
+		"a back-off below 0": {with(func(q *bus.QueueConfig) { q.BackoffMin = -1 }), nil, bus.ErrInvalid},
+		"reversed bounds":    {with(func(q *bus.QueueConfig) { q.BackoffMin = time.Minute }), nil, bus.ErrInvalid},
+		"a duplicate queue":  {[]bus.QueueConfig{good, good}, nil, bus.ErrInvalid},
+		"a route to nowhere": {[]bus.QueueConfig{good}, bus.Route{"t": {"q", "r"}}, bus.ErrUnknownQueue},
+		"a duplicate route":  {[]bus.QueueConfig{good}, bus.Route{"t": {"q", "q"}}, bus.ErrInvalid},
 	} {
 		if err := bus.ValidateRoute(c.route, c.queues); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)

@@ -13,7 +13,7 @@ import (
 //go:embed data/attached.csv
 var attachedCSV string
 
-// attached is USD per GiB and hour of disk, and per hour of an address on demand and on spot, by cloud.
+// attached has for each cloud USD per GiB and hour of disk, and USD per hour of an address on demand and on spot.
 var attached = sync.OnceValue(func() map[string][3]float64 {
 	m := map[string][3]float64{}
 	r := csv.NewReader(strings.NewReader(attachedCSV))
@@ -30,8 +30,8 @@ var attached = sync.OnceValue(func() map[string][3]float64 {
 	return m
 })
 
-// AttachedUSD is what one machine's root disk and its public address cost beside the machine, USD
-// per hour; 0 on a cloud that is not known.
+// AttachedUSD returns the cost of one machine's root disk and public address, in USD per hour, without the machine.
+// It returns 0 for an unknown cloud.
 func AttachedUSD(cloud string, diskGiB float64, m Market) float64 {
 	usd := attached()[cloud]
 	if m == Spot {

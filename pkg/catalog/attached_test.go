@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-func TestAMachinesDiskAndAddressHaveAPrice(t *testing.T) {
+func TestAttachedUSD(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
-// typicalQueries are what job files ask for.
+// typicalQueries are the queries of typical job files.
 var typicalQueries = map[string]Query{
 	"8 V100":                         {Accelerator: "V100", AcceleratorCount: 8},
 	"any V100 spot":                  {Accelerator: "V100", Market: Spot},
@@ -79,7 +79,7 @@ func BenchmarkNoOffer(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := c.Explain(Query{Accelerator: "V100", AcceleratorCount: 3}); err == nil {
-			b.Fatal("there is an offer")
+			b.Fatal("Explain of a query that has offers")
 		}
 	}
 }
@@ -97,8 +97,8 @@ func BenchmarkEgressMatrix(b *testing.B) {
 	}
 }
 
-// heapOf is the heap that a loaded catalogue, with all that queries build on
-// first use, holds on to.
+// heapOf returns the heap, in bytes, of a loaded catalogue, including everything that queries build on
+// first use.
 func heapOf(t testing.TB) uint64 {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -120,7 +120,7 @@ func heapOf(t testing.TB) uint64 {
 	return after.HeapAlloc - min(before.HeapAlloc, after.HeapAlloc)
 }
 
-func TestCatalogueHoldsUnder30MBOfHeap(t *testing.T) {
+func TestCatalogueUsesLessThan30MBOfHeap(t *testing.T) {
 	snapshot(t)
 	if heap := heapOf(t); heap == 0 || heap > 30e6 {
 		t.Errorf("a loaded catalogue holds %d bytes of heap", heap)

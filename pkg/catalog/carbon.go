@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// google is Google Cloud, as the catalogue names it.
+// google is the catalogue's name for Google Cloud.
 const google = "gcp"
 
-// carbonCSV is Google's published carbon data for its regions, 2024: data/README.
+// carbonCSV is the carbon data that Google published for its regions for 2024. See data/README.md.
 //
 //go:embed data/carbon.csv
 var carbonCSV string
@@ -35,11 +35,9 @@ var googleCarbon = sync.OnceValue(func() map[string]float64 {
 	return m
 })
 
-// carbonGPerKWh is the carbon intensity of a region's grid, 0 if unknown. Google
-// publishes it for its own regions; as it describes the grid, it holds for
-// another cloud's region in the same city, or in the same state or country where
-// the cloud names no city. Regions without such a neighbour stay unknown rather
-// than guessed.
+// carbonGPerKWh returns the carbon intensity of a region's grid in gCO2eq/kWh, 0 if unknown. Google publishes it for
+// its own regions. Because it describes the grid, it also holds for another cloud's region in the same city, or in
+// the same state or country if the cloud names no city. All other regions are unknown; nothing is guessed.
 func carbonGPerKWh(cloud, region string) float64 {
 	if cloud == google {
 		return googleCarbon()[region]
@@ -47,9 +45,8 @@ func carbonGPerKWh(cloud, region string) float64 {
 	return googleCarbon()[sameGrid[cloud][region]]
 }
 
-// sameGrid names the Google region on the same grid, by the locations that AWS
-// ("AWS Regions") and Microsoft ("Azure regions list") publish for their
-// regions. Lambda publishes none.
+// sameGrid has the Google region on the same grid, by the locations that AWS ("AWS Regions") and Microsoft ("Azure
+// regions list") publish for their regions. Lambda publishes none.
 var sameGrid = map[string]map[string]string{
 	"aws": {
 		"ap-east-1":      "asia-east2",              // Hong Kong

@@ -14,7 +14,7 @@ import (
 // safe for concurrent use.
 type Catalog struct {
 	cols *table.Columns
-	// carbon is the grid's carbon intensity at each place, in gCO2eq/kWh; 0 where it is not known.
+	// carbon is the carbon intensity of the grid at each place, in gCO2eq/kWh; 0 if unknown.
 	carbon []float64
 	// placeStart[p] is the first offer of place p; one more entry ends the last.
 	placeStart []uint32
@@ -22,7 +22,7 @@ type Catalog struct {
 	clouds []string
 	// cloudStart[i] is the first machine of cloud i; one more entry ends the last.
 	cloudStart []int
-	// traits are the machines' facts that queries filter by, packed.
+	// traits are the facts about machines that queries filter by, packed.
 	traits         []trait
 	byAccelerator  map[string][]uint16
 	byInstanceType map[string][]uint16
@@ -31,11 +31,11 @@ type Catalog struct {
 	// Views of managed services are built on the first query that asks for them.
 	emr, dataproc func() *view
 	scratch       sync.Pool
-	reserved      []Reserved // that the account has, by cloud and ID
+	reserved      []Reserved // the account's reserved capacity, by cloud and ID
 	unknown       []unknown  // reserved capacity of kinds that this program does not know
 }
 
-// newCatalog indexes columns.
+// newCatalog makes a catalogue of the columns and builds its indexes.
 func newCatalog(cols *table.Columns) *Catalog {
 	c := &Catalog{cols: cols, clouds: table.CloudsOf(cols.Places), carbon: make([]float64, len(cols.Places))}
 	for i := range cols.Places {
@@ -50,14 +50,14 @@ func newCatalog(cols *table.Columns) *Catalog {
 	return c
 }
 
-// trait is what queries compare of a machine.
+// trait has the facts about a machine that queries compare.
 type trait struct {
 	vcpu, memoryGiB float64
 	cloudID         uint16
 	kind            kind
 }
 
-// kind is a machine's yes-or-no facts.
+// kind is a set of a machine's boolean facts.
 type kind uint8
 
 const (
@@ -94,7 +94,7 @@ func (c *Catalog) indexMachines() {
 	}
 }
 
-// viewOf is the price order of a service, nil if the service is not known.
+// viewOf returns the price order for a service, or nil if the service is unknown.
 func (c *Catalog) viewOf(s Service) *view {
 	switch s {
 	case NoService:
@@ -108,14 +108,14 @@ func (c *Catalog) viewOf(s Service) *view {
 	}
 }
 
-// Len is the number of offers; one sold on two markets counts once.
+// Len returns the number of offers. An offer sold on two markets counts once.
 func (c *Catalog) Len() int { return c.cols.Len() }
 
-// Clouds lists the clouds, sorted.
+// Clouds returns the names of the clouds, sorted.
 func (c *Catalog) Clouds() []string { return slices.Clone(c.clouds) }
 
-// Regions lists a cloud's regions, sorted; all clouds' as CLOUD:REGION if cloud
-// is empty.
+// Regions returns the names of a cloud's regions, sorted. If cloud is empty it returns those of all clouds, as
+// CLOUD:REGION.
 func (c *Catalog) Regions(cloud string) []string {
 	var names []string
 	for i := range c.cols.Places {
@@ -134,7 +134,7 @@ func (c *Catalog) Regions(cloud string) []string {
 	return names
 }
 
-// Zones lists a region's zones, sorted; none where the cloud sells by region.
+// Zones returns the names of a region's zones, sorted; none if the cloud sells by region.
 func (c *Catalog) Zones(cloud, region string) []string {
 	var names []string
 	for i := range c.cols.Places {
@@ -146,14 +146,14 @@ func (c *Catalog) Zones(cloud, region string) []string {
 	return names
 }
 
-// AcceleratorInfo says where an accelerator is sold and how many at a time.
+// AcceleratorInfo lists the clouds that sell an accelerator, and the counts per machine.
 type AcceleratorInfo struct {
 	Name   string    `json:"name"`
 	Counts []float64 `json:"counts"`
 	Clouds []string  `json:"clouds"`
 }
 
-// Accelerators lists what accelerators there are, by name.
+// Accelerators returns all accelerators on sale, sorted by name.
 func (c *Catalog) Accelerators() []AcceleratorInfo {
 	infos := make([]AcceleratorInfo, 0, len(c.byAccelerator))
 	for name, ids := range c.byAccelerator {
@@ -172,7 +172,7 @@ func (c *Catalog) Accelerators() []AcceleratorInfo {
 	return infos
 }
 
-// All yields every offer in the order of IDs, without managed services.
+// All yields every offer in the order of offer IDs, without managed services.
 func (c *Catalog) All() iter.Seq[Offer] {
 	return func(yield func(Offer) bool) {
 		var o Offer
@@ -185,8 +185,8 @@ func (c *Catalog) All() iter.Seq[Offer] {
 	}
 }
 
-// fillOffer writes offer i into o. It sets every field, one by one: through a
-// composite literal the compiler builds the struct twice.
+// fillOffer writes offer i into o. It sets each field separately, because the compiler would build a composite
+// literal twice.
 func (c *Catalog) fillOffer(o *Offer, i uint32) {
 	m, p := &c.cols.Machines[c.cols.Machine[i]], &c.cols.Places[c.cols.Place[i]]
 	o.Cloud, o.Region, o.Zone = p.Cloud, p.Region, p.Zone
@@ -204,9 +204,8 @@ func (c *Catalog) fillOffer(o *Offer, i uint32) {
 	o.CarbonGPerKWh = c.carbon[c.cols.Place[i]]
 }
 
-// Lookup returns the offer that an ID names, on the market it names. An ID
-// without a market gives a Match of AnyMarket at the cheaper price. The error
-// wraps [ErrBadOfferID] or [ErrUnknownOffer].
+// Lookup returns the offer with an ID, on the market in the ID. For an ID without a market it returns a Match of
+// AnyMarket at the lower price. The error wraps [ErrBadOfferID] or [ErrUnknownOffer].
 func (c *Catalog) Lookup(id string) (Match, error) {
 	parsed, err := ParseOfferID(id)
 	if err != nil {
@@ -221,7 +220,7 @@ func (c *Catalog) Lookup(id string) (Match, error) {
 	if parsed.Service != NoService {
 		surcharge := surchargeOf(parsed.Service)(&c.cols.Machines[c.cols.Machine[at]])
 		if surcharge == 0 {
-			return Match{}, fmt.Errorf("%w: %s: %s does not run on it, or at a price not known", ErrUnknownOffer, id,
+			return Match{}, fmt.Errorf("%w: %s: %s does not run on it, or its price is unknown", ErrUnknownOffer, id,
 				parsed.Service)
 		}
 		m.Service, m.SurchargeUSD = parsed.Service, surcharge.USD()

@@ -5,11 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/figure"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// describe says what a query asks for, in the words of a job file.
+// describe returns a query in words, with the terms of a job file.
 func describe(q *Query) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -24,7 +23,7 @@ func describe(q *Query) string {
 		add("%s vCPUs", q.VCPU)
 	}
 	if (q.MemoryGiB != Range{}) {
-		add("%s GiB of memory", q.MemoryGiB.told(figure.Text))
+		add("%s GiB of memory", q.MemoryGiB.told(fault.Number))
 	}
 	if q.InstanceType != "" {
 		add("machine type %s", q.InstanceType)
@@ -53,15 +52,15 @@ func describe(q *Query) string {
 		add("a grid of at most %g gCO2eq/kWh", q.MaxCarbonGPerKWh)
 	}
 	if len(parts) == 0 {
-		return "what was asked for"
+		return "the requested machine"
 	}
 	return strings.Join(parts, ", ")
 }
 
-// String writes the range as job files do: 8+ for at least, 8 for exactly.
+// String returns the range as job files have it: 8+ for at least, 8 for exactly.
 func (r Range) String() string { return r.told(formatCount) }
 
-// told writes the range with its numbers by number.
+// told returns the range, with its numbers formatted by number.
 func (r Range) told(number func(float64) string) string {
 	switch {
 	case r.Min == r.Max:
@@ -75,15 +74,14 @@ func (r Range) told(number func(float64) string) string {
 	}
 }
 
-// slip is a name in a query that the catalogue does not have at all: a slip of
-// the pen rather than a requirement.
+// slip is a name in a query that the catalogue does not have, probably a misspelling.
 type slip struct {
 	// filter is the field of Query, as in Relaxation.
 	filter string
 	hint   string
 }
 
-// names is how many names a filter holds.
+// names returns the number of names in a filter.
 func (q *Query) names(filter string) int {
 	switch filter {
 	case "clouds":
@@ -97,7 +95,7 @@ func (q *Query) names(filter string) int {
 	}
 }
 
-// slips finds them, with the nearest names the catalogue has.
+// slips returns the misspelt names, with the nearest names that the catalogue has.
 func (c *Catalog) slips(q *Query) []slip {
 	var found []slip
 	for _, name := range q.Clouds {
@@ -117,7 +115,7 @@ func (c *Catalog) slips(q *Query) []slip {
 			found = append(found,
 				slip{"zones",
 					fmt.Sprintf(
-						"zones of AWS go by their id, such as use1-az1, since %s is another zone in each account",
+						"AWS zones are named by their ID, such as use1-az1, because %s is a different zone in each account",
 						name)})
 			continue
 		}
@@ -143,7 +141,7 @@ func appendSlip(found []slip, filter, what, name string, known []string) []slip 
 		return found
 	}
 	hint := fmt.Sprintf("no %s is called %.32s", what, name)
-	if near := suggest.Nearest(name, known); near != "" {
+	if near := fault.Nearest(name, known); near != "" {
 		hint += ", did you mean " + near + "?"
 	}
 	return append(found, slip{filter, hint})
@@ -156,7 +154,7 @@ func afterCloud(name string) string {
 	return name
 }
 
-// isAWSZoneName tells us-east-1a: a region of AWS and a letter.
+// isAWSZoneName reports whether name is like us-east-1a: a region of AWS and a letter.
 func isAWSZoneName(name string, regions []string) bool {
 	if name == "" {
 		return false

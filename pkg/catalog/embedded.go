@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// The snapshot holds the offers of data/README.md. After that data changes:
+// The snapshot has the offers that data/README.md describes. To update it after that data changes:
 //
 //go:generate go run ./internal/gensnapshot -data ../../../shared/data
 
@@ -14,6 +14,6 @@ var embeddedSnapshot []byte
 
 var embedded = sync.OnceValues(func() (*Catalog, error) { return ReadSnapshot(embeddedSnapshot) })
 
-// Default is the catalogue in the binary. It is decoded on the first call, in
-// about 10 ms; later calls return the same one.
+// Default returns the catalogue embedded in the binary. The first call decodes it, in about 10 ms; later calls return
+// the same catalogue.
 func Default() (*Catalog, error) { return embedded() }

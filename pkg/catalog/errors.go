@@ -7,34 +7,34 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// ErrBadData is what every [DataError] wraps.
+// ErrBadData is wrapped by every [DataError].
 var ErrBadData = skypilot.ErrBadData
 
-// DataError says what in a catalogue file cannot be read and where: the name of the File within its directory, the Line
-// (from 1; 0 is the file as a whole), the Column by its header (empty is the line as a whole), and the Reason with the
-// offending value quoted.
+// DataError describes data in a catalogue file that cannot be read: the name of the File within its directory, the
+// Line (from 1; 0 means the whole file), the Column by its header (empty means the whole line), and the Reason with
+// the invalid value quoted.
 type DataError = skypilot.DataError
 
-// ErrBadSnapshot is wrapped by the errors of [ReadSnapshot].
+// ErrBadSnapshot is wrapped by every error of [ReadSnapshot].
 var ErrBadSnapshot = table.ErrBadSnapshot
 
-// ErrBadQuery is what every [QueryError] wraps.
+// ErrBadQuery is wrapped by every [QueryError].
 var ErrBadQuery = errors.New("bad query")
 
-// QueryError says that a query makes no sense whatever is on offer: a range
-// upside down, an accelerator nobody has heard of.
+// QueryError is the error for an invalid query, such as a range whose minimum is above its maximum or an unknown
+// accelerator. It does not depend on the offers in the catalogue.
 type QueryError struct {
 	// Field is the field of Query.
 	Field string
-	// Reason says what is wrong with it and, where it can, what was meant.
+	// Reason describes the fault and, if possible, suggests what was meant.
 	Reason string
-	// Err is the cause, such as an *accel.UnknownError; may be nil.
+	// Err is the cause, such as an *accel.UnknownError; it may be nil.
 	Err error
 }
 
 func (e *QueryError) Error() string { return e.Field + ": " + e.Reason }
 
-// Unwrap gives ErrBadQuery and the cause.
+// Unwrap returns ErrBadQuery and the cause.
 func (e *QueryError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{ErrBadQuery}
@@ -42,29 +42,27 @@ func (e *QueryError) Unwrap() []error {
 	return []error{ErrBadQuery, e.Err}
 }
 
-// ErrNoOffer is what every [NoOfferError] wraps.
+// ErrNoOffer is wrapped by every [NoOfferError].
 var ErrNoOffer = errors.New("no offer matches")
 
-// NoOfferError says that nothing in the catalogue matches a query, and what
-// would.
+// NoOfferError is the error for a query that no offer matches. It describes what to relax.
 type NoOfferError struct {
 	Query Query
-	// Relaxations are the filters each of which alone stands in the way, those
-	// first that are usually the easiest to give up. Empty means that no single
-	// filter can be blamed.
+	// Relaxations are the filters that each exclude every offer: without any one of them there are matches. Those
+	// that users usually give up first come first. If it is empty, dropping a single filter does not help.
 	Relaxations []Relaxation
 	text        string
 }
 
-// Relaxation is one filter that, relaxed alone, would give offers.
+// Relaxation is a filter without which the query would match offers.
 type Relaxation struct {
 	// Filter is the field of Query, in JSON's spelling (acceleratorCount).
 	Filter string
-	// Text says in words what is on offer instead: "V100:4 on aws, azure, gcp".
+	// Text describes the available offers in words: "V100:4 on aws, azure, gcp".
 	Text string
-	// Matches counts the offers there would be without the filter.
+	// Matches is the number of offers that match without the filter.
 	Matches int
-	// Closest is the offer nearest to what was asked.
+	// Closest is the matching offer that is nearest to the query.
 	Closest Match
 }
 
@@ -73,5 +71,5 @@ func (e *NoOfferError) Error() string { return e.text }
 // Unwrap makes errors.Is(err, ErrNoOffer) true.
 func (e *NoOfferError) Unwrap() error { return ErrNoOffer }
 
-// ErrUnknownOffer is wrapped by [Catalog.Lookup] for an ID that names nothing.
+// ErrUnknownOffer is wrapped by the error of [Catalog.Lookup] for an ID that no offer has.
 var ErrUnknownOffer = errors.New("unknown offer")

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
-// The cheapest places for eight V100, one line a cloud.
+// The cheapest place for eight V100 on each cloud.
 func ExampleCatalog_Find() {
 	c, err := catalog.Default()
 	if err != nil {
@@ -31,7 +31,7 @@ func ExampleCatalog_Find() {
 	//  24.48 USD/h  aws/us-east-1/use1-az1/p3.16xlarge/on-demand
 }
 
-// What nobody sells is an error that says what to ask for instead.
+// If no cloud sells the machine, the error suggests what to ask for instead.
 func ExampleNoOfferError() {
 	c, err := catalog.Default()
 	if err != nil {

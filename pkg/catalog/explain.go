@@ -8,14 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/figure"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// Explain says why a query has no match: it returns a [*NoOfferError], or nil if
-// there is one, or a [*QueryError]. It tries each filter on its own and says
-// what would be on offer without it.
+// Explain returns a [*NoOfferError] that explains why a query has no match, nil if it has one, or a [*QueryError]. It
+// drops each filter in turn and reports the offers that match without it.
 func (c *Catalog) Explain(q Query) error {
 	matches := false
 	q.Limit = 1
@@ -25,7 +24,7 @@ func (c *Catalog) Explain(q Query) error {
 	return c.explain(q)
 }
 
-// maxTold is how many relaxations, and how many names in one, an error's text holds.
+// maxTold is the maximum number of relaxations in the text of an error, and of names in one relaxation.
 const maxTold = 3
 
 func (c *Catalog) explain(q Query) *NoOfferError {
@@ -46,8 +45,8 @@ func (c *Catalog) explain(q Query) *NoOfferError {
 	return e
 }
 
-// tell puts it into words: what was asked, slips of the pen in it, and what is
-// on offer instead. A filter of nothing but slips needs no relaxing but correcting.
+// tell returns the text of the error: the query, the misspelt names in it, and the available alternatives. It offers
+// no relaxation for a filter that has only misspelt names, because the user has to correct those.
 func (c *Catalog) tell(q *Query, relaxations []Relaxation) string {
 	parts := []string{"no offer has " + describe(q)}
 	slips := c.slips(q)
@@ -74,17 +73,17 @@ func (c *Catalog) tell(q *Query, relaxations []Relaxation) string {
 	return strings.Join(parts, "; ")
 }
 
-// relaxer drops one filter of a query and tells of what is then on offer.
+// relaxer drops one filter of a query and describes the offers that match then.
 type relaxer struct {
 	filter string
 	// relax returns q without the filter; ok is false if q does not use it.
 	relax func(q Query) (relaxed Query, ok bool)
-	// away, if not nil, is how far a match is from what the filter asked.
+	// away, if not nil, returns how far a match is from the value of the filter.
 	away func(q *Query, m *Match) float64
 	text func(q *Query, t *tally) string
 }
 
-// distance is away bound to q.
+// distance returns away for the query q.
 func (r *relaxer) distance(q *Query) func(*Match) float64 {
 	if r.away == nil {
 		return func(*Match) float64 { return 0 }
@@ -92,7 +91,7 @@ func (r *relaxer) distance(q *Query) func(*Match) float64 {
 	return func(m *Match) float64 { return r.away(q, m) }
 }
 
-// relaxers are in the order in which requirements are usually given up.
+// relaxers are in the order in which users usually give up requirements.
 var relaxers = [...]relaxer{
 	{
 		filter: "keep",
@@ -117,7 +116,7 @@ var relaxers = [...]relaxer{
 		filter: "memoryGiB",
 		relax:  func(q Query) (Query, bool) { used := q.MemoryGiB != Range{}; q.MemoryGiB = Range{}; return q, used },
 		away:   func(q *Query, m *Match) float64 { return shortfall(q.MemoryGiB, m.MemoryGiB) },
-		text:   func(_ *Query, t *tally) string { return figure.Text(t.closest.MemoryGiB) + " GiB on " + t.clouds() },
+		text:   func(_ *Query, t *tally) string { return fault.Number(t.closest.MemoryGiB) + " GiB on " + t.clouds() },
 	},
 	{
 		filter: "market",
@@ -191,8 +190,8 @@ var relaxers = [...]relaxer{
 	{
 		filter: "accelerator",
 		relax: func(q Query) (Query, bool) {
-			// A named accelerator is what the work needs; another one is no answer. But
-			// a named machine type settles it, and so may large plain machines.
+			// The work needs the accelerator that the query names, so another one is no alternative. But a query that
+			// names a machine type, or no accelerator, may work with one.
 			used := q.Accelerator == "" || q.InstanceType != "" && q.Accelerator != AnyAccelerator
 			q.Accelerator, q.AcceleratorCount = AnyAccelerator, 0
 			return q, used
@@ -206,8 +205,8 @@ var relaxers = [...]relaxer{
 	},
 }
 
-// shortfall is how far x is from r, as a ratio; more is nearer than less, as a
-// larger machine does the work and a smaller one may not.
+// shortfall returns the distance of x from r, as a ratio. A larger x is nearer than a smaller one, because a larger
+// machine can do the work and a smaller one may not.
 func shortfall(r Range, x float64) float64 {
 	switch {
 	case r.contains(x):
@@ -221,8 +220,8 @@ func shortfall(r Range, x float64) float64 {
 	}
 }
 
-// tally is what a relaxed query finds: the closest match, and where all matches
-// that close are.
+// tally is the result of a relaxed query: the number of matches, the closest match, and the places of all equally
+// close matches.
 type tally struct {
 	offers  int
 	closest Match
@@ -231,8 +230,7 @@ type tally struct {
 	near []*table.Place
 }
 
-// tally visits what q finds. Matches come cheapest first, so the first of the
-// closest is the cheapest of them.
+// tally runs q. Matches come cheapest first, so the first of the closest matches is the cheapest of them.
 func (c *Catalog) tally(q Query, distance func(*Match) float64) *tally {
 	q.Limit, q.CheapestPer = 0, PerOffer
 	t := &tally{}
@@ -255,7 +253,7 @@ func (c *Catalog) tally(q Query, distance func(*Match) float64) *tally {
 	})
 	c.scratch.Put(s)
 	if err != nil {
-		return &tally{} // explain is asked only about queries that compile
+		return &tally{} // cannot happen: callers pass only queries that compile
 	}
 	return t
 }
@@ -274,7 +272,7 @@ func (t *tally) zones() string {
 	return few(t.names(func(p *table.Place) string { return cmp.Or(p.Zone, p.Region) }))
 }
 
-// names are distinct names of the nearest places, cheapest first.
+// names returns the distinct names of the nearest places, cheapest first.
 func (t *tally) names(of func(*table.Place) string) []string {
 	var names []string
 	for _, p := range t.near {
@@ -296,7 +294,7 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// spec is an offer's accelerators as people write them: V100:4.
+// spec returns an offer's accelerators as users write them: V100:4.
 func spec(o *Offer) string {
 	return accel.Spec{Name: o.Accelerator, Count: o.AcceleratorCount}.String()
 }

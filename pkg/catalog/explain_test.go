@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestExplainStories asks the embedded catalogue for what it does not have. The
+// TestExplainStories runs queries that nothing in the embedded catalogue matches. The
 // arguments of find are fields of Query: gpu=V100:3 vcpu=8+ clouds=(aws,gcp) …
 func TestExplainStories(t *testing.T) {
 	c := snapshot(t)
@@ -92,7 +92,7 @@ func parseRange(t *testing.T, s string) Range {
 	return Exactly(x)
 }
 
-func TestExplainIsSilentWhereThereIsAnOffer(t *testing.T) {
+func TestExplainReturnsNilIfOfferExists(t *testing.T) {
 	if err := snapshot(t).Explain(Query{Accelerator: "V100"}); err != nil {
 		t.Error(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
 )
 
-// The tests here compute facts from the published files by other means than the
-// package does, and compare.
+// The tests here compute facts from the published files without the package's code,
+// and compare them with its results.
 
 func TestCheapest8V100SpotAnywhere(t *testing.T) {
 	best := math.Inf(1)
@@ -64,7 +64,7 @@ func TestCheapest8CPUs32GiBOnDemandOfEachCloud(t *testing.T) {
 	}
 }
 
-func TestEveryRowOfAWSAzureAndLambdaIsAnOffer(t *testing.T) {
+func TestLoadOffersEveryRowOfAWSAzureAndLambda(t *testing.T) {
 	c := snapshot(t)
 	for _, cloud := range []string{"aws", "azure", "lambda"} {
 		rows := raw(t, cloud)
@@ -97,7 +97,7 @@ func TestEveryRowOfAWSAzureAndLambdaIsAnOffer(t *testing.T) {
 	}
 }
 
-func TestEveryRowOfGoogleIsAnOfferOrAPartOfOne(t *testing.T) {
+func TestLoadUsesEveryRowOfGoogle(t *testing.T) {
 	c := snapshot(t)
 	counts := make(map[string]int)
 	for _, r := range raw(t, "gcp") {
@@ -117,20 +117,20 @@ func TestEveryRowOfGoogleIsAnOfferOrAPartOfOne(t *testing.T) {
 		case strings.HasSuffix(r["InstanceType"], "-tpu"):
 			counts["TPU hosts"]++
 			if sold {
-				t.Fatalf("%v is sold", r)
+				t.Fatalf("%v is offered", r)
 			}
 		case series == "a2" || series == "a3" || series == "a4" || series == "g2":
 			counts["GPU hosts"]++
 			if sold {
 				m, _ := c.Lookup("gcp/" + r["Region"] + "/" + r["AvailabilityZone"] + "/" + r["InstanceType"])
 				if m.Accelerator == "" || m.OnDemandUSD <= r.number("Price") {
-					t.Fatalf("%v is sold without its GPU: %+v", r, m)
+					t.Fatalf("%v is offered without its GPU: %+v", r, m)
 				}
 			}
 		default:
 			counts["machines"]++
 			if !sold {
-				t.Fatalf("%v is not sold: %v", r, err)
+				t.Fatalf("%v is not offered: %v", r, err)
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func TestEveryRowOfGoogleIsAnOfferOrAPartOfOne(t *testing.T) {
 	}
 }
 
-func TestGoogleAcceleratorsAddToTheirHostsInTheSameZone(t *testing.T) {
+func TestGoogleGPUPricesAddToHostPrices(t *testing.T) {
 	price := make(map[[4]string]rawRow)
 	for _, r := range raw(t, "gcp") {
 		price[[4]string{r["AvailabilityZone"], r["InstanceType"], r["AcceleratorName"], r["AcceleratorCount"]}] = r
@@ -226,7 +226,7 @@ func TestKnownHostsOfBuiltInAccelerators(t *testing.T) {
 	}
 }
 
-func TestTPUSlicesHaveTheirHostsInPriceAndSize(t *testing.T) {
+func TestTPUSlicesIncludeTheirHosts(t *testing.T) {
 	c := snapshot(t)
 	for id, want := range map[string][3]float64{ // USD/h, vCPUs, GiB
 		"gcp/us-central1/us-central1-a/tpu-v3-8":        {8, 96, 340},
@@ -257,7 +257,7 @@ func TestPlaceholderPricesOfTPUv6eAreNotOffered(t *testing.T) {
 	}
 }
 
-func TestArchitectureFollowsFromAWSNames(t *testing.T) {
+func TestIsARMMatchesAWSFile(t *testing.T) {
 	for _, r := range raw(t, "aws") {
 		want := AMD64
 		if r["Arch"] == "arm64" {
@@ -294,7 +294,7 @@ func TestArchitectureOfOtherClouds(t *testing.T) {
 	}
 }
 
-func TestEMRSurchargeIsTheFilesColumn(t *testing.T) {
+func TestEMRSurchargeMatchesFile(t *testing.T) {
 	c := snapshot(t)
 	priced := 0
 	for _, r := range raw(t, "aws") {
@@ -302,7 +302,7 @@ func TestEMRSurchargeIsTheFilesColumn(t *testing.T) {
 		m, err := c.Lookup(id.String())
 		if r["EMRPrice"] == "" {
 			if err == nil {
-				t.Fatalf("%s is offered without a price of EMR", id)
+				t.Fatalf("%s is offered with EMR, which has no price for it", id)
 			}
 			continue
 		}
@@ -335,14 +335,14 @@ func TestDataprocAddsACentPerVCPUHour(t *testing.T) {
 	}
 }
 
-func TestGridCarbonIsGooglesOfTheSameLocation(t *testing.T) {
+func TestCarbonOfSameGrid(t *testing.T) {
 	needData(t)
 	content, err := os.ReadFile(filepath.Join(dataDir, "carbon", "gcp-2024.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(content) != carbonCSV {
-		t.Error("the embedded carbon data is not the published: run go generate ./pkg/catalog")
+		t.Error("the embedded carbon data differs from the published data: run go generate ./pkg/catalog")
 	}
 	for place, want := range map[string]float64{
 		"gcp:us-central1": 412.72, "gcp:me-central1": 366, "gcp:asia-southeast3": 0,
@@ -360,7 +360,7 @@ func TestGridCarbonIsGooglesOfTheSameLocation(t *testing.T) {
 	for cloud, same := range sameGrid {
 		for region, google := range same {
 			if googleCarbon()[google] == 0 {
-				t.Errorf("%s:%s is said to share the grid of %s, of which nothing is known", cloud, region, google)
+				t.Errorf("%s:%s is mapped to the grid of %s, which has no carbon data", cloud, region, google)
 			}
 		}
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// filter is a query resolved against a catalogue: which machines, places and
-// markets match, each as a list and as a set.
+// filter is a query resolved against a catalogue: the matching machines, places and markets. Machines and places are
+// each a list and a set.
 type filter struct {
 	service Service
 	view    *view
-	// machines and machineSet hold the machines that match; machineEntries counts
-	// their entries in the view, placeEntries those of the places.
+	// machines and machineSet have the matching machines. machineEntries is the number of their entries in the view,
+	// placeEntries that of the matching places.
 	machines       []uint16
 	machineSet     bitset
 	machineEntries int
@@ -25,7 +25,7 @@ type filter struct {
 	placeEntries   int
 	cloudSet       bitset
 	marketBits     marketBits
-	// least is the size from which on machines can match: what walks may skip by.
+	// least is the minimum size of matching machines; walks use it to skip smaller ones.
 	least size
 }
 
@@ -34,7 +34,7 @@ type marketBits uint8
 
 func (b marketBits) has(bit int) bool { return b&(1<<bit) != 0 }
 
-// compile resolves q. Its error is a *QueryError.
+// compile resolves q against c. Its error is a *QueryError.
 func (f *filter) compile(c *Catalog, q *Query) error {
 	if err := q.validate(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (q *Query) validate() error {
 		case math.IsNaN(r.Min) || math.IsNaN(r.Max) || r.Min < 0 || r.Max < 0:
 			return &QueryError{Field: r.field, Reason: "want a number of 0 or more"}
 		case r.Max != 0 && r.Min > r.Max:
-			return &QueryError{Field: r.field, Reason: fmt.Sprintf("at least %g and at most %g cannot both be",
+			return &QueryError{Field: r.field, Reason: fmt.Sprintf("the minimum %g is above the maximum %g",
 				r.Min, r.Max)}
 		}
 	}
@@ -117,8 +117,7 @@ func (f *filter) selectPlaces(c *Catalog, q *Query) {
 	}
 }
 
-// admitsName says whether a list, if it names anything, names name, perhaps as
-// cloud:name.
+// admitsName reports whether a list is empty or has name, alone or as cloud:name.
 func admitsName(list []string, cloud, name string) bool {
 	if len(list) == 0 {
 		return true
@@ -167,8 +166,7 @@ func (f *filter) selectMachines(c *Catalog, q *Query) error {
 	return nil
 }
 
-// take adds a machine if the filters other than its name and accelerator's name
-// admit it.
+// take adds a machine if it passes the filters on size, cloud, architecture and accelerator count.
 func (f *filter) take(c *Catalog, q *Query, id uint16) {
 	t := &c.traits[id]
 	if q.VCPU.contains(t.vcpu) && q.MemoryGiB.contains(t.memoryGiB) && f.cloudSet.has(int(t.cloudID)) &&
@@ -179,15 +177,13 @@ func (f *filter) take(c *Catalog, q *Query, id uint16) {
 	}
 }
 
-// namesSize says whether the query is about a size of machine, so that a small
-// one is what it asks for.
+// namesSize reports whether the query states the size of the machine. Such a query may get a small machine.
 func (q *Query) namesSize() bool {
 	return q.VCPU != Range{} || q.MemoryGiB != Range{} || q.InstanceType != ""
 }
 
-// starves says whether a machine is too small to feed the GPUs attached to it:
-// below n1-standard-4 for each, which is what the smallest machines with a T4
-// built in have on other clouds.
+// starves reports whether a machine is too small for the GPUs attached to it: smaller than an n1-standard-4 for each,
+// which is the size of the smallest machines with a built-in T4 on other clouds.
 func starves(m *table.Machine) bool {
 	return m.Attached && (m.Vcpu < 4*m.Count || m.MemoryGiB < 15*m.Count)
 }
@@ -198,8 +194,8 @@ func (f *filter) add(id uint16) {
 	f.machineEntries += int(f.view.machineStart[id+1] - f.view.machineStart[id])
 }
 
-// takeBySize is take for all machines of the clouds admitted, in a loop tight
-// enough for a query that names neither type nor accelerator.
+// takeBySize does the work of take for all machines of the allowed clouds, in a loop that is fast enough for a query
+// that names neither type nor accelerator.
 func (f *filter) takeBySize(c *Catalog, q *Query) {
 	var mask, want kind
 	if q.Accelerator != AnyAccelerator {
@@ -228,8 +224,8 @@ func (f *filter) takeBySize(c *Catalog, q *Query) {
 	}
 }
 
-// entriesForLimit is about how many entries have to be looked at to find the
-// first limit of each matching machine: more, if only some places match.
+// entriesForLimit estimates how many entries have to be looked at to find the first limit matches of each matching
+// machine. It is more if only some places match.
 func (f *filter) entriesForLimit(limit int) int {
 	if limit == 0 || limit > selectiveEntries || f.placeEntries == 0 {
 		return f.machineEntries
@@ -238,8 +234,8 @@ func (f *filter) entriesForLimit(limit int) int {
 	return min(f.machineEntries, len(f.machines)*limit*rarity)
 }
 
-// acceleratorName finds the canonical name of a spelling: among all that is
-// known, or among what the catalogue sells.
+// acceleratorName returns the canonical name for a spelling, from all known accelerators or from those that the
+// catalogue sells.
 func (c *Catalog) acceleratorName(spelling string) (string, error) {
 	if _, ok := c.byAccelerator[spelling]; ok {
 		return spelling, nil

@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// dataDir is the public data that the snapshot is made from.
+// dataDir has the public data from which the snapshot is made.
 const dataDir = "../../../shared/data"
 
-// needData skips the test where the public data is not there.
+// needData skips the test if the public data is missing.
 func needData(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dataDir, "catalog")); err != nil {
-		t.Skipf("needs the public data in %s, which is not here: %v", dataDir, err)
+		t.Skipf("the public data is missing in %s: %v", dataDir, err)
 	}
 }
 
@@ -39,7 +39,7 @@ func snapshot(t testing.TB) *Catalog {
 	return c
 }
 
-// rawRow is a line of a published file as it stands there.
+// rawRow is an unchanged line of a published file.
 type rawRow map[string]string
 
 func (r rawRow) number(column string) float64 {
@@ -52,7 +52,7 @@ func (r rawRow) number(column string) float64 {
 
 var rawOnce sync.Map
 
-// raw reads a published file without any of the package's code.
+// raw reads a published file without using the package's code.
 func raw(t testing.TB, cloud string) []rawRow {
 	t.Helper()
 	needData(t)
@@ -84,7 +84,7 @@ func raw(t testing.TB, cloud string) []rawRow {
 	return rows
 }
 
-// sameUSD compares prices that were added up in different orders.
+// sameUSD compares prices that may be sums in different orders.
 func sameUSD(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
 func ids(matches []Match) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// ErrBadOfferID is what errors of [ParseOfferID] wrap.
+// ErrBadOfferID is wrapped by every error of [ParseOfferID].
 var ErrBadOfferID = errors.New("not an offer ID")
 
 // OfferID is the identity of an offer, and of a market choice if Market is set.
@@ -19,16 +19,16 @@ type OfferID struct {
 	// Zone is empty for clouds that sell by region.
 	Zone         string
 	InstanceType string
-	// Accelerator and AcceleratorCount are set only for accelerators attached to a
-	// machine type that is also sold without.
+	// Accelerator and AcceleratorCount are set only for accelerators attached to a machine type that is also sold
+	// without them.
 	Accelerator      string
 	AcceleratorCount float64
 	Service          Service
-	// Market is AnyMarket in an ID that leaves the choice open.
+	// Market is AnyMarket if the ID has no market.
 	Market Market
 }
 
-// String writes the ID: CLOUD/REGION[/ZONE]/TYPE[+ACCELERATOR:COUNT][/SERVICE][/MARKET].
+// String returns the ID: CLOUD/REGION[/ZONE]/TYPE[+ACCELERATOR:COUNT][/SERVICE][/MARKET].
 func (id OfferID) String() string {
 	var b strings.Builder
 	b.Grow(len(id.Cloud) + len(id.Region) + len(id.Zone) + len(id.InstanceType) + len(id.Accelerator) + 32)
@@ -52,7 +52,7 @@ func (id OfferID) String() string {
 	return b.String()
 }
 
-// typeString is the TYPE part: a machine type with what is attached to it.
+// typeString returns the TYPE part: the machine type and its attached accelerators.
 func (id OfferID) typeString() string {
 	if id.Accelerator == "" {
 		return id.InstanceType
@@ -60,12 +60,11 @@ func (id OfferID) typeString() string {
 	return table.TypeString(id.InstanceType, id.Accelerator, id.AcceleratorCount)
 }
 
-// ParseOfferID reads what [OfferID.String] writes. It checks the form, not
-// whether such an offer exists: see [Catalog.Lookup].
+// ParseOfferID reads an ID as [OfferID.String] writes it. It checks the form, not whether the offer exists: see
+// [Catalog.Lookup].
 //
-// The form is read from its end: a market, a service, and then either three
-// parts (no zone) or four. Machine types called like a market or a service do
-// not exist, and [Load] refuses them.
+// It reads the ID from the end: a market, a service, and then three parts (no zone) or four. This is unambiguous
+// because [Load] rejects machine types that have the name of a market or a service.
 func ParseOfferID(s string) (OfferID, error) {
 	bad := func(why string) (OfferID, error) {
 		return OfferID{}, fmt.Errorf("%w: %q: %s", ErrBadOfferID, s, why)
@@ -96,7 +95,7 @@ func ParseOfferID(s string) (OfferID, error) {
 	case 4:
 		id.Zone = parts[2]
 	default:
-		return bad("want CLOUD/REGION/ZONE/TYPE[/SERVICE][/MARKET], or without ZONE where the cloud sells by region")
+		return bad("want CLOUD/REGION/ZONE/TYPE[/SERVICE][/MARKET], or without ZONE if the cloud sells by region")
 	}
 	id.Cloud, id.Region = parts[0], parts[1]
 	machine, attached, ok := strings.Cut(parts[len(parts)-1], "+")
@@ -116,5 +115,5 @@ func ParseOfferID(s string) (OfferID, error) {
 	return id, nil
 }
 
-// formatCount writes a count or a size as short as it reads back: 8, 0.5, 12288.
+// formatCount writes a count or a size with the fewest digits that read back as the same number: 8, 0.5, 12288.
 func formatCount(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestEveryOfferIsFoundByItsID(t *testing.T) {
+func TestLookupFindsEveryOffer(t *testing.T) {
 	c := snapshot(t)
 	last := ""
 	i := 0
@@ -34,7 +34,7 @@ func TestEveryOfferIsFoundByItsID(t *testing.T) {
 	}
 }
 
-func TestOfferIDsHaveTheirForm(t *testing.T) {
+func TestParseOfferID(t *testing.T) {
 	for s, want := range map[string]OfferID{
 		"aws/us-east-1/use1-az1/p3.2xlarge": {Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "p3.2xlarge"},
 		"aws/us-east-1/use1-az1/p3.2xlarge/spot": {
@@ -67,7 +67,7 @@ func TestOfferIDsHaveTheirForm(t *testing.T) {
 	}
 }
 
-func TestLookupKnowsWhatIsNotSold(t *testing.T) {
+func TestLookupRejectsUnknownOffers(t *testing.T) {
 	c := snapshot(t)
 	for _, id := range []string{
 		"aws/us-east-1/use1-az1/p3.3xlarge",
@@ -87,7 +87,7 @@ func TestLookupKnowsWhatIsNotSold(t *testing.T) {
 	}
 }
 
-func TestMatchesAreFoundByTheirID(t *testing.T) {
+func TestLookupFindsMatches(t *testing.T) {
 	c := snapshot(t)
 	for name, q := range typicalQueries {
 		found, err := c.Find(q)
@@ -102,7 +102,7 @@ func TestMatchesAreFoundByTheirID(t *testing.T) {
 	}
 }
 
-func TestPlacesAreListed(t *testing.T) {
+func TestCloudsRegionsAndZones(t *testing.T) {
 	c := snapshot(t)
 	if got := c.Clouds(); !slices.Equal(got, []string{"aws", "azure", "gcp", "lambda"}) {
 		t.Errorf("clouds %v", got)
@@ -123,7 +123,7 @@ func TestPlacesAreListed(t *testing.T) {
 	}
 }
 
-func TestOffersAreWrittenWithTheWordsOfTheirDomain(t *testing.T) {
+func TestOfferJSON(t *testing.T) {
 	m, err := snapshot(t).Lookup("aws/us-east-1/use1-az1/p3.2xlarge/spot")
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestOffersAreWrittenWithTheWordsOfTheirDomain(t *testing.T) {
 	}
 }
 
-func TestPreemptionRateGivesBackTheBandsShare(t *testing.T) {
+func TestPreemptionRateMatchesBand(t *testing.T) {
 	for _, b := range []struct {
 		band  InterruptionBand
 		share float64
@@ -163,21 +163,21 @@ func TestPreemptionRateGivesBackTheBandsShare(t *testing.T) {
 		t.Errorf("unknown is %g, %v", rate, known)
 	}
 	if _, known := InterruptionBand(77).PreemptionsPerHour(); known || InterruptionBand(77).String() != "" {
-		t.Error("a band that does not exist has a rate or a name")
+		t.Error("an invalid band has a rate or a name")
 	}
 	if _, err := ParseInterruptionBand("30%"); err == nil {
-		t.Error("30% is a band")
+		t.Error("30% parses as a band")
 	}
 }
 
-func TestMarketsAreReadInEverySpelling(t *testing.T) {
+func TestParseMarketAcceptsEverySpelling(t *testing.T) {
 	for s, want := range map[string]Market{"": AnyMarket, "auto": AnyMarket, "any": AnyMarket, "Spot": Spot, "on-demand": OnDemand, "ondemand": OnDemand} {
 		if got, err := ParseMarket(s); err != nil || got != want {
 			t.Errorf("ParseMarket(%q) = %v, %v", s, got, err)
 		}
 	}
 	if _, err := ParseMarket("futures"); err == nil {
-		t.Error("futures is a market")
+		t.Error("futures parses as a market")
 	}
 }
 

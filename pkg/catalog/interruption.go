@@ -8,9 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// InterruptionBand is how often spot machines of a type in a region were taken
-// back during the last month, in the bands of AWS Spot Advisor. Other clouds
-// publish nothing alike, so their offers are in UnknownInterruption.
+// InterruptionBand is how often the cloud took back spot machines of a type in a region during the last month, in the
+// bands of AWS Spot Advisor. Other clouds do not publish this, so their offers have UnknownInterruption.
 type InterruptionBand uint8
 
 // The bands, from rare to frequent. UnknownInterruption is the zero value.
@@ -23,14 +22,14 @@ const (
 	InterruptionAbove20
 )
 
-// bandMonthly is the share of machines interrupted within a month that stands
-// for the band: its middle, and 25% for the band that is open above.
+// bandMonthly is the share of machines interrupted within a month that represents each band: its middle, and 25% for
+// the band without an upper bound.
 var bandMonthly = [...]float64{0, 0.025, 0.075, 0.125, 0.175, 0.25}
 
 // hoursPerMonth is the month that clouds bill by: 365 × 24 / 12.
 const hoursPerMonth = 730
 
-// String is Spot Advisor's label, empty for UnknownInterruption.
+// String returns Spot Advisor's label, or "" for UnknownInterruption.
 func (b InterruptionBand) String() string {
 	if int(b) >= len(table.Bands) {
 		return ""
@@ -38,8 +37,7 @@ func (b InterruptionBand) String() string {
 	return table.Bands[b]
 }
 
-// ParseInterruptionBand reads a label of Spot Advisor; the empty one is
-// UnknownInterruption.
+// ParseInterruptionBand reads a label of Spot Advisor. The empty label is UnknownInterruption.
 func ParseInterruptionBand(s string) (InterruptionBand, error) {
 	if i := slices.Index(table.Bands[:], s); i >= 0 {
 		return InterruptionBand(i), nil //nolint:gosec // a handful
@@ -61,10 +59,9 @@ func (b *InterruptionBand) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// PreemptionsPerHour is the rate λ of a Poisson process under which the band's
-// share m of machines is interrupted within a month: λ = −ln(1−m)/730. The
-// chance that a run of h hours is interrupted is then 1−exp(−λh). It is unknown
-// for UnknownInterruption.
+// PreemptionsPerHour returns the rate λ of a Poisson process under which the band's share m of machines is
+// interrupted within a month: λ = −ln(1−m)/730. The chance that a run of h hours is interrupted is then 1−exp(−λh).
+// known is false for UnknownInterruption.
 func (b InterruptionBand) PreemptionsPerHour() (rate float64, known bool) {
 	if b == UnknownInterruption || int(b) >= len(bandMonthly) {
 		return 0, false

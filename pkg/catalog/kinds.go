@@ -10,17 +10,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// In a snapshot, reserved capacity is a JSON array with its length in front. What one has to know to count an element
-// of it right is a number, "kind":
+// In a snapshot, reserved capacity is a JSON array, preceded by its length. Each element has a number, "kind", for
+// the features that a reader must know to count the capacity correctly:
 //
-//	0, which is left out: machines of one type
-//	1: a commitment in machines, vCPUs, memory and USD an hour
-//	2: one in normalised units as well
+//	0, which is omitted: machines of one type
+//	1: a commitment in machines, vCPUs, memory and USD per hour
+//	2: a commitment that also has normalised units
 //
-// Whatever cannot be counted right by who knows no more than that gets the next number, and a line here. A reader skips
-// elements of larger ones, whatever is in them, and keeps them for whoever reads what it writes: counted in part they
-// would be used beyond what there is, and a snapshot that is refused is all prices of all clouds lost. Of an element
-// it reads kind, cloud and id, which therefore stay what they are.
+// A feature that a reader of these kinds would count wrong gets the next number, and a line here. A reader skips
+// elements of unknown kinds, whatever they contain, and keeps them for the readers of the snapshots it writes: if it
+// counted them in part, the broker would use more capacity than exists, and if it rejected the snapshot, it would
+// lose all prices of all clouds. It still reads kind, cloud and id of such an element, so these three must never
+// change.
 const (
 	kindMachines = iota
 	kindAmounts
@@ -29,7 +30,7 @@ const (
 	lastKind = kindUnits
 )
 
-// kind is the least that has to be known to count it right.
+// kind returns the lowest kind that lets readers count the capacity correctly.
 func (r *Reserved) kind() int {
 	switch {
 	case r.Commitment == nil:
@@ -45,7 +46,7 @@ func (r *Reserved) kind() int {
 	return kindAmounts
 }
 
-// unknown is reserved capacity of a kind that this program does not know.
+// unknown is an element of a kind that this program does not know.
 type unknown struct {
 	Kind  int    `json:"kind"`
 	Cloud string `json:"cloud"`
@@ -53,10 +54,11 @@ type unknown struct {
 	raw   json.RawMessage
 }
 
-// Unknown is how much of the account's capacity only a newer program can count. It is kept, and not planned on.
+// Unknown returns the number of elements of reserved capacity that only a newer program can count. They are kept, but
+// no plan uses them.
 func (c *Catalog) Unknown() int { return len(c.unknown) }
 
-// encodeReserved writes it in front of the offers.
+// encodeReserved returns the reserved capacity in the form in which it precedes the offers in a snapshot.
 func encodeReserved(all []Reserved, others []unknown) ([]byte, error) {
 	type element struct {
 		Kind int `json:"kind,omitempty"`

@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// withReserved is a snapshot in which this JSON stands for the reserved capacity.
+// withReserved returns a snapshot with this JSON as its reserved capacity.
 func withReserved(t *testing.T, c *Catalog, reserved string) []byte {
 	t.Helper()
 	z, err := zstd.NewWriter(nil)
@@ -25,7 +26,7 @@ func withReserved(t *testing.T, c *Catalog, reserved string) []byte {
 	return z.EncodeAll(append(body, table.Encode(c.cols)...), []byte(reservedMagic))
 }
 
-// reservedIn is the JSON of it in a snapshot.
+// reservedIn returns the JSON of the reserved capacity in a snapshot.
 func reservedIn(t *testing.T, c *Catalog) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -50,9 +51,9 @@ const (
 	future = `{"cloud":"aws","id":"blocks","kind":7,"region":["us-east-1"],"count":"by the week","commitment":{"has":{"qubits":3}}}`
 )
 
-// A snapshot with capacity of a kind that a later program has thought of is read without it, and what is written has it
-// still; once somebody says of the same capacity what it is, that holds.
-func TestCapacityOfLaterKindsIsSkippedAndKept(t *testing.T) {
+// A reader skips capacity of a kind that only later programs know, and writes it back. If a caller supplies the same
+// capacity in a known form, that replaces it.
+func TestUnknownKindsAreSkippedAndKept(t *testing.T) {
 	c, err := ReadSnapshot(withReserved(t, tiny(t), "["+future+","+known+"]"))
 	if err != nil {
 		t.Fatal(err)
@@ -84,15 +85,15 @@ func TestCapacityOfLaterKindsIsSkippedAndKept(t *testing.T) {
 	}
 }
 
-// What a reader has to know stands with each element, so that programs of today need no more than they do.
-func TestKindsSayWhatHasToBeKnown(t *testing.T) {
-	takes := func(a capacity.Amount) *Commitment {
-		return &Commitment{What: "x", Has: a.Times(3), Takes: map[string]capacity.Amount{"us-east-1/m5.large": a}}
+// Each element has the lowest kind that it needs, so that older programs can read as much as possible.
+func TestReservedKinds(t *testing.T) {
+	takes := func(a apitypes.Amount) *Commitment {
+		return &Commitment{What: "x", Has: a.Times(3), Takes: map[string]apitypes.Amount{"us-east-1/m5.large": a}}
 	}
 	c, err := tiny(t).WithReserved(func(*Reserved) bool { return true }, []Reserved{
 		{Cloud: "aws", ID: "a", Region: "us-east-1", InstanceType: "m5.large", Count: 3},
 		{Cloud: "aws", ID: "b", Commitment: takes(capacity.TakenUSD(1))},
-		{Cloud: "aws", ID: "c", Commitment: takes(capacity.Amount{CentiUnits: 400})},
+		{Cloud: "aws", ID: "c", Commitment: takes(apitypes.Amount{CentiUnits: 400})},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,12 +8,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
 )
 
-// maxFileBytes bounds one catalogue file once decompressed: twenty times the
-// largest today.
+// maxFileBytes limits the decompressed size of one catalogue file: twenty times the largest today.
 const maxFileBytes = 64 << 20
 
-// Open loads the catalogue that a --catalog flag names: the CSV files of a
-// directory, or the embedded snapshot if dir is empty.
+// Open loads the catalogue for a --catalog flag: the CSV files of a directory, or the embedded snapshot if dir is
+// empty.
 func Open(dir string) (*Catalog, error) {
 	if dir == "" {
 		return Default()
@@ -29,19 +28,16 @@ func Open(dir string) (*Catalog, error) {
 	return Load(os.DirFS(dir))
 }
 
-// Load reads the catalogue files in the root of fsys: *.csv and *.csv.gz, one a
-// cloud, named after it. Other files are ignored.
+// Load reads the catalogue files in the root of fsys: *.csv and *.csv.gz, one for each cloud and named after it.
+// Other files are ignored.
 //
-// The columns are SkyPilot's, found by their header and in any order:
-// InstanceType, AcceleratorName, AcceleratorCount, vCPUs, MemoryGiB, Price and
-// Region are required; AvailabilityZone, SpotPrice, SpotInterruptionBand,
-// EMRPrice and Arch are optional; others are ignored. A row without an on-demand
-// price is not an offer, since a job that may be interrupted needs one to fall
-// back on. In a file called gcp, rows without an InstanceType are accelerators
-// to be combined with hosts.
+// The columns are SkyPilot's. They are found by their header and may be in any order: InstanceType, AcceleratorName,
+// AcceleratorCount, vCPUs, MemoryGiB, Price and Region are required; AvailabilityZone, SpotPrice,
+// SpotInterruptionBand, EMRPrice and Arch are optional; others are ignored. A row without an on-demand price is not
+// an offer, because a job that may be interrupted needs one to fall back on. In a file called gcp, rows without an
+// InstanceType are accelerators that are combined with hosts.
 //
-// What cannot be read is refused with a [*DataError] naming file, line and
-// column.
+// Load returns a [*DataError] with the file, line and column of data that it cannot read.
 func Load(fsys fs.FS) (*Catalog, error) {
 	cols, err := skypilot.Load(fsys, maxFileBytes)
 	if err != nil {

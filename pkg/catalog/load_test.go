@@ -19,8 +19,8 @@ import (
 
 // TestLoadStories reads small catalogues. A story has the commands
 //
-//	file NAME     holds the input in a file of a catalogue directory
-//	load          loads the directory and forgets it; prints the offers or the error
+//	file NAME     adds a file with the input to the catalogue directory
+//	load          loads the directory, prints the offers or the error, and empties the directory
 func TestLoadStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/load", func(t *testing.T, path string) {
 		dir := make(fstest.MapFS)
@@ -92,7 +92,7 @@ func TestLoadReadsGzip(t *testing.T) {
 	}
 }
 
-func TestLoadBoundsWhatItReads(t *testing.T) {
+func TestLoadLimitsInputSize(t *testing.T) {
 	const limit = 1 << 20
 	zipped := func(content []byte) []byte {
 		var z bytes.Buffer
@@ -123,7 +123,7 @@ func TestLoadBoundsWhatItReads(t *testing.T) {
 	}
 }
 
-func TestOpenTakesADirectoryOrTheSnapshot(t *testing.T) {
+func TestOpenLoadsDirectoryOrSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "aws.csv"), []byte(header+"m5.large,,,2,8,0.1,0.05,r,z\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -159,8 +159,8 @@ func FuzzLoadCSV(f *testing.F) {
 	})
 }
 
-// sampleOfFile is the header and some rows of a published file; only the header
-// where there is none.
+// sampleOfFile returns the header and some rows of a published file, or only the header
+// if the file is missing.
 func sampleOfFile(f *testing.F, cloud string) []byte {
 	file, err := os.Open(filepath.Join(dataDir, "catalog", cloud+".csv.gz"))
 	if err != nil {
@@ -183,8 +183,7 @@ func sampleOfFile(f *testing.F, cloud string) []byte {
 	return sample
 }
 
-// checkSound asks a catalogue, however it came about, what it must be able to
-// answer.
+// checkSound runs the queries that every valid catalogue must be able to answer.
 func checkSound(t *testing.T, c *Catalog) {
 	t.Helper()
 	last := 0.0
@@ -206,6 +205,6 @@ func checkSound(t *testing.T, c *Catalog) {
 	_ = c.Explain(Query{VCPU: Exactly(3.5), Service: Dataproc})
 	again, err := table.Decode(table.Encode(c.cols))
 	if err != nil || again.Len() != c.Len() {
-		t.Fatalf("the snapshot of a sound catalogue cannot be read: %v", err)
+		t.Fatalf("the snapshot of a valid catalogue cannot be read: %v", err)
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Market is the way capacity is bought.
+// Market is the way capacity is sold: on demand or spot.
 type Market uint8
 
-// The markets. AnyMarket, the zero value, only makes sense in a [Query].
+// The markets. AnyMarket, the zero value, is only valid in a [Query] and in an [OfferID] without a market.
 const (
 	AnyMarket Market = iota
 	OnDemand
@@ -54,10 +54,10 @@ func (m *Market) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Arch is a processor architecture, by Go's GOARCH words.
+// Arch is a processor architecture, named like Go's GOARCH values.
 type Arch string
 
-// The architectures on offer.
+// The architectures that clouds sell.
 const (
 	AMD64 Arch = "amd64"
 	ARM64 Arch = "arm64"
@@ -74,61 +74,55 @@ func archName(arm bool) Arch {
 // The empty Service is the plain machine.
 type Service string
 
-// The managed services the catalogue prices.
+// The managed services that the catalogue has prices for.
 const (
 	NoService Service = ""
 	EMR       Service = "emr"
 	Dataproc  Service = "dataproc"
 )
 
-// Offer is one purchasable thing in one place: a machine type, with its
-// accelerators, in a zone, or in a region where the cloud sells by region.
-// Prices are list prices in USD per hour of one machine, without the surcharge
-// of a managed service, which stands beside them.
+// Offer is something a cloud sells in one place: a machine type, with its accelerators, in a zone, or in a region if
+// the cloud sells by region. Prices are list prices in USD per hour of one machine. They do not include the surcharge
+// of a managed service, which is in SurchargeUSD.
 type Offer struct {
 	// Cloud is the cloud's short name: aws, azure, gcp, lambda.
 	Cloud string `json:"cloud"`
-	// Region is the cloud's own name of it.
+	// Region is the region's name at its cloud.
 	Region string `json:"region"`
-	// Zone is empty where the cloud sells by region (Azure, Lambda). On AWS it is
-	// the zone's id (use1-az1): names such as us-east-1a mean a different zone in
-	// each account.
+	// Zone is empty if the cloud sells by region (Azure, Lambda). On AWS it is the zone's ID (use1-az1), because a
+	// name such as us-east-1a means a different zone in each account.
 	Zone string `json:"zone,omitempty"`
-	// InstanceType is what is asked of the cloud by name; for a TPU, the slice
-	// (tpu-v3-8).
+	// InstanceType is the name under which the cloud launches the machine; for a TPU it is the slice (tpu-v3-8).
 	InstanceType string `json:"instanceType"`
-	// VCPU counts hardware threads as sold; for a multi-host TPU slice it is the
-	// sum over its hosts, as MemoryGiB is.
+	// VCPU counts hardware threads as sold. VCPU and MemoryGiB of a multi-host TPU slice are the sums over its hosts.
 	VCPU      float64 `json:"vcpu"`
 	MemoryGiB float64 `json:"memoryGiB"`
 	// Accelerator is the canonical name (package accel), empty if there is none.
 	Accelerator string `json:"accelerator,omitempty"`
 	// AcceleratorCount may be fractional: Azure sells a sixth of an A10.
 	AcceleratorCount float64 `json:"acceleratorCount,omitempty"`
-	// Attached says that the accelerators are not implied by InstanceType and have
-	// to be named when launching (Google N1 with T4, P4, P100 or V100).
+	// Attached means that InstanceType does not imply the accelerators: the launch has to name them (Google N1 with
+	// T4, P4, P100 or V100).
 	Attached bool `json:"attached,omitempty"`
 	Arch     Arch `json:"arch"`
 	// OnDemandUSD is per hour, and always above zero.
 	OnDemandUSD float64 `json:"onDemandUSD"`
-	// SpotUSD is per hour; it means something only where HasSpot is set. A listed
-	// spot price of zero, or above the on-demand price, is not an offer: the first
-	// is a gap in the data, the second nobody should buy.
+	// SpotUSD is per hour. It is only valid if HasSpot is set. The catalogue ignores a listed spot price of zero,
+	// which is a gap in the data, and one above the on-demand price, which is never worth buying.
 	SpotUSD float64 `json:"spotUSD,omitempty"`
 	HasSpot bool    `json:"hasSpot"`
-	// Interruption is AWS Spot Advisor's frequency of interruption.
+	// Interruption is the frequency of interruption by AWS Spot Advisor.
 	Interruption InterruptionBand `json:"interruption"`
-	// Service is set when the query asked for one; SurchargeUSD is then its price
-	// per hour of this machine, on either market.
+	// Service is set if the query asked for one. SurchargeUSD is then its price per hour of this machine, on either
+	// market.
 	Service      Service `json:"service,omitempty"`
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
-	// CarbonGPerKWh is the carbon intensity of the region's grid in gCO2eq/kWh, 0
-	// if it is not known.
+	// CarbonGPerKWh is the carbon intensity of the region's grid in gCO2eq/kWh; 0 if unknown.
 	CarbonGPerKWh float64 `json:"carbonGPerKWh,omitempty"`
 }
 
-// USDPerHour is the price on a market with the service's surcharge, and whether
-// the offer is sold there. For AnyMarket it is the cheaper one.
+// USDPerHour returns the price on a market, including the surcharge of the service, and whether the offer is sold
+// there. For AnyMarket it returns the lower price.
 func (o *Offer) USDPerHour(m Market) (usd float64, ok bool) {
 	switch {
 	case m == OnDemand, m == AnyMarket && !o.HasSpot:
@@ -140,18 +134,16 @@ func (o *Offer) USDPerHour(m Market) (usd float64, ok bool) {
 	}
 }
 
-// sumUSD adds prices to the catalogue's resolution of 10⁻⁹ USD, so that equal
-// sums are equal numbers.
+// sumUSD adds prices and rounds to the catalogue's resolution of 10⁻⁹ USD, so that equal sums are equal numbers.
 func sumUSD(a, b float64) float64 { return math.Round((a+b)*1e9) / 1e9 }
 
-// Place is the offer's region as the optimizer's model names places:
-// CLOUD:REGION.
+// Place returns the offer's region as the optimizer's model names places: CLOUD:REGION.
 func (o *Offer) Place() string { return o.Cloud + ":" + o.Region }
 
-// ID identifies the offer, without a choice of market.
+// ID returns the ID of the offer, without a market.
 func (o *Offer) ID() string { return o.id(AnyMarket).String() }
 
-// OfferID is ID in parts.
+// OfferID returns the ID in parts.
 func (o *Offer) OfferID() OfferID { return o.id(AnyMarket) }
 
 func (o *Offer) id(m Market) OfferID {
@@ -174,8 +166,8 @@ type Match struct {
 	USDPerHour float64 `json:"usdPerHour"`
 }
 
-// ID identifies the offer and the market: CLOUD/REGION/ZONE/TYPE[/SERVICE]/MARKET.
+// ID returns the ID of the offer and the market: CLOUD/REGION/ZONE/TYPE[/SERVICE]/MARKET.
 func (m *Match) ID() string { return m.id(m.Market).String() }
 
-// OfferID is ID in parts.
+// OfferID returns the ID in parts.
 func (m *Match) OfferID() OfferID { return m.id(m.Market) }

@@ -5,24 +5,23 @@ import (
 	"math"
 )
 
-// Range bounds a size from both sides, inclusively. Zero leaves a side open, so
-// the zero Range admits everything.
+// Range limits a size from both sides, inclusively. A zero bound is no limit, so the zero Range contains everything.
 type Range struct {
 	Min float64 `json:"min,omitempty"`
 	Max float64 `json:"max,omitempty"`
 }
 
-// AtLeast is the Range that "8+" means.
+// AtLeast returns the Range for "8+".
 func AtLeast(x float64) Range { return Range{Min: x} }
 
-// Exactly is the Range that a bare "8" means.
+// Exactly returns the Range for a bare "8".
 func Exactly(x float64) Range { return Range{Min: x, Max: x} }
 
 func (r Range) contains(x float64) bool {
 	return x >= r.Min && (r.Max == 0 || x <= r.Max)
 }
 
-// closed is r with numbers on both sides.
+// closed returns r with +Inf instead of a missing maximum.
 func (r Range) closed() Range {
 	if r.Max == 0 {
 		r.Max = math.Inf(1)
@@ -30,7 +29,7 @@ func (r Range) closed() Range {
 	return r
 }
 
-// Scope is what [Query.CheapestPer] keeps one match of.
+// Scope is the group of which [Query.CheapestPer] keeps one match.
 type Scope uint8
 
 // The scopes. PerOffer, the zero value, keeps every match.
@@ -41,10 +40,10 @@ const (
 	PerCloud
 )
 
-// scopeNames are the words for scopes, in files and flags.
+// scopeNames are the names of the scopes in files and flags.
 var scopeNames = [...]string{"offer", "zone", "region", "cloud"}
 
-// String is offer, zone, region or cloud.
+// String returns offer, zone, region or cloud.
 func (s Scope) String() string {
 	if int(s) >= len(scopeNames) {
 		return ""
@@ -52,10 +51,10 @@ func (s Scope) String() string {
 	return scopeNames[s]
 }
 
-// MarshalText writes the word of [Scope.String].
+// MarshalText writes the name that [Scope.String] returns.
 func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the words of [Scope.String].
+// UnmarshalText reads a name that [Scope.String] returns.
 func (s *Scope) UnmarshalText(text []byte) error {
 	for i, name := range scopeNames {
 		if string(text) == name {
@@ -66,47 +65,43 @@ func (s *Scope) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown scope %q: want offer, zone, region or cloud", text)
 }
 
-// AnyAccelerator as [Query.Accelerator] asks for machines with an accelerator or
-// without one.
+// AnyAccelerator as [Query.Accelerator] matches machines with and without accelerators.
 const AnyAccelerator = "*"
 
-// Query says which offers are wanted. Filters add up; a zero field filters
-// nothing, with one exception, Accelerator.
+// Query describes the wanted offers. An offer must pass all filters. A zero field filters nothing, except
+// Accelerator.
 type Query struct {
 	VCPU      Range `json:"vcpu,omitzero"`
 	MemoryGiB Range `json:"memoryGiB,omitzero"`
-	// Accelerator is a name in any spelling that package accel reads. Empty means
-	// a plain machine: GPUs and TPUs nobody asked for are scarce, under quotas of
-	// their own, and at times cheaper by accident. InstanceType lifts that, and so
-	// does AnyAccelerator.
+	// Accelerator is a name in any spelling that package accel reads. Empty means a machine without accelerators:
+	// GPUs and TPUs are scarce, have their own quotas, and are sometimes cheaper by accident, so a job gets them only
+	// if it asks for them. If InstanceType is set, or with AnyAccelerator, machines with accelerators match too.
 	Accelerator string `json:"accelerator,omitempty"`
-	// AcceleratorCount is exact; 0 admits any count.
+	// AcceleratorCount is the exact count; 0 matches any count.
 	AcceleratorCount float64 `json:"acceleratorCount,omitempty"`
-	// Clouds, Regions and Zones admit any of those named. Names that two clouds
-	// share (us-east-1 of AWS and of Lambda) can be written with the cloud:
-	// aws:us-east-1.
+	// Clouds, Regions and Zones each match any of the listed names. A name that two clouds share (us-east-1 of AWS
+	// and of Lambda) can be written with the cloud: aws:us-east-1.
 	Clouds  []string `json:"clouds,omitempty"`
 	Regions []string `json:"regions,omitempty"`
 	Zones   []string `json:"zones,omitempty"`
-	// InstanceType is the cloud's name, in any case.
+	// InstanceType is the cloud's name of the machine type, ignoring case.
 	InstanceType string `json:"instanceType,omitempty"`
 	Arch         Arch   `json:"arch,omitempty"`
-	// Market restricts to one; with AnyMarket an offer sold on both is two matches.
+	// Market limits the query to one market. With AnyMarket, an offer sold on both markets is two matches.
 	Market Market `json:"market,omitempty"`
-	// Service asks for machines that a managed service runs on; its surcharge is
-	// then in the price and in the order.
+	// Service limits the query to machines that a managed service runs on. Prices, and so the order of matches, then
+	// include its surcharge.
 	Service Service `json:"service,omitempty"`
-	// MaxInterruption admits, on the spot market, only offers known to be in this
-	// band or a rarer one. It does not restrict on-demand matches.
+	// MaxInterruption limits spot matches to offers that are known to be in this band or a lower one. It does not
+	// affect on-demand matches.
 	MaxInterruption InterruptionBand `json:"maxInterruption,omitempty"`
-	// MaxCarbonGPerKWh admits only regions whose grid is known to be at most this.
+	// MaxCarbonGPerKWh limits the query to regions whose grid is known to be at most this, in gCO2eq/kWh.
 	MaxCarbonGPerKWh float64 `json:"maxCarbonGPerKWh,omitempty"`
-	// Keep, if not nil, is asked last about what all other filters admit. It is how
-	// a broker leaves out blocked locations. The Match is only valid during the call.
+	// Keep, if not nil, is called last, for offers that pass all other filters. A broker uses it to leave out blocked
+	// locations. The Match is only valid during the call.
 	Keep func(*Match) bool `json:"-"`
-	// CheapestPer keeps the cheapest match of each zone, region or cloud, on each
-	// market that Market admits.
+	// CheapestPer keeps only the cheapest match of each zone, region or cloud, on each market that Market allows.
 	CheapestPer Scope `json:"cheapestPer,omitempty"`
-	// Limit is the most matches to return; 0 is all.
+	// Limit is the maximum number of matches to return; 0 returns all.
 	Limit int `json:"limit,omitempty"`
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// Replace returns a catalogue in which offers stand instead of those that out names; the rest is as it was. Of an offer
-// that is new, the surcharge of EMR and the interruption band are those of the same machine type in
-// the region before, unless it says its own band. The error wraps [ErrBadData].
+// Replace returns a catalogue without the offers that out selects and with the new offers. A new offer gets the EMR
+// surcharge of the same machine type in the same region, and its interruption band unless the new offer has one. The
+// error wraps [ErrBadData].
 func (c *Catalog) Replace(out func(*Offer) bool, offers []Offer) (*Catalog, error) {
 	b := table.NewBuilder()
 	type regional struct{ cloud, region, machine string }
@@ -59,11 +59,11 @@ func (c *Catalog) Replace(out func(*Offer) bool, offers []Offer) (*Catalog, erro
 	return next, nil
 }
 
-// unpriced takes an offer apart, and checks what a file's reader would have.
+// unpriced splits an offer into its machine and its prices, and makes the checks that the reader of a file makes.
 func unpriced(o *Offer) (m table.Machine, raw table.Offer, err error) {
 	if !table.ValidName(o.Cloud) || !table.ValidName(o.Region) || o.Zone != "" && !table.ValidName(o.Zone) ||
 		!table.ValidName(o.InstanceType) {
-		return m, raw, fmt.Errorf("a name that an offer cannot have")
+		return m, raw, fmt.Errorf("an invalid name")
 	}
 	m = table.Machine{
 		Cloud: o.Cloud, InstanceType: o.InstanceType, Vcpu: o.VCPU, MemoryGiB: o.MemoryGiB,

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-func TestReplacingNothingChangesNothing(t *testing.T) {
+func TestReplaceWithoutOffersKeepsCatalogue(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -35,11 +35,11 @@ func TestReplacingNothingChangesNothing(t *testing.T) {
 	}
 	b.Reset()
 	if err := same.WriteSnapshot(&b); err != nil || !bytes.Equal(a.Bytes(), b.Bytes()) {
-		t.Errorf("put back in, the snapshots differ: %v", err)
+		t.Errorf("after Replace with the same offers, the snapshots differ: %v", err)
 	}
 }
 
-func TestReplacedOffersAreFoundAndTheOldOnesAreNot(t *testing.T) {
+func TestReplaceRemovesOldAndAddsNewOffers(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestReplacedOffersAreFoundAndTheOldOnesAreNot(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := next.Lookup("aws/us-east-1/use1-az2/m5.xlarge"); !errors.Is(err, catalog.ErrUnknownOffer) {
-		t.Errorf("it was taken out: %v", err)
+		t.Errorf("a removed offer is still found: %v", err)
 	}
 	if zones := next.Zones("aws", "us-east-1"); !slices.Equal(zones, []string{"use1-az1", "use1-az9"}) {
 		t.Errorf("zones %v", zones)
@@ -68,7 +68,7 @@ func TestReplacedOffersAreFoundAndTheOldOnesAreNot(t *testing.T) {
 	}
 }
 
-func TestNonsenseReplacesNothing(t *testing.T) {
+func TestReplaceRejectsInvalidOffers(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +86,6 @@ func TestNonsenseReplacesNothing(t *testing.T) {
 		}
 	}
 	if _, err := c.Replace(func(*catalog.Offer) bool { return true }, nil); !errors.Is(err, catalog.ErrBadData) {
-		t.Errorf("nothing left: %v", err)
+		t.Errorf("a catalogue without offers: %v", err)
 	}
 }

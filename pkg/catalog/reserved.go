@@ -6,55 +6,57 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// Reserved is capacity that the account pays for whether it is used or not: a reservation, or what it has committed
-// itself to use.
+// Reserved is capacity that the account pays for whether it is used or not: a reservation or a commitment.
 type Reserved struct {
 	Cloud string `json:"cloud"`
-	// ID is the cloud's own, or a name that the settings give; unique in the cloud.
+	// ID is the cloud's ID, or a name from the settings; unique in the cloud.
 	ID string `json:"id"`
-	// Region is where it is; empty, of a commitment, is everywhere.
+	// Region is the region of the capacity; an empty one, which only commitments have, means all regions.
 	Region string `json:"region,omitempty"`
-	// Zone is as offers have it; empty is any zone of the region.
+	// Zone is a zone as in offers; empty means any zone of the region.
 	Zone string `json:"zone,omitempty"`
-	// InstanceType is what machines have to be; empty, of a commitment, is what that says.
+	// InstanceType is the machine type it is for; empty for a commitment, whose Takes lists the types.
 	InstanceType string `json:"instanceType,omitempty"`
-	// Count is how many machines may run on it at once, of those that are not in use by others; 0 of a commitment.
+	// Count is the maximum number of machines that may use it at once, without those used by others; 0 for a
+	// commitment.
 	Count int `json:"count,omitempty"`
-	// USDPerHour is what one more hour of one machine costs on the margin, beside its disk and address; mostly 0.
+	// USDPerHour is the marginal cost of one machine for one hour, without its disk and address; mostly 0.
 	USDPerHour float64 `json:"usdPerHour,omitempty"`
-	// Until is when it ends; zero is unknown, or never.
+	// Until is when it ends; zero means unknown, or never.
 	Until time.Time `json:"until,omitzero"`
-	// By is how it is known: the cloud's word for it, or BySettings.
+	// By is the source: the cloud's term for the kind of capacity, or BySettings.
 	By string `json:"by,omitempty"`
-	// Total is how much of it there is with what others use of it; zero is not known. No snapshot has it.
-	Total capacity.Amount `json:"-"`
-	// Commitment is of which machines of several types take an amount each; nil where it is counted in machines.
+	// Total is the whole capacity, including the part that others use; zero means unknown. Snapshots do not have it.
+	Total apitypes.Amount `json:"-"`
+	// Commitment is set if machines of several types share the capacity; nil if it is a number of machines.
 	Commitment *Commitment `json:"commitment,omitempty"`
 }
 
 // Commitment is capacity that machines of several types share.
 type Commitment struct {
-	// What names the machines that it covers, to people.
+	// What describes the machines that it covers, for users.
 	What string `json:"what"`
-	// Has is how much may be in use at once, of what is not in use by others.
-	Has capacity.Amount `json:"has"`
-	// Takes is how much of it a machine takes, by REGION/TYPE. What is not in it is not covered.
-	Takes map[string]capacity.Amount `json:"takes"`
+	// Has is the maximum amount that may be in use at once, without the part that others use.
+	Has apitypes.Amount `json:"has"`
+	// Takes is the amount that one machine uses, by REGION/TYPE. Other machine types are not covered.
+	Takes map[string]apitypes.Amount `json:"takes"`
 }
 
-// How capacity is known: BySettings that no cloud was asked about, the others by clouds' words for commitments.
+// The sources of capacity: BySettings is for capacity from the settings, the others are the clouds' terms for
+// commitments.
 const (
 	BySettings     = "settings"
 	ByCommittedUse = "committed use"
 	BySavingsPlan  = "savings plan"
 )
 
-// Where is its place as people write it: REGION, or REGION/ZONE.
+// Where returns its place as users write it: REGION, or REGION/ZONE.
 func (r *Reserved) Where() string {
 	switch {
 	case r.Region == "":
@@ -65,7 +67,7 @@ func (r *Reserved) Where() string {
 	return r.Region + "/" + r.Zone
 }
 
-// What names the machines that run on it, to people: a type, or what a commitment is for.
+// What describes the machines that can use it, for users: a machine type, or the machines that a commitment covers.
 func (r *Reserved) What() string {
 	if r.Commitment != nil {
 		return r.Commitment.What
@@ -73,16 +75,17 @@ func (r *Reserved) What() string {
 	return r.InstanceType
 }
 
-// Has is how much of it may be in use at once.
-func (r *Reserved) Has() capacity.Amount {
+// Has returns the maximum amount that may be in use at once.
+func (r *Reserved) Has() apitypes.Amount {
 	if r.Commitment != nil {
 		return r.Commitment.Has
 	}
 	return capacity.Machines(r.Count)
 }
 
-// Takes is how much of it one machine of an offer takes; ok is false where machines of the offer cannot run on it.
-func (r *Reserved) Takes(o *Offer) (a capacity.Amount, ok bool) {
+// Takes returns the amount that one machine of an offer uses; ok is false if the offer's machines cannot use the
+// capacity.
+func (r *Reserved) Takes(o *Offer) (a apitypes.Amount, ok bool) {
 	if r.Cloud != o.Cloud || r.Region != "" && r.Region != o.Region || r.Zone != "" && r.Zone != o.Zone || o.Attached {
 		return a, false
 	}
@@ -93,22 +96,22 @@ func (r *Reserved) Takes(o *Offer) (a capacity.Amount, ok bool) {
 	return a, ok
 }
 
-// Covers says whether machines of an offer can run on it.
+// Covers reports whether machines of an offer can use the capacity.
 func (r *Reserved) Covers(o *Offer) bool {
 	_, ok := r.Takes(o)
 	return ok
 }
 
-// mostReserved bounds how much a snapshot may have of them, in number and in bytes.
+// mostReserved and mostReservedBytes limit the reserved capacity in a snapshot, in number and in bytes.
 const (
 	mostReserved      = 10_000
 	mostReservedBytes = 8 << 20
 )
 
-// Check says what is wrong with it. The error wraps [ErrBadData].
+// Check returns an error if a field is invalid. The error wraps [ErrBadData].
 func (r *Reserved) Check() error {
 	if !table.ValidName(r.Cloud) || r.Zone != "" && !table.ValidName(r.Zone) || !table.ValidName(r.ID) {
-		return fmt.Errorf("%w: reserved capacity %.64q: a name that it cannot have", skypilot.ErrBadData, r.ID)
+		return fmt.Errorf("%w: reserved capacity %.64q: an invalid name", skypilot.ErrBadData, r.ID)
 	}
 	if !(r.USDPerHour >= 0 && r.USDPerHour <= table.MaxUSDPerHour) {
 		return fmt.Errorf("%w: reserved capacity %s: %v USD an hour", skypilot.ErrBadData, r.ID, r.USDPerHour)
@@ -117,7 +120,7 @@ func (r *Reserved) Check() error {
 		return r.checkCommitment()
 	}
 	if !table.ValidName(r.Region) || !table.ValidName(r.InstanceType) {
-		return fmt.Errorf("%w: reserved capacity %.64q: a name that it cannot have", skypilot.ErrBadData, r.ID)
+		return fmt.Errorf("%w: reserved capacity %.64q: an invalid name", skypilot.ErrBadData, r.ID)
 	}
 	if r.Count < 1 || r.Count > 1_000_000 {
 		return fmt.Errorf("%w: reserved capacity %s: %d machines", skypilot.ErrBadData, r.ID, r.Count)
@@ -128,7 +131,7 @@ func (r *Reserved) Check() error {
 func (r *Reserved) checkCommitment() error {
 	c := r.Commitment
 	if r.Region != "" && !table.ValidName(r.Region) || r.InstanceType != "" || r.Count != 0 {
-		return fmt.Errorf("%w: commitment %s is said to be of machines", skypilot.ErrBadData, r.ID)
+		return fmt.Errorf("%w: commitment %s has an invalid region, a machine type or a count", skypilot.ErrBadData, r.ID)
 	}
 	if err := c.Has.Check(); err != nil {
 		return fmt.Errorf("%w: commitment %s: %w", skypilot.ErrBadData, r.ID, err)
@@ -145,13 +148,14 @@ func (r *Reserved) checkCommitment() error {
 	return nil
 }
 
-// Reserved is the capacity that the account has already, by cloud and ID.
+// Reserved returns the account's reserved capacity, sorted by cloud and ID.
 func (c *Catalog) Reserved() []Reserved { return slices.Clone(c.reserved) }
 
-// Reserves says whether there is any.
+// Reserves reports whether the account has reserved capacity.
 func (c *Catalog) Reserves() bool { return len(c.reserved) > 0 }
 
-// WithReserved returns a catalogue with this capacity in place of what out names. The error wraps [ErrBadData].
+// WithReserved returns a catalogue without the reserved capacity that out selects and with the new capacity in. The
+// error wraps [ErrBadData].
 func (c *Catalog) WithReserved(out func(*Reserved) bool, in []Reserved) (*Catalog, error) {
 	next := newCatalog(c.cols)
 	for _, r := range c.reserved {
@@ -166,19 +170,21 @@ func (c *Catalog) WithReserved(out func(*Reserved) bool, in []Reserved) (*Catalo
 	return next, sorted(next.reserved)
 }
 
-// Told is which part of what accounts have a cloud was asked about.
+// Told describes the part of the account's capacity that a cloud was asked about.
 type Told struct {
 	Cloud  string
-	Region string // empty is everywhere
-	// Plans are commitments to use so much (ByCommittedUse, BySavingsPlan); else it is all but those.
+	Region string // empty means all regions
+	// Plans is set if the cloud was asked about commitments (ByCommittedUse, BySavingsPlan), not about other
+	// capacity.
 	Plans bool
 	Now   time.Time
 }
 
-// endedFor is for how long capacity is kept that has ended and of which nobody tells any more.
+// endedFor is how long capacity that has ended is kept if the cloud does not list it any more.
 const endedFor = 24 * time.Hour
 
-// replaces says whether what a cloud tells now stands in the place of something. What settings name is theirs.
+// replaces reports whether the cloud's answer replaces r. Answers never replace capacity from the settings that has
+// not ended.
 func (t Told) replaces(r *Reserved) bool {
 	if !r.Until.IsZero() && r.Until.Before(t.Now.Add(-endedFor)) {
 		return true
@@ -187,8 +193,8 @@ func (t Told) replaces(r *Reserved) bool {
 	return r.Cloud == t.Cloud && (t.Region == "" || t.Region == r.Region) && r.By != BySettings && plan == t.Plans
 }
 
-// WithTold returns a catalogue with what a cloud tells now in the place of what it has told of the same before, and
-// without what has ended a day ago. The error wraps [ErrBadData].
+// WithTold returns a catalogue in which found, the cloud's answer, replaces its previous answer to the same question.
+// It also drops capacity that ended a day ago or earlier. The error wraps [ErrBadData].
 func (c *Catalog) WithTold(t Told, found []Reserved) (*Catalog, error) {
 	return c.WithReserved(t.replaces, found)
 }

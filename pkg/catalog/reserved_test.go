@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-func TestReservedCapacityLivesInTheSnapshot(t *testing.T) {
+func TestReservedCapacityRoundTripsThroughSnapshot(t *testing.T) {
 	all, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestReservedCapacityLivesInTheSnapshot(t *testing.T) {
 	if got := read.Reserved(); !slices.Equal(got, mine) || read.Len() != base.Len() {
 		t.Errorf("read back %+v, %d offers of %d", got, read.Len(), base.Len())
 	}
-	// New prices leave it as it is.
+	// New prices do not change it.
 	next, err := read.Replace(func(*catalog.Offer) bool { return false }, nil)
 	if err != nil || !slices.Equal(next.Reserved(), mine) {
 		t.Errorf("after a refresh of the offers: %+v, %v", next, err)
@@ -61,11 +61,11 @@ func TestReservedCapacityLivesInTheSnapshot(t *testing.T) {
 		}
 	}
 	if _, err := catalog.ReadSnapshot(body.Bytes()[:len(body.Bytes())-9]); !errors.Is(err, catalog.ErrBadSnapshot) {
-		t.Errorf("cut short: %v", err)
+		t.Errorf("truncated: %v", err)
 	}
 }
 
-func TestReservedCapacityCoversItsMachinesAlone(t *testing.T) {
+func TestReservedCoversOnlyItsMachines(t *testing.T) {
 	zonal := catalog.Reserved{Cloud: "aws", Region: "r", Zone: "a", InstanceType: "m"}
 	regional := catalog.Reserved{Cloud: "aws", Region: "r", InstanceType: "m"}
 	for _, c := range []struct {

@@ -4,26 +4,26 @@ import (
 	"math/bits"
 )
 
-// selectiveEntries is up to how many entries of the machines that match a query
-// are looked at one by one. Beyond, walking the price order until enough is
-// found is faster: with m of n entries matching, b lists are each left after
-// about n/m steps, so looking costs m and walking b·n/m; they meet near √(b·n).
+// selectiveEntries is the number of entries of the matching machines up to which a query looks at each of them. Above
+// it, walking the price order until enough matches are found is faster. With m matching of n entries, a walk leaves
+// each of b lists after about n/m steps. So looking at each entry costs m and walking costs b·n/m; they are equal
+// near √(b·n).
 const selectiveEntries = 6000
 
-// selectiveScoped is the same for queries for the cheapest of each place, whose walks end at the first match.
+// selectiveScoped is the same limit for queries with CheapestPer, whose walks end at the first match of each place.
 const selectiveScoped = 2500
 
 // scratch is the working memory of one query, reused between queries.
 type scratch struct {
 	filter filter
-	// marked is a set of ranks, empty between queries; low and high bound its words.
+	// marked is a set of ranks, empty between queries; low and high are its first and last words in use.
 	marked    []uint64
 	low, high int
-	// groups is the set of scopes CheapestPer has served, per market.
+	// groups is the set of groups and markets for which CheapestPer has yielded a match.
 	groups []uint64
-	// found are the entries of a Find.
+	// found has the entries that a Find has matched.
 	found []uint32
-	// match is what visitors and Keep see.
+	// match is the Match that visit and Keep receive.
 	match Match
 }
 
@@ -42,9 +42,8 @@ func newScratch(c *Catalog) *scratch {
 	}
 }
 
-// Find returns the matches of q, cheapest first; equal prices are in the order
-// of offer IDs, on-demand before spot. If nothing matches it returns a
-// [*NoOfferError] that says what to relax; if q makes no sense, a [*QueryError].
+// Find returns the matches of q, cheapest first; equal prices are in the order of offer IDs, on-demand before spot.
+// If nothing matches, it returns a [*NoOfferError] that names the filters to relax; if q is invalid, a [*QueryError].
 func (c *Catalog) Find(q Query) ([]Match, error) {
 	s, _ := c.scratch.Get().(*scratch)
 	s.found = s.found[:0]
@@ -67,21 +66,20 @@ func (c *Catalog) Find(q Query) ([]Match, error) {
 	}
 }
 
-// Visit calls visit with each match of q in the order of [Catalog.Find], until
-// it returns false. It does not allocate: the Match is only valid during the
-// call. Nothing to visit is no error.
+// Visit calls visit for each match of q in the order of [Catalog.Find], until visit returns false. It does not
+// allocate: the Match is only valid during the call. It returns no error if nothing matches.
 func (c *Catalog) Visit(q Query, visit func(*Match) bool) error {
 	s, _ := c.scratch.Get().(*scratch)
 	err := s.search(c, &q, func(e uint32) bool {
 		s.fill(c, &s.match, e)
 		return visit(&s.match)
 	})
-	// Not deferred: where visit panics, marks are left behind.
+	// Not deferred: if visit panics, the scratch still has marks and must not be reused.
 	c.scratch.Put(s)
 	return err
 }
 
-// search yields the entries that match, in order, until yield returns false.
+// search calls yield for the matching entries, in order, until yield returns false.
 func (s *scratch) search(c *Catalog, q *Query, yield func(e uint32) bool) error {
 	if err := s.filter.compile(c, q); err != nil {
 		return err
@@ -90,7 +88,7 @@ func (s *scratch) search(c *Catalog, q *Query, yield func(e uint32) bool) error 
 	return nil
 }
 
-// run picks the cheapest way to the matches.
+// run chooses the fastest way to find the matches.
 func (s *scratch) run(c *Catalog, q *Query, yield func(e uint32) bool) {
 	f := &s.filter
 	v := f.view
@@ -112,8 +110,8 @@ func (s *scratch) run(c *Catalog, q *Query, yield func(e uint32) bool) {
 	s.emit(c, q, yield)
 }
 
-// markMachines marks the matching entries of each matching machine, or the first
-// limit of them: no more can be among the first limit of all.
+// markMachines marks the matching entries of each matching machine. With a limit it marks only the first limit
+// entries of each machine, because no others can be among the first limit matches.
 func (s *scratch) markMachines(c *Catalog, q *Query, limit int) {
 	f := &s.filter
 	for _, m := range f.machines {
@@ -130,7 +128,7 @@ func (s *scratch) markMachines(c *Catalog, q *Query, limit int) {
 	}
 }
 
-// markPlaces marks the matching entries of each matching place.
+// markPlaces marks all matching entries of each matching place.
 func (s *scratch) markPlaces(c *Catalog, q *Query) {
 	s.eachBucket(c, q, func(rank uint32) bool {
 		s.mark(rank)
@@ -146,8 +144,8 @@ func (s *scratch) markCheapest(c *Catalog, q *Query) {
 	})
 }
 
-// eachBucket yields the matching ranks of each matching place and market, until
-// yield returns false, which ends that place and market.
+// eachBucket calls yield for the matching ranks of each matching place and market. If yield returns false it
+// continues with the next place or market.
 func (s *scratch) eachBucket(c *Catalog, q *Query, yield func(rank uint32) bool) {
 	f, v := &s.filter, s.filter.view
 	for _, p := range f.places {
@@ -172,7 +170,7 @@ func (s *scratch) eachBucket(c *Catalog, q *Query, yield func(rank uint32) bool)
 	}
 }
 
-// walk goes through the price order from a rank on and yields what matches.
+// walk goes through the price order from a rank and calls yield for each match.
 func (s *scratch) walk(c *Catalog, q *Query, from uint32, yield func(e uint32) bool) {
 	f := &s.filter
 	yielded := 0
@@ -191,7 +189,7 @@ func (s *scratch) walk(c *Catalog, q *Query, from uint32, yield func(e uint32) b
 	}
 }
 
-// admits applies the filters that are neither of the machine nor of the place.
+// admits applies the filters that depend on neither the machine nor the place.
 func (s *scratch) admits(c *Catalog, q *Query, e uint32) bool {
 	bit := e & spotBit
 	if !s.filter.marketBits.has(int(bit)) {
@@ -215,8 +213,7 @@ func (s *scratch) mark(rank uint32) {
 	s.low, s.high = min(s.low, word), max(s.high, word)
 }
 
-// emit yields the marked entries in order, as CheapestPer and Limit say, and
-// leaves nothing marked.
+// emit calls yield for the marked entries in order, applies CheapestPer and Limit, and clears all marks.
 func (s *scratch) emit(c *Catalog, q *Query, yield func(e uint32) bool) {
 	yielded := 0
 	clear(s.groups)
@@ -237,7 +234,7 @@ func (s *scratch) emit(c *Catalog, q *Query, yield func(e uint32) bool) {
 	s.low, s.high = len(s.marked), -1
 }
 
-// firstOfGroup says whether e is the first of its scope and market, and notes it.
+// firstOfGroup reports whether e is the first entry of its group and market, and records it.
 func (s *scratch) firstOfGroup(c *Catalog, scope Scope, e uint32) bool {
 	p := c.cols.Place[e>>1]
 	group := 2*int(p) + int(e&spotBit)

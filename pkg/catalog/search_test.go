@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// oracle answers queries by looking at every offer.
+// oracle answers queries by checking every offer.
 type oracle struct {
 	offers    []Offer
 	ids       []string
@@ -103,9 +103,9 @@ func trim(found []Match, q Query) []Match {
 	return kept
 }
 
-// sampleCatalog is a tenth of the snapshot, so that looking at every offer is
-// quick: some machines, in all places. It is still large enough that queries
-// take each of the ways there are to answer them.
+// sampleCatalog is a tenth of the snapshot, so that checking every offer is fast: some
+// machines, in all places. It is large enough that some query uses each of the search
+// strategies.
 func sampleCatalog(t testing.TB) *Catalog {
 	t.Helper()
 	full := snapshot(t)
@@ -191,7 +191,7 @@ func drawQuery(t *rapid.T, c *Catalog) Query {
 	return q
 }
 
-func TestFindAgreesWithLookingAtEveryOffer(t *testing.T) {
+func TestFindMatchesOracle(t *testing.T) {
 	c := sampleCatalog(t)
 	all := newOracle(c)
 	rapid.Check(t, func(t *rapid.T) {
@@ -219,7 +219,7 @@ func TestFindAgreesWithLookingAtEveryOffer(t *testing.T) {
 	})
 }
 
-func TestEachWayToAnswerAgreesWithLookingAtEveryOffer(t *testing.T) {
+func TestEverySearchStrategyMatchesOracle(t *testing.T) {
 	c := sampleCatalog(t)
 	all := newOracle(c)
 	for way, q := range map[string]Query{
@@ -230,7 +230,7 @@ func TestEachWayToAnswerAgreesWithLookingAtEveryOffer(t *testing.T) {
 		"walk":              {VCPU: AtLeast(8), MemoryGiB: AtLeast(33), Arch: AMD64, MaxCarbonGPerKWh: 330},
 	} {
 		if got := wayOf(c, q); got != way {
-			t.Errorf("%+v is answered by %q, not by %q: the test has to ask for something else", q, got, way)
+			t.Errorf("%+v uses the strategy %q, not %q: the test needs another query", q, got, way)
 		}
 		got, err := c.Find(q)
 		if want := all.find(q); err != nil || len(want) == 0 || !reflect.DeepEqual(got, want) {
@@ -239,7 +239,7 @@ func TestEachWayToAnswerAgreesWithLookingAtEveryOffer(t *testing.T) {
 	}
 }
 
-// wayOf tells which way run takes.
+// wayOf returns the strategy that run uses.
 func wayOf(c *Catalog, q Query) string {
 	s := newScratch(c)
 	if err := s.filter.compile(c, &q); err != nil {
@@ -262,14 +262,14 @@ func wayOf(c *Catalog, q Query) string {
 	}
 }
 
-func TestPlainQueriesLeaveAcceleratorsAlone(t *testing.T) {
+func TestFindExcludesAcceleratorsByDefault(t *testing.T) {
 	c := snapshot(t)
 	found, err := c.Find(Query{VCPU: AtLeast(64), Market: Spot})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if i := slices.IndexFunc(found, func(m Match) bool { return m.Accelerator != "" }); i >= 0 {
-		t.Errorf("%s was not asked for", found[i].ID())
+		t.Errorf("the query did not ask for %s", found[i].ID())
 	}
 	found, err = c.Find(Query{VCPU: AtLeast(64), Market: Spot, Accelerator: AnyAccelerator})
 	if err != nil {
@@ -280,7 +280,7 @@ func TestPlainQueriesLeaveAcceleratorsAlone(t *testing.T) {
 	}
 }
 
-func TestHostsTooSmallForTheirGPUsHaveToBeAskedFor(t *testing.T) {
+func TestFindExcludesHostsTooSmallForTheirGPUs(t *testing.T) {
 	c := snapshot(t)
 	cheapest := func(q Query) *Match {
 		q.Clouds, q.Accelerator, q.AcceleratorCount, q.Market, q.Limit = []string{"gcp"}, "V100", 8, OnDemand, 1
@@ -302,7 +302,7 @@ func TestHostsTooSmallForTheirGPUsHaveToBeAskedFor(t *testing.T) {
 	}
 }
 
-func TestRegionsThatCloudsShareCanBeQualified(t *testing.T) {
+func TestFindAcceptsRegionsQualifiedByCloud(t *testing.T) {
 	c := snapshot(t)
 	clouds := func(q Query) []string {
 		found, err := c.Find(q)
@@ -317,14 +317,14 @@ func TestRegionsThatCloudsShareCanBeQualified(t *testing.T) {
 		return slices.Compact(names)
 	}
 	if got := clouds(Query{Accelerator: AnyAccelerator, Regions: []string{"us-east-1"}}); !slices.Equal(got, []string{"aws", "lambda"}) {
-		t.Errorf("us-east-1 is of %v", got)
+		t.Errorf("us-east-1 belongs to %v", got)
 	}
 	if got := clouds(Query{Accelerator: AnyAccelerator, Regions: []string{"AWS:us-east-1"}}); !slices.Equal(got, []string{"aws"}) {
-		t.Errorf("AWS:us-east-1 is of %v", got)
+		t.Errorf("AWS:us-east-1 belongs to %v", got)
 	}
 }
 
-func TestVisitStopsWhenToldAndLeavesNothingBehind(t *testing.T) {
+func TestVisitStopsAndResetsState(t *testing.T) {
 	c := snapshot(t)
 	for _, q := range []Query{
 		{Accelerator: "V100"},
@@ -341,12 +341,12 @@ func TestVisitStopsWhenToldAndLeavesNothingBehind(t *testing.T) {
 		}
 		got, err := c.Find(q)
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("after a visit cut short, %+v has %d matches instead of %d (%v)", q, len(got), len(want), err)
+			t.Errorf("after a stopped visit, %+v has %d matches instead of %d (%v)", q, len(got), len(want), err)
 		}
 	}
 }
 
-func TestVisitMayAskAgain(t *testing.T) {
+func TestVisitCanBeNested(t *testing.T) {
 	c := snapshot(t)
 	inner := 0
 	err := c.Visit(Query{Accelerator: "V100", AcceleratorCount: 8, CheapestPer: PerCloud}, func(m *Match) bool {
@@ -361,7 +361,7 @@ func TestVisitMayAskAgain(t *testing.T) {
 	}
 }
 
-func TestQueriesMayRunAtOnce(t *testing.T) {
+func TestConcurrentQueries(t *testing.T) {
 	c, err := ReadSnapshot(embeddedSnapshot)
 	if err != nil {
 		t.Fatal(err)
@@ -382,7 +382,7 @@ func TestQueriesMayRunAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestQueriesAreReadFromJSON(t *testing.T) {
+func TestQueryJSON(t *testing.T) {
 	want := Query{
 		VCPU: AtLeast(8), Accelerator: "V100", AcceleratorCount: 1, Clouds: []string{"aws"}, Arch: AMD64, Market: Spot,
 		Service: EMR, MaxInterruption: Interruption5To10, CheapestPer: PerRegion, Limit: 3,
@@ -401,7 +401,7 @@ func TestQueriesAreReadFromJSON(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 	if err := json.Unmarshal([]byte(`{"cheapestPer":"planet"}`), &got); err == nil {
-		t.Error("planet is a scope")
+		t.Error("planet parses as a scope")
 	}
 }
 
@@ -418,7 +418,7 @@ func TestVisitDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func TestSenselessQueriesAreRefused(t *testing.T) {
+func TestFindRejectsInvalidQueries(t *testing.T) {
 	c := snapshot(t)
 	nan := 0.0
 	nan /= nan

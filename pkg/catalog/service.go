@@ -7,11 +7,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// DataprocUSDPerVCPUHour is what Dataproc adds to each vCPU-hour of a cluster.
+// DataprocUSDPerVCPUHour is Dataproc's surcharge for each vCPU-hour of a cluster.
 const DataprocUSDPerVCPUHour = 0.010
 
-// surchargeOf is the function that prices a managed service on a machine: 0
-// where the service does not run on it.
+// surchargeOf returns the function that prices a managed service on a machine, in USD per hour. It returns 0 if the
+// service does not run on the machine.
 func surchargeOf(s Service) func(*table.Machine) table.NanoUSD {
 	switch s {
 	case EMR:
@@ -23,7 +23,7 @@ func surchargeOf(s Service) func(*table.Machine) table.NanoUSD {
 	}
 }
 
-// emrSurcharge is from the EMRPrice column: AWS lists it per instance type.
+// emrSurcharge is the EMRPrice column. AWS publishes a price for each instance type.
 func emrSurcharge(m *table.Machine) table.NanoUSD { return m.Emr }
 
 // dataprocSeries are the machine series Dataproc supports (Dataproc, "Supported

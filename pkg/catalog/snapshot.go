@@ -9,16 +9,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// A snapshot begins with the magic; one zstd frame follows, which carries a
-// checksum, of the offers in their binary form (package table). Where an account has capacity already, it begins with
-// the other magic, and that capacity stands before the offers (kinds.go says in which form).
+// A snapshot is a magic string followed by one zstd frame with a checksum. The frame has the offers in their binary
+// form (package table). If the account has reserved capacity, the magic is the second one and the frame has that
+// capacity before the offers, in the form that kinds.go describes.
 const (
 	snapshotMagic = "TWCATL1\n"
 	reservedMagic = "TWCATL2\n"
 )
 
-// WriteSnapshot writes the catalogue in a form for [ReadSnapshot]. Equal
-// catalogues give equal bytes.
+// WriteSnapshot writes the catalogue in the form that [ReadSnapshot] reads. Equal catalogues give equal bytes.
 func (c *Catalog) WriteSnapshot(w io.Writer) error {
 	z, err := zstd.NewWriter(nil,
 		zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
@@ -40,8 +39,8 @@ func (c *Catalog) WriteSnapshot(w io.Writer) error {
 	return z.Close()
 }
 
-// ReadSnapshot reads what [Catalog.WriteSnapshot] wrote. It checks all that it
-// reads, within bounded memory; its errors wrap [ErrBadSnapshot].
+// ReadSnapshot reads a catalogue that [Catalog.WriteSnapshot] wrote. It validates all data and uses bounded memory;
+// its errors wrap [ErrBadSnapshot].
 func ReadSnapshot(data []byte) (*Catalog, error) {
 	frame, plain := bytes.CutPrefix(data, []byte(snapshotMagic))
 	ok := plain
@@ -49,7 +48,7 @@ func ReadSnapshot(data []byte) (*Catalog, error) {
 		frame, ok = bytes.CutPrefix(data, []byte(reservedMagic))
 	}
 	if !ok {
-		return nil, fmt.Errorf("%w: does not begin like one", table.ErrBadSnapshot)
+		return nil, fmt.Errorf("%w: unknown header", table.ErrBadSnapshot)
 	}
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(table.MaxBytes))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-func TestEmbeddedSnapshotIsOfThePublishedData(t *testing.T) {
+func TestEmbeddedSnapshotMatchesPublishedData(t *testing.T) {
 	c, err := Load(published(t))
 	if err != nil {
 		t.Fatal(err)
@@ -22,11 +22,11 @@ func TestEmbeddedSnapshotIsOfThePublishedData(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b.Bytes(), embeddedSnapshot) {
-		t.Error("data/offers.snapshot is not what the published data gives: run go generate ./pkg/catalog")
+		t.Error("data/offers.snapshot is out of date: run go generate ./pkg/catalog")
 	}
 }
 
-func TestSnapshotGivesBackTheSameCatalogue(t *testing.T) {
+func TestSnapshotRoundTrip(t *testing.T) {
 	c := sampleCatalog(t)
 	var b bytes.Buffer
 	if err := c.WriteSnapshot(&b); err != nil {
@@ -44,7 +44,7 @@ func TestSnapshotGivesBackTheSameCatalogue(t *testing.T) {
 	}
 }
 
-func TestSnapshotWritesReportTheirErrors(t *testing.T) {
+func TestWriteSnapshotReturnsWriteErrors(t *testing.T) {
 	failure := errors.New("disk full")
 	if err := tiny(t).WriteSnapshot(failingWriter{failure}); !errors.Is(err, failure) {
 		t.Errorf("%v", err)
@@ -55,7 +55,7 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-func TestDamagedSnapshotsAreRefused(t *testing.T) {
+func TestReadSnapshotRejectsDamagedData(t *testing.T) {
 	for what, data := range map[string][]byte{
 		"nothing":    nil,
 		"magic":      []byte(snapshotMagic),
@@ -82,7 +82,7 @@ func TestDamagedSnapshotsAreRefused(t *testing.T) {
 	}
 }
 
-// tiny is a catalogue small enough to damage each byte of.
+// tiny returns a catalogue so small that the test can damage each of its bytes.
 func tiny(t testing.TB) *Catalog {
 	t.Helper()
 	b := table.NewBuilder()
@@ -108,7 +108,7 @@ func tiny(t testing.TB) *Catalog {
 	return newCatalog(cols)
 }
 
-func TestNoDamageToASnapshotGoesUnnoticedOrDoesHarm(t *testing.T) {
+func TestReadSnapshotSurvivesEveryBitFlip(t *testing.T) {
 	sound := table.Encode(tiny(t).cols)
 	if _, err := table.Decode(sound); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestNoDamageToASnapshotGoesUnnoticedOrDoesHarm(t *testing.T) {
 			damaged[i] ^= 1 << bit
 			cols, err := table.Decode(damaged)
 			if err == nil {
-				// Another price or name may be as sound, but has to work.
+				// The damaged snapshot may be valid, with another price or name. Then it has to work.
 				checkSound(t, newCatalog(cols))
 			} else if !errors.Is(err, table.ErrBadSnapshot) {
 				t.Errorf("bit %d of byte %d: %v", bit, i, err)
@@ -130,11 +130,11 @@ func TestNoDamageToASnapshotGoesUnnoticedOrDoesHarm(t *testing.T) {
 		}
 	}
 	if _, err := table.Decode(append(bytes.Clone(sound), 0)); !errors.Is(err, table.ErrBadSnapshot) {
-		t.Errorf("a byte too many: %v", err)
+		t.Errorf("an additional byte: %v", err)
 	}
 }
 
-func TestHugeCountsInASnapshotAllocateNothing(t *testing.T) {
+func TestReadSnapshotDoesNotAllocateForHugeCounts(t *testing.T) {
 	for places := range 4 {
 		var b []byte
 		for range places {
@@ -149,7 +149,7 @@ func TestHugeCountsInASnapshotAllocateNothing(t *testing.T) {
 			t.Fatalf("after %d empty counts: %v", places, err)
 		}
 		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<20 {
-			t.Errorf("refusing a huge count after %d empty ones allocates %d bytes", places, allocated)
+			t.Errorf("rejecting a huge count after %d empty ones allocates %d bytes", places, allocated)
 		}
 	}
 }

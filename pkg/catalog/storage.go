@@ -13,7 +13,8 @@ import (
 //go:embed data/storage.csv
 var storageCSV string
 
-// storage is USD per GiB and month by place, CLOUD:REGION; the place of a cloud without a region is for its others.
+// storage has USD per GiB and month by place, CLOUD:REGION. An entry without a region (CLOUD:) is for the cloud's
+// other regions.
 var storage = sync.OnceValue(func() map[string]float64 {
 	m := map[string]float64{}
 	r := csv.NewReader(strings.NewReader(storageCSV))
@@ -25,8 +26,8 @@ var storage = sync.OnceValue(func() map[string]float64 {
 	return m
 })
 
-// StorageUSD is what keeping a GiB for a month costs in the object store of a place, CLOUD:REGION, USD; 0 on a cloud
-// that has none that is known.
+// StorageUSD returns the price of keeping a GiB for a month in the object store of a place, CLOUD:REGION, in USD. It
+// returns 0 for a cloud whose price is unknown.
 func StorageUSD(place string) float64 {
 	if usd, ok := storage()[place]; ok {
 		return usd

@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-func TestEveryCloudWithAStoreHasItsPrice(t *testing.T) {
+func TestStorageUSDOfEveryRegion(t *testing.T) {
 	for place, want := range map[string]float64{
 		"aws:us-east-1": 0.023, "aws:sa-east-1": 0.0405, "aws:ap-south-1": 0.025, "gcp:us-central1": 0.020,
 		"gcp:us-west3": 0.023, "azure:westeurope": 0.0196, "azure:moon": 0.0208, "lambda:us-east-1": 0, "": 0,

@@ -8,46 +8,41 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// An entry is an offer on one market: the offer's position, shifted left, plus
-// one for spot.
+// An entry is an offer on one market: the offer's position, shifted left by one, plus one for spot.
 const (
 	onDemandBit = 0
 	spotBit     = 1
 )
 
-// view is the price order of all entries that one managed service, or none, runs
-// on, with indexes into it. A rank is a position in that order. Whatever a query
-// selects it marks by rank, so results come out sorted without sorting.
+// view has all entries that one managed service, or none, runs on, ordered by price, with indexes. A rank is a
+// position in that order. Queries mark their matches by rank, so results come out in order without sorting.
 type view struct {
 	// entries are ordered by price with surcharge, then offer ID, then on-demand
 	// before spot.
 	entries []uint32
-	// surcharge of each machine; nil in the plain view.
+	// surcharge is the service's surcharge for each machine; nil in the plain view.
 	surcharge []table.NanoUSD
-	// machineRanks are the ranks of each machine's entries, ascending;
-	// machineStart[m] is where machine m's begin.
+	// machineRanks has the ranks of each machine's entries, ascending; those of machine m begin at machineStart[m].
 	machineStart, machineRanks []uint32
-	// bucketRanks are the ranks of each place's entries on each market, ascending,
-	// and bucketMachines their machines; bucket 2p+b is place p on the market of bit b.
+	// bucketRanks has the ranks of each place's entries on each market, ascending, and bucketMachines their machines;
+	// bucket 2p+b is place p on the market of bit b.
 	bucketStart, bucketRanks []uint32
 	bucketMachines           []uint16
-	// bucketSkips[bucket] and skips say from where on machines can be large enough.
+	// bucketSkips[bucket] and skips have the first position at which a machine can be large enough.
 	bucketSkips []skip
 	skips       skip
 }
 
-// sizeClasses is how many sizes a skip distinguishes: four to each power of two.
+// sizeClasses is the number of sizes that a skip distinguishes: four for each power of two.
 const sizeClasses = 48
 
-// skip is where, in a price-ordered list, the first machine of each size class or
-// above stands, by its vCPUs and by half its GiB. Large machines are dear, so a
-// query for one does not look at the beginning of a list.
+// skip has, for a price-ordered list, the position of the first machine of each size class or above, by vCPUs and by
+// half the GiB. Large machines are expensive, so a query for one can skip the beginning of the list.
 type skip struct {
 	vcpu, memory [sizeClasses]uint32
 }
 
-// classOf is about 4·log₂ x, rounded down, from 0 to sizeClasses−1. It never
-// falls as x grows.
+// classOf returns about 4·log₂ x, rounded down and limited to 0 … sizeClasses−1. It never decreases as x grows.
 func classOf(x float64) int {
 	if x < 1 {
 		return 0
@@ -62,14 +57,14 @@ func classOf(x float64) int {
 	return min(class, sizeClasses-1)
 }
 
-// size is the classes of a machine's vCPUs and memory.
+// size has the size classes of a machine's vCPUs and memory.
 type size struct{ vcpu, memory uint8 }
 
 func sizeOf(vcpu, memoryGiB float64) size {
 	return size{vcpu: uint8(classOf(vcpu)), memory: uint8(classOf(memoryGiB / 2))} //nolint:gosec // below sizeClasses
 }
 
-// from is the first position worth looking at for machines that large.
+// from returns the first position that can have machines of at least that size.
 func (s *skip) from(at size) uint32 { return max(s.vcpu[at.vcpu], s.memory[at.memory]) }
 
 // skipBuilder fills a skip while a list is written in order.
@@ -92,7 +87,7 @@ func (b *skipBuilder) add(of size) {
 	b.length++
 }
 
-// done points what no machine reaches behind the end.
+// done sets the position of the classes that no machine reaches to the end of the list, and returns the skip.
 func (b *skipBuilder) done() skip {
 	for ; b.vcpuClasses < sizeClasses; b.vcpuClasses++ {
 		b.vcpu[b.vcpuClasses] = b.length
@@ -103,8 +98,8 @@ func (b *skipBuilder) done() skip {
 	return b.skip
 }
 
-// newPlainView orders all entries by their prices. Prices are positions in a
-// sorted table already, so this is a counting sort.
+// newPlainView orders all entries by price. Prices are already positions in a sorted table, so this is a counting
+// sort.
 func newPlainView(c *table.Columns) view {
 	starts := make([]uint32, len(c.Prices)+1)
 	n := c.Len()
@@ -134,8 +129,7 @@ func newPlainView(c *table.Columns) view {
 	return v
 }
 
-// newServiceView orders the entries of machines that a service runs on by price
-// with its surcharge.
+// newServiceView orders the entries of the machines that a service runs on by price including its surcharge.
 func newServiceView(c *table.Columns, surcharge func(*table.Machine) table.NanoUSD) *view {
 	v := &view{surcharge: make([]table.NanoUSD, len(c.Machines))}
 	for i := range c.Machines {

@@ -10,7 +10,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 // errNoJob is for who went on without a look at what Builder.Job said.
@@ -44,7 +43,7 @@ func (c *Client) bring(ctx context.Context, j *dag.Job) (*dag.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	sender := depot.Sender{Asker: c}
+	sender := localfiles.Sender{Asker: c}
 	send := func(ctx context.Context, path string, o pack.Options) (string, error) {
 		t, err := sender.Bring(ctx, path, o)
 		if err != nil {

@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
 // Builder makes a job, task by task. What is wrong is told by Job, the first thing first, so that calls can be chained.
@@ -110,7 +108,7 @@ func (b *Builder) Job() (*dag.Job, error) {
 			if !found {
 				return nil, t.within("after"+fault.Index(k), fault.New(
 					"waits for "+fault.Quote(name)+", which is no task of the job",
-					suggest.DidYouMean(name, slices.Sorted(maps.Keys(index)))))
+					fault.DidYouMean(name, slices.Sorted(maps.Keys(index)))))
 			}
 			var size dag.GiB
 			for _, o := range b.task[from].t.Outputs {
@@ -132,7 +130,7 @@ func (b *Builder) YAML() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return native.Marshal(j)
+	return dag.Marshal(j)
 }
 
 // After has the task wait for others, by name, and find what each left in $TRADEWIND_INPUTS/NAME. They may be added

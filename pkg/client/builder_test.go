@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -25,7 +25,7 @@ func TestWhatIsWrongWithAJobIsSaid(t *testing.T) {
 		"tasks.a.secrets.X: is in both env and secrets": func(b *client.Builder) {
 			b.Task("a", "true").Env("X", "1").Secrets("X")
 		},
-		"tasks.a.role: a role is one of a gang": func(b *client.Builder) { b.Task("a", "true").Role("worker") },
+		"tasks.a.role: only a task of a gang has a role": func(b *client.Builder) { b.Task("a", "true").Role("worker") },
 		"tasks.a.workdir: is both": func(b *client.Builder) {
 			b.Task("a", "true").Workdir("code").Repository("https://example.org/code", "")
 		},
@@ -106,7 +106,7 @@ func TestAJobIsCancelled(t *testing.T) {
 	}
 	_, err = c.Wait(ctx, run.ID)
 	var failed *client.JobFailed
-	if !errors.As(err, &failed) || failed.Job.State != record.JobCancelled || !strings.Contains(err.Error(), "cancelled") {
+	if !errors.As(err, &failed) || failed.Job.State != apitypes.JobCancelled || !strings.Contains(err.Error(), "cancelled") {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -16,10 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/host/running"
 )
 
@@ -58,15 +55,15 @@ func New(base, token string) *Client {
 
 // Submit hands in a job file with its secrets. The name is for messages, and its extension settles the form where the
 // content does not; the same key is the same job, however often it is sent, and none is one of its own for the call. A
-// file that is not valid is an *api.Problem with its File and Reason set.
-func (c *Client) Submit(ctx context.Context, name, key string, file []byte, secrets map[string]string) (*api.Submitted,
+// file that is not valid is an *apitypes.Problem with its File and Reason set.
+func (c *Client) Submit(ctx context.Context, name, key string, file []byte, secrets map[string]string) (*apitypes.Submitted,
 	error) {
 	return c.Update(ctx, "", name, key, file, secrets)
 }
 
 // Update has the services of a job be what a file says, one replica after the other; the rest is as of Submit.
 func (c *Client) Update(ctx context.Context, job, name, key string, file []byte,
-	secrets map[string]string) (*api.Submitted, error) {
+	secrets map[string]string) (*apitypes.Submitted, error) {
 	q := url.Values{}
 	if job != "" {
 		q.Set("updates", job)
@@ -81,7 +78,7 @@ func (c *Client) Update(ctx context.Context, job, name, key string, file []byte,
 			return nil, err
 		}
 	}
-	var out api.Submitted
+	var out apitypes.Submitted
 	return &out, c.call(ctx, request{
 		method: http.MethodPost, path: "/v1/dags", query: q, body: body, contentType: contentType, key: onceFor(key),
 	}, &out)
@@ -101,7 +98,7 @@ func withSecrets(file []byte, secrets map[string]string) (body []byte, contentTy
 	for _, part := range []struct {
 		name  string
 		value []byte
-	}{{api.FormSecrets, values}, {api.FormFile, file}} {
+	}{{apitypes.FormSecrets, values}, {apitypes.FormFile, file}} {
 		w, err := form.CreateFormField(part.name)
 		if err == nil {
 			_, err = w.Write(part.value)
@@ -115,16 +112,16 @@ func withSecrets(file []byte, secrets map[string]string) (body []byte, contentTy
 }
 
 // Jobs lists up to limit jobs, the newest first.
-func (c *Client) Jobs(ctx context.Context, limit int) (*api.JobList, error) {
-	var out api.JobList
+func (c *Client) Jobs(ctx context.Context, limit int) (*apitypes.JobList, error) {
+	var out apitypes.JobList
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/jobs", query: q}, &out)
 }
 
 // Job returns a job with its tasks, plans and attempts.
-func (c *Client) Job(ctx context.Context, id string) (*view.JobDetail, error) {
-	out := view.JobDetail{TaskList: []view.TaskView{}, Plans: []record.PlanHead{}, Attempts: []record.Attempt{}}
-	return &out, parts(ctx, c, jobPath(id), func(p *view.JobDetail) (next int) {
+func (c *Client) Job(ctx context.Context, id string) (*apitypes.JobDetail, error) {
+	out := apitypes.JobDetail{TaskList: []apitypes.TaskView{}, Plans: []apitypes.PlanHead{}, Attempts: []apitypes.Attempt{}}
+	return &out, parts(ctx, c, jobPath(id), func(p *apitypes.JobDetail) (next int) {
 		out.JobView = p.JobView
 		out.TaskList, out.Plans = append(out.TaskList, p.TaskList...), append(out.Plans, p.Plans...)
 		out.Attempts, out.Services = append(out.Attempts, p.Attempts...), append(out.Services, p.Services...)
@@ -133,10 +130,10 @@ func (c *Client) Job(ctx context.Context, id string) (*view.JobDetail, error) {
 }
 
 // Explain returns what happened to a job, and why its tasks run where they do.
-func (c *Client) Explain(ctx context.Context, id string) (*view.Story, error) {
-	out := view.Story{Entries: []view.Entry{}}
+func (c *Client) Explain(ctx context.Context, id string) (*apitypes.Story, error) {
+	out := apitypes.Story{Entries: []apitypes.Entry{}}
 	defer out.Sort()
-	return &out, parts(ctx, c, jobPath(id)+"/explain", func(p *view.Story) (next int) {
+	return &out, parts(ctx, c, jobPath(id)+"/explain", func(p *apitypes.Story) (next int) {
 		out.Job = p.Job
 		out.Entries, out.Choices = append(out.Entries, p.Entries...), append(out.Choices, p.Choices...)
 		return p.Next
@@ -148,7 +145,7 @@ func (c *Client) Explain(ctx context.Context, id string) (*view.Story, error) {
 func parts[T any](ctx context.Context, c *Client, path string, add func(*T) (next int)) error {
 	for after := 0; ; {
 		var part T
-		q := url.Values{"limit": {strconv.Itoa(api.PartTasks)}}
+		q := url.Values{"limit": {strconv.Itoa(apitypes.PartTasks)}}
 		if after > 0 {
 			q.Set("after", strconv.Itoa(after))
 		}
@@ -162,8 +159,8 @@ func parts[T any](ctx context.Context, c *Client, path string, add func(*T) (nex
 }
 
 // Cancel asks for the end of a job. It returns before the job has ended.
-func (c *Client) Cancel(ctx context.Context, id, reason string) (*view.JobView, error) {
-	var out view.JobView
+func (c *Client) Cancel(ctx context.Context, id, reason string) (*apitypes.JobView, error) {
+	var out apitypes.JobView
 	q := url.Values{}
 	if reason != "" {
 		q.Set("reason", reason)
@@ -172,38 +169,38 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (*view.JobView, 
 }
 
 // Queues lists the queues that were configured or used.
-func (c *Client) Queues(ctx context.Context) (*api.QueueList, error) {
-	var out api.QueueList
+func (c *Client) Queues(ctx context.Context) (*apitypes.QueueList, error) {
+	var out apitypes.QueueList
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/queues"}, &out)
 }
 
 // SetQueue creates a queue or changes its quota.
-func (c *Client) SetQueue(ctx context.Context, name string, quota api.QueueQuota) (*record.Queue, error) {
+func (c *Client) SetQueue(ctx context.Context, name string, quota apitypes.QueueQuota) (*apitypes.Queue, error) {
 	body, err := json.Marshal(quota)
 	if err != nil {
 		return nil, err
 	}
-	var out record.Queue
+	var out apitypes.Queue
 	return &out, c.call(ctx, request{
 		method: http.MethodPut, path: "/v1/queues/" + url.PathEscape(name), body: body, contentType: "application/json",
 	}, &out)
 }
 
 // WhyWaiting tells why a job's tasks wait in their queue.
-func (c *Client) WhyWaiting(ctx context.Context, id string) (*session.Why, error) {
-	var out session.Why
+func (c *Client) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error) {
+	var out apitypes.Why
 	return &out, c.call(ctx, request{method: http.MethodGet, path: jobPath(id) + "/waiting"}, &out)
 }
 
 // Blocks lists the places that are not tried now.
-func (c *Client) Blocks(ctx context.Context) (*api.BlockList, error) {
-	var out api.BlockList
+func (c *Client) Blocks(ctx context.Context) (*apitypes.BlockList, error) {
+	var out apitypes.BlockList
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/blocks"}, &out)
 }
 
 // Learned is what earlier jobs of a name have shown of how long their tasks run.
-func (c *Client) Learned(ctx context.Context, job string) (*record.History, error) {
-	var out record.History
+func (c *Client) Learned(ctx context.Context, job string) (*apitypes.History, error) {
+	var out apitypes.History
 	r := request{method: http.MethodGet, path: "/v1/learned", query: url.Values{"job": {job}}}
 	return &out, c.call(ctx, r, &out)
 }
@@ -246,7 +243,7 @@ func (c *Client) callOnce(ctx context.Context, r request, out any) error {
 	return nil
 }
 
-// open makes a call and returns its answer if it is a good one; else the error is an *api.Problem or wraps
+// open makes a call and returns its answer if it is a good one; else the error is an *apitypes.Problem or wraps
 // ErrUnreachable.
 func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	target := c.base + r.path
@@ -280,7 +277,7 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	}
 	defer res.Body.Close() //nolint:errcheck // only read from
 	err = problemOf(res)
-	var refused *api.Problem
+	var refused *apitypes.Problem
 	if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
 		// In its own words it is about a header, which is not what a person gives.
 		refused.Detail = c.unauthorized()
@@ -313,7 +310,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 // problemOf reads an error as the API tells it. What is no problem document comes from somebody else, and is quoted.
 func problemOf(res *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxProblem))
-	var p api.Problem
+	var p apitypes.Problem
 	if err == nil && json.Unmarshal(body, &p) == nil && p.Status != 0 {
 		return &p
 	}
@@ -339,9 +336,9 @@ func statusOf(err error) int {
 	return Status(err)
 }
 
-// Status is the HTTP status of an *api.Problem in err's chain, or 0.
+// Status is the HTTP status of an *apitypes.Problem in err's chain, or 0.
 func Status(err error) int {
-	var p *api.Problem
+	var p *apitypes.Problem
 	if errors.As(err, &p) {
 		return p.Status
 	}

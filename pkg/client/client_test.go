@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 const secret = "0123456789abcdef-the-token"
@@ -43,7 +43,7 @@ func TestEachCallAsksForItsPathWithTheToken(t *testing.T) {
 		"POST /v1/jobs/j-1/cancel?reason=a+b":  func() error { _, err := c.Cancel(ctx, "j-1", "a b"); return err },
 		"POST /v1/dags?name=x.yaml":            func() error { _, err := c.Submit(ctx, "x.yaml", "k", []byte("y"), nil); return err },
 		"GET /v1/queues":                       func() error { _, err := c.Queues(ctx); return err },
-		"PUT /v1/queues/research":              func() error { _, err := c.SetQueue(ctx, "research", api.QueueQuota{}); return err },
+		"PUT /v1/queues/research":              func() error { _, err := c.SetQueue(ctx, "research", apitypes.QueueQuota{}); return err },
 		"GET /v1/jobs/j-1/waiting":             func() error { _, err := c.WhyWaiting(ctx, "j-1"); return err },
 		"GET /v1/learned?job=a+b":              func() error { _, err := c.Learned(ctx, "a b"); return err },
 		"GET /v1/blocks":                       func() error { _, err := c.Blocks(ctx); return err },
@@ -94,7 +94,7 @@ func TestAProblemIsAnErrorThatNamesTheLine(t *testing.T) {
 		_, _ = io.WriteString(w, `{"title":"t","status":422,"file":"x.yaml","line":3,"field":"tasks.a","reason":"no","hint":"try"}`)
 	})
 	_, err := c.Submit(context.Background(), "x.yaml", "", nil, nil)
-	var p *api.Problem
+	var p *apitypes.Problem
 	if !errors.As(err, &p) || p.Line != 3 || p.Hint != "try" || Status(err) != http.StatusUnprocessableEntity {
 		t.Fatalf("got %#v", err)
 	}

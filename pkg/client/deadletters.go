@@ -7,13 +7,13 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // DeadLetters lists up to limit events that were given up, of one function's queue or, when that is empty, of all. The
 // oldest come first.
-func (c *Client) DeadLetters(ctx context.Context, queue string, limit int) (*api.DeadLetterList, error) {
-	var out api.DeadLetterList
+func (c *Client) DeadLetters(ctx context.Context, queue string, limit int) (*apitypes.DeadLetterList, error) {
+	var out apitypes.DeadLetterList
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
 	if queue != "" {
 		q.Set("queue", queue)
@@ -22,12 +22,12 @@ func (c *Client) DeadLetters(ctx context.Context, queue string, limit int) (*api
 }
 
 // Redrive has events delivered again that were given up.
-func (c *Client) Redrive(ctx context.Context, which api.Redrive) (*api.Redriven, error) {
+func (c *Client) Redrive(ctx context.Context, which apitypes.Redrive) (*apitypes.Redriven, error) {
 	body, err := json.Marshal(which)
 	if err != nil {
 		return nil, err
 	}
-	var out api.Redriven
+	var out apitypes.Redriven
 	return &out, c.call(ctx, request{
 		method: http.MethodPost, path: "/v1/deadletters/redrive", body: body, contentType: "application/json",
 	}, &out)

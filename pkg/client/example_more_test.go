@@ -11,7 +11,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
 // A folder of this computer is brought along; the value of a secret is handed in apart from the job.
@@ -106,7 +105,7 @@ func ExampleTask_Role() {
 	b := client.NewJob("learn")
 	gpu := client.Resources{Accelerators: "A100:1"}
 	in := func(t *client.Task) *client.Task {
-		return t.Framework(framework.PyTorch).Within(dag.WithinZone).On(gpu).Time(2 * time.Hour)
+		return t.Framework(dag.PyTorch).Within(dag.WithinZone).On(gpu).Time(2 * time.Hour)
 	}
 	in(b.Task("head", "torchrun train.py")).Gang("learn").Role("master")
 	in(b.Task("workers", "torchrun train.py")).Gang("learn").Role("worker").Nodes(6).

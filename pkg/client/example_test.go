@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -135,7 +135,7 @@ func ExampleClient_Wait() {
 	// Output: true failed broken
 }
 
-// What is wrong with a file is an *api.Problem that names the place.
+// What is wrong with a file is an *apitypes.Problem that names the place.
 func ExampleClient_Submit() {
 	ctx := context.Background()
 	c, err := client.Find(ctx)
@@ -144,7 +144,7 @@ func ExampleClient_Submit() {
 	}
 	file := "apiVersion: tradewind/v1\nname: x\ntasks:\n  a: {run: 'true', after: [b]}\n"
 	_, err = c.Submit(ctx, "x.yaml", "", []byte(file), nil)
-	var p *api.Problem
+	var p *apitypes.Problem
 	fmt.Println(errors.As(err, &p), p.File, p.Line, p.Field)
 	// Output: true x.yaml 4 tasks.a.after[0]
 }

@@ -12,8 +12,8 @@ func (t *Task) Role(name string) *Task { t.t.Role = name; return t }
 // Joins has it join a gang while that runs, and leave it again: more machines of a role that a task of the gang has.
 func (t *Task) Joins(gang string) *Task { t.t.Joins = gang; return t }
 
-// Framework has its machines, and those of its gang, told of each other in the words of a framework (framework.PyTorch
-// of pkg/dag/framework). All tasks of a gang have the same.
+// Framework has its machines, and those of its gang, told of each other in the words of a framework, such as
+// dag.PyTorch. All tasks of a gang have the same.
 func (t *Task) Framework(f dag.Framework) *Task { t.t.Framework = f; return t }
 
 // Within is how close to each other the machines of its gang have to be; all tasks of a gang say the same.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host/running"
@@ -123,7 +123,7 @@ func TestATokenThatIsMissingOrWrongSaysWhereToFindIt(t *testing.T) {
 		broker.Token + "x": "does not take the user token",
 	} {
 		_, err := client.New(broker.URL, given).Jobs(context.Background(), 1)
-		var p *api.Problem
+		var p *apitypes.Problem
 		if !errors.As(err, &p) || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), "$TRADEWIND_TOKEN") || strings.Contains(err.Error(), "Bearer") {
 			t.Errorf("%q: %v", given, err)

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // LogOptions say which part of a task's output to read.
@@ -73,9 +73,9 @@ func (l *logBody) Read(p []byte) (int, error) {
 		case !errors.Is(err, io.EOF):
 			return 0, l.c.unreachable(l.ctx, err)
 		}
-		next := l.res.Trailer.Get(api.NextHeader)
+		next := l.res.Trailer.Get(apitypes.NextHeader)
 		if next == "" {
-			next = l.res.Header.Get(api.NextHeader)
+			next = l.res.Header.Get(apitypes.NextHeader)
 		}
 		if next == "" {
 			return 0, io.EOF

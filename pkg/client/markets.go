@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // marketsPage is how many markets are asked for at once.
@@ -17,10 +16,10 @@ const marketsPage = 1000
 
 // Markets lists the spot markets of which something is known, by name, how their prices are expected to go, and the
 // bids. It asks for all pages.
-func (c *Client) Markets(ctx context.Context) (*api.MarketList, error) {
-	out := api.MarketList{Markets: []view.MarketView{}}
+func (c *Client) Markets(ctx context.Context) (*apitypes.MarketList, error) {
+	out := apitypes.MarketList{Markets: []apitypes.MarketView{}}
 	for after := ""; ; {
-		var page api.MarketList
+		var page apitypes.MarketList
 		q := url.Values{"limit": {strconv.Itoa(marketsPage)}}
 		if after != "" {
 			q.Set("after", after)
@@ -36,22 +35,22 @@ func (c *Client) Markets(ctx context.Context) (*api.MarketList, error) {
 }
 
 // Prices tells how the prices of up to 50 spot markets went: CLOUD/REGION/ZONE/TYPE, with or without /spot.
-func (c *Client) Prices(ctx context.Context, offers ...string) (*api.PriceList, error) {
-	var out api.PriceList
+func (c *Client) Prices(ctx context.Context, offers ...string) (*apitypes.PriceList, error) {
+	var out apitypes.PriceList
 	q := url.Values{"offers": {strings.Join(offers, ",")}}
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/prices", query: q}, &out)
 }
 
 // Usage tells what the queues held in the last hours, at most 744.
-func (c *Client) Usage(ctx context.Context, last time.Duration) (*api.UsageView, error) {
-	var out api.UsageView
+func (c *Client) Usage(ctx context.Context, last time.Duration) (*apitypes.UsageView, error) {
+	var out apitypes.UsageView
 	q := url.Values{"hours": {strconv.FormatFloat(last.Hours(), 'f', -1, 64)}}
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/usage", query: q}, &out)
 }
 
 // Rerun submits a job again, as a new one. The same key is the same new job, however often it is asked for. A job with
 // secrets whose values were handed in cannot be: it fails with 422.
-func (c *Client) Rerun(ctx context.Context, id, key string) (*api.Submitted, error) {
-	var out api.Submitted
+func (c *Client) Rerun(ctx context.Context, id, key string) (*apitypes.Submitted, error) {
+	var out apitypes.Submitted
 	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/rerun", key: onceFor(key)}, &out)
 }

@@ -5,20 +5,19 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
-// Missing says which pieces of a pack are to be uploaded. It makes a Client a [depot.Asker].
-func (c *Client) Missing(ctx context.Context, pieces []pack.Piece) ([]depot.Lack, error) {
+// Missing says which pieces of a pack are to be uploaded. It makes a Client a [localfiles.Asker].
+func (c *Client) Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.Lack, error) {
 	body, err := json.Marshal(map[string]any{"pieces": pieces})
 	if err != nil {
 		return nil, err
 	}
-	var out api.Missing
+	var out apitypes.Missing
 	err = c.call(ctx, request{
-		method: http.MethodPost, path: api.MissingPath, body: body, contentType: "application/json",
+		method: http.MethodPost, path: apitypes.MissingPath, body: body, contentType: "application/json",
 	}, &out)
 	return out.Missing, err
 }

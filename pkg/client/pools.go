@@ -6,21 +6,18 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Pools lists pools with their machines.
-func (c *Client) Pools(ctx context.Context) (*api.PoolList, error) {
-	var out api.PoolList
+func (c *Client) Pools(ctx context.Context) (*apitypes.PoolList, error) {
+	var out apitypes.PoolList
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/pools"}, &out)
 }
 
 // SetPool creates a pool or changes its settings.
-func (c *Client) SetPool(ctx context.Context, name string, s api.PoolSettings) (*view.PoolView, error) {
-	var out view.PoolView
+func (c *Client) SetPool(ctx context.Context, name string, s apitypes.PoolSettings) (*apitypes.PoolView, error) {
+	var out apitypes.PoolView
 	return &out, c.send(ctx, http.MethodPut, poolPath(name, ""), s, &out)
 }
 
@@ -30,15 +27,15 @@ func (c *Client) RemovePool(ctx context.Context, name string) error {
 }
 
 // Invite makes a token with which machines can join a pool.
-func (c *Client) Invite(ctx context.Context, pool string) (*wire.PoolToken, error) {
-	var out wire.PoolToken
+func (c *Client) Invite(ctx context.Context, pool string) (*apitypes.PoolToken, error) {
+	var out apitypes.PoolToken
 	return &out, c.call(ctx, request{method: http.MethodPost, path: poolPath(pool, "") + "/token"}, &out)
 }
 
 // Drain empties a machine of a pool, or all of them when machine is empty, or puts them back. It returns the pool.
-func (c *Client) Drain(ctx context.Context, pool, machine string, how pool.Drain) (*view.PoolView, error) {
-	var out view.PoolView
-	return &out, c.send(ctx, http.MethodPost, poolPath(pool, machine)+"/drain", api.Draining{How: how}, &out)
+func (c *Client) Drain(ctx context.Context, pool, machine string, how apitypes.Drain) (*apitypes.PoolView, error) {
+	var out apitypes.PoolView
+	return &out, c.send(ctx, http.MethodPost, poolPath(pool, machine)+"/drain", apitypes.Draining{How: how}, &out)
 }
 
 // RemoveMachine removes a machine on which nothing runs.

@@ -12,20 +12,19 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Follow yields a job's updates until it is over, beginning with everything. A stream that breaks off, because the
 // broker was started anew, is opened again where it ended, if the broker still knows that place; else the first update
 // after that is full. The last pair has an error when the job could not be followed to its end.
-func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[api.JobUpdate, error] {
-	return func(yield func(api.JobUpdate, error) bool) {
+func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[apitypes.JobUpdate, error] {
+	return func(yield func(apitypes.JobUpdate, error) bool) {
 		for ev, err := range c.Events(ctx, id, "") {
-			var u api.JobUpdate
+			var u apitypes.JobUpdate
 			switch {
 			case err != nil:
-			case ev.Name != api.EventJob:
+			case ev.Name != apitypes.EventJob:
 				continue // its end, or of a newer broker
 			default:
 				if err = json.Unmarshal(ev.Data, &u); err != nil {
@@ -39,7 +38,7 @@ func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[api.JobUpdate,
 	}
 }
 
-// Event is an event of a job's stream as it came: api.EventJob with an api.JobUpdate, or api.EventEnd, which is the
+// Event is an event of a job's stream as it came: apitypes.EventJob with an apitypes.JobUpdate, or apitypes.EventEnd, which is the
 // last.
 type Event struct {
 	Name, ID string
@@ -82,10 +81,10 @@ func (c *Client) events(ctx context.Context, id string, last *string,
 		if err != nil {
 			return told, false, c.unreachable(ctx, err)
 		}
-		if ev.Name == api.EventJob {
+		if ev.Name == apitypes.EventJob {
 			told, *last = true, ev.ID
 		}
-		if !yield(ev, nil) || ev.Name == api.EventEnd {
+		if !yield(ev, nil) || ev.Name == apitypes.EventEnd {
 			return true, true, nil
 		}
 	}
@@ -116,7 +115,7 @@ func (o *reopening) wait(ctx context.Context, answered, news bool, err error) er
 	}
 	lasting := !errors.Is(err, ErrUnreachable) && Status(err) != http.StatusServiceUnavailable
 	late := !o.broken.IsZero() && time.Since(o.broken) > reconnectFor
-	if !lasting && !late && clock.Pause(ctx, o.pause) == nil {
+	if !lasting && !late && pause(ctx, o.pause) {
 		return nil
 	}
 	switch gone := ctx.Err(); {
@@ -126,6 +125,18 @@ func (o *reopening) wait(ctx context.Context, answered, news bool, err error) er
 		return gone // a broker that had answered is not to blame
 	default:
 		return fmt.Errorf("%w: %w", gone, err)
+	}
+}
+
+// pause waits, and reports whether ctx lasted that long.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func TestEventsAreRead(t *testing.T) {
@@ -75,10 +75,10 @@ func send(w io.Writer, name string, spent int) {
 
 func TestAJobIsFollowedToItsEnd(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		send(w, api.EventJob, 1)
+		send(w, apitypes.EventJob, 1)
 		send(w, "news", 9) // of a newer broker
-		send(w, api.EventJob, 2)
-		send(w, api.EventEnd, 3)
+		send(w, apitypes.EventJob, 2)
+		send(w, apitypes.EventEnd, 3)
 	})
 	if got, err := follow(context.Background(), c); err != nil || !slices.Equal(got, []float64{1, 2}) {
 		t.Fatalf("got %v, %v", got, err)
@@ -90,13 +90,13 @@ func TestAStreamThatBrokeOffIsOpenedAgain(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		switch calls.Add(1) {
 		case 1:
-			send(w, api.EventJob, 1)
+			send(w, apitypes.EventJob, 1)
 		case 2:
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = io.WriteString(w, `{"title":"busy","status":503}`)
 		default:
-			send(w, api.EventJob, 2)
-			send(w, api.EventEnd, 2)
+			send(w, apitypes.EventJob, 2)
+			send(w, apitypes.EventEnd, 2)
 		}
 	})
 	c.retry = time.Millisecond
@@ -121,7 +121,7 @@ func TestFollowingEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		send(w, api.EventJob, 1)
+		send(w, apitypes.EventJob, 1)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})

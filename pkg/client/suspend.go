@@ -6,27 +6,26 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Suspend has a job wait. It returns before what runs of it has saved its work.
-func (c *Client) Suspend(ctx context.Context, id, by, reason string) (*view.JobView, error) {
-	var out view.JobView
+func (c *Client) Suspend(ctx context.Context, id, by, reason string) (*apitypes.JobView, error) {
+	var out apitypes.JobView
 	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: jobPath(id) + "/suspend",
 		query: said("by", by, "reason", reason)}, &out)
 }
 
 // Resume has a suspended job go on.
-func (c *Client) Resume(ctx context.Context, id, by string) (*view.JobView, error) {
-	var out view.JobView
+func (c *Client) Resume(ctx context.Context, id, by string) (*apitypes.JobView, error) {
+	var out apitypes.JobView
 	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: jobPath(id) + "/resume",
 		query: said("by", by)}, &out)
 }
 
 // SuspendQueue has a queue admit nothing. With drain, what runs there saves its work and waits.
-func (c *Client) SuspendQueue(ctx context.Context, name, by, reason string, drain bool) (*record.Queue, error) {
-	var out record.Queue
+func (c *Client) SuspendQueue(ctx context.Context, name, by, reason string, drain bool) (*apitypes.Queue, error) {
+	var out apitypes.Queue
 	q := said("by", by, "reason", reason)
 	if drain {
 		q.Set("drain", "true")
@@ -36,8 +35,8 @@ func (c *Client) SuspendQueue(ctx context.Context, name, by, reason string, drai
 }
 
 // ResumeQueue has a suspended, or closed, queue admit again.
-func (c *Client) ResumeQueue(ctx context.Context, name, by string) (*record.Queue, error) {
-	var out record.Queue
+func (c *Client) ResumeQueue(ctx context.Context, name, by string) (*apitypes.Queue, error) {
+	var out apitypes.Queue
 	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: queuePath(name) + "/resume",
 		query: said("by", by)}, &out)
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
@@ -23,7 +23,7 @@ type Visiting struct {
 
 // Visit is one that is open: the calls of a [tunnel.Conn].
 type Visit struct {
-	api.Visited
+	apitypes.Visited
 	client *Client
 }
 

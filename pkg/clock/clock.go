@@ -1,9 +1,8 @@
-// Package clock is time as hosts and adapters see it: the system's, one that
-// runs faster than the wall so that hours of a plan pass in seconds, or one that a
-// test moves by hand. A moment of such a clock is called virtual, a moment of the
-// machine's own clock wall time.
+// Package clock is the time that hosts and adapters use: the system's clock, a clock that runs faster than wall time
+// so that hours of a plan pass in seconds, or a clock that a test moves by hand. A time of such a clock is called
+// virtual; a time of the machine's own clock is called wall time.
 //
-// The pure core takes the present moment as an argument and needs no clock.
+// The pure core gets the current time as an argument and needs no clock.
 package clock
 
 import (
@@ -12,13 +11,13 @@ import (
 	"time"
 )
 
-// Clock tells virtual time and waits for it. All methods are safe for concurrent use.
+// Clock returns virtual time and waits for it. All methods are safe for concurrent use.
 type Clock interface {
-	// Now is the present moment.
+	// Now returns the current time.
 	Now() time.Time
-	// After returns nil once Now is not before until, or ctx's error if that ends first.
+	// After waits until Now is not before until and returns nil, or ctx's error if ctx ends first.
 	After(ctx context.Context, until time.Time) error
-	// Wall is how much wall time passes while d passes on this clock.
+	// Wall returns how much wall time passes while d passes on this clock.
 	Wall(d time.Duration) time.Duration
 }
 
@@ -33,11 +32,11 @@ func (system) After(ctx context.Context, until time.Time) error {
 	return Pause(ctx, time.Until(until))
 }
 
-// From returns a clock that shows virtual when the wall shows wall, and on which a span d takes factor·d of wall time
-// from there on: with 0.001 an hour passes in 3.6 seconds. A factor of 0 or 1 (or one that is no positive finite
-// number) is real time. Two clocks made with the same arguments agree, so a host that keeps them goes on with the same
-// time after a restart. What was recorded in compressed time lies ahead of the wall, and a clock must not run backwards
-// over it.
+// From returns a clock that shows virtual at the wall time wall, and on which a duration d takes factor·d of wall
+// time: with a factor of 0.001 an hour passes in 3.6 seconds. A factor of 0 or 1 (or one that is not a positive
+// finite number) is real time. Two clocks with the same arguments agree, so a host that stores the arguments
+// continues with the same time after a restart. Times that were recorded in compressed time are ahead of wall time,
+// and a clock must never run backwards over them.
 func From(wall, virtual time.Time, factor float64) Clock {
 	if !(factor > 0) || math.IsInf(factor, 0) {
 		factor = 1
@@ -45,7 +44,7 @@ func From(wall, virtual time.Time, factor float64) Clock {
 	if factor == 1 && wall.Equal(virtual) {
 		return system{}
 	}
-	// Without the monotonic reading, which a restart would not have.
+	// Round removes the monotonic reading, which would not survive a restart.
 	return scaled{wall: wall.Round(0), virtual: virtual.Round(0), factor: factor}
 }
 
@@ -58,7 +57,7 @@ func (c scaled) Now() time.Time {
 	return c.virtual.Add(saturate(float64(time.Since(c.wall)) / c.factor))
 }
 
-// Wall rounds up, so that whoever waits so long has waited long enough.
+// Wall rounds up, so that a caller that waits this long has waited long enough.
 func (c scaled) Wall(d time.Duration) time.Duration {
 	return saturate(math.Ceil(float64(d) * c.factor))
 }
@@ -75,7 +74,7 @@ func (c scaled) After(ctx context.Context, until time.Time) error {
 	}
 }
 
-// saturate turns nanoseconds into a Duration, keeping to its range of 292 years.
+// saturate converts nanoseconds to a Duration, limited to its range of 292 years.
 func saturate(ns float64) time.Duration {
 	switch {
 	case ns >= math.MaxInt64:
@@ -86,7 +85,7 @@ func saturate(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// Pause waits d of wall time, or until ctx ends, and returns its error then.
+// Pause waits for d of wall time. If ctx ends first, it returns ctx's error.
 func Pause(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err

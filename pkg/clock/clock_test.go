@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 
-func TestScaledClockAgreesWithTheWallAtItsStart(t *testing.T) {
+func TestScaledClockStartsAtWallTime(t *testing.T) {
 	now := time.Now()
 	c := scaled(now.Add(-time.Second), 0.001)
 	if passed := c.Now().Sub(now); passed < 999*time.Second {
@@ -22,16 +22,16 @@ func TestScaledClockAgreesWithTheWallAtItsStart(t *testing.T) {
 	}
 }
 
-func TestAScaledClockMadeAgainGoesOn(t *testing.T) {
+func TestRecreatedScaledClockContinues(t *testing.T) {
 	before := time.Now().Add(-time.Minute)
 	a, b := scaled(before, 0.01), scaled(before, 0.01)
 	first := a.Now()
 	if b.Now().Before(first) {
-		t.Error("the clock went back when it was made again with the same start")
+		t.Error("a new clock with the same start went backwards")
 	}
 }
 
-func TestFactorsThatMeanRealTime(t *testing.T) {
+func TestRealTimeFactors(t *testing.T) {
 	for _, f := range []float64{0, 1, -2, math.NaN(), math.Inf(1)} {
 		if got := scaled(start, f).Wall(time.Hour); got != time.Hour {
 			t.Errorf("factor %v: an hour takes %v of wall time", f, got)
@@ -64,7 +64,7 @@ func TestAfterEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestWallNeverOverflowsAndGrowsWithItsArgument(t *testing.T) {
+func TestWallIsMonotonicAndSaturates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := scaled(start, rapid.Float64Range(1e-9, 1e9).Draw(t, "factor"))
 		a := time.Duration(rapid.Int64().Draw(t, "a"))
@@ -78,7 +78,7 @@ func TestWallNeverOverflowsAndGrowsWithItsArgument(t *testing.T) {
 	})
 }
 
-func TestManualClockWakesOnlyThoseWhoseTimeHasCome(t *testing.T) {
+func TestManualClockWakesDueWaiters(t *testing.T) {
 	c := clock.NewManual(start)
 	woken := make(chan string, 2)
 	for name, at := range map[string]time.Duration{"early": time.Minute, "late": time.Hour} {
@@ -100,11 +100,11 @@ func TestManualClockWakesOnlyThoseWhoseTimeHasCome(t *testing.T) {
 		t.Fatalf("%s woke second", got)
 	}
 	if got := c.Now(); !got.Equal(start.Add(61 * time.Minute)) {
-		t.Errorf("the clock stands at %v", got)
+		t.Errorf("the clock shows %v", got)
 	}
 }
 
-func TestAClockGoesOnFromWhereItStood(t *testing.T) {
+func TestClockContinuesFromVirtualTime(t *testing.T) {
 	wall := time.Now()
 	ahead := wall.Add(48 * time.Hour)
 	for _, factor := range []float64{0, 0.001, 1} {
@@ -118,5 +118,5 @@ func TestAClockGoesOnFromWhereItStood(t *testing.T) {
 	}
 }
 
-// scaled agrees with the wall at start.
+// At its start, scaled agrees with the wall.
 func scaled(start time.Time, factor float64) clock.Clock { return clock.From(start, start, factor) }

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Manual is a clock that stands still until it is moved, for tests. Its wall
-// time is its virtual time.
+// Manual is a clock for tests that stands still until it is moved. Its wall time is its virtual time.
 type Manual struct {
 	mu      sync.Mutex
 	now     time.Time
@@ -20,17 +19,17 @@ func NewManual(now time.Time) *Manual {
 	return &Manual{now: now, changed: make(chan struct{})}
 }
 
-// Now is the moment the clock was last moved to.
+// Now returns the time to which the clock was last moved.
 func (m *Manual) Now() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
 }
 
-// Wall is d.
+// Wall returns d.
 func (m *Manual) Wall(d time.Duration) time.Duration { return d }
 
-// Advance moves the clock on by d and wakes whoever waited for a moment up to then.
+// Advance moves the clock forward by d and wakes those who wait for a time up to then.
 func (m *Manual) Advance(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -38,7 +37,7 @@ func (m *Manual) Advance(d time.Duration) {
 	m.broadcast()
 }
 
-// After returns nil once the clock was moved to until or past it.
+// After returns nil when the clock has reached until.
 func (m *Manual) After(ctx context.Context, until time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,8 +52,8 @@ func (m *Manual) After(ctx context.Context, until time.Time) error {
 	return ctx.Err()
 }
 
-// Waiters returns nil once n callers or more are in After, so that a test moves the clock only when what
-// it tests has begun to wait.
+// Waiters returns nil when at least n callers are in After. With it a test moves the clock only when the tested code
+// is waiting.
 func (m *Manual) Waiters(ctx context.Context, n int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Kind is the type of a failure; it decides what failover does.
@@ -87,36 +87,6 @@ func Errorf(cloud string, kind Kind, code, format string, args ...any) *Error {
 	return &Error{Kind: kind, Cloud: cloud, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Offer names what to buy and where.
-type Offer struct {
-	Cloud        string `json:"cloud"`
-	Region       string `json:"region"`
-	Zone         string `json:"zone,omitempty"` // empty where the cloud sells by region
-	InstanceType string `json:"instanceType"`
-	// attached to the host where the cloud composes them (GCP); else informative
-	Accelerator string  `json:"accelerator,omitempty"`
-	AccelCount  float64 `json:"acceleratorCount,omitempty"`
-	Spot        bool    `json:"spot"`
-	USDPerHour  float64 `json:"usdPerHour"` // the price the plan counts with, for one machine
-	// Reservation is the cloud's ID of capacity that the account has already, or a name that settings gave it, where
-	// the machines are to run on that; Reserved is how many may at once.
-	Reservation string `json:"reservation,omitempty"`
-	Reserved    int    `json:"reserved,omitempty"`
-	// Has and Takes are set, in the place of Reserved, where Reservation is a commitment that machines of several types
-	// share: how much of it may be in use at once, and how much one machine takes.
-	Has   capacity.Amount `json:"has,omitzero"`
-	Takes capacity.Amount `json:"takes,omitzero"`
-}
-
-// Room is how much there may be in use at once of the capacity that the offer is on, and how much of it so many
-// machines take.
-func (o *Offer) Room(machines int) (has, takes capacity.Amount) {
-	if o.Takes.IsZero() {
-		return capacity.Machines(o.Reserved), capacity.Machines(machines)
-	}
-	return o.Has, o.Takes.Times(machines)
-}
-
 // DefaultDiskGiB is the root disk of a machine that asks for none.
 const DefaultDiskGiB = 30
 
@@ -125,7 +95,7 @@ type LaunchSpec struct {
 	// Cluster names the cluster and is the idempotency token: a second launch with the same name returns the machines
 	// of the first and buys nothing.
 	Cluster string
-	Offer   Offer
+	Offer   apitypes.Offer
 	Nodes   int
 	// MaxUSDPerHour is the bid of one spot machine; 0 bids the on-demand price.
 	MaxUSDPerHour float64
@@ -192,7 +162,7 @@ type Machine struct {
 	Rank     int    // 0 … Nodes-1
 	Account  string // account, project or subscription that it is of; empty where the cloud has none, or has not said
 	State    State
-	Offer    Offer
+	Offer    apitypes.Offer
 	Launched time.Time
 	// Reason a machine ended without being asked to: "spot-interruption".
 	Reason string

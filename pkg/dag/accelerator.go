@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
-// normalizeAccelerator gives the canonical name of an accelerator. A name that is not known but near
-// one that is, or that is a family of machines, is refused with a suggestion. Others are kept, for
-// a catalogue of the user's own may have them: planning says so when none has.
+// normalizeAccelerator returns the canonical name of an accelerator. It rejects an unknown name that is similar to a
+// known one, and the name of a family of machines, with a suggestion. It accepts other unknown names, because a
+// user's own catalogue may have them: if no catalogue does, planning reports it.
 func normalizeAccelerator(name string) (string, error) {
 	canonical, err := accel.Normalize(name)
 	var unknown *accel.UnknownError
@@ -22,7 +22,7 @@ func normalizeAccelerator(name string) (string, error) {
 	case unknown.Family:
 		return "", fault.New(
 			fault.Quote(name)+" is a family of machines, not an accelerator",
-			"it carries "+unknown.Suggestions[0],
+			"its machines have "+unknown.Suggestions[0],
 		)
 	}
 	return "", fault.New(

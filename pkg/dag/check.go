@@ -11,14 +11,12 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/figure"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
-// The checks of single values. Readers use them at the line that has the value, and Validate on the
-// whole; what they return does not know its place yet.
+// The checks of single values. Readers call them at the line of the value, and Validate calls them for the whole job.
+// The errors that they return do not have a position yet.
 
-// CheckName says what is wrong with the name of a task, or of what it leaves.
+// CheckName returns an error if s is not a valid name of a task or an output.
 func CheckName(s string) error {
 	ok := s != "" && len(s) <= maxNameBytes && fault.IsAlnum(s[0])
 	for i := 0; ok && i < len(s); i++ {
@@ -31,7 +29,7 @@ func CheckName(s string) error {
 		fmt.Sprintf("letters, digits, '.', '_' and '-', beginning with a letter or digit, at most %d", maxNameBytes))
 }
 
-// CheckEnvName says what is wrong with the name of an environment variable.
+// CheckEnvName returns an error if s is not a valid name of an environment variable, or is reserved for Tradewind.
 func CheckEnvName(s string) error {
 	ok := s != "" && len(s) <= maxNameBytes && (s[0] < '0' || s[0] > '9')
 	for i := 0; ok && i < len(s); i++ {
@@ -49,7 +47,7 @@ func CheckEnvName(s string) error {
 	return nil
 }
 
-// CheckText is for URIs, paths and the like: one line that is not empty.
+// CheckText checks URIs, paths and similar texts: they are one line and not empty.
 func CheckText(s string) error {
 	if s == "" {
 		return fault.New("is empty", "")
@@ -63,13 +61,13 @@ func CheckText(s string) error {
 	return fault.CheckString(s)
 }
 
-// CheckWord is for the names that clouds give: regions, zones, instance types, accelerators.
+// CheckWord checks names that clouds use: regions, zones, instance types, accelerators.
 func CheckWord(s string) error {
 	if err := CheckText(s); err != nil {
 		return err
 	}
 	if strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '*' }) {
-		return fault.New(fault.Quote(s)+" has a character that no such name has", "")
+		return fault.New(fault.Quote(s)+" has an invalid character", "")
 	}
 	return nil
 }
@@ -81,7 +79,7 @@ func checkCount(n, least, most int) error {
 	return nil
 }
 
-// Check sees whether r is an amount with bounds, of which no machine has more than most.
+// Check returns an error if r is not a valid range, or is more than most, which is more than any machine has.
 func (r Range) Check(most float64) error {
 	if r.IsZero() {
 		return nil
@@ -95,19 +93,19 @@ func (r Range) Check(most float64) error {
 	case r.Min > most || r.Max > most:
 		return fault.New("is more than any machine has", limits)
 	case r.Max != 0 && r.Min > r.Max:
-		least, most := figure.Text(r.Min), figure.Text(r.Max)
+		least, most := fault.Number(r.Min), fault.Number(r.Max)
 		if least == most {
 			least, most = FormatNumber(r.Min), FormatNumber(r.Max)
 		}
 		return fault.New(
-			fmt.Sprintf("the least, %s, is more than the most, %s", least, most),
+			fmt.Sprintf("the minimum, %s, is more than the maximum, %s", least, most),
 			"write the smaller number first",
 		)
 	}
 	return nil
 }
 
-// Check sees whether g is the size of something.
+// Check returns an error if g is negative, not a number or above MaxSize.
 func (g GiB) Check() error {
 	switch v := float64(g); {
 	case math.IsNaN(v) || v < 0:
@@ -118,7 +116,7 @@ func (g GiB) Check() error {
 	return nil
 }
 
-// checkDuration is for times that must be positive.
+// checkKeep checks Job.KeepOnFailure.
 func checkKeep(d time.Duration) error {
 	if d > MaxKeep {
 		return fault.New("is more than "+FormatDuration(MaxKeep), "")
@@ -126,6 +124,7 @@ func checkKeep(d time.Duration) error {
 	return checkDuration(d)
 }
 
+// checkDuration checks a time that must be positive.
 func checkDuration(d time.Duration) error {
 	switch {
 	case d < 0:
@@ -163,80 +162,79 @@ func checkAccelerator(name string, count float64) error {
 	}
 	if !(count > 0) || count > MaxAccelerators { // also of NaN
 		return fault.New(
-			fmt.Sprintf("%s accelerators cannot be had", FormatNumber(count)),
+			fmt.Sprintf("%s is not a valid number of accelerators", FormatNumber(count)),
 			"a count is more than 0; leave the field out for none",
 		)
 	}
 	return nil
 }
 
-// Check sees whether o is one of the objectives.
+// Check returns an error if o is not one of the objectives.
 func (o Objective) Check() error {
-	return suggest.Check("objective", o, MinimizeCost, MinimizeMakespan)
+	return fault.CheckWord("objective", o, MinimizeCost, MinimizeMakespan)
 }
 
-// Check sees whether i is Retry, Fail or Wait.
-func (i Infeasible) Check() error { return suggest.Check("choice", i, Retry, Fail, Wait) }
+// Check returns an error if i is not Retry, Fail or Wait.
+func (i Infeasible) Check() error { return fault.CheckWord("choice", i, Retry, Fail, Wait) }
 
-// Check sees whether m is one of the markets.
+// Check returns an error if m is not one of the markets.
 func (m Market) Check() error {
-	return suggest.Check("market", m, MarketAuto, MarketSpot, MarketOnDemand)
+	return fault.CheckWord("market", m, MarketAuto, MarketSpot, MarketOnDemand)
 }
 
-// CheckArch is for the architectures of processors, as Go calls them.
-func CheckArch(s string) error { return suggest.Check("architecture", s, "amd64", "arm64") }
+// CheckArch checks the architecture of a processor, named like Go's GOARCH values.
+func CheckArch(s string) error { return fault.CheckWord("architecture", s, "amd64", "arm64") }
 
-// CheckService is for managed services.
+// CheckService checks the name of a managed service.
 func CheckService(s string) error {
-	return suggest.Check("managed service", s, slices.Sorted(maps.Keys(services()))...)
+	return fault.CheckWord("managed service", s, slices.Sorted(maps.Keys(services()))...)
 }
 
-// services gives the managed services, with the cloud that has each.
+// services returns the managed services and the cloud that has each.
 func services() map[string]string { return map[string]string{"emr": "aws", "dataproc": "gcp"} }
 
-// ServiceCloud is the cloud that has a managed service; empty where none is known.
+// ServiceCloud returns the cloud that has a managed service, or "" for an unknown service.
 func ServiceCloud(service string) string { return services()[service] }
 
-// clouds are the names of clouds that are spelled often enough to be misspelled. Others may be in a
-// catalogue of the user's own.
+// clouds are the known names of clouds, to detect misspellings. A user's own catalogue may have others.
 func clouds() []string {
 	return []string{"aws", "gcp", "azure", "lambda", "kubernetes", "local", "ibm", "oci", "runpod", "vast", "nebius",
 		"fluidstack", "cudo", "paperspace", "vsphere", "scp", "seeweb", "hyperbolic", "primeintellect", "slurm", "ssh"}
 }
 
-// ability is what machines of a cloud can, or tell, otherwise than those of most. Jobs are checked and planned by it
-// where no driver is at hand.
+// ability describes how the machines of a cloud differ from those of most clouds. Jobs are checked and planned with
+// it if no driver is available.
 type ability struct {
-	racks    bool // labels may say in which racks they are, and the driver keeps to rules about racks
-	noMounts bool // buckets cannot be mounted on them
+	racks    bool // labels may name the racks of machines, and the driver follows rules about racks
+	noMounts bool // buckets cannot be mounted
 }
 
 func abilities() map[string]ability {
 	return map[string]ability{"kubernetes": {racks: true, noMounts: true}}
 }
 
-// TellsRacks says whether it may be known of a cloud's machines in which racks they are.
+// TellsRacks reports whether the racks of a cloud's machines can be known.
 func TellsRacks(cloud string) bool { return abilities()[cloud].racks }
 
-// CheckCloud refuses only what is nearly the name of a cloud that is known.
+// CheckCloud rejects a name that is similar to a known cloud, or contains a region. It accepts other unknown names.
 func CheckCloud(s string) error {
 	if err := CheckWord(s); err != nil {
 		return err
 	}
 	if strings.ContainsAny(s, ":/") {
-		return fault.New(fault.Quote(s)+" is not the name of a cloud", "a region has a field of its own")
+		return fault.New(fault.Quote(s)+" is not the name of a cloud", "write the region in the field region")
 	}
 	known := clouds()
 	if slices.Contains(known, s) {
 		return nil
 	}
-	if hint := suggest.DidYouMean(s, known); hint != "" {
+	if hint := fault.DidYouMean(s, known); hint != "" {
 		return fault.New("unknown cloud "+fault.Quote(s), hint)
 	}
 	return nil
 }
 
-// CheckPlace is for the places of a job: CLOUD, CLOUD:REGION or eu.
+// CheckPlace checks the places of a job: CLOUD, CLOUD:REGION or eu.
 func CheckPlace(s string) error {
 	if s == unionPlace {
 		return nil
@@ -256,10 +254,10 @@ func CheckPlace(s string) error {
 	return CheckCloud(cloud)
 }
 
-// schemes of the data that the agent can stage.
+// schemes returns the URL schemes of data that the agent can stage.
 func schemes() []string { return []string{"s3", "gs", "azblob", "file", "pack"} }
 
-// CheckURI is for data: a URL of a scheme that can be staged, or a local path.
+// CheckURI checks the address of data: a URL with a scheme that can be staged, or a local path.
 func CheckURI(s string) error {
 	if err := CheckText(s); err != nil {
 		return err
@@ -270,7 +268,7 @@ func CheckURI(s string) error {
 	}
 	if !slices.Contains(schemes(), scheme) {
 		hint := "s3://, gs://, azblob://, file:// or a local path"
-		if near := suggest.Nearest(scheme, schemes()); near != "" {
+		if near := fault.Nearest(scheme, schemes()); near != "" {
 			hint = "did you mean " + near + "://?"
 		}
 		return fault.New("data cannot be read from "+fault.Quote(s), hint)
@@ -281,8 +279,8 @@ func CheckURI(s string) error {
 	return nil
 }
 
-// CheckRepositoryURL is for git repositories: any URL or path that git takes, but no option of it and none of its
-// transports that run a program.
+// CheckRepositoryURL checks the URL of a git repository. It accepts any URL or path that git accepts, except options
+// of git and transports that run a program.
 func CheckRepositoryURL(s string) error {
 	if err := CheckText(s); err != nil {
 		return err
@@ -294,7 +292,7 @@ func CheckRepositoryURL(s string) error {
 	return nil
 }
 
-// CheckRef is for a branch, tag or commit of a git repository (git-check-ref-format(1)).
+// CheckRef checks a branch, tag or commit of a git repository (git-check-ref-format(1)).
 func CheckRef(s string) error {
 	if err := CheckText(s); err != nil {
 		return err
@@ -305,18 +303,18 @@ func CheckRef(s string) error {
 	return nil
 }
 
-// CheckInside is for paths that must not leave the directory they are relative to.
+// CheckInside checks a path that must not leave the directory it is relative to.
 func CheckInside(s string) error {
 	if err := CheckText(s); err != nil {
 		return err
 	}
 	if path.IsAbs(s) || strings.HasPrefix(s, "~") {
-		return fault.New(fault.Quote(s)+" is not relative", "a path below the task's own directory")
+		return fault.New(fault.Quote(s)+" is not relative", "a path below the task's directory")
 	}
 	return checkClimb(s)
 }
 
-// CheckMountPath is for the paths at which a task sees its inputs.
+// CheckMountPath checks a path at which a task sees an input.
 func CheckMountPath(s string) error {
 	if err := CheckText(s); err != nil {
 		return err
@@ -331,7 +329,8 @@ func checkClimb(s string) error {
 	return nil
 }
 
-// Check sees whether the fields of an alternative can hold together; each alone is checked where it is read.
+// Check returns an error if fields of the alternative contradict each other. Readers check single fields where they
+// read them.
 func (r *Resources) Check() error {
 	if cloud, ok := services()[r.Service]; ok && r.Cloud != "" && r.Cloud != cloud {
 		return fault.Within(
@@ -342,7 +341,7 @@ func (r *Resources) Check() error {
 	return nil
 }
 
-// CheckDescription is for texts that only people read.
+// CheckDescription checks a text that only people read.
 func CheckDescription(s string) error {
 	if len(s) > MaxTextBytes {
 		return fault.OverLimit(fmt.Sprintf("has %d bytes, more than %d", len(s), MaxTextBytes), "")
@@ -350,18 +349,18 @@ func CheckDescription(s string) error {
 	return fault.CheckString(s)
 }
 
-// imageRef is a container image by its name, tag or digest. It never begins as an option of a program does.
+// imageRef is a container image with its tag or digest. It cannot begin like an option of a program.
 var imageRef = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
 
-// likeContainer is REGISTRY/NAME:TAG, of which the tag alone has to be there: no cloud names machines' images so.
+// likeContainer is REGISTRY/NAME:TAG; only the tag is required. No cloud names machine images like this.
 var likeContainer = regexp.MustCompile(`^([a-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
-// LikeContainer says that a machine's image is named as those of containers are.
+// LikeContainer reports whether a machine image is named like a container image.
 func LikeContainer(image string) bool {
 	return !strings.HasPrefix(image, containerScheme) && likeContainer.MatchString(image)
 }
 
-// CheckImage says what is wrong with the image of a resource.
+// CheckImage checks the image of an alternative.
 func CheckImage(s string) error {
 	if ref, container := strings.CutPrefix(s, containerScheme); container && !imageRef.MatchString(ref) {
 		return fault.New(fault.Quote(s)+" is not a container's image",

@@ -6,18 +6,17 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
-// OutputSizes answers how much an edge carries when it carries named outputs of its first task, in
-// time that does not depend on how many outputs that has.
+// OutputSizes computes the size of the data of an edge that carries named outputs of its first task. The time for
+// each does not depend on the number of the task's outputs.
 type OutputSizes struct {
 	job    *Job
-	totals []GiB            // by task; -1 is not known yet
-	byName []map[string]GiB // by task; nil is not known yet
+	totals []GiB            // by task; -1: not computed yet
+	byName []map[string]GiB // by task; nil: not computed yet
 }
 
-// NewOutputSizes is for a job whose tasks and outputs do not change any more.
+// NewOutputSizes returns the OutputSizes of a job. Its tasks and outputs must not change any more.
 func NewOutputSizes(j *Job) *OutputSizes {
 	s := &OutputSizes{job: j, totals: make([]GiB, len(j.Tasks)), byName: make([]map[string]GiB, len(j.Tasks))}
 	for i := range s.totals {
@@ -26,7 +25,7 @@ func NewOutputSizes(j *Job) *OutputSizes {
 	return s
 }
 
-// Of is the size of the named outputs of a task, nil for all of them.
+// Of returns the total size of the named outputs of a task; nil means all outputs.
 func (s *OutputSizes) Of(task int, names []string) (GiB, error) {
 	outputs := s.job.Tasks[task].Outputs
 	if names == nil {
@@ -60,7 +59,7 @@ func (s *OutputSizes) missing(task int, name string) error {
 	known := slices.Sorted(maps.Keys(s.byName[task]))
 	hint := "it has no outputs"
 	if len(known) > 0 {
-		if hint = suggest.DidYouMean(name, known); hint == "" {
+		if hint = fault.DidYouMean(name, known); hint == "" {
 			hint = "it has " + known[0]
 			if len(known) > 1 {
 				hint += fmt.Sprintf(" and %d more", len(known)-1)
@@ -73,9 +72,8 @@ func (s *OutputSizes) missing(task int, name string) error {
 	)
 }
 
-// MergeEdges puts the edges in order, by To and then by From, and merges those between the same two
-// tasks: their data adds up, and the merged edge reads the outputs that any of them does. Edges
-// refer to tasks of the job.
+// MergeEdges sorts the edges by To and then by From, and merges those between the same two tasks: the merged edge has
+// the sum of their data and reads all outputs that any of them reads. All edges must refer to tasks of the job.
 func (j *Job) MergeEdges() {
 	sorted := j.sortedEdges()
 	merged := sorted[:0]
@@ -93,7 +91,7 @@ func (j *Job) MergeEdges() {
 	j.Edges = slices.Clip(merged)
 }
 
-// eitherOutputs is the outputs that are in a or b, nil being all there are.
+// eitherOutputs returns the outputs that are in a or b; nil means all outputs.
 func eitherOutputs(a, b []string) []string {
 	if a == nil || b == nil {
 		return nil
@@ -109,8 +107,8 @@ func eitherOutputs(a, b []string) []string {
 	return either
 }
 
-// sortedEdges returns the edges by To and then by From, those of equal ends in their order: two
-// stable counting sorts, linear in tasks and edges.
+// sortedEdges returns the edges sorted by To and then by From, with a stable order of equal edges. It uses two
+// counting sorts, linear in tasks and edges.
 func (j *Job) sortedEdges() []Edge {
 	byFrom := countingSort(j.Edges, len(j.Tasks), func(e *Edge) int { return e.From })
 	return countingSort(byFrom, len(j.Tasks), func(e *Edge) int { return e.To })

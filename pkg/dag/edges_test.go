@@ -7,12 +7,12 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-func TestAnEdgeCarriesTheOutputsThatItNames(t *testing.T) {
+func TestOutputSizes(t *testing.T) {
 	j := tasksNamed("a", "none", "one")
 	j.Tasks[0].Outputs = []Output{{Name: "model", Size: 2}, {Name: "log", Size: 3}, {Name: "x", Size: MaxSize}}
 	j.Tasks[2].Outputs = []Output{{Name: "all", Size: 5}}
 	s := NewOutputSizes(j)
-	for range 2 { // it remembers
+	for range 2 { // the second time from its cache
 		for _, c := range []struct {
 			task  int
 			names []string
@@ -36,8 +36,7 @@ func TestAnEdgeCarriesTheOutputsThatItNames(t *testing.T) {
 	}
 }
 
-// TestImportedNamesAreUnlikeEachOther, as near to what the file calls them as can be.
-func TestImportedNamesAreUnlikeEachOther(t *testing.T) {
+func TestNamerReturnsUniqueNames(t *testing.T) {
 	n := NewNamer(4)
 	long := strings.Repeat("x", 200)
 	for _, c := range []struct{ s, want string }{
@@ -58,8 +57,7 @@ func TestImportedNamesAreUnlikeEachOther(t *testing.T) {
 	}
 }
 
-// TestAnErrorNamesTheLineThatAskedForIt, as far as it is known.
-func TestAnErrorNamesTheLineThatAskedForIt(t *testing.T) {
+func TestErrorAtAndLocateFindPositions(t *testing.T) {
 	j := tasksNamed("a", "ab")
 	j.Tasks[1].Resources = make([]Resources, 2)
 	at := func(line int32) fault.Position { return fault.Position{Line: line, Column: 1} }
@@ -105,7 +103,7 @@ func TestAnErrorNamesTheLineThatAskedForIt(t *testing.T) {
 	}
 }
 
-func TestWarningsEnd(t *testing.T) {
+func TestWarningsAreLimited(t *testing.T) {
 	j := tasksNamed("a")
 	j.origin = &Origin{File: "f"}
 	for range 2 * MaxWarnings {
@@ -117,7 +115,7 @@ func TestWarningsEnd(t *testing.T) {
 	}
 }
 
-func TestEnvironmentsOnTopOfEachOther(t *testing.T) {
+func TestMergeAndGiveEnv(t *testing.T) {
 	j := tasksNamed("a", "b")
 	j.Tasks[0].Env = map[string]string{"A": "1", "B": "2"}
 	j.Tasks[1].Run, j.Tasks[1].Recorded = "", 1
@@ -133,7 +131,7 @@ func TestEnvironmentsOnTopOfEachOther(t *testing.T) {
 		t.Error(err)
 	}
 	if got := WithoutEnv(map[string]string{"A": "1"}, []string{"A"}); got != nil {
-		t.Errorf("%v is left of nothing", got)
+		t.Errorf("WithoutEnv of no variables returns %v", got)
 	}
 	if got := WithoutEnv(map[string]string{"A": "1", "B": "2"}, []string{"A", "C"}); len(got) != 1 || got["B"] != "2" {
 		t.Errorf("%v", got)
@@ -143,7 +141,7 @@ func TestEnvironmentsOnTopOfEachOther(t *testing.T) {
 	}
 }
 
-func TestImagesOfMachinesAndOfContainers(t *testing.T) {
+func TestMachineAndContainerImages(t *testing.T) {
 	for image, want := range map[string][2]string{
 		"": {"", ""}, "ami-1": {"ami-1", ""}, "docker:a:1": {"", "a:1"},
 	} {
@@ -161,6 +159,6 @@ func TestImagesOfMachinesAndOfContainers(t *testing.T) {
 	}
 	task := Task{Resources: []Resources{{DiskGiB: 3}, {DiskGiB: 7}, {}}}
 	if task.DiskGiB() != 7 || task.Resumes() || (&Task{}).StandIn() || !(&Task{Recorded: 1}).StandIn() {
-		t.Error("the largest disk is not 7, or a task resumes that keeps nothing")
+		t.Error("DiskGiB is not 7, or a task without checkpoints resumes")
 	}
 }

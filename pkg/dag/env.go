@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// GiveEnv has every task with a script have variables, over those of the file. It fails with an *Error for one that is
-// a secret of the job or cannot be a variable.
+// GiveEnv adds variables to every task that has a script; they override those of the file. It returns an *Error for a
+// name that is a secret of the job or is not a valid variable.
 func (j *Job) GiveEnv(env map[string]string) error {
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
@@ -23,7 +23,8 @@ func (j *Job) GiveEnv(env map[string]string) error {
 	return j.Validate()
 }
 
-// WithoutEnv is an environment without some names. The result may be env, which is not to be changed.
+// WithoutEnv returns the environment without the names. The result may be env itself, so the caller must not change
+// it.
 func WithoutEnv(env map[string]string, names []string) map[string]string {
 	if !slices.ContainsFunc(names, func(name string) bool { _, ok := env[name]; return ok }) {
 		return env
@@ -38,8 +39,8 @@ func WithoutEnv(env map[string]string, names []string) map[string]string {
 	return env
 }
 
-// MergeEnv is the environment under with that of over on top. The result may be one of the two: neither is to be
-// changed.
+// MergeEnv returns the variables of under and over; those of over win. The result may be one of the two, so the
+// caller must not change it.
 func MergeEnv(under, over map[string]string) map[string]string {
 	if len(over) == 0 {
 		return under

@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A job made by hand is checked before it is used, and walked parents first.
+// Validate a job that was not read from a file, and walk its tasks in order.
 func ExampleJob_Validate() {
 	machine := []dag.Resources{{CPUs: dag.Range{Min: 4}}}
 	job := &dag.Job{

@@ -6,26 +6,22 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
-// Framework is a framework for work on several machines.
-type Framework = framework.Framework
-
-// chiefs are the names that a framework's users give to the role with which its work ends.
+// chiefs are the names that users of a framework give to the role whose end ends the whole program.
 var chiefs = map[Framework][]string{
-	framework.PyTorch:    {"master", "chief", "launcher"},
-	framework.TensorFlow: {"chief", "master"},
-	framework.MPI:        {"launcher", "master", "mpimaster"},
-	framework.Horovod:    {"launcher", "master", "driver"},
-	framework.Ray:        {"driver", "head"},
-	framework.Spark:      {"driver", "master"},
-	framework.Dask:       {"client", "driver", "scheduler"},
+	PyTorch:    {"master", "chief", "launcher"},
+	TensorFlow: {"chief", "master"},
+	MPI:        {"launcher", "master", "mpimaster"},
+	Horovod:    {"launcher", "master", "driver"},
+	Ray:        {"driver", "head"},
+	Spark:      {"driver", "master"},
+	Dask:       {"client", "driver", "scheduler"},
 }
 
-// Chief says whether a task is the one with which the work of its gang ends: that of several roles of a framework whose
-// name says so, or else the first of them; and any that On says it of.
+// Chief reports whether the end of the task ends the work of its gang. A task with the reaction taskCompleted:
+// complete is a chief. In a gang of several roles with a framework, the chief is the role whose name says so, or else
+// the first role.
 func (j *Job) Chief(task int) bool {
 	t := &j.Tasks[task]
 	if t.Gang == "" {
@@ -51,7 +47,7 @@ func (j *Job) Chief(task int) bool {
 	return members[0] == task
 }
 
-// RoleOf is what the task is in its gang.
+// RoleOf returns the task's role in its gang: Role, or else its name.
 func (t *Task) RoleOf() string {
 	if t.Role != "" {
 		return t.Role
@@ -59,39 +55,39 @@ func (t *Task) RoleOf() string {
 	return t.Name
 }
 
-// Happening is what may happen to a task.
+// Happening is an event that may happen to a task.
 type Happening string
 
-// What may happen, in Volcano's words: a pod is a machine of a task here.
+// The events, in Volcano's words. A pod is a machine of a task here.
 const (
 	PodFailed     Happening = "podFailed"     // a machine's script ended with an exit code other than 0
-	PodEvicted    Happening = "podEvicted"    // a machine was taken, or did not come
+	PodEvicted    Happening = "podEvicted"    // a machine was interrupted, or could not be launched
 	TaskFailed    Happening = "taskFailed"    // the task has failed and is not tried again
-	TaskCompleted Happening = "taskCompleted" // the scripts of all its machines have ended well
+	TaskCompleted Happening = "taskCompleted" // the scripts of all its machines have succeeded
 )
 
 var happenings = []Happening{PodFailed, PodEvicted, TaskFailed, TaskCompleted}
 
-// Check says what is wrong with a happening.
-func (h Happening) Check() error { return suggest.Check("happening", h, happenings...) }
+// Check returns an error if h is not one of the events.
+func (h Happening) Check() error { return fault.CheckWord("happening", h, happenings...) }
 
-// Action is what is done about what happened.
+// Action is the reaction to an event.
 type Action string
 
 // The actions.
 const (
-	RestartGang Action = "restartGang" // all of the gang begins again, from its checkpoints
-	RestartRole Action = "restartRole" // the role's machines begin again, while the others of the gang go on
+	RestartGang Action = "restartGang" // the whole gang starts again, from its checkpoints
+	RestartRole Action = "restartRole" // the role's machines start again, while the rest of the gang continues
 	Abort       Action = "abort"       // the job fails
-	Complete    Action = "complete"    // the gang's work is done: its others are ended, and count as succeeded
+	Complete    Action = "complete"    // the gang's work is done: its other tasks are ended and count as succeeded
 )
 
 var actions = []Action{RestartGang, RestartRole, Abort, Complete}
 
-// Check says what is wrong with an action.
-func (a Action) Check() error { return suggest.Check("action", a, actions...) }
+// Check returns an error if a is not one of the actions.
+func (a Action) Check() error { return fault.CheckWord("action", a, actions...) }
 
-// follows are the actions that there are for what happens.
+// follows has the actions that are possible for each event.
 var follows = map[Happening][]Action{
 	PodFailed:     {RestartGang, RestartRole, Abort},
 	PodEvicted:    {RestartGang, RestartRole},
@@ -99,22 +95,21 @@ var follows = map[Happening][]Action{
 	TaskCompleted: {Complete},
 }
 
-// Reaction is what is done when something happens to a task.
+// Reaction is the action for an event of a task.
 type Reaction struct {
 	Event  Happening `json:"event"`
 	Action Action    `json:"action"`
-	// Limit is how often a gang or a role is restarted for PodFailed before the job fails; 0 is as often as
-	// Task.Retries says.
+	// Limit is the maximum number of restarts of the gang or role for PodFailed before the job fails; 0 means
+	// Task.Retries.
 	Limit int `json:"limit,omitempty"`
-	// ExitCodes are those of PodFailed that it is for; nil is any.
+	// ExitCodes limits a reaction to PodFailed to these exit codes; nil means any.
 	ExitCodes []int `json:"exitCodes,omitempty"`
 }
 
-// MaxReactions bounds those of a task, and the exit codes of each.
+// MaxReactions is the maximum number of reactions of a task, and of exit codes of a reaction.
 const MaxReactions = 64
 
-// Reacts finds what is to be done when something happens to the task: the first of its reactions that is for it. The
-// exit code counts for PodFailed.
+// Reacts returns the first reaction of the task that applies to an event. The exit code is only used for PodFailed.
 func (t *Task) Reacts(to Happening, exitCode int) (r Reaction, found bool) {
 	for _, r := range t.On {
 		if r.Event == to && (r.ExitCodes == nil || slices.Contains(r.ExitCodes, exitCode)) {
@@ -124,7 +119,8 @@ func (t *Task) Reacts(to Happening, exitCode int) (r Reaction, found bool) {
 	return Reaction{}, false
 }
 
-// RetriesAfter is how often in all the task may fail, the last time with an exit code, and be tried again.
+// RetriesAfter returns how often in total the task may fail and be tried again, if its last failure had this exit
+// code.
 func (t *Task) RetriesAfter(exitCode int) int {
 	r, found := t.Reacts(PodFailed, exitCode)
 	switch {
@@ -136,7 +132,7 @@ func (t *Task) RetriesAfter(exitCode int) int {
 	return t.Retries
 }
 
-// Check says what is wrong with a reaction.
+// Check returns an error if the reaction is invalid.
 func (r Reaction) Check() error {
 	if err := fault.Within("event", r.Event.Check()); err != nil {
 		return err
@@ -149,8 +145,8 @@ func (r Reaction) Check() error {
 		for i, a := range follows[r.Event] {
 			words[i] = string(a)
 		}
-		return fault.Within("action", fault.New(fmt.Sprintf("%s can not follow %s", r.Action, r.Event),
-			"what can: "+strings.Join(words, ", ")))
+		return fault.Within("action", fault.New(fmt.Sprintf("%s is not possible for %s", r.Action, r.Event),
+			"choose from: "+strings.Join(words, ", ")))
 	}
 	if r.Limit != 0 && (r.Action != RestartGang && r.Action != RestartRole || r.Event != PodFailed) {
 		return fault.Within("limit", fault.New("only restarts after podFailed have a limit", "leave it out"))
@@ -174,16 +170,16 @@ func (r Reaction) Check() error {
 	return nil
 }
 
-// checkGang checks what a task says of its place in a gang.
+// checkGang checks the fields of a task that concern its gang.
 func (t *Task) checkGang() error {
 	if t.Role != "" && t.Gang == "" && t.Joins == "" {
-		return fault.Within("role", fault.New("a role is one of a gang", "say which: gang: NAME"))
+		return fault.Within("role", fault.New("only a task of a gang has a role", "add gang: NAME"))
 	}
 	if t.Within != "" && t.Gang == "" && t.Joins == "" {
-		return fault.Within("within", fault.New("is for the machines of a gang", "say which: gang: NAME"))
+		return fault.Within("within", fault.New("only a task of a gang has within", "add gang: NAME"))
 	}
 	if t.Gang != "" && t.Joins != "" {
-		return fault.Within("joins", fault.New("is in a gang and joins one", "say gang or joins"))
+		return fault.Within("joins", fault.New("cannot be combined with gang", "remove one of them"))
 	}
 	if n := len(t.On); n > MaxReactions {
 		return fault.Within("on", fault.OverLimit(fmt.Sprintf("%d reactions, more than %d", n, MaxReactions), ""))

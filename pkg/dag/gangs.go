@@ -6,11 +6,10 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
-// Gangs returns the tasks of each gang, as indexes in the order of the file; nil if the job has none. Tasks of a gang
-// start together or not at all.
+// Gangs returns the tasks of each gang, as indexes in the order of the file, or nil if the job has none. The tasks of
+// a gang start together or not at all.
 func (j *Job) Gangs() map[string][]int {
 	var gangs map[string][]int
 	for i := range j.Tasks {
@@ -24,7 +23,8 @@ func (j *Job) Gangs() map[string][]int {
 	return gangs
 }
 
-// Gang returns the tasks of a task's gang, itself among them, as indexes; the task alone if it is in none.
+// Gang returns the tasks of a task's gang, including the task, as indexes. It returns only the task if it is in no
+// gang.
 func (j *Job) Gang(task int) []int {
 	name := j.Tasks[task].Gang
 	if name == "" {
@@ -39,7 +39,7 @@ func (j *Job) Gang(task int) []int {
 	return out
 }
 
-// Joining returns the tasks that join a gang while it runs, as indexes.
+// Joining returns the tasks that join a running gang, as indexes.
 func (j *Job) Joining(gang string) (out []int) {
 	if gang == "" {
 		return nil
@@ -52,8 +52,8 @@ func (j *Job) Joining(gang string) (out []int) {
 	return out
 }
 
-// Lead is the task of the gang that a task joins which has its role: with it the task begins and ends. It is negative
-// where there is none.
+// Lead returns the task with the same role in the gang that a task joins: the joining task begins and ends with it.
+// It returns -1 if there is none.
 func (j *Job) Lead(task int) int {
 	t := &j.Tasks[task]
 	if t.Joins == "" {
@@ -67,8 +67,9 @@ func (j *Job) Lead(task int) int {
 	return -1
 }
 
-// CheckGangs says of which task its gang could not start together with it: all have to be ready at the same moment,
-// and to be admitted in one transaction of the store. The task is negative if of none.
+// CheckGangs returns the first task that could not start together with its gang, and the reason: all tasks of a gang
+// must become ready at the same moment and be admitted in one transaction of the store. The task is -1 if all gangs
+// are valid.
 func (j *Job) CheckGangs() (task int, err error) {
 	gangs := j.Gangs()
 	g := j.Graph()
@@ -85,15 +86,15 @@ func (j *Job) CheckGangs() (task int, err error) {
 		if len(members) > MaxGang {
 			return members[MaxGang], fault.OverLimit(
 				fmt.Sprintf("gang %s has %d tasks, more than %d", fault.Quote(name), len(members), MaxGang),
-				"a task of several nodes is a gang, too: nodes",
+				"a task with several nodes is a gang too: use nodes",
 			)
 		}
 		roles := make(map[string]int, len(members))
 		for _, i := range members {
-			role := framework.RoleVariable(j.Tasks[i].RoleOf())
+			role := RoleVariable(j.Tasks[i].RoleOf())
 			if first, twice := roles[role]; twice {
 				return i, fault.New(
-					fmt.Sprintf("has role %s of gang %s, whose hosts are $TRADEWIND_HOSTS_%s as those of %s",
+					fmt.Sprintf("has role %s of gang %s, whose hosts are in $TRADEWIND_HOSTS_%s like those of %s",
 						fault.Quote(j.Tasks[i].RoleOf()), fault.Quote(name), role, fault.Quote(j.Tasks[first].Name)),
 					"rename one, or give one replicas",
 				)
@@ -101,14 +102,14 @@ func (j *Job) CheckGangs() (task int, err error) {
 			roles[role] = i
 			if f := j.Tasks[i].Framework; f != j.Tasks[members[0]].Framework {
 				return i, fault.New(
-					fmt.Sprintf("has another framework than %s of its gang %s",
+					fmt.Sprintf("has a different framework than %s of its gang %s",
 						fault.Quote(j.Tasks[members[0]].Name), fault.Quote(name)),
 					"the roles of a gang have one framework",
 				)
 			}
 			if j.Tasks[i].Within != j.Tasks[members[0]].Within {
-				return i, fault.New(fmt.Sprintf("says another within than %s of its gang %s",
-					fault.Quote(j.Tasks[members[0]].Name), fault.Quote(name)), "all of a gang is within the same")
+				return i, fault.New(fmt.Sprintf("has a different within than %s of its gang %s",
+					fault.Quote(j.Tasks[members[0]].Name), fault.Quote(name)), "all tasks of a gang have the same within")
 			}
 		}
 		first := parents(members[0])
@@ -143,11 +144,12 @@ func (j *Job) CheckGangs() (task int, err error) {
 	return -1, nil
 }
 
-// fixed are the frameworks whose programs know from their start how many they are.
-var fixed = []Framework{framework.MPI, framework.Horovod, framework.TensorFlow}
+// fixed are the frameworks whose programs need the number of machines at their start.
+var fixed = []Framework{MPI, Horovod, TensorFlow}
 
-// checkJoining says of which task it could not join its gang: it waits for the same tasks, is told of the others in the
-// same words, and nothing waits for it. The task is negative if of none.
+// checkJoining returns the first task that could not join its gang, and the reason. A joining task must wait for the
+// same tasks as the gang, have the same framework, and have no task that waits for it. The task is -1 if all are
+// valid.
 func (j *Job) checkJoining(g *Graph) (task int, err error) {
 	count := map[string]int{}
 	for i := range j.Tasks {
@@ -159,24 +161,24 @@ func (j *Job) checkJoining(g *Graph) (task int, err error) {
 		count[t.Joins]++
 		switch {
 		case t.Gang != "":
-			return i, fault.New("is in a gang and joins one", "say gang or joins")
+			return i, fault.New("has both gang and joins", "remove one of them")
 		case lead < 0:
-			return i, fault.New(fmt.Sprintf("joins role %s of gang %s, which no task of it has",
-				fault.Quote(t.RoleOf()), fault.Quote(t.Joins)), "a role begins with the machines of a task")
+			return i, fault.New(fmt.Sprintf("joins role %s of gang %s, but no task of the gang has that role",
+				fault.Quote(t.RoleOf()), fault.Quote(t.Joins)), "add a task with that role to the gang")
 		case slices.Contains(fixed, t.Framework):
-			return i, fault.New(fmt.Sprintf("programs of %s can not be joined while they run", t.Framework),
+			return i, fault.New(fmt.Sprintf("a running program of %s cannot get more machines", t.Framework),
 				"give the role replicas")
 		case t.Framework != j.Tasks[lead].Framework:
-			return i, fault.New(fmt.Sprintf("has another framework than %s, whose role it joins",
+			return i, fault.New(fmt.Sprintf("has a different framework than %s, whose role it joins",
 				fault.Quote(j.Tasks[lead].Name)), "")
 		case t.Within != j.Tasks[lead].Within:
-			return i, fault.New(fmt.Sprintf("says another within than %s, whose role it joins",
+			return i, fault.New(fmt.Sprintf("has a different within than %s, whose role it joins",
 				fault.Quote(j.Tasks[lead].Name)), "")
 		case count[t.Joins] > MaxJoining:
 			return i, fault.OverLimit(fmt.Sprintf("more than %d tasks join gang %s", MaxJoining, fault.Quote(t.Joins)),
-				"a smaller max, or a larger min")
+				"use a smaller max, or a larger min")
 		case len(g.Children(i)) > 0:
-			return i, fault.New("joins a gang, and another task waits for it", "wait for the role's own task")
+			return i, fault.New("joins a gang, but another task waits for it", "wait for the gang's task with that role")
 		case !sameTasks(g.Parents(i), g.Parents(lead)):
 			return i, fault.New(fmt.Sprintf("does not wait for the same tasks as %s, whose role it joins",
 				fault.Quote(j.Tasks[lead].Name)), "give both the same after and inputs")

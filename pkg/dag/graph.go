@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// Graph is the adjacency of a job in compressed sparse row form: flat arrays, 16 bytes an edge, for
-// walks over large jobs. It is a snapshot: changes of the job do not show in it.
+// Graph is the adjacency of a job in compressed sparse row form: flat arrays, 16 bytes per edge, for walks over large
+// jobs. It is a snapshot: it does not follow changes of the job.
 type Graph struct {
 	out, in rows
 }
@@ -23,7 +23,7 @@ type rows struct {
 	edges  []int32 // the index of the edge
 }
 
-// Graph returns the adjacency of j, whose edges must refer to its tasks.
+// Graph returns the adjacency of j. All edges must refer to tasks of the job.
 func (j *Job) Graph() *Graph {
 	return &Graph{
 		out: makeRows(j, func(e *Edge) (int, int) { return e.From, e.To }),
@@ -31,12 +31,13 @@ func (j *Job) Graph() *Graph {
 	}
 }
 
-// EdgesTo returns the indexes of the edges to a task, as Graph.In does, without the adjacency of all tasks.
+// EdgesTo returns the indexes of the edges to a task, like Graph.In, without building the adjacency of all tasks.
 func (j *Job) EdgesTo(task int) []int32 {
 	return j.edgesWhere(func(e *Edge) bool { return e.To == task })
 }
 
-// EdgesFrom returns the indexes of the edges from a task, as Graph.Out does, likewise.
+// EdgesFrom returns the indexes of the edges from a task, like Graph.Out, without building the adjacency of all
+// tasks.
 func (j *Job) EdgesFrom(task int) []int32 {
 	return j.edgesWhere(func(e *Edge) bool { return e.From == task })
 }
@@ -63,7 +64,7 @@ func makeRows(j *Job, ends func(*Edge) (row, other int)) rows {
 	for i := range j.Tasks {
 		r.starts[i+1] += r.starts[i]
 	}
-	// Each row begins where it ends now, and is filled from its end.
+	// starts[i] is the end of row i now. Filling the rows from their ends turns it into the beginning.
 	for i := len(j.Edges) - 1; i >= 0; i-- {
 		row, other := ends(&j.Edges[i])
 		r.starts[row]--
@@ -78,8 +79,8 @@ func (r *rows) at(task int) (tasks, edges []int32) {
 	return r.tasks[from:to:to], r.edges[from:to:to]
 }
 
-// Parents returns the tasks that task waits for, as indexes, in the order of the edges. The result
-// is not to be changed.
+// Parents returns the tasks that task waits for, as indexes, in the order of the edges. The caller must not change
+// the result.
 func (g *Graph) Parents(task int) []int32 { t, _ := g.in.at(task); return t }
 
 // Children returns the tasks that wait for task.
@@ -91,9 +92,9 @@ func (g *Graph) In(task int) []int32 { _, e := g.in.at(task); return e }
 // Out returns the indexes of the edges from task, in step with Children.
 func (g *Graph) Out(task int) []int32 { _, e := g.out.at(task); return e }
 
-// Order returns the tasks so that each comes after those it waits for, and before any that comes
-// after it in the file where there is a choice. Of a job with a cycle it leaves out the tasks on
-// the cycle and behind it.
+// Order returns the tasks in an order in which each comes after those it waits for; among tasks that are free to come
+// next, the first in the file comes first. If the job has a cycle, the tasks on it and those that wait for them are
+// missing.
 func (j *Job) Order() []int {
 	return j.order(j.Graph())
 }
@@ -137,8 +138,8 @@ func (h *intHeap) Pop() any {
 	return last
 }
 
-// Cycle returns the tasks of a cycle, each before one that waits for it, or nil if there is none. It
-// is a shortest one through the first task found on any.
+// Cycle returns the tasks of a cycle, each before one that waits for it, or nil if there is none. It is a shortest
+// cycle through the first task that it finds on a cycle.
 func (j *Job) Cycle() []int {
 	g := j.Graph()
 	order := j.order(g)
@@ -149,7 +150,7 @@ func (j *Job) Cycle() []int {
 	for _, t := range order {
 		ordered[t] = true
 	}
-	// Every task that is left has a parent that is left: going up from one must meet itself.
+	// Every remaining task has a remaining parent, so a walk from parent to parent must reach a task twice.
 	onPath := make([]bool, len(j.Tasks))
 	task := slices.Index(ordered, false)
 	for !onPath[task] {
@@ -164,7 +165,7 @@ func (j *Job) Cycle() []int {
 	return g.shortestCycle(task)
 }
 
-// shortestCycle returns a shortest cycle through a task that is on one, by breadth first search.
+// shortestCycle returns a shortest cycle through a task, which must be on one, by breadth-first search.
 func (g *Graph) shortestCycle(start int) []int {
 	before := make(map[int]int)
 	for queue := []int{start}; len(queue) > 0; queue = queue[1:] {
@@ -189,7 +190,7 @@ func (g *Graph) shortestCycle(start int) []int {
 	return []int{start}
 }
 
-// CycleError tells of a cycle, without its place.
+// CycleError returns an error that describes a cycle. It has no position.
 func (j *Job) CycleError(cycle []int) error {
 	if len(cycle) == 1 {
 		return &Error{
@@ -217,9 +218,9 @@ func (j *Job) CycleError(cycle []int) error {
 	}
 }
 
-// CriticalPath returns the length of the longest chain of tasks and the tasks on it, first to last,
-// each task taking what length says of its index. It is the least makespan on unlimited machines,
-// without transfers. A job with a cycle is an error.
+// CriticalPath returns the length of the longest chain of tasks and its tasks, first to last. length returns the
+// duration of a task, by index. The result is the minimum makespan on unlimited machines, without transfers. A job
+// with a cycle is an error.
 func (j *Job) CriticalPath(length func(task int) time.Duration) (time.Duration, []int, error) {
 	g := j.Graph()
 	order := j.order(g)
@@ -253,7 +254,7 @@ func (j *Job) CriticalPath(length func(task int) time.Duration) (time.Duration, 
 	return finish[last], path, nil
 }
 
-// addTime adds two times that are not negative; what a Duration cannot hold becomes the most it can.
+// addTime adds two times that are not negative. The result is at most the maximum Duration.
 func addTime(a, b time.Duration) time.Duration {
 	const most = time.Duration(1<<63 - 1)
 	if a > most-b {
@@ -262,8 +263,8 @@ func addTime(a, b time.Duration) time.Duration {
 	return a + b
 }
 
-// TotalRecorded is the sum of the recorded times of the tasks: what their executions took one after
-// the other.
+// TotalRecorded returns the sum of the recorded times of the tasks, which is the time to run them one after the
+// other.
 func (j *Job) TotalRecorded() time.Duration {
 	var sum time.Duration
 	for i := range j.Tasks {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tasksNamed makes a job of tasks without anything to run: for graphs alone.
+// tasksNamed returns a job of tasks without scripts, for tests of graphs.
 func tasksNamed(names ...string) *Job {
 	j := &Job{Name: "j", Objective: MinimizeCost, Format: Native}
 	for _, name := range names {
@@ -28,7 +28,7 @@ func numbered(n int) *Job {
 	return tasksNamed(names...)
 }
 
-// genGraph draws jobs with any edges, cycles and duplicates among them.
+// genGraph generates jobs with any edges, including cycles and duplicates.
 func genGraph() *rapid.Generator[*Job] {
 	return rapid.Custom(func(t *rapid.T) *Job {
 		j := numbered(rapid.IntRange(1, 7).Draw(t, "tasks"))
@@ -47,7 +47,7 @@ func genGraph() *rapid.Generator[*Job] {
 	})
 }
 
-// reach says whether there is a path of at least one edge from a to b, by trying all.
+// reach reports whether there is a path of at least one edge from a to b, by trying all.
 func reach(j *Job, a, b int) bool {
 	seen := make([]bool, len(j.Tasks))
 	var from func(int) bool
@@ -82,7 +82,7 @@ func TestOrderPutsParentsFirst(t *testing.T) {
 				behind = behind || reach(j, other, other) && reach(j, other, task)
 			}
 			if _, ok := place[task]; ok == behind {
-				t.Fatalf("task %d on or behind a cycle: %v, in the order: %v", task, behind, ok)
+				t.Fatalf("task %d on or after a cycle: %v, in the order: %v", task, behind, ok)
 			}
 		}
 		for _, e := range j.Edges {
@@ -93,7 +93,7 @@ func TestOrderPutsParentsFirst(t *testing.T) {
 	})
 }
 
-func TestOrderIsThatOfTheFileWhereItCanBe(t *testing.T) {
+func TestOrderPrefersFileOrder(t *testing.T) {
 	j := numbered(5)
 	j.Edges = []Edge{{From: 0, To: 4}, {From: 3, To: 1}}
 	if got, want := j.Order(), []int{0, 2, 3, 1, 4}; !slices.Equal(got, want) {
@@ -101,7 +101,7 @@ func TestOrderIsThatOfTheFileWhereItCanBe(t *testing.T) {
 	}
 }
 
-func TestCycleIsAShortestThroughItsTasks(t *testing.T) {
+func TestCycleIsShortest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := genGraph().Draw(t, "job")
 		cycle := j.Cycle()
@@ -121,7 +121,7 @@ func TestCycleIsAShortestThroughItsTasks(t *testing.T) {
 	})
 }
 
-func TestLongCyclesAreToldShortly(t *testing.T) {
+func TestCycleErrorShortensLongCycles(t *testing.T) {
 	j := numbered(30)
 	for i := range 30 {
 		j.Edges = append(j.Edges, Edge{From: i, To: (i + 1) % 30})
@@ -133,7 +133,7 @@ func TestLongCyclesAreToldShortly(t *testing.T) {
 	}
 }
 
-func TestGraphHasTheEdgesOfTheJob(t *testing.T) {
+func TestGraphMatchesEdges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := genGraph().Draw(t, "job")
 		g := j.Graph()
@@ -164,7 +164,7 @@ func TestGraphHasTheEdgesOfTheJob(t *testing.T) {
 	})
 }
 
-func TestMergedEdgesAddUp(t *testing.T) {
+func TestMergeEdgesAddsData(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := genGraph().Draw(t, "job")
 		type ends struct{ to, from int }
@@ -190,7 +190,7 @@ func TestMergedEdgesAddUp(t *testing.T) {
 	})
 }
 
-func TestMergedEdgesReadWhatAnyReads(t *testing.T) {
+func TestMergeEdgesCombinesOutputs(t *testing.T) {
 	j := numbered(2)
 	one := func(outputs []string) Edge { return Edge{From: 0, To: 1, Outputs: outputs} }
 	for _, c := range []struct {
@@ -210,7 +210,7 @@ func TestMergedEdgesReadWhatAnyReads(t *testing.T) {
 	}
 }
 
-func TestCriticalPathIsTheLongest(t *testing.T) {
+func TestCriticalPathIsLongest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := genGraph().Draw(t, "job")
 		lengths := rapid.SliceOfN(rapid.IntRange(0, 9), len(j.Tasks), len(j.Tasks)).Draw(t, "lengths")
@@ -222,7 +222,7 @@ func TestCriticalPathIsTheLongest(t *testing.T) {
 			}
 			return
 		}
-		var longest func(int) time.Duration // from a task on, by trying all
+		var longest func(int) time.Duration // the longest path from a task, by trying all
 		longest = func(i int) (best time.Duration) {
 			for _, e := range j.Edges {
 				if e.From == i {

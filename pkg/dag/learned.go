@@ -1,21 +1,22 @@
 package dag
 
-// Learned is what earlier jobs of the same name have shown of how long a task runs.
+// Learned is the run time of a task as measured in earlier jobs of the same name.
 type Learned struct {
-	// Used says that the task is planned by it, as the file does not say how long it runs.
+	// Used is set if planning uses it, because the file has no estimate.
 	Used bool `json:"used,omitempty"`
-	// Like says that it is of tasks whose names differ from its own in numbers only: shard-17 of shard-4.
+	// Like is set if it comes from tasks whose names differ only in numbers, such as shard-4 for shard-17.
 	Like bool `json:"like,omitempty"`
-	// On are the run times by the machine, as TimeEstimate.On has them; "" is every other machine.
+	// On has the run times by machine, with the keys of TimeEstimate.On; "" is for every other machine.
 	On map[string]Spread `json:"on"`
 }
 
-// Spread is how long a task is expected to run, hours, and between what nine of ten runs are longer and shorter.
+// Spread is the expected run time of a task in hours, and the bounds that contain eight of ten runs.
 type Spread struct {
-	Runs  int     `json:"runs"` // that it follows from
+	Runs  int     `json:"runs"` // the number of runs measured
 	Hours float64 `json:"hours"`
 	Low   float64 `json:"lowHours"`  // one in ten runs is shorter
 	High  float64 `json:"highHours"` // one in ten is longer
-	// Scaled says that it never ran there: it follows from runs on another accelerator by what both can do.
+	// Scaled is set if the task never ran there: it is computed from runs on another accelerator and the speeds of
+	// both.
 	Scaled bool `json:"scaled,omitempty"`
 }

@@ -2,24 +2,23 @@ package dag
 
 import "time"
 
-// Limits of what a file or a job may hold. Everything beyond is refused with an error that is
-// ErrLimit or says what the bounds are. They are far above what people run, and low enough that a
-// hostile file cannot do harm.
+// Limits of a file or a job. A file beyond them is rejected with an error that wraps ErrLimit or states the limits.
+// They are far above practical use, and low enough that a hostile file cannot do harm.
 const (
 	MaxFileBytes = 64 << 20  // of a file, decompressed
 	MaxTasks     = 100_000   // of a job
 	MaxEdges     = 1_000_000 // of a job
-	// MaxScriptBytes is for the setup and run scripts of a task together, and MaxEnvBytes for its
-	// environment, so that a task fits into one record of every store.
+	// MaxScriptBytes limits the setup and run scripts of a task together, and MaxEnvBytes its environment, so that a
+	// task fits into one record of every store.
 	MaxScriptBytes  = 256 << 10
 	MaxEnvBytes     = 64 << 10
 	MaxAlternatives = 100    // of a task's resources
 	MaxFiles        = 10_000 // inputs of a task, and outputs
-	MaxNodes        = 1_000  // machines of a task: what is known of each is in one record of the store
+	MaxNodes        = 1_000  // machines of a task: one record of the store has the state of all of them
 	MaxRetries      = 1_000
 	MaxGang         = 16        // tasks of a gang: they are admitted in one transaction of the store
 	MaxJoining      = 64        // tasks that join a gang
-	MaxPriority     = 1_000_000 // and as much below 0
+	MaxPriority     = 1_000_000 // the minimum is -MaxPriority
 	MaxWarnings     = 100
 
 	MaxDuration = 10 * 365 * 24 * time.Hour // of a task, and to a deadline
@@ -34,11 +33,11 @@ const (
 	MaxTextBytes = 4096 // of a URI, path, image, or description
 )
 
-// The words of a file that are names, as regular expressions.
+// Regular expressions for the names in a file.
 const (
 	// NamePattern is for jobs, tasks, outputs and queues.
 	NamePattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`
-	// EnvPattern is for environment variables. Those that begin with TRADEWIND_ are kept for the agent.
+	// EnvPattern is for environment variables. Those that begin with TRADEWIND_ are reserved for the agent.
 	EnvPattern = `^[A-Za-z_][A-Za-z0-9_]{0,127}$`
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestTheMostThatAJobMayHaveIsTaken: each limit is the most that is taken, and one more is refused.
-func TestTheMostThatAJobMayHaveIsTaken(t *testing.T) {
+// TestValidateAcceptsMaximums checks that each limit is accepted, and one more is rejected.
+func TestValidateAcceptsMaximums(t *testing.T) {
 	a := func(change func(*Task, int)) func(*Job, int) { return func(j *Job, n int) { change(&j.Tasks[0], n) } }
 	res := func(change func(*Resources, int)) func(*Job, int) {
 		return func(j *Job, n int) { change(&j.Tasks[0].Resources[0], n) }
@@ -118,7 +118,7 @@ func TestTheMostThatAJobMayHaveIsTaken(t *testing.T) {
 		})
 	}
 	if CheckSecret(x(MaxEnvBytes)) != nil || !errors.Is(CheckSecret(x(MaxEnvBytes+1)), ErrLimit) {
-		t.Error("a secret has not as many bytes as an environment")
+		t.Error("a secret cannot be as long as an environment")
 	}
 }
 
@@ -149,8 +149,8 @@ func ones(n int) (out []int) {
 	return out
 }
 
-// TestTheLeastThatAJobMayHaveIsTaken: zero where that says something, or else one.
-func TestTheLeastThatAJobMayHaveIsTaken(t *testing.T) {
+// TestValidateAcceptsMinimums checks the minimums: zero if it has a meaning, or else one.
+func TestValidateAcceptsMinimums(t *testing.T) {
 	for name, change := range map[string]func(*Task){
 		"a machine":      func(t *Task) { t.Nodes = 1 },
 		"no retries":     func(t *Task) { t.Retries = 0 },
@@ -177,7 +177,7 @@ func TestTheLeastThatAJobMayHaveIsTaken(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestChecksOfSingleValues(t *testing.T) {
 	for check, c := range map[string]struct {
 		check     func(string) error
 		good, bad []string

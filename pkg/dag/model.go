@@ -12,7 +12,7 @@ type GiB float64
 // USD is an amount of money in United States dollars.
 type USD float64
 
-// Objective says what a plan minimises.
+// Objective is what a plan minimises.
 type Objective string
 
 // The objectives of a job (intercloud-broker paper, equations 1 and 2).
@@ -21,43 +21,42 @@ const (
 	MinimizeMakespan Objective = "makespan"
 )
 
-// Market says how capacity is bought.
+// Market is how capacity is bought.
 type Market string
 
-// The markets a task may ask for. Auto leaves the choice to the broker.
+// The markets that a task may request. With auto the broker chooses.
 const (
 	MarketAuto     Market = "auto"
 	MarketSpot     Market = "spot"
 	MarketOnDemand Market = "on-demand"
 )
 
-// Infeasible says what becomes of a job for which no place is left.
+// Infeasible is what happens to a job if no place is feasible.
 type Infeasible string
 
-// Fail ends the job; Wait tries again when a block expires or a price changes
-// (paper, section Provisioner: "either an error is returned … or the provisioner
-// can be configured to wait and retry"). Retry, the default, waits where blocked places are all that
-// stands in the way, and fails where no place would do: for a block that ends one can wait, for a
-// budget that is too small in vain.
+// Fail ends the job. Wait tries again when a block expires or a price changes (paper, section Provisioner: "either an
+// error is returned … or the provisioner can be configured to wait and retry"). Retry, the default, waits if only
+// blocked places prevent a plan, and fails if no place is suitable: a block ends some day, but waiting does not help
+// if the budget is too small.
 const (
 	Retry Infeasible = "retry"
 	Fail  Infeasible = "fail"
 	Wait  Infeasible = "wait"
 )
 
-// Format names the form a job was read from.
+// Format is the format of the file that a job was read from.
 type Format string
 
-// The forms that Read understands.
+// The formats of jobs.
 const (
 	Native   Format = "tradewind"
 	SkyPilot Format = "skypilot"
 	WfFormat Format = "wfformat"
 	DAX      Format = "dax"
-	TES      Format = "tes" // not of a file: a task of the GA4GH API
+	TES      Format = "tes" // no file: a task of the GA4GH API
 	// Kubernetes are the manifests of Jobs, JobSets, and Volcano's and Kubeflow's jobs.
 	Kubernetes Format = "kubernetes"
-	// Slurm are batch scripts with #SBATCH.
+	// Slurm is for batch scripts with #SBATCH lines.
 	Slurm Format = "slurm"
 )
 
@@ -66,41 +65,41 @@ const (
 // are acyclic and every number is finite and within its limits.
 type Job struct {
 	Name string `json:"name"`
-	// Description is for people; nothing reads it.
+	// Description is for people; no code uses it.
 	Description string `json:"description,omitempty"`
 
 	Objective Objective     `json:"objective"`
-	Deadline  time.Duration `json:"deadline,omitempty"` // from submission to the last task's end; 0 is none
+	Deadline  time.Duration `json:"deadline,omitempty"` // from submission to the end of the last task; 0 is none
 	Budget    USD           `json:"budget,omitempty"`   // 0 is none
 	Queue     string        `json:"queue,omitempty"`
-	Namespace string        `json:"namespace,omitempty"` // of users, who share whatever their queues
+	Namespace string        `json:"namespace,omitempty"` // its users share the capacity of their queues
 	Priority  int           `json:"priority,omitempty"`  // higher first
-	// KeepOnFailure is how long the machines of an attempt whose task failed are kept for people to look at, within the
+	// KeepOnFailure is how long the machines of a failed attempt are kept so that users can inspect them, within the
 	// budget; 0 is not at all.
 	KeepOnFailure time.Duration `json:"keepOnFailure,omitempty"`
-	// Infeasible is what to do when no place is left: Retry (the default), Fail or Wait.
+	// Infeasible is what to do if no place is feasible: Retry (the default), Fail or Wait.
 	Infeasible Infeasible `json:"infeasible,omitempty"`
-	// Patience is how long it waits at most while no place is left and nothing of it goes on; 0 is a day, or until the
-	// deadline where that is later, and with Wait without end.
+	// Patience is the maximum time that the job waits while no place is feasible and none of its tasks runs. 0 is a
+	// day, or until the deadline if that is later; with Wait it is no limit.
 	Patience time.Duration `json:"patience,omitempty"`
-	// Regions limits every task to these places ("aws", "gcp:europe-west4"); empty is everywhere.
+	// Regions limits every task to these places ("aws", "gcp:europe-west4"); empty allows all.
 	Regions []string `json:"regions,omitempty"`
-	// Placement are rules about where machines of several tasks stand to each other; see Groups.
+	// Placement has rules about the relative places of machines of several tasks; see Groups.
 	Placement []Placement `json:"placement,omitempty"`
-	// Tasks are in the order of the file; edges refer to them by index.
+	// Tasks are in the order of the file. Edges refer to them by index.
 	Tasks []Task `json:"tasks"`
-	// Edges are in the order of MergeEdges when a reader made them: by To, then by From.
+	// Edges made by a reader are in the order of MergeEdges: by To, then by From.
 	Edges  []Edge `json:"edges,omitempty"`
 	Format Format `json:"format"`
-	// Document is what an API made the job of, as it tells of it again; nothing else reads it.
+	// Document is the request from which an API made the job, so that the API can return it; no other code uses it.
 	Document string `json:"document,omitempty"`
-	// Stated are values of secrets that the file states. They are not part of what is kept of the job.
+	// Stated are the values of secrets in the file. They are not stored with the job.
 	Stated SecretValues `json:"-"`
-	// Warnings are things the file asks for that Tradewind reads but does not act on.
+	// Warnings are about requests in the file that Tradewind reads but ignores.
 	// There are at most MaxWarnings.
 	Warnings []string `json:"warnings,omitempty"`
 
-	origin *Origin // where the file said what; nil unless a reader made the job
+	origin *Origin // the positions in the file; nil unless a reader made the job
 }
 
 // Edge is a dependency: To starts after From succeeded, and reads Data GiB of its outputs.
@@ -109,8 +108,8 @@ type Edge struct {
 	From int `json:"from"`
 	To   int `json:"to"`
 	Data GiB `json:"data,omitempty"`
-	// Outputs names the outputs of From that To reads: nil is all of them, empty is none
-	// (the edge only orders the two).
+	// Outputs names the outputs of From that To reads: nil is all of them, empty is none (the edge only orders the
+	// two).
 	Outputs []string `json:"outputs,omitzero"`
 }
 
@@ -118,70 +117,70 @@ type Edge struct {
 type Task struct {
 	Name  string `json:"name"`
 	Setup string `json:"setup,omitempty"` // shell script, once on each machine before Run
-	Run   string `json:"run,omitempty"`   // shell script, on each machine; empty where Recorded stands in
-	// Login has the scripts run in an interactive shell, after ~/.bashrc, as SkyPilot does.
+	Run   string `json:"run,omitempty"`   // shell script, on each machine; empty if the task has Recorded instead
+	// Login runs the scripts in an interactive shell, after ~/.bashrc, as SkyPilot does.
 	Login bool `json:"login,omitempty"`
-	// Env may be shared between tasks: it is not to be changed.
+	// Env may be shared between tasks, so it must not be changed.
 	Env map[string]string `json:"env,omitempty"`
-	// Labels are what rules of placement of other tasks know the task by.
+	// Labels identify the task in placement rules of other tasks.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Placement are rules about where its machines stand to each other, and to those of tasks with labels.
+	// Placement has rules about the relative places of its machines, and of tasks with certain labels.
 	Placement []Placement `json:"placement,omitempty"`
-	// Secrets names variables whose values are given apart, and never printed, in byte order. Env has none of them.
+	// Secrets names variables whose values are passed separately and never printed, in byte order. They are not in
+	// Env.
 	Secrets []string `json:"secrets,omitempty"`
 	Workdir string   `json:"workdir,omitempty"` // staged to each machine; a directory, a bucket URL, or a pack
-	// Repository is the work directory instead, until the job is handed in: it is then cloned and packed.
+	// Repository takes the place of Workdir until the job is submitted: then it is cloned and packed.
 	Repository *Repository `json:"repository,omitempty"`
 	Nodes      int         `json:"nodes"`
-	// Resources are the alternatives the task can run on, at least one. An alternative in which
-	// nothing is set is any machine.
+	// Resources are the alternatives for the task's machines, at least one. An empty alternative matches any machine.
 	Resources []Resources `json:"resources"`
-	// Ordered takes the alternatives in the order given instead of the cheapest first.
+	// Ordered tries the alternatives in the given order, not the cheapest first.
 	Ordered bool `json:"ordered,omitempty"`
-	// Inputs that lie in buckets or on disk before the job starts.
+	// Inputs are data in buckets or on disk that exist before the job starts.
 	Inputs []Input `json:"inputs,omitempty"`
-	// Outputs the task leaves in the job's store, for its children or the user.
+	// Outputs are saved in the job's store, for the task's children or the user.
 	Outputs    []Output     `json:"outputs,omitempty"`
 	Checkpoint *Checkpoint  `json:"checkpoint,omitempty"`
 	Time       TimeEstimate `json:"time"`
-	// Learned is what earlier jobs have shown of the run time; nil until the job is handed in, or if nothing is known.
+	// Learned is the run time by earlier jobs; nil until the job is submitted, or if nothing is known.
 	Learned *Learned `json:"learned,omitempty"`
-	// Recorded is the measured run time of an imported task without a command:
-	// it runs as a timed stand-in. Its inputs and outputs are sizes to plan with; there is nothing to stage.
+	// Recorded is the measured run time of an imported task without a command: it runs as a timed stand-in. Its
+	// inputs and outputs are only sizes for planning; nothing is staged.
 	Recorded time.Duration `json:"recorded,omitempty"`
-	// Retries is how often the task's own failure (its exit code) is tried again.
-	// Failures of the cloud do not count.
+	// Retries is how often the task is tried again after its own failures (its exit code). Failures of the cloud do
+	// not count.
 	Retries int `json:"retries,omitempty"`
 	// Gang names a group of tasks of the job that start together or not at all, at most MaxGang; empty is none. All
 	// of them wait for the same tasks.
 	Gang string `json:"gang,omitempty"`
-	// Joins names a gang whose machines these join while it runs, and leave again without it: machines of a role beyond
-	// those that it begins with. A task that joins is in no gang itself. It begins when the gang runs, and is done
-	// with the task of the gang that has its role.
+	// Joins names a running gang that the task's machines join, and can leave again without ending it: additional
+	// machines for a role. A joining task is not in a gang itself. It starts when the gang runs, and ends with the
+	// gang's task of the same role.
 	Joins string `json:"joins,omitempty"`
-	// Within is how close to each other the machines of its gang have to be; empty is WithinRegion. It is the same for
-	// all of a gang, and for those that join it.
+	// Within is the maximum distance between the machines of its gang; empty is WithinRegion. It is the same for all
+	// tasks of a gang, and for those that join it.
 	Within Within `json:"within,omitempty"`
-	// Role is what the task is in its gang, each of its Nodes a member; empty is its name. See RoleOf.
+	// Role is the task's role in its gang, each of its Nodes a member; empty is its name. See RoleOf.
 	Role string `json:"role,omitempty"`
-	// Framework is what its nodes, and those of its gang, are told of each other in the words of.
+	// Framework decides which environment variables describe the machines of the task and its gang to its programs.
 	Framework Framework `json:"framework,omitempty"`
-	// On says what becomes of the gang, or of the task that is in none, when something happens to the task. What is
-	// not said is as it is without: what fails is tried again as often as Retries says, and the gang with it.
+	// On has the reactions to events of the task, for its gang or the task alone. The default reaction is to try
+	// failed tasks again, together with their gang, up to Retries times.
 	On []Reaction `json:"on,omitempty"`
-	// Service says that the task is a replica of a service; nil of one that ends. It may be shared between tasks: it is
-	// not to be changed.
+	// Service is set if the task is a replica of a service; nil for a task that ends. It may be shared between tasks,
+	// so it must not be changed.
 	Service *Service `json:"service,omitempty"`
 }
 
-// StandIn says whether the task has a recorded run time but no command.
+// StandIn reports whether the task has a recorded run time but no command.
 func (t *Task) StandIn() bool { return t.Run == "" && t.Recorded > 0 }
 
-// Resumes says that an attempt of the task goes on from what the one before has saved: it keeps checkpoints, or stands
-// in for one that would.
+// Resumes reports whether an attempt of the task continues from the state that the previous attempt saved: it keeps
+// checkpoints, or is a stand-in, which behaves as if it did.
 func (t *Task) Resumes() bool { return t.Checkpoint != nil || t.StandIn() }
 
-// DiskGiB is the largest root disk that any of its alternatives asks for; 0 asks for none.
+// DiskGiB returns the largest root disk of its alternatives, or 0 if none needs one.
 func (t *Task) DiskGiB() float64 {
 	most := GiB(0)
 	for i := range t.Resources {
@@ -190,7 +189,7 @@ func (t *Task) DiskGiB() float64 {
 	return float64(most)
 }
 
-// Resources is one alternative: every field that is set must hold of an offer.
+// Resources is one alternative: an offer must match every field that is set.
 type Resources struct {
 	CPUs             Range   `json:"cpus,omitzero"`
 	Memory           Range   `json:"memory,omitzero"`       // GiB
@@ -204,14 +203,14 @@ type Resources struct {
 	Market           Market  `json:"market,omitempty"`
 	Service          string  `json:"service,omitempty"` // emr or dataproc: a managed service instead of bare machines
 	DiskGiB          GiB     `json:"disk,omitempty"`
-	// Image is that of the machine, in its cloud's words, or docker:REF: a container's, in which the scripts run.
+	// Image is a machine image, named as its cloud does, or docker:REF, a container image in which the scripts run.
 	Image string `json:"image,omitempty"`
 }
 
-// containerScheme is how an image that is run in, not booted from, is written.
+// containerScheme is the prefix of a container image, as opposed to a machine image.
 const containerScheme = "docker:"
 
-// Container is the container image that the task's scripts run in; empty is none.
+// Container returns the container image in which the task's scripts run, or "" if there is none.
 func (r *Resources) Container() string {
 	image, _ := strings.CutPrefix(r.Image, containerScheme)
 	if image == r.Image {
@@ -220,7 +219,7 @@ func (r *Resources) Container() string {
 	return image
 }
 
-// Machine is the image that a machine boots from; empty is the cloud's own.
+// Machine returns the image that a machine boots from, or "" for the cloud's default.
 func (r *Resources) Machine() string {
 	if strings.HasPrefix(r.Image, containerScheme) {
 		return ""
@@ -228,24 +227,24 @@ func (r *Resources) Machine() string {
 	return r.Image
 }
 
-// Range is an amount with bounds: exactly (Min == Max, written "4"), at least (Max 0, "4+") or
-// between two ("4-16"). The zero value asks for nothing.
+// Range is an amount with bounds: exactly (Min == Max, written "4"), at least (Max 0, "4+") or between two ("4-16").
+// The zero value sets no bound.
 type Range struct {
 	Min float64 `json:"min"`
 	Max float64 `json:"max,omitempty"` // 0 is no upper bound
 }
 
-// Holds says whether v satisfies r.
+// Holds reports whether v satisfies r.
 func (r Range) Holds(v float64) bool {
 	return v >= r.Min && (r.Max == 0 || v <= r.Max)
 }
 
-// IsZero says whether r asks for nothing.
+// IsZero reports whether r sets no bound.
 func (r Range) IsZero() bool { return r == Range{} }
 
 // Repository is a git repository at one of its commits.
 type Repository struct {
-	URL string `json:"url"`           // as git takes it: https://…, ssh://…, git@host:path, or a path
+	URL string `json:"url"`           // as git accepts it: https://…, ssh://…, git@host:path, or a path
 	Ref string `json:"ref,omitempty"` // branch, tag or commit; empty is the default branch
 }
 
@@ -254,45 +253,44 @@ type Input struct {
 	URI  string `json:"uri"`            // s3://, gs://, azblob://, file:// or a local path
 	Path string `json:"path,omitempty"` // where the task sees it: relative to its directory, absolute, or under ~/
 	Size GiB    `json:"size,omitempty"`
-	// Mount has the task read it, or read and write it, where it lies, instead of copying it first.
+	// Mount mounts the input, for reading or for reading and writing, instead of copying it to the machine.
 	Mount Mount `json:"mount,omitempty"`
-	// Bucket has the input's bucket made where there is none.
+	// Bucket creates the input's bucket if it does not exist.
 	Bucket Bucket `json:"bucket,omitempty"`
 	// Source is a local path, or a pack of it, that is uploaded to the URI first.
 	Source string `json:"source,omitempty"`
 }
 
-// Output is data the task leaves behind.
+// Output is data that the task saves.
 type Output struct {
 	Name string `json:"name"`
-	Path string `json:"path,omitempty"` // what to keep, relative to $TRADEWIND_OUTPUT; empty is all of it
-	URI  string `json:"uri,omitempty"`  // copied there as well when set
+	Path string `json:"path,omitempty"` // what to save, relative to $TRADEWIND_OUTPUT; empty is all of it
+	URI  string `json:"uri,omitempty"`  // also copied there, if set
 	Size GiB    `json:"size,omitempty"`
-	// OnFailure has it copied to URI also when the command fails, where it is there then: what an engine reads of a
-	// task that failed. No file says so.
+	// OnFailure copies the output to URI also if the command fails, provided that it exists: workflow engines read it
+	// after a failure. Files cannot set it.
 	OnFailure bool `json:"onFailure,omitempty"`
 }
 
-// Checkpoint says how a task saves its progress.
+// Checkpoint is how a task saves its progress.
 type Checkpoint struct {
-	Every time.Duration `json:"every,omitempty"` // 0 is only on notice
+	Every time.Duration `json:"every,omitempty"` // 0 is only on notice of an interruption
 	Path  string        `json:"path"`            // relative to the task's directory
 	Size  GiB           `json:"size,omitempty"`
 }
 
-// TimeEstimate is how long the task runs on what: by accelerator name, by instance type, or
-// Default for everything else. Default 0 is unknown, which planning takes as one hour
-// (paper, section Optimizer).
+// TimeEstimate is the expected run time of the task by machine: by accelerator name, by instance type, or Default for
+// everything else. Default 0 is unknown; planning then assumes one hour (paper, section Optimizer).
 type TimeEstimate struct {
 	Default time.Duration            `json:"default,omitempty"`
 	On      map[string]time.Duration `json:"on,omitempty"` // canonical accelerator ("V100", "V100:4") or instance type
 }
 
-// DefaultTime is the run time assumed of a task whose author gave none.
+// DefaultTime is the assumed run time of a task without an estimate.
 const DefaultTime = time.Hour
 
-// For returns the estimate on an offer: the most specific of instance type,
-// accelerator with count, accelerator, default.
+// For returns the estimate for an offer: the most specific of instance type, accelerator with count, accelerator,
+// default.
 func (e TimeEstimate) For(instanceType, accelerator string, count float64) time.Duration {
 	if d, ok := e.On[instanceType]; ok && instanceType != "" {
 		return d
@@ -311,7 +309,7 @@ func (e TimeEstimate) For(instanceType, accelerator string, count float64) time.
 	return DefaultTime
 }
 
-// AcceleratorKey is the spelling of an accelerator with its count: "V100:4", or "A10:0.5".
+// AcceleratorKey returns an accelerator with its count: "V100:4", or "A10:0.5".
 func AcceleratorKey(name string, count float64) string {
 	return name + ":" + strconv.FormatFloat(count, 'f', -1, 64)
 }

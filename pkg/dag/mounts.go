@@ -10,28 +10,27 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
-// Mount is how a task sees an input.
+// Mount is how a task accesses an input.
 type Mount string
 
-// The ways to see an input.
+// The ways to access an input.
 const (
 	// Copied: it is copied to the machine before the task starts.
 	Copied Mount = ""
-	// MountRead: it is read when the task reads it, and cannot be written.
+	// MountRead: it is fetched when the task reads it, and is read-only.
 	MountRead Mount = "read"
-	// MountWrite is MountRead, and a file that the task writes is uploaded when it is closed.
+	// MountWrite is like MountRead, but writable: a file is uploaded when the task closes it.
 	MountWrite Mount = "write"
-	// MountCached: what is read is kept on the machine's disk, and what is written is uploaded in the background.
+	// MountCached: read data is cached on the machine's disk, and written data is uploaded in the background.
 	MountCached Mount = "cached"
 )
 
-// Writes says whether what a task writes there goes to where the input lies.
+// Writes reports whether data that a task writes there is written to the input's bucket or folder.
 func (m Mount) Writes() bool { return m == MountWrite || m == MountCached }
 
-// ParseMount reads the word of the native form: true, false, write or cached.
+// ParseMount reads the value of the native format: true, false, write or cached.
 func ParseMount(s string) (Mount, error) {
 	switch strings.ToLower(s) {
 	case "false", "no", "off":
@@ -43,11 +42,11 @@ func ParseMount(s string) (Mount, error) {
 	case string(MountCached):
 		return MountCached, nil
 	}
-	return "", fault.New(fault.Quote(s)+" is no way to mount",
+	return "", fault.New(fault.Quote(s)+" is not a way to mount",
 		"true to read, write to read and write, cached to do both through a cache on disk, or false to copy")
 }
 
-// UnmarshalJSON takes the truth value that mounts were stored as before there were several.
+// UnmarshalJSON also accepts a boolean, the form in which mounts were stored when there was only one kind.
 func (m *Mount) UnmarshalJSON(b []byte) error {
 	var read bool
 	if json.Unmarshal(b, &read) == nil {
@@ -63,33 +62,33 @@ func (m *Mount) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Mounts says whether the task mounts anything.
+// Mounts reports whether the task mounts any input.
 func (t *Task) Mounts() bool {
 	return slices.ContainsFunc(t.Inputs, func(in Input) bool { return in.Mount != Copied })
 }
 
-// Bucket says whose an input's bucket is.
+// Bucket is who owns an input's bucket: the user or the job.
 type Bucket string
 
-// Whose a bucket is.
+// The owners of buckets.
 const (
-	// BucketThere: the user's; it must be there.
+	// BucketThere: the user's; it must exist.
 	BucketThere Bucket = ""
-	// BucketMade: it is made where there is none, and stays.
+	// BucketMade: it is created if it does not exist, and kept.
 	BucketMade Bucket = "make"
-	// BucketTemporary: it is made where there is none, and one that was made is removed when the job has ended.
+	// BucketTemporary: it is created if it does not exist, and in that case deleted when the job has finished.
 	BucketTemporary Bucket = "temporary"
 )
 
-// Check sees whether b is one of the words.
-func (b Bucket) Check() error { return suggest.Check("bucket", b, BucketMade, BucketTemporary) }
+// Check returns an error if b is neither BucketMade nor BucketTemporary.
+func (b Bucket) Check() error { return fault.CheckWord("bucket", b, BucketMade, BucketTemporary) }
 
-// CheckMount checks how an input is mounted, and what is asked of its bucket, when all of its fields are known.
+// CheckMount checks the mount, bucket and source of an input. All of its fields must be set.
 func (in *Input) CheckMount() error {
 	switch in.Mount {
 	case Copied, MountRead, MountWrite, MountCached:
 	default:
-		return fault.Within("mount", fault.New(fault.Quote(string(in.Mount))+" is no way to mount", ""))
+		return fault.Within("mount", fault.New(fault.Quote(string(in.Mount))+" is not a way to mount", ""))
 	}
 	if in.Mount != Copied {
 		if scheme, _, some := strings.Cut(in.URI, "://"); !some || scheme == "pack" {
@@ -101,7 +100,7 @@ func (in *Input) CheckMount() error {
 				fault.New(fault.Quote(in.URI)+" cannot be mounted", "write ? and # as %3F and %23"))
 		}
 		if why := badMountPoint(in.Path); why != "" {
-			return fault.Within("path", fault.New(why, "give the mount a folder of its own, such as data"))
+			return fault.Within("path", fault.New(why, "give the mount its own folder, such as data"))
 		}
 	}
 	return in.validateBucket()
@@ -114,23 +113,23 @@ func (in *Input) validateBucket() error {
 	scheme, _, some := strings.Cut(in.URI, "://")
 	inBucket := some && scheme != "file" && scheme != "pack"
 	if in.Bucket != BucketThere && !inBucket {
-		return fault.Within("bucket", fault.New(fault.Quote(in.URI)+" is in no bucket", "s3://NAME"))
+		return fault.Within("bucket", fault.New(fault.Quote(in.URI)+" is not in a bucket", "s3://NAME"))
 	}
 	if in.Source == "" {
 		return nil
 	}
 	if !inBucket {
-		return fault.Within("source", fault.New("is uploaded to a bucket, and "+fault.Quote(in.URI)+" is in none",
+		return fault.Within("source", fault.New("is uploaded to a bucket, but "+fault.Quote(in.URI)+" is not in one",
 			"leave source out and name the folder as the uri"))
 	}
 	if s, _, some := strings.Cut(in.Source, "://"); some && s != "pack" {
-		return fault.Within("source", fault.New(fault.Quote(in.Source)+" is no local path",
-			"what is uploaded first is a folder of this computer"))
+		return fault.Within("source", fault.New(fault.Quote(in.Source)+" is not a local path",
+			"only a folder of this computer can be uploaded"))
 	}
 	return fault.Within("source", CheckURI(in.Source))
 }
 
-// badMountPoint says why nothing can be mounted at a path.
+// badMountPoint returns why nothing can be mounted at a path, or "" if it is a valid mount point.
 func badMountPoint(p string) string {
 	if p == "" {
 		return "" // below $TRADEWIND_INPUTS
@@ -139,38 +138,38 @@ func badMountPoint(p string) string {
 	case ".":
 		return "would be mounted over the task's working folder"
 	case "/", "~":
-		return fault.Quote(p) + " cannot be a mount"
+		return fault.Quote(p) + " cannot be a mount point"
 	}
 	return ""
 }
 
-// InputPlaces are where a task sees its inputs.
+// InputPlaces are the paths at which a task sees its inputs.
 type InputPlaces map[string]placed
 
-// placed is an input in its place.
+// placed is an input that has a path.
 type placed struct {
 	uri     string
 	mounted bool
 }
 
-// Take puts an input where it is to lie, and refuses it if another lies there, or if one of the two is mounted and the
-// other would lie in it.
+// Take adds an input. It returns an error if another input has the same path, or if one of the two is mounted and
+// contains the path of the other.
 func (p InputPlaces) Take(in *Input) error {
 	place := in.place()
-	const hint = "give each a path of its own"
+	const hint = "give each its own path"
 	if first, taken := p[place]; taken {
-		return fault.New("would lie where "+fault.Quote(first.uri)+" does, in "+place, hint)
+		return fault.New("has the same path as "+fault.Quote(first.uri)+", "+place, hint)
 	}
 	for dir := path.Dir(place); dir != "." && dir != "/" && dir != "~"; dir = path.Dir(dir) {
 		if outer, taken := p[dir]; taken && (outer.mounted || in.Mount != Copied) {
-			return fault.New(fmt.Sprintf("would lie in %s, where %s does", dir, fault.Quote(outer.uri)), hint)
+			return fault.New(fmt.Sprintf("would be inside %s, the path of %s", dir, fault.Quote(outer.uri)), hint)
 		}
 	}
 	if in.Mount != Copied {
 		for _, other := range slices.Sorted(maps.Keys(p)) {
 			if strings.HasPrefix(other, place+"/") {
 				return fault.New(
-					fmt.Sprintf("would be mounted over %s, where %s lies", other, fault.Quote(p[other].uri)), hint)
+					fmt.Sprintf("would hide %s, the path of %s", other, fault.Quote(p[other].uri)), hint)
 			}
 		}
 	}
@@ -178,8 +177,8 @@ func (p InputPlaces) Take(in *Input) error {
 	return nil
 }
 
-// place is where a task sees an input: at its path, or else below $TRADEWIND_INPUTS by its own name, as the agent
-// puts it.
+// place returns where a task sees an input: at its path, or else below $TRADEWIND_INPUTS with the input's own name,
+// like in the agent.
 func (in *Input) place() string {
 	if in.Path != "" {
 		return path.Clean(in.Path)
@@ -193,7 +192,7 @@ func (in *Input) place() string {
 	return "$TRADEWIND_INPUTS/" + path.Base(name)
 }
 
-// checkMount says why an input cannot be mounted on the machines of the task, or beside what else it keeps.
+// checkMount returns an error if an input cannot be mounted on the machines of the task, or overlaps its checkpoints.
 func (t *Task) checkMount(in *Input) error {
 	if in.Mount == Copied {
 		return nil
@@ -215,8 +214,8 @@ func (t *Task) checkMount(in *Input) error {
 		ckpt = "checkpoint"
 	}
 	if ckpt == place || strings.HasPrefix(ckpt, place+"/") || strings.HasPrefix(place, ckpt+"/") {
-		return fault.Within("path", fault.New("is where the task keeps its checkpoints, in "+ckpt,
-			"checkpoints are saved by themselves: give them a folder beside the mount"))
+		return fault.Within("path", fault.New("overlaps the folder of the task's checkpoints, "+ckpt,
+			"checkpoints are saved separately: give them a folder outside the mount"))
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAnInputThatCannotLieWhereItIsToIsRefused(t *testing.T) {
+func TestValidateRejectsConflictingInputs(t *testing.T) {
 	in := func(in ...Input) func(*Task) { return func(t *Task) { t.Inputs = in } }
 	for _, c := range []struct {
 		want   string
@@ -14,39 +14,39 @@ func TestAnInputThatCannotLieWhereItIsToIsRefused(t *testing.T) {
 	}{
 		{"", in(Input{URI: "s3://b/x", Mount: MountRead}, Input{URI: "s3://b/y", Mount: MountCached, Path: "/data"})},
 		{"", in(Input{URI: "file:///x", Mount: MountWrite})},
-		{"", in(Input{URI: "x"}, Input{URI: "y", Path: "x/y"}, Input{URI: "z", Path: "x"})}, // files beside each other
+		{"", in(Input{URI: "x"}, Input{URI: "y", Path: "x/y"}, Input{URI: "z", Path: "x"})}, // files in the same folder
 		{"", in(Input{URI: "s3://b/x", Bucket: BucketMade, Source: "dir", Mount: MountWrite})},
 		{"", in(Input{URI: "s3://b", Path: "~/data"}, Input{URI: "s3://c", Path: "~/more", Mount: MountRead})},
-		{`inputs[0].mount: "x" is no way to mount`, in(Input{URI: "s3://b", Mount: "x"})},
+		{`inputs[0].mount: "x" is not a way to mount`, in(Input{URI: "s3://b", Mount: "x"})},
 		{"inputs[0].mount: a path of this computer", in(Input{URI: "x", Mount: MountRead})},
 		{"inputs[0].mount: a path of this computer", in(Input{URI: "pack://x", Mount: MountRead})},
 		{`inputs[0].uri: "s3://b/x?y" cannot be mounted`, in(Input{URI: "s3://b/x?y", Mount: MountRead})},
 		{`inputs[0].uri: "s3://b/x#y" cannot be mounted`, in(Input{URI: "s3://b/x#y", Mount: MountRead})},
 		{`inputs[0].uri: "s3://b/%zz" cannot be mounted`, in(Input{URI: "s3://b/%zz", Mount: MountRead})},
 		{"inputs[0].path: would be mounted over the task's", in(Input{URI: "s3://b", Path: "./", Mount: MountRead})},
-		{`inputs[0].path: "/" cannot be a mount`, in(Input{URI: "s3://b", Path: "/", Mount: MountRead})},
-		{`inputs[0].path: "~/" cannot be a mount`, in(Input{URI: "s3://b", Path: "~/", Mount: MountRead})},
+		{`inputs[0].path: "/" cannot be a mount point`, in(Input{URI: "s3://b", Path: "/", Mount: MountRead})},
+		{`inputs[0].path: "~/" cannot be a mount point`, in(Input{URI: "s3://b", Path: "~/", Mount: MountRead})},
 		{"inputs[0].bucket: unknown bucket", in(Input{URI: "s3://b", Bucket: "x"})},
-		{`inputs[0].bucket: "file:///x" is in no bucket`, in(Input{URI: "file:///x", Bucket: BucketMade})},
-		{`inputs[0].bucket: "x" is in no bucket`, in(Input{URI: "x", Bucket: BucketTemporary})},
+		{`inputs[0].bucket: "file:///x" is not in a bucket`, in(Input{URI: "file:///x", Bucket: BucketMade})},
+		{`inputs[0].bucket: "x" is not in a bucket`, in(Input{URI: "x", Bucket: BucketTemporary})},
 		{"inputs[0].source: is uploaded to a bucket", in(Input{URI: "x", Source: "y"})},
-		{`inputs[0].source: "s3://y" is no local path`, in(Input{URI: "s3://x", Source: "s3://y"})},
+		{`inputs[0].source: "s3://y" is not a local path`, in(Input{URI: "s3://x", Source: "s3://y"})},
 		{"", in(Input{URI: "s3://x", Source: "pack://y"})},
 		{"inputs[0].source: must be one line", in(Input{URI: "s3://x", Source: "a\nb"})},
 		{
-			"inputs[1]: would lie in x, where \"s3://b\" does",
+			"inputs[1]: would be inside x, the path of \"s3://b\"",
 			in(Input{URI: "s3://b", Path: "x", Mount: MountRead}, Input{URI: "y", Path: "x/y/z"}),
 		},
 		{
-			"inputs[1]: would lie in x, where \"y\" does",
+			"inputs[1]: would be inside x, the path of \"y\"",
 			in(Input{URI: "y", Path: "x"}, Input{URI: "s3://b", Path: "x/y", Mount: MountRead}),
 		},
 		{
-			"inputs[1]: would be mounted over x/y, where \"y\" lies",
+			"inputs[1]: would hide x/y, the path of \"y\"",
 			in(Input{URI: "y", Path: "x/y"}, Input{URI: "s3://b", Path: "x", Mount: MountRead}),
 		},
-		{"inputs[1]: would lie where \"s3://b\" does, in $TRADEWIND_INPUTS/b", in(Input{URI: "s3://b"}, Input{URI: "/x/b"})},
-		{"inputs[1]: would lie where \"s3://b/\" does, in $TRADEWIND_INPUTS/b", in(Input{URI: "s3://b/"}, Input{URI: "b"})},
+		{"inputs[1]: has the same path as \"s3://b\", $TRADEWIND_INPUTS/b", in(Input{URI: "s3://b"}, Input{URI: "/x/b"})},
+		{"inputs[1]: has the same path as \"s3://b/\", $TRADEWIND_INPUTS/b", in(Input{URI: "s3://b/"}, Input{URI: "b"})},
 		{"inputs[0].mount: pods of a cluster cannot mount", func(t *Task) {
 			in(Input{URI: "s3://b", Mount: MountRead})(t)
 			t.Resources = []Resources{{Cloud: "kubernetes"}, {Cloud: "kubernetes"}}
@@ -55,15 +55,15 @@ func TestAnInputThatCannotLieWhereItIsToIsRefused(t *testing.T) {
 			in(Input{URI: "s3://b", Mount: MountRead})(t)
 			t.Resources = []Resources{{Cloud: "kubernetes"}, {Cloud: "aws"}}
 		}},
-		{"inputs[0].path: is where the task keeps its checkpoints, in ckpt", func(t *Task) {
+		{"inputs[0].path: overlaps the folder of the task's checkpoints, ckpt", func(t *Task) {
 			in(Input{URI: "s3://b", Path: "ckpt/x", Mount: MountRead})(t)
 			t.Checkpoint = &Checkpoint{Path: "ckpt"}
 		}},
-		{"inputs[0].path: is where the task keeps its checkpoints, in ckpt/x", func(t *Task) {
+		{"inputs[0].path: overlaps the folder of the task's checkpoints, ckpt/x", func(t *Task) {
 			in(Input{URI: "s3://b", Path: "ckpt", Mount: MountRead})(t)
 			t.Checkpoint = &Checkpoint{Path: "ckpt/x"}
 		}},
-		{"inputs[0].path: is where the task keeps its checkpoints, in checkpoint", func(t *Task) {
+		{"inputs[0].path: overlaps the folder of the task's checkpoints, checkpoint", func(t *Task) {
 			in(Input{URI: "s3://b", Path: "checkpoint", Mount: MountRead})(t)
 			t.Checkpoint = &Checkpoint{Path: "."}
 		}},
@@ -88,7 +88,7 @@ func TestAnInputThatCannotLieWhereItIsToIsRefused(t *testing.T) {
 	}
 }
 
-func TestWaysToMount(t *testing.T) {
+func TestParseMount(t *testing.T) {
 	for _, c := range []struct {
 		word, stored string
 		want         Mount
@@ -107,14 +107,14 @@ func TestWaysToMount(t *testing.T) {
 		}
 	}
 	if _, err := ParseMount("x"); err == nil {
-		t.Error("x is a way to mount")
+		t.Error("x is accepted as a mount")
 	}
 	task := Task{Inputs: []Input{{URI: "x"}}}
 	if task.Mounts() {
-		t.Error("what is copied is mounted")
+		t.Error("a copied input counts as mounted")
 	}
 	task.Inputs = append(task.Inputs, Input{URI: "y", Mount: MountRead})
 	if !task.Mounts() {
-		t.Error("what is mounted is copied")
+		t.Error("a mounted input counts as copied")
 	}
 }

@@ -10,37 +10,38 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// Origin remembers where in its file a job said what, for errors found after reading: a cycle, or a
-// wish that no cloud can fulfil.
+// Origin has the positions of a job's parts in its file, for errors found after reading: a cycle, or a request that
+// no cloud can fulfil.
 type Origin struct {
 	File  string
 	Tasks []fault.Position // of each task
-	// Paths of the tasks in the file where they are not tasks.NAME; nil where they are.
+	// Paths are the field paths of the tasks in the file; nil if they are tasks.NAME.
 	Paths []string
-	// Marks of files (whose alternative is OfFiles) and of the fields of resources, by task and alternative.
+	// Marks are the positions of files (with the alternative OfFiles) and of the fields of resources, by task and
+	// alternative.
 	Marks []Mark
 }
 
-// Mark is where an alternative of a task, or a field of it, stands.
+// Mark is the position of an alternative of a task, or of a field of it.
 type Mark struct {
 	Task, Alternative int32
 	Pos               fault.Position
-	Field             string // a field of the native form's resources, or empty for the alternative
+	Field             string // a field of resources in the native format, or empty for the whole alternative
 	Path              string // below the task, as the file spells it
 }
 
-// OfFiles stands for an alternative in the Mark of a workdir, whose Field is "workdir", and of an input, whose Field is
+// OfFiles is the alternative in the Mark of a workdir, whose Field is "workdir", and of an input, whose Field is
 // InputField of its index.
 const OfFiles = -1
 
-// InputField is the field that is an input of a task.
+// InputField returns the field name of input i of a task.
 func InputField(i int) string { return "inputs" + fault.Index(i) }
 
-// ErrorAt returns an error about task (an index) of j that names the file, line and field which
-// asked for it, as far as they are known: a job that was not read from a file, or has been through
-// JSON since, has only the field. alternative is an index of the task's Resources, and field the name
-// of one of its fields in the native form ("accelerators", "cpus", "instanceType"); empty is the
-// alternative as a whole. OfFiles is a field of the task itself: "workdir" or an InputField, or empty for the task.
+// ErrorAt returns an error about a task (an index) of j, with the file, line and field that caused it if they are
+// known: a job that was not read from a file, or was decoded from JSON, has only the field. alternative is an index
+// of the task's Resources, and field the name of one of its fields in the native format ("accelerators", "cpus",
+// "instanceType"); empty is the whole alternative. If alternative is OfFiles, field is one of the task itself:
+// "workdir" or an InputField, or empty for the task.
 func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error {
 	e := &Error{Reason: reason, Hint: hint}
 	if task < 0 || task >= len(j.Tasks) {
@@ -68,7 +69,7 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 		path = o.Paths[task]
 	}
 	if j.Format == WfFormat || j.Format == DAX {
-		below = "" // they have no fields by these names
+		below = "" // these formats do not have such fields
 	}
 	if m, ok := o.find(task, alternative, field); ok {
 		pos, below = m.Pos, m.Path
@@ -81,23 +82,23 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 	return e
 }
 
-// alternativeField is a field of a task's resources, as ErrorAt and files in the native form spell it.
+// alternativeField is a field of a task's resources, as in ErrorAt and in files of the native format.
 var alternativeField = regexp.MustCompile(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)
 
-// Locate is ErrorAt for a field as the native form spells it. It is for errors about a job that was written anew from
-// this one: the lines they name are of no file that anybody has.
+// Locate returns the error of ErrorAt for a field path of the native format. It is for errors about a native job that
+// was written from this one: their lines do not belong to a file of the user.
 func (j *Job) Locate(field, reason, hint string) *Error {
 	for i := range j.Tasks {
 		below, ok := strings.CutPrefix(field, TaskPath(j.Tasks[i].Name))
 		if !ok || below != "" && below[0] != '.' {
-			continue // of a task whose name begins so
+			continue // another task, whose name has this name as a prefix
 		}
 		below = strings.TrimPrefix(below, ".")
 		parts := alternativeField.FindStringSubmatch(below)
 		if parts == nil {
 			return j.ErrorAt(i, OfFiles, below, reason, hint)
 		}
-		alternative, _ := strconv.Atoi(parts[1]) // none is the first
+		alternative, _ := strconv.Atoi(parts[1]) // no index is the first
 		return j.ErrorAt(i, alternative, parts[2], reason, hint)
 	}
 	e := &Error{Field: field, Reason: reason, Hint: hint}
@@ -127,10 +128,10 @@ func compareMarks(a, b Mark) int {
 	return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Alternative, b.Alternative))
 }
 
-// TaskPath is the path of a task in the native form.
+// TaskPath is the path of a task in the native format.
 func TaskPath(name string) string { return fault.Join("tasks", fault.KeyElement(name)) }
 
-// Warn adds a warning about a place in the job's file, unless there are too many already.
+// Warn adds a warning with a position in the job's file. Above MaxWarnings it adds none.
 func (j *Job) Warn(pos fault.Position, field, text string) {
 	file := ""
 	if j.origin != nil {

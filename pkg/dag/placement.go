@@ -7,13 +7,12 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
-// Level is how wide a place is in which machines are near each other.
+// Level is the size of a place in which machines count as close.
 type Level string
 
-// The levels, the widest first. Clouds do not say in which racks their machines are; pools and Kubernetes may, by
+// The levels, from the widest. Clouds do not publish the racks of their machines; pools and Kubernetes may do so with
 // labels.
 const (
 	LevelRegion  Level = "region"
@@ -22,35 +21,35 @@ const (
 	LevelMachine Level = "machine"
 )
 
-// Levels are all levels, the widest first.
+// Levels returns all levels, from the widest.
 func Levels() []Level { return []Level{LevelRegion, LevelZone, LevelRack, LevelMachine} }
 
-// Check says what is wrong with a word that is none of them.
-func (l Level) Check() error { return suggest.Check("level", l, Levels()...) }
+// Check returns an error if l is not one of the levels.
+func (l Level) Check() error { return fault.CheckWord("level", l, Levels()...) }
 
-// Far says whether a level is one of a plan: it is known where a machine is before it is bought.
+// Far reports whether plans can use the level: the region and zone of a machine are known before it is bought.
 func (l Level) Far() bool { return l == LevelRegion || l == LevelZone }
 
-// Placement is one rule about where machines that run at the same time stand to each other: one of Spread, Pack and
-// Apart.
+// Placement is one rule about the relative places of machines that run at the same time. It has one of Spread, Pack
+// and Apart.
 type Placement struct {
-	// Spread has at most Max of the machines in one region, zone or rack, or on one machine.
+	// Spread allows at most Max of the machines in one region, zone or rack, or on one machine.
 	Spread Level `json:"spread,omitempty"`
 	Max    int   `json:"max,omitempty"` // 0 is one
-	// Pack has all of the machines in one region, zone or rack, or on one machine.
+	// Pack requires all of the machines in one region, zone or rack, or on one machine.
 	Pack Level `json:"pack,omitempty"`
-	// Apart has none of the machines where a task with one of these labels runs, of this job or another, By as wide a
-	// place as that; empty is LevelMachine.
+	// Apart keeps the machines away from tasks with one of these labels, of this job or another: they are never in
+	// the same place of the level By; empty is LevelMachine.
 	Apart map[string]string `json:"apart,omitempty"`
 	By    Level             `json:"by,omitempty"`
-	// Of names the tasks whose machines a rule of a job is about. A rule of a task is about its own.
+	// Of names the tasks to which a rule of a job applies. A rule of a task applies to its own machines.
 	Of []string `json:"of,omitempty"`
 }
 
-// Most is how many machines a rule that spreads allows in one place.
+// Most returns the maximum number of machines in one place for a rule with Spread.
 func (p *Placement) Most() int { return max(p.Max, 1) }
 
-// Level is how wide a place the rule is about.
+// Level returns the level of the rule.
 func (p *Placement) Level() Level {
 	switch {
 	case p.Spread != "":
@@ -63,7 +62,7 @@ func (p *Placement) Level() Level {
 	return LevelMachine
 }
 
-// String is the rule as a file has it: spread: zone, or apart: {app: db} by zone.
+// String returns the rule as in a file: spread: zone, or apart: {app: db} by zone.
 func (p *Placement) String() string {
 	switch {
 	case p.Spread != "" && p.Max > 1:
@@ -76,7 +75,7 @@ func (p *Placement) String() string {
 	return fmt.Sprintf("apart: {%s} by %s", LabelsText(p.Apart), p.Level())
 }
 
-// LabelsText is labels as a file has them.
+// LabelsText returns labels as in a file.
 func LabelsText(labels map[string]string) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
@@ -85,18 +84,18 @@ func LabelsText(labels map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Bounds of labels and rules.
+// Limits of labels and rules.
 const (
-	MaxLabels     = 8    // of a task, and of a rule that keeps apart
+	MaxLabels     = 8    // of a task, and of a rule with apart
 	MaxPlacements = 8    // rules of a task, and of a job
-	MaxPlaced     = 1000 // tasks that one rule is about
-	maxLabelBytes = 63   // as Kubernetes has it
+	MaxPlaced     = 1000 // tasks of one rule
+	maxLabelBytes = 63   // the limit of Kubernetes
 )
 
-// LabelPattern is for the names and the values of labels.
+// LabelPattern matches the names and the values of labels.
 const LabelPattern = `^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?$`
 
-// CheckLabel says what is wrong with the name or the value of a label.
+// CheckLabel returns an error if s is not a valid name or value of a label.
 func CheckLabel(s string) error {
 	ok := s != "" && len(s) <= maxLabelBytes && fault.IsAlnum(s[0]) && fault.IsAlnum(s[len(s)-1])
 	for i := 0; ok && i < len(s); i++ {
@@ -110,7 +109,7 @@ func CheckLabel(s string) error {
 		maxLabelBytes))
 }
 
-// CheckLabels says what is wrong with labels.
+// CheckLabels returns an error if labels are invalid or too many.
 func CheckLabels(labels map[string]string) error {
 	if len(labels) > MaxLabels {
 		return fault.OverLimit(fmt.Sprintf("%d labels, more than %d", len(labels), MaxLabels), "")
@@ -126,7 +125,7 @@ func CheckLabels(labels map[string]string) error {
 	return nil
 }
 
-// Check says what is wrong with a rule by itself.
+// Check returns an error if the rule is invalid, without regard to the tasks of its job.
 func (p *Placement) Check() error {
 	said := 0
 	for _, is := range []bool{p.Spread != "", p.Pack != "", len(p.Apart) > 0} {
@@ -136,17 +135,17 @@ func (p *Placement) Check() error {
 	}
 	switch {
 	case said == 0:
-		return fault.New("says nothing", "spread: zone, pack: rack, or apart: {label: value} with by: machine")
+		return fault.New("is an empty rule", "spread: zone, pack: rack, or apart: {label: value} with by: machine")
 	case said > 1:
-		return fault.New("says more than one of spread, pack and apart", "write a list of rules")
+		return fault.New("has more than one of spread, pack and apart", "write a list of rules")
 	case p.By != "" && len(p.Apart) == 0:
-		return fault.Within("by", fault.New("is of apart alone", "spread and pack name the level themselves"))
+		return fault.Within("by", fault.New("is only for apart", "spread and pack name the level themselves"))
 	case p.Max != 0 && p.Spread == "":
-		return fault.Within("max", fault.New("is of spread alone", ""))
+		return fault.Within("max", fault.New("is only for spread", ""))
 	case p.Max < 0 || p.Max > MaxNodes:
 		return fault.Within("max", checkCount(p.Max, 1, MaxNodes))
 	case p.Pack == LevelMachine:
-		return fault.Within("pack", fault.New("each machine of a task is another one",
+		return fault.Within("pack", fault.New("the machines of a task are never the same machine",
 			"pack: rack, or one task with more resources"))
 	}
 	if err := p.Level().Check(); err != nil {
@@ -155,7 +154,7 @@ func (p *Placement) Check() error {
 	return fault.Within("apart", CheckLabels(p.Apart))
 }
 
-// CheckPlacement says what is wrong with a task's labels and rules.
+// CheckPlacement returns an error if the task's labels or rules are invalid.
 func (t *Task) CheckPlacement() error {
 	if err := CheckLabels(t.Labels); err != nil {
 		return fault.Within("labels", err)
@@ -169,26 +168,26 @@ func (t *Task) CheckPlacement() error {
 			return err
 		}
 		if len(p.Of) > 0 {
-			return fault.Within("of", fault.New("is of a job's rules alone",
-				"a task's rules are about its own machines"))
+			return fault.Within("of", fault.New("is only for rules of a job",
+				"a rule of a task applies to its own machines"))
 		}
 		return tooMany(p, t.Nodes)
 	})
 }
 
-// tooMany refuses that more machines of one task are spread than may be in one place: they are bought together, at one
-// offer.
+// tooMany returns an error if the rule allows fewer machines in one place than one task has: the machines of a task
+// are bought together, in one place.
 func tooMany(p *Placement, nodes int) error {
 	if p.Spread.Far() && nodes > p.Most() {
 		return fault.Within("spread", fault.New(fmt.Sprintf("the %d machines of one task are in one %s", nodes,
 			p.Spread),
-			"make tasks of them, and say at the job placement: [{spread: "+string(p.Spread)+", of: [TASK, …]}]"))
+			"make them separate tasks, and add to the job placement: [{spread: "+string(p.Spread)+", of: [TASK, …]}]"))
 	}
 	return nil
 }
 
-// CheckPlacement says what is wrong with the rules of a job that are about several of its tasks, and of which rule; it
-// is negative if nothing is. All tasks have to be valid.
+// CheckPlacement returns the index of the first invalid rule of the job, and its fault, or -1. All tasks must be
+// valid.
 func (j *Job) CheckPlacement() (rule int, err error) {
 	if len(j.Placement) > MaxPlacements {
 		return MaxPlacements, fault.OverLimit(
@@ -207,15 +206,15 @@ func (j *Job) CheckPlacement() (rule int, err error) {
 			return n, err
 		}
 		if len(p.Apart) > 0 {
-			return n, fault.Within("apart", fault.New("is of tasks", "say it at each of them"))
+			return n, fault.Within("apart", fault.New("is only for rules of a task", "add it to each task"))
 		}
 		if len(p.Of) < 2 {
-			return n, fault.Within("of", fault.New("names less than two tasks",
-				"a rule about one task stands at the task"))
+			return n, fault.Within("of", fault.New("names fewer than two tasks",
+				"write a rule for one task in that task"))
 		}
 		if len(p.Of) > MaxPlaced {
 			return n, fault.Within("of", fault.OverLimit(
-				fmt.Sprintf("%d tasks, more than %d", len(p.Of), MaxPlaced), "name those that it matters for"))
+				fmt.Sprintf("%d tasks, more than %d", len(p.Of), MaxPlaced), "name only the tasks that need the rule"))
 		}
 		seen := map[string]bool{}
 		for k, name := range p.Of {
@@ -223,7 +222,7 @@ func (j *Job) CheckPlacement() (rule int, err error) {
 			switch {
 			case !is:
 				return n, fault.Within("of"+fault.Index(k), fault.New("no task is called "+fault.Quote(name),
-					suggest.DidYouMean(name, slices.Sorted(maps.Keys(known)))))
+					fault.DidYouMean(name, slices.Sorted(maps.Keys(known)))))
 			case seen[name]:
 				return n, fault.Within("of"+fault.Index(k), fault.New(fault.Quote(name)+" is named twice", ""))
 			}
@@ -236,8 +235,8 @@ func (j *Job) CheckPlacement() (rule int, err error) {
 	return j.checkPacks()
 }
 
-// Plan is how wide a place a plan has all machines in for a rule that packs them: a rack is in one zone. It is empty
-// where the rule packs nothing.
+// Plan returns the distance within which a plan must keep all machines of a rule with Pack; a rack is in one zone. It
+// returns "" for a rule without Pack.
 func (p *Placement) Plan() Within {
 	switch p.Pack {
 	case LevelRegion:
@@ -248,7 +247,8 @@ func (p *Placement) Plan() Within {
 	return ""
 }
 
-// checkPacks refuses packs that overlap in part: what they share would be in both places.
+// checkPacks rejects rules with different Pack levels that have a task in common, because the task cannot be in both
+// places.
 func (j *Job) checkPacks() (rule int, err error) {
 	near := j.Together()
 	for n := range j.Placement {
@@ -258,7 +258,7 @@ func (j *Job) checkPacks() (rule int, err error) {
 		}
 		for k := range j.Placement[:n] {
 			if q := &j.Placement[k]; q.Pack != "" && q.Plan() != p.Plan() && share(p.Of, q.Of) {
-				return n, fault.New(fmt.Sprintf("packs by %s what another rule packs by %s", p.Pack, q.Pack),
+				return n, fault.New(fmt.Sprintf("packs by %s tasks that another rule packs by %s", p.Pack, q.Pack),
 					"name tasks in one of them, or pack all by "+string(LevelZone))
 			}
 		}
@@ -271,7 +271,7 @@ func (j *Job) checkPacks() (rule int, err error) {
 				if orRegion(t.Within) != p.Plan() {
 					return n, fault.New(fmt.Sprintf("packs %s by %s, whose gang is within %s", fault.Quote(t.Name),
 						p.Pack,
-						orRegion(t.Within)), "say within: "+string(p.Plan())+" of the gang")
+						orRegion(t.Within)), "set within: "+string(p.Plan())+" for the gang")
 				}
 			}
 		}
@@ -290,14 +290,14 @@ func share(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// PlacementGroup is a rule of a job with the tasks that it is about, as indexes.
+// PlacementGroup is a rule and the tasks to which it applies, as indexes.
 type PlacementGroup struct {
 	*Placement
 	Tasks []int
 }
 
-// Groups are the rules that spread or pack machines: of the job, then of single tasks in their order. They are nil for
-// a job without such rules.
+// Groups returns the rules with Spread or Pack: those of the job, then those of its tasks in their order. It returns
+// nil if there are none.
 func (j *Job) Groups() (out []PlacementGroup) {
 	for n := range j.Placement {
 		g := PlacementGroup{Placement: &j.Placement[n]}
@@ -322,10 +322,10 @@ func (j *Job) Groups() (out []PlacementGroup) {
 	return out
 }
 
-// Has says whether a task, an index, is one of those that the rule is about.
+// Has reports whether the rule applies to a task, an index.
 func (g *PlacementGroup) Has(task int) bool { return slices.Contains(g.Tasks, task) }
 
-// Aparts are the rules by which a task keeps apart from others.
+// Aparts returns the task's rules with Apart.
 func (t *Task) Aparts() (out []*Placement) {
 	for n := range t.Placement {
 		if len(t.Placement[n].Apart) > 0 {

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// InPlaces says whether what a job allows (Job.Regions) has a region of a cloud: "aws", "gcp:europe-west4", a region
-// alone, or "eu", the member states of the European Union. No places are all places.
+// InPlaces reports whether the places that a job allows (Job.Regions) include a region of a cloud. A place is "aws",
+// "gcp:europe-west4", a region alone, or "eu", the member states of the European Union. No places means all places.
 func InPlaces(allowed []string, cloud, region string) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(a string) bool {
 		return a == cloud || a == cloud+":"+region || a == region || a == unionPlace && inUnion(cloud, region)
 	})
 }
 
-// unionPlace stands for the regions in the member states of the European Union.
+// unionPlace means the regions in the member states of the European Union.
 const unionPlace = "eu"
 
-// inUnion says whether a region lies in the European Union, as far as its name tells.
+// inUnion reports whether a region is in the European Union, judging by its name.
 func inUnion(cloud, region string) bool {
 	switch cloud {
-	case "aws": // but London and Zurich
+	case "aws": // except London and Zurich
 		return (strings.HasPrefix(region, "eu-") || strings.HasPrefix(region, "eusc-")) && region != "eu-west-2" &&
 			region != "eu-central-2"
-	case "gcp": // but London and Zurich
+	case "gcp": // except London and Zurich
 		return strings.HasPrefix(region, "europe-") && region != "europe-west2" && region != "europe-west6"
 	case "azure":
 		return slices.ContainsFunc([]string{"europe", "austria", "belgium", "denmark", "finland", "france", "germany",

@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-func TestAJobIsInThePlacesThatItAllows(t *testing.T) {
+func TestInPlaces(t *testing.T) {
 	for _, c := range []struct {
 		allowed, cloud, region string
 		want                   bool

@@ -10,13 +10,13 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// How quantities are written: times 2.1h, 40m or 1h30m, sizes 2GiB, amounts 8, 8+ or 8-16,
-// accelerators V100:4, money 40 or 40 USD. What is parsed here is also checked.
+// Quantities are written like this: times 2.1h, 40m or 1h30m, sizes 2GiB, amounts 8, 8+ or 8-16, accelerators V100:4,
+// money 40 or 40 USD. The functions that parse them also check their limits.
 
 const timeHint = "write a number with ms, s, m, h or d: 90s, 40m, 2.1h, 1h30m"
 
-// ParseDuration reads a time. A number without a unit is refused: some would mean seconds by it and
-// some hours.
+// ParseDuration reads a time. A number without a unit is an error, because some users would mean seconds and others
+// hours.
 func ParseDuration(s string) (time.Duration, error) {
 	if _, err := ParseNumber(s); err == nil && s != "0" {
 		return 0, fault.New("the time "+fault.Quote(s)+" has no unit", timeHint)
@@ -69,13 +69,13 @@ func parsePart(number, unit string) (time.Duration, error) {
 		return 0, err
 	}
 	if v*one.Seconds() > MaxDuration.Seconds() {
-		return MaxDuration + 1, nil // which ParseDuration might not be able to hold
+		return MaxDuration + 1, nil // ParseDuration might overflow
 	}
 	return time.ParseDuration(number + unit)
 }
 
-// FormatDuration writes a time as ParseDuration reads it, without the zero parts that
-// Duration.String ends in.
+// FormatDuration writes a time in the form that ParseDuration reads. It omits the zero parts at the end of
+// Duration.String.
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -87,8 +87,8 @@ func FormatDuration(d time.Duration) string {
 	return s
 }
 
-// ParseNumber reads a decimal number: digits, a point, an exponent. ParseFloat alone would also take
-// infinities, hexadecimal and underscores.
+// ParseNumber reads a decimal number: digits, a point, an exponent. ParseFloat alone would also accept infinities,
+// hexadecimal numbers and underscores.
 func ParseNumber(s string) (float64, error) {
 	if strings.ContainsFunc(
 		s,
@@ -104,7 +104,7 @@ func ParseNumber(s string) (float64, error) {
 	return v, nil
 }
 
-// FormatNumber writes a number as short as it reads back.
+// FormatNumber writes a number with the fewest digits that read back as the same number.
 func FormatNumber(v float64) string {
 	if a := math.Abs(v); a != 0 && (a < 1e-6 || a >= 1e15) {
 		return strconv.FormatFloat(v, 'g', -1, 64)
@@ -112,13 +112,13 @@ func FormatNumber(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// binaryUnit is a unit that sizes are written in, in GiB.
+// binaryUnit is a unit in which sizes are written, in GiB.
 type binaryUnit struct {
 	name string
 	gib  float64
 }
 
-// binaryUnits are the units that sizes are written in, the largest first.
+// binaryUnits returns the units in which sizes are written, the largest first.
 func binaryUnits() [7]binaryUnit {
 	return [...]binaryUnit{
 		{"EiB", 1 << 30}, {"PiB", 1 << 20}, {"TiB", 1 << 10}, {"GiB", 1},
@@ -126,7 +126,7 @@ func binaryUnits() [7]binaryUnit {
 	}
 }
 
-// sizeUnits are the units that sizes are read in, in GiB.
+// sizeUnits returns the units in which sizes can be read, in GiB.
 func sizeUnits() map[string]float64 {
 	const gib = 1 << 30
 	units := map[string]float64{
@@ -147,7 +147,7 @@ func ParseSize(s string) (GiB, error) {
 	return ParseSizeIn(s, sizeUnits(), "write 2GiB, 500MiB or 150GB; a number alone is GiB")
 }
 
-// ParseSizeIn reads a size in units that are given in GiB. The hint is for what is no size.
+// ParseSizeIn reads a size with the given units, whose sizes are in GiB. The hint is for text that is not a size.
 func ParseSizeIn(s string, units map[string]float64, hint string) (GiB, error) {
 	text := strings.TrimSpace(s)
 	number := strings.TrimRightFunc(text, unicode.IsLetter)
@@ -167,7 +167,7 @@ func ParseSizeIn(s string, units map[string]float64, hint string) (GiB, error) {
 	return g, g.Check()
 }
 
-// FormatSize writes a size in the largest binary unit of which it is a whole number.
+// FormatSize writes a size in the largest binary unit that makes it a whole number.
 func FormatSize(g GiB) string {
 	const exact = 1 << 53
 	for _, u := range binaryUnits() {
@@ -178,7 +178,7 @@ func FormatSize(g GiB) string {
 	return FormatNumber(float64(g)) + "GiB"
 }
 
-// ParseRange reads an amount with bounds: 8, 8+ or 8-16, each number by parse.
+// ParseRange reads an amount with bounds: 8, 8+ or 8-16. parse reads each number. The maximum is most.
 func ParseRange(s, what, hint string, most float64, parse func(string) (float64, error)) (Range, error) {
 	notOne := func() (Range, error) { return Range{}, fault.New(fault.Quote(s)+" is not an amount of "+what, hint) }
 	text := strings.TrimSpace(s)
@@ -218,7 +218,7 @@ func ParseCPUs(s string) (Range, error) {
 
 const memoryHint = "write 32, 32+ for at least 32, or 32-64; a number alone is GiB"
 
-// ParseMemory reads an amount of memory in GiB where no unit is said: 16, 16+, 512MB.
+// ParseMemory reads an amount of memory: 16, 16+, 512MB. The default unit is GiB.
 func ParseMemory(s string) (Range, error) {
 	return ParseRange(s, "memory", memoryHint, MaxMemoryGiB, func(s string) (float64, error) {
 		g, err := ParseSize(s)
@@ -236,7 +236,7 @@ func cutDash(s string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// FormatRange writes an amount as ParseRange reads it.
+// FormatRange writes an amount in the form that ParseRange reads.
 func FormatRange(r Range, format func(float64) string) string {
 	switch {
 	case r.Max == 0:
@@ -247,7 +247,7 @@ func FormatRange(r Range, format func(float64) string) string {
 	return format(r.Min) + "-" + format(r.Max)
 }
 
-// FormatMemory writes an amount of memory, GiB, so that ParseMemory reads it.
+// FormatMemory writes an amount of memory, in GiB, in the form that ParseMemory reads.
 func FormatMemory(v float64) string {
 	if v == 0 {
 		return "0"
@@ -288,7 +288,7 @@ func ParseAccelerator(s string) (name string, count float64, err error) {
 	return name, count, checkAccelerator(name, count)
 }
 
-// ParseInt reads a whole number.
+// ParseInt reads a whole number from least to most.
 func ParseInt(s string, least, most int) (int, error) {
 	v, err := ParseNumber(s)
 	if err != nil || v != math.Trunc(v) || math.Abs(v) > 1e9 {
@@ -297,12 +297,12 @@ func ParseInt(s string, least, most int) (int, error) {
 	return int(v), checkCount(int(v), least, most)
 }
 
-// DefaultTimeKey is the key of the estimate on everything else.
+// DefaultTimeKey is the key of the estimate for all other machines.
 const DefaultTimeKey = "default"
 
-// TimeKey is the canonical form of a key of estimates: NAME or NAME:COUNT of an accelerator, or an
-// instance type. No instance type has a colon, and those of the clouds are more than one word, so
-// that a word which is nearly an accelerator is a slip.
+// TimeKey returns the canonical form of a key of estimates: NAME or NAME:COUNT of an accelerator, or an instance
+// type. No instance type has a colon, and those of the clouds have several parts, so a single word that is similar to
+// an accelerator is a typing error.
 func TimeKey(s string) (string, error) {
 	if !strings.Contains(s, ":") {
 		name, err := normalizeAccelerator(s)

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dagtest"
 )
 
-func TestQuantitiesReadBackAsWritten(t *testing.T) {
+func TestQuantitiesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := dagtest.Duration().Draw(t, "time")
 		if got, err := dag.ParseDuration(dag.FormatDuration(d)); err != nil || got != d {
@@ -34,7 +34,7 @@ func TestQuantitiesReadBackAsWritten(t *testing.T) {
 	})
 }
 
-func TestDurations(t *testing.T) {
+func TestParseDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"2.1h": 2*time.Hour + 6*time.Minute, "40m": 40 * time.Minute, "1h30m": 90 * time.Minute, " 1d 12h ": 36 * time.Hour, "1.5d": 36 * time.Hour,
 		"90s": 90 * time.Second, "250ms": 250 * time.Millisecond, "1ns": 1, "1µs": time.Microsecond, "1us": time.Microsecond, ".5h": 30 * time.Minute,
@@ -49,7 +49,7 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-func TestSizes(t *testing.T) {
+func TestParseSize(t *testing.T) {
 	for text, want := range map[string]dag.GiB{
 		"2GiB": 2, "2": 2, "0.5": 0.5, "512MiB": 0.5, " 1 TiB ": 1024, "1073741824B": 1, "2Gi": 2, "150GB": 150e9 / (1 << 30), "1e3": 1000, "1EiB": dag.MaxSize,
 		"1kB": 1000. / (1 << 30), "0": 0, "0B": 0, "1e-3GiB": 0.001,
@@ -62,7 +62,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-func TestAmounts(t *testing.T) {
+func TestParseCPUsAndMemory(t *testing.T) {
 	for text, want := range map[string]dag.Range{
 		"8": {8, 8}, "8+": {8, 0}, "8-16": {8, 16}, "0-16": {0, 16}, "0.5+": {0.5, 0}, "1e-1-2e0": {0.1, 2}, " 4+ ": {4, 0}, "1e5": {1e5, 1e5},
 		"": {}, "+": {}, "0": {}, "0+": {}, "0-0": {}, "-8": {}, "8-": {}, "-": {}, "8--9": {}, "16-8": {}, "8+16": {}, "8-16+": {}, "8++": {}, "x": {}, "1e6": {}, "NaN+": {},
@@ -88,7 +88,7 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-func TestBudgets(t *testing.T) {
+func TestParseBudget(t *testing.T) {
 	for text, want := range map[string]dag.USD{
 		"40": 40, "40 USD": 40, "40USD": 40, "$40": 40, "0.5": 0.5, "1e3": 1000,
 		"": 0, "USD": 0, "$": 0, "-1": 0, "0": 0, "NaN": 0, "1e10": 0, "40 €": 0,
@@ -100,7 +100,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-func TestAcceleratorsAreNormalised(t *testing.T) {
+func TestParseAcceleratorNormalisesNames(t *testing.T) {
 	for text, want := range map[string]string{
 		"V100": "V100:1", "v100:4": "V100:4", "nvidia-tesla-v100:0.5": "V100:0.5", "A100-40GB:1": "A100:1", "tpu-v3-8": "tpu-v3-8:1", " T4 : 2 ": "T4:2",
 		"Own-Chip-9000:3": "Own-Chip-9000:3",
@@ -117,7 +117,7 @@ func TestAcceleratorsAreNormalised(t *testing.T) {
 	}
 }
 
-func TestEstimateIsTheMostSpecific(t *testing.T) {
+func TestTimeEstimateForPrefersMostSpecific(t *testing.T) {
 	e := dag.TimeEstimate{Default: 5, On: map[string]time.Duration{"V100": 4, "V100:8": 3, "p3.16xlarge": 2}}
 	for _, c := range []struct {
 		instance, accelerator string

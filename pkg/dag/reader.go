@@ -9,14 +9,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// NewJob begins the job that a reader makes of a file, named after the file. The reader fills the origin in as it
-// goes, so that later errors name the place in the file.
+// NewJob returns the job for a reader to fill, named after the file. The reader also fills the origin, so that later
+// errors have a position in the file.
 func NewJob(file string, format Format) (*Job, *Origin) {
 	o := &Origin{File: file}
 	return &Job{Name: NameFromFile(file), Objective: MinimizeCost, Infeasible: Retry, Format: format, origin: o}, o
 }
 
-// Checked is the last step of a reader: it returns the job if it is valid, or an error that names the file.
+// Checked is the last step of a reader: it returns the job if it is valid, or else an error that names the file.
 func Checked(file string, j *Job, err error) (*Job, error) {
 	if err == nil {
 		err = j.Validate()
@@ -27,19 +27,18 @@ func Checked(file string, j *Job, err error) (*Job, error) {
 	return j, nil
 }
 
-// Namer gives imported tasks and outputs names that are valid and unlike each other, as near to
-// what the file calls them as can be.
+// Namer gives imported tasks and outputs valid and unique names that are as close as possible to those in the file.
 type Namer struct {
 	taken map[string]bool
-	next  map[string]int // by name: the number to try after it when it is taken
+	next  map[string]int // by name: the next number to append if it is taken
 }
 
-// NewNamer returns a namer of about so many names.
+// NewNamer returns a Namer for about size names.
 func NewNamer(size int) *Namer {
 	return &Namer{taken: make(map[string]bool, size), next: map[string]int{}}
 }
 
-// Name returns a name like s, or like otherwise if s has nothing that a name can have.
+// Name returns a unique name like s, or like otherwise if s has no valid characters.
 func (n *Namer) Name(s, otherwise string) string {
 	base := ToName(s, otherwise)
 	if !n.taken[base] {
@@ -57,7 +56,7 @@ func (n *Namer) Name(s, otherwise string) string {
 	}
 }
 
-// NameFromFile makes a job's name of its file's.
+// NameFromFile makes the name of a job from the name of its file.
 func NameFromFile(file string) string {
 	base := strings.TrimSuffix(filepath.Base(file), ".gz")
 	if ext := filepath.Ext(base); ext != base {
@@ -66,7 +65,8 @@ func NameFromFile(file string) string {
 	return ToName(base, "job")
 }
 
-// ToName makes a name of any text: what no name has becomes '-'.
+// ToName makes a name from any text: it replaces invalid characters with '-'. If nothing is left it returns
+// otherwise.
 func ToName(s, otherwise string) string {
 	b := []byte(strings.TrimSpace(s))
 	for i, c := range b {

@@ -3,20 +3,31 @@ package dag
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/hidden"
 )
 
-// SecretValues are the values of secrets by name, or where they are kept (see pkg/secret).
-type SecretValues = hidden.Values
+// SecretValues are the values of secrets by name, or where they are kept (see pkg/secret). They print as how many there
+// are, whichever way they are printed; only JSON has them, which is written where they are sealed or handed out.
+type SecretValues map[string]string
 
-// SecretField is the field that names a secret of a task.
+// String implements fmt.Stringer.
+func (v SecretValues) String() string { return strconv.Itoa(len(v)) + " secrets" }
+
+// Format implements fmt.Formatter, also for the verbs that would look into a map.
+func (v SecretValues) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(v.String())) }
+
+// LogValue implements slog.LogValuer.
+func (v SecretValues) LogValue() slog.Value { return slog.StringValue(v.String()) }
+
+// SecretField returns the field name of a secret of a task.
 func SecretField(name string) string { return fault.Join("secrets", fault.KeyElement(name)) }
 
-// CheckSecret says what is wrong with the value of a secret, without showing it.
+// CheckSecret returns an error if the value of a secret is invalid. The error does not contain the value.
 func CheckSecret(value string) error {
 	if value == "" {
 		return fault.New("is empty", "")
@@ -27,13 +38,13 @@ func CheckSecret(value string) error {
 	return fault.CheckString(value)
 }
 
-// StateSecret notes the value of a secret that the job's file states. A job has one value for each name.
+// StateSecret records the value of a secret in the job's file. A secret has the same value in the whole job.
 func (j *Job) StateSecret(name, value string) error {
 	if err := CheckSecret(value); err != nil {
 		return err
 	}
 	if before, ok := j.Stated[name]; ok && before != value {
-		return fault.New("has another value elsewhere in the file", "a job has one secret of a name")
+		return fault.New("has another value elsewhere in the file", "a secret has one value in a job")
 	}
 	if j.Stated == nil {
 		j.Stated = SecretValues{}
@@ -42,7 +53,7 @@ func (j *Job) StateSecret(name, value string) error {
 	return nil
 }
 
-// SecretNames are the names of all secrets that tasks of the job have, in byte order.
+// SecretNames returns the names of all secrets of the job's tasks, in byte order.
 func (j *Job) SecretNames() []string {
 	names := map[string]bool{}
 	for i := range j.Tasks {
@@ -53,9 +64,9 @@ func (j *Job) SecretNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// TakeSecrets returns the values of all secrets of the job: those that are given, and of the others those that its file
-// states. What is given and no task names, all tasks with a script then have, and changed says so; a variable of that
-// name it hides. It fails with an *Error for a name without a value, and for a value that cannot be one.
+// TakeSecrets returns the values of all secrets of the job: the given values, and those in its file for the others.
+// If no task names a given secret, all tasks with a script get it, it hides a variable of the same name, and changed
+// is true. TakeSecrets returns an *Error for a secret without a value, and for an invalid value.
 func (j *Job) TakeSecrets(given SecretValues) (values SecretValues, changed bool, err error) {
 	for name, value := range given {
 		if err := cmp.Or(CheckEnvName(name), CheckSecret(value)); err != nil {
@@ -73,7 +84,7 @@ func (j *Job) TakeSecrets(given SecretValues) (values SecretValues, changed bool
 	return values, changed, nil
 }
 
-// giveSecrets has every task with a script have the secrets that no task of the job names.
+// giveSecrets adds those of the secrets that no task of the job names to every task with a script.
 func (j *Job) giveSecrets(names []string) (changed bool) {
 	named := j.SecretNames()
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(named, name) })
@@ -86,7 +97,7 @@ func (j *Job) giveSecrets(names []string) (changed bool) {
 	return changed
 }
 
-// AddSecrets gives the task more secrets, which hide variables of their names.
+// AddSecrets adds secrets to the task. They hide variables of the same name.
 func (t *Task) AddSecrets(names ...string) {
 	t.Secrets = append(slices.Clone(t.Secrets), names...)
 	slices.Sort(t.Secrets)
@@ -94,7 +105,7 @@ func (t *Task) AddSecrets(names ...string) {
 	t.Env = WithoutEnv(t.Env, names)
 }
 
-// SecretError is an error about a secret, at the first place that names it.
+// SecretError returns an error about a secret, at the first place that names it.
 func (j *Job) SecretError(name, reason, hint string) *Error {
 	for i := range j.Tasks {
 		if slices.Contains(j.Tasks[i].Secrets, name) {
@@ -104,7 +115,7 @@ func (j *Job) SecretError(name, reason, hint string) *Error {
 	return &Error{Field: SecretField(name), Reason: reason, Hint: hint}
 }
 
-// validateSecrets checks that names are valid, in byte order, and not those of variables.
+// validateSecrets checks that the names are valid, in byte order, and different from those of variables.
 func (t *Task) validateSecrets() error {
 	for i, name := range t.Secrets {
 		err := CheckEnvName(name)

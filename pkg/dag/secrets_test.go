@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
@@ -22,8 +21,8 @@ func job(t *testing.T, text string) *dag.Job {
 	return j
 }
 
-// Nothing that is kept, sent or printed of a job has the values of its secrets.
-func TestAJobDoesNotShowItsSecrets(t *testing.T) {
+// A job never exposes the values of its secrets when it is stored, sent or printed.
+func TestJobDoesNotExposeSecretValues(t *testing.T) {
 	for _, text := range []string{
 		"run: x\nsecrets: {TOKEN: hunter2}\n",
 		"apiVersion: tradewind/v1\nsecrets: {TOKEN: hunter2}\ntasks: {a: {run: x}}\n",
@@ -37,7 +36,7 @@ func TestAJobDoesNotShowItsSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		written, err := native.Marshal(j)
+		written, err := dag.Marshal(j)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +50,7 @@ func TestAJobDoesNotShowItsSecrets(t *testing.T) {
 	}
 }
 
-func TestSecretsWithoutAValueAreNamedAtTheirLine(t *testing.T) {
+func TestTakeSecretsRejectsMissingValues(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{
 			"run: x\nsecrets:\n  TOKEN: null\n",
@@ -74,7 +73,7 @@ func TestSecretsWithoutAValueAreNamedAtTheirLine(t *testing.T) {
 	}
 }
 
-func TestASecretThatNoTaskNamesAllTasksHave(t *testing.T) {
+func TestTakeSecretsAddsUnnamedSecretsToAllTasks(t *testing.T) {
 	j := job(t, "apiVersion: tradewind/v1\ntasks: {a: {run: x, env: {TOKEN: seen, B: b}}, b: {run: x, secrets: [OWN]}, c: {recorded: 1m}}\n")
 	given := dag.SecretValues{"TOKEN": "t", "OWN": "o"}
 	for _, changes := range []bool{true, false} {
@@ -92,10 +91,10 @@ func TestASecretThatNoTaskNamesAllTasksHave(t *testing.T) {
 	}
 }
 
-func TestASecretHasOneValue(t *testing.T) {
+func TestStateSecretRejectsSecondValue(t *testing.T) {
 	_, err := read.Job("job.yaml", strings.NewReader(
 		"apiVersion: tradewind/v1\ntasks: {a: {run: x, secrets: {T: one}}, b: {run: x, secrets: {T: two}}}\n"))
-	want := "job.yaml:2:66: tasks.b.secrets.T: has another value elsewhere in the file (a job has one secret of a name)"
+	want := "job.yaml:2:66: tasks.b.secrets.T: has another value elsewhere in the file (a secret has one value in a job)"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -13,29 +13,29 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// Service says that a task is a replica of a long-running service: it runs until its job is cancelled. One that ends,
-// or whose machine is taken, is replaced.
+// Service makes a task a replica of a long-running service: it runs until its job is cancelled. If it ends, or the
+// cloud takes its machine, it is replaced.
 type Service struct {
-	// Of is the name of the service: the tasks that have the same are its replicas.
+	// Of is the name of the service: all tasks with the same Of are its replicas.
 	Of string `json:"of"`
-	// Port is where it listens; 0 is nowhere. It is ready as soon as it runs then.
+	// Port is the port it listens on. With 0 it does not listen, and is ready as soon as it runs.
 	Port      int       `json:"port,omitempty"`
 	Readiness Readiness `json:"readiness,omitzero"`
 }
 
-// Readiness says how it is found out whether a replica can be used. Without a path it is by a TCP connection to its
+// Readiness is how the broker finds out whether a replica is ready. Without a path it opens a TCP connection to the
 // port.
 type Readiness struct {
 	Path    string            `json:"path,omitempty"` // of an HTTP request
 	Post    string            `json:"post,omitempty"` // body of a POST; empty is a GET
 	Headers map[string]string `json:"headers,omitempty"`
-	// InitialDelay is how long it may take from its start until it is ready for the first time; 0 is
+	// InitialDelay is the maximum time from the start of a replica until it is ready for the first time; 0 is
 	// DefaultInitialDelay.
 	InitialDelay time.Duration `json:"initialDelay,omitempty"`
 	Timeout      time.Duration `json:"timeout,omitempty"` // of one probe; 0 is DefaultProbeTimeout
 }
 
-// What holds of a readiness that says nothing else.
+// The defaults of a Readiness.
 const (
 	DefaultInitialDelay = 20 * time.Minute
 	DefaultProbeTimeout = 15 * time.Second
@@ -48,16 +48,16 @@ const (
 	maxPort     = 65535
 )
 
-// Delay is how long a replica may take until it is ready for the first time.
+// Delay returns the maximum time until a replica is ready for the first time.
 func (r *Readiness) Delay() time.Duration { return cmp.Or(r.InitialDelay, DefaultInitialDelay) }
 
-// Patience is how long one probe may take.
+// Patience returns the maximum time of one probe.
 func (r *Readiness) Patience() time.Duration { return cmp.Or(r.Timeout, DefaultProbeTimeout) }
 
-// CheckPort is for ports that something listens on.
+// CheckPort checks the port of a service.
 func CheckPort(port int) error { return checkCount(port, 1, maxPort) }
 
-// CheckProbePath is for the path of a readiness.
+// CheckProbePath checks the path of a readiness probe.
 func CheckProbePath(s string) error {
 	if err := CheckText(s); err != nil {
 		return err
@@ -68,7 +68,7 @@ func CheckProbePath(s string) error {
 	return nil
 }
 
-// CheckHeader says what is wrong with a header of a request.
+// CheckHeader checks a header of a request.
 func CheckHeader(name, value string) error {
 	ok := name != "" && len(name) <= maxNameBytes
 	for i := 0; ok && i < len(name); i++ {
@@ -83,7 +83,7 @@ func CheckHeader(name, value string) error {
 	return CheckText(value)
 }
 
-// Check says what is wrong with a readiness.
+// Check returns an error if the readiness is invalid.
 func (r *Readiness) Check() error {
 	if err := cmp.Or(
 		fault.Within("path", ifSet(r.Path, CheckProbePath)),
@@ -94,9 +94,9 @@ func (r *Readiness) Check() error {
 	}
 	switch {
 	case r.Path == "" && r.Post != "":
-		return fault.Within("post", fault.New("stands beside no path", "say where it is posted to: path"))
+		return fault.Within("post", fault.New("needs a path", "add the path of the request: path"))
 	case r.Path == "" && len(r.Headers) > 0:
-		return fault.Within("headers", fault.New("stand beside no path", "say what is asked for: path"))
+		return fault.Within("headers", fault.New("need a path", "add the path of the request: path"))
 	case len(r.Post) > MaxTextBytes:
 		return fault.Within("post", fault.OverLimit(
 			fmt.Sprintf("has %d bytes, more than %d", len(r.Post), MaxTextBytes), ""))
@@ -112,7 +112,7 @@ func (r *Readiness) Check() error {
 	return fault.Within("post", fault.CheckString(r.Post))
 }
 
-// CheckService says what a replica of a service has that no service can have.
+// CheckService returns an error if the task is a replica of a service and has fields that a service cannot have.
 func (t *Task) CheckService() error {
 	s := t.Service
 	if s == nil {
@@ -131,32 +131,32 @@ func (t *Task) CheckService() error {
 	r := &s.Readiness
 	switch {
 	case s.Port == 0 && (r.Path != "" || r.InitialDelay != 0 || r.Timeout != 0):
-		return fault.Within("service", fault.Within("readiness", fault.New("stands beside no port",
-			"say where the service listens: port")))
+		return fault.Within("service", fault.Within("readiness", fault.New("needs a port",
+			"add the port on which the service listens: port")))
 	case t.Run == "":
-		return fault.Within("run", fault.New("is missing, and a service runs it", ""))
+		return fault.Within("run", fault.New("is missing: a service needs a run script", ""))
 	case t.Gang != "" || t.Joins != "":
-		return refused("gang", "has replicas that come and go by themselves", "leave gang, joins and role out")
+		return refused("gang", "replaces each replica separately", "leave gang, joins and role out")
 	case len(t.On) > 0:
-		return refused("on", "is replaced whatever happens to it", "leave it out")
+		return refused("on", "is replaced after any failure", "leave it out")
 	case t.Checkpoint != nil:
-		return refused("checkpoint", "begins anew elsewhere", "leave it out")
+		return refused("checkpoint", "starts from the beginning on another machine", "leave it out")
 	case len(t.Outputs) > 0:
 		return refused("outputs", "never ends by itself", "have it write to a bucket that it mounts")
 	case t.Time.Default != 0 || len(t.Time.On) > 0:
 		return refused("time", "runs until it is cancelled", "leave it out")
 	case t.Retries != 0:
-		return refused("retries", "is replaced for as long as it takes", "leave it out")
+		return refused("retries", "is replaced without limit", "leave it out")
 	}
 	return nil
 }
 
-// HasServices says whether a task of the job is a replica of a service.
+// HasServices reports whether a task of the job is a replica of a service.
 func (j *Job) HasServices() bool {
 	return slices.ContainsFunc(j.Tasks, func(t Task) bool { return t.Service != nil })
 }
 
-// Replicas are the tasks of a task's service, itself among them, as indexes; nil if it is none.
+// Replicas returns the tasks of a task's service, including the task, as indexes, or nil if it is not a replica.
 func (j *Job) Replicas(task int) (out []int) {
 	s := j.Tasks[task].Service
 	if s == nil {
@@ -170,7 +170,7 @@ func (j *Job) Replicas(task int) (out []int) {
 	return out
 }
 
-// CheckDeadline refuses a deadline of a job that never ends by itself.
+// CheckDeadline returns an error if the job has a deadline but never ends by itself, or if the deadline is invalid.
 func (j *Job) CheckDeadline() error {
 	if j.Deadline != 0 && j.HasServices() {
 		return fault.New("a job with a service has no end", "leave the deadline out")
@@ -178,8 +178,8 @@ func (j *Job) CheckDeadline() error {
 	return ifSet(j.Deadline, checkDuration)
 }
 
-// CheckServices says which edge waits for a service, and which service has too many replicas, by the task that the
-// error is of. Both are negative if none.
+// CheckServices returns an error if a task waits for a service, with the task and the edge, or if a service has too
+// many replicas, with the task. Task and edge are -1 if they do not apply.
 func (j *Job) CheckServices() (task, edge int, err error) {
 	if !j.HasServices() {
 		return -1, -1, nil
@@ -188,7 +188,7 @@ func (j *Job) CheckServices() (task, edge int, err error) {
 		if from := &j.Tasks[j.Edges[k].From]; from.Service != nil {
 			return j.Edges[k].To, k, fault.New(
 				"waits for service "+fault.Quote(from.Service.Of)+", which never ends by itself",
-				"a task that needs a service while it runs is a job of its own")
+				"submit a task that needs the service as a separate job")
 		}
 	}
 	count := map[string]int{}
@@ -205,11 +205,11 @@ func (j *Job) CheckServices() (task, edge int, err error) {
 	return -1, -1, nil
 }
 
-// CheckUpdate says what of a job cannot be when it takes the place of another one whose services run: what they are may
-// be another, how many there are and what is beside them is the same.
+// CheckUpdate returns an error if j cannot replace old, a job whose services are running. The services may change;
+// the number of their replicas and all other tasks must stay the same.
 func (j *Job) CheckUpdate(old *Job) error {
 	if !old.HasServices() {
-		return fault.New("the job has no services: nothing of it can be updated", "hand the file in as another job")
+		return fault.New("the job has no services, so it cannot be updated", "submit the file as another job")
 	}
 	if err := j.checkKept(old); err != nil {
 		return err
@@ -217,10 +217,10 @@ func (j *Job) CheckUpdate(old *Job) error {
 	if !slices.EqualFunc(j.Edges, old.Edges, func(a, b Edge) bool {
 		return a.From == b.From && a.To == b.To && slices.Equal(a.Outputs, b.Outputs)
 	}) {
-		return j.Locate("tasks", "wait for others than before", "an update keeps what waits for what")
+		return j.Locate("tasks", "have other dependencies than before", "an update keeps the dependencies of tasks")
 	}
 	if !reflect.DeepEqual(j.Placement, old.Placement) {
-		return j.Locate("placement", "is another than before", "an update keeps the rules of placement")
+		return j.Locate("placement", "differs from the running job", "an update keeps the rules of placement")
 	}
 	for i := range j.Tasks {
 		t, was := &j.Tasks[i], &old.Tasks[i]
@@ -237,12 +237,12 @@ func (j *Job) CheckUpdate(old *Job) error {
 		}
 		if err := cmp.Or(
 			same("", "the names of tasks: it was "+fault.Quote(was.Name), t.Name == was.Name),
-			same("service", "which tasks are replicas of what", t.Service == nil && was.Service == nil ||
+			same("service", "the service of each task", t.Service == nil && was.Service == nil ||
 				t.Service != nil && was.Service != nil && t.Service.Of == was.Service.Of),
-			same("nodes", "how many machines a replica has", t.Nodes == was.Nodes),
+			same("nodes", "the number of machines of a replica", t.Nodes == was.Nodes),
 			same("labels", "labels", maps.Equal(t.Labels, was.Labels)),
 			same("placement", "the rules of placement", reflect.DeepEqual(t.Placement, was.Placement)),
-			same("", "what is no service as it is", t.Service != nil || kept()),
+			same("", "tasks that are not services unchanged", t.Service != nil || kept()),
 		); err != nil {
 			return err
 		}
@@ -250,9 +250,9 @@ func (j *Job) CheckUpdate(old *Job) error {
 	return nil
 }
 
-// checkKept says which task has come or is gone, or which service has another number of replicas, since old.
+// checkKept returns an error if a task is new or missing, or a service has another number of replicas than in old.
 func (j *Job) checkKept(old *Job) error {
-	const hint = "an update keeps the tasks, and how many replicas a service has; another number is another job"
+	const hint = "an update keeps the tasks and the number of replicas; to change them, submit another job"
 	now, before := j.names(), old.names()
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
@@ -261,21 +261,21 @@ func (j *Job) checkKept(old *Job) error {
 		switch {
 		case n == was:
 		case t.Service == nil, was == 0:
-			return j.AtTask(i, fault.New("is new: the job that runs has no "+fault.Quote(name), hint))
+			return j.AtTask(i, fault.New("is new: the running job has no "+fault.Quote(name), hint))
 		default:
 			return j.AtTask(i, fault.Within("service", fault.New(
-				fmt.Sprintf("has %d replicas, and %d run", n, was), hint)))
+				fmt.Sprintf("has %d replicas, but %d are running", n, was), hint)))
 		}
 	}
 	for i := range old.Tasks {
 		if name := old.Tasks[i].keptAs(); now[name] == 0 {
-			return j.Locate("tasks", fault.Quote(name)+" is missing, and runs", hint)
+			return j.Locate("tasks", fault.Quote(name)+" is missing, but it is running", hint)
 		}
 	}
 	return nil
 }
 
-// names counts the tasks by what an update knows them by.
+// names counts the tasks by the name that an update must keep.
 func (j *Job) names() map[string]int {
 	count := map[string]int{}
 	for i := range j.Tasks {
@@ -284,7 +284,7 @@ func (j *Job) names() map[string]int {
 	return count
 }
 
-// keptAs is what an update knows the task by: the service that it is a replica of, else its name.
+// keptAs returns the name that an update must keep: the task's service, or else its own name.
 func (t *Task) keptAs() string {
 	if t.Service != nil {
 		return t.Service.Of

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// web is a job of two replicas of a service.
+// web returns a job with two replicas of a service.
 func web() *Job {
 	j := tasksNamed("web-0", "web-1", "load")
 	for i := range 2 {
@@ -16,7 +16,7 @@ func web() *Job {
 	return j
 }
 
-func TestAServiceThatCouldNotBeOneIsRefused(t *testing.T) {
+func TestValidateRejectsInvalidServices(t *testing.T) {
 	a := func(change func(*Task)) func(*Job) { return func(j *Job) { change(&j.Tasks[0]) } }
 	r := func(change func(*Readiness)) func(*Job) {
 		return func(j *Job) { change(&j.Tasks[0].Service.Readiness) }
@@ -35,25 +35,25 @@ func TestAServiceThatCouldNotBeOneIsRefused(t *testing.T) {
 			r.InitialDelay = -1
 		})},
 		{"tasks.web-0.service.readiness.timeout: a time cannot be negative", r(func(r *Readiness) { r.Timeout = -1 })},
-		{"tasks.web-0.service.readiness.post: stands beside no path", r(func(r *Readiness) { r.Path, r.Post = "", "x" })},
-		{"tasks.web-0.service.readiness.headers: stand beside no path", r(func(r *Readiness) {
+		{"tasks.web-0.service.readiness.post: needs a path", r(func(r *Readiness) { r.Path, r.Post = "", "x" })},
+		{"tasks.web-0.service.readiness.headers: need a path", r(func(r *Readiness) {
 			r.Path, r.Headers = "", map[string]string{"A": "b"}
 		})},
 		{"tasks.web-0.service.readiness.headers.A: must be one line", r(func(r *Readiness) {
 			r.Headers = map[string]string{"a": "b\nc"}
 		})},
-		{"tasks.web-0.service.readiness: stands beside no port", a(func(t *Task) { t.Service.Port = 0 })},
-		{"tasks.web-0.service.readiness: stands beside no port", a(func(t *Task) {
+		{"tasks.web-0.service.readiness: needs a port", a(func(t *Task) { t.Service.Port = 0 })},
+		{"tasks.web-0.service.readiness: needs a port", a(func(t *Task) {
 			t.Service = &Service{Of: "web", Readiness: Readiness{Timeout: 1}}
 		})},
-		{"tasks.web-0.service.readiness: stands beside no port", a(func(t *Task) {
+		{"tasks.web-0.service.readiness: needs a port", a(func(t *Task) {
 			t.Service = &Service{Of: "web", Readiness: Readiness{InitialDelay: 1}}
 		})},
-		{"tasks.web-0.run: is missing, and a service runs it", a(func(t *Task) { t.Run, t.Setup = "", "x" })},
-		{"tasks.web-0.gang: a service has replicas", a(func(t *Task) { t.Gang = "g" })},
-		{"tasks.web-0.gang: a service has replicas", a(func(t *Task) { t.Joins = "g" })},
+		{"tasks.web-0.run: is missing: a service needs a run script", a(func(t *Task) { t.Run, t.Setup = "", "x" })},
+		{"tasks.web-0.gang: a service replaces each replica", a(func(t *Task) { t.Gang = "g" })},
+		{"tasks.web-0.gang: a service replaces each replica", a(func(t *Task) { t.Joins = "g" })},
 		{"tasks.web-0.on: a service is replaced", a(func(t *Task) { t.On = []Reaction{{Event: TaskFailed, Action: Abort}} })},
-		{"tasks.web-0.checkpoint: a service begins anew", a(func(t *Task) { t.Checkpoint = &Checkpoint{Path: "x"} })},
+		{"tasks.web-0.checkpoint: a service starts from the beginning", a(func(t *Task) { t.Checkpoint = &Checkpoint{Path: "x"} })},
 		{"tasks.web-0.outputs: a service never ends", a(func(t *Task) { t.Outputs = []Output{{Name: "o"}} })},
 		{"tasks.web-0.time: a service runs until", a(func(t *Task) { t.Time.Default = 1 })},
 		{"tasks.web-0.time: a service runs until", a(func(t *Task) { t.Time.On = map[string]time.Duration{"V100": 1} })},
@@ -71,7 +71,7 @@ func TestAServiceThatCouldNotBeOneIsRefused(t *testing.T) {
 	}
 }
 
-func TestReplicasAreThoseOfTheirService(t *testing.T) {
+func TestReplicas(t *testing.T) {
 	j := web()
 	if got := j.Replicas(1); !slices.Equal(got, []int{0, 1}) {
 		t.Errorf("%v", got)
@@ -88,11 +88,11 @@ func TestReplicasAreThoseOfTheirService(t *testing.T) {
 		t.Errorf("%v %v", ready.Delay(), ready.Patience())
 	}
 	if !j.HasServices() || tasksNamed("a").HasServices() {
-		t.Error("services are found where there are none, or not where they are")
+		t.Error("HasServices is wrong")
 	}
 }
 
-func TestAnUpdateKeepsAllButTheServices(t *testing.T) {
+func TestCheckUpdate(t *testing.T) {
 	for _, c := range []struct {
 		want   string
 		change func(j *Job)
@@ -100,21 +100,21 @@ func TestAnUpdateKeepsAllButTheServices(t *testing.T) {
 		{"", func(*Job) {}},
 		{"", func(j *Job) { j.Tasks[0].Run, j.Tasks[1].Run = "y", "y" }},
 		{"", func(j *Job) { j.Tasks[2].Time.Default = time.Hour }},
-		{"tasks.load: an update keeps what is no service", func(j *Job) { j.Tasks[2].Run = "y" }},
-		{"tasks.web-0.nodes: an update keeps how many machines", func(j *Job) { j.Tasks[0].Nodes = 2 }},
+		{"tasks.load: an update keeps tasks that are not services", func(j *Job) { j.Tasks[2].Run = "y" }},
+		{"tasks.web-0.nodes: an update keeps the number of machines", func(j *Job) { j.Tasks[0].Nodes = 2 }},
 		{"tasks.web-1.labels: an update keeps labels", func(j *Job) { j.Tasks[1].Labels = map[string]string{"a": "b"} }},
 		{"tasks.web-1.placement: an update keeps", func(j *Job) { j.Tasks[1].Placement = []Placement{{Pack: LevelZone}} }},
 		{"tasks.web-9: an update keeps the names of tasks", func(j *Job) { j.Tasks[1].Name = "web-9" }},
-		{"placement: is another", func(j *Job) { j.Placement = []Placement{{Pack: LevelZone}} }},
-		{"tasks: wait for others", func(j *Job) { j.Edges = nil }},
-		{"tasks: wait for others", func(j *Job) { j.Edges[0].Outputs = []string{}; j.Edges[0].To = 1 }},
-		{"tasks: wait for others", func(j *Job) { j.Edges[0].Outputs = []string{"o"} }},
-		{`tasks.more: is new: the job that runs has no "more"`, func(j *Job) {
+		{"placement: differs", func(j *Job) { j.Placement = []Placement{{Pack: LevelZone}} }},
+		{"tasks: have other dependencies", func(j *Job) { j.Edges = nil }},
+		{"tasks: have other dependencies", func(j *Job) { j.Edges[0].Outputs = []string{}; j.Edges[0].To = 1 }},
+		{"tasks: have other dependencies", func(j *Job) { j.Edges[0].Outputs = []string{"o"} }},
+		{`tasks.more: is new: the running job has no "more"`, func(j *Job) {
 			j.Tasks = append(j.Tasks, tasksNamed("more").Tasks...)
 		}},
-		{`tasks: "load" is missing, and runs`, func(j *Job) { j.Tasks = j.Tasks[:2] }},
-		{"tasks.web-0.service: has 1 replicas, and 2 run", func(j *Job) { j.Tasks = slices.Delete(j.Tasks, 1, 2) }},
-		{`tasks.web-0: is new: the job that runs has no "shop"`, func(j *Job) {
+		{`tasks: "load" is missing, but it is running`, func(j *Job) { j.Tasks = j.Tasks[:2] }},
+		{"tasks.web-0.service: has 1 replicas, but 2 are running", func(j *Job) { j.Tasks = slices.Delete(j.Tasks, 1, 2) }},
+		{`tasks.web-0: is new: the running job has no "shop"`, func(j *Job) {
 			j.Tasks[0].Service, j.Tasks[1].Service = &Service{Of: "shop"}, &Service{Of: "shop"}
 		}},
 	} {

@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
-// crew is a job of a gang g of two tasks, a and b, a third task that joins the role of a, and one that comes before
-// all.
+// crew returns a job with a gang g of two tasks, a and b, a third task that joins the role of a, and a fourth that
+// runs before all of them.
 func crew() *Job {
 	j := tasksNamed("a", "b", "more", "first")
 	j.Tasks[0].Gang, j.Tasks[1].Gang = "g", "g"
@@ -20,7 +18,7 @@ func crew() *Job {
 	return j
 }
 
-func TestAGangThatCouldNotStartTogetherIsRefused(t *testing.T) {
+func TestValidateRejectsInvalidGangs(t *testing.T) {
 	if err := crew().Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -28,33 +26,33 @@ func TestAGangThatCouldNotStartTogetherIsRefused(t *testing.T) {
 		want   string
 		change func(*Job)
 	}{
-		{`tasks.a.role: a role is one of a gang`, func(j *Job) { *j = *tasksNamed("a"); j.Tasks[0].Role = "r" }},
-		{`tasks.a.within: is for the machines of a gang`, func(j *Job) {
+		{`tasks.a.role: only a task of a gang has a role`, func(j *Job) { *j = *tasksNamed("a"); j.Tasks[0].Role = "r" }},
+		{`tasks.a.within: only a task of a gang has within`, func(j *Job) {
 			*j = *tasksNamed("a")
 			j.Tasks[0].Within = WithinZone
 		}},
-		{`tasks.a.joins: is in a gang and joins one`, func(j *Job) { j.Tasks[0].Joins = "g" }},
-		{`tasks.b.gang: has role "A" of gang "g", whose hosts are $TRADEWIND_HOSTS_A as those of "a"`, func(j *Job) {
+		{`tasks.a.joins: cannot be combined with gang`, func(j *Job) { j.Tasks[0].Joins = "g" }},
+		{`tasks.b.gang: has role "A" of gang "g", whose hosts are in $TRADEWIND_HOSTS_A like those of "a"`, func(j *Job) {
 			j.Tasks[1].Role = "A"
 		}},
-		{`tasks.b.gang: has another framework than "a"`, func(j *Job) { j.Tasks[1].Framework = framework.Ray }},
-		{`tasks.b.gang: says another within than "a"`, func(j *Job) { j.Tasks[1].Within = WithinZone }},
+		{`tasks.b.gang: has a different framework than "a"`, func(j *Job) { j.Tasks[1].Framework = Ray }},
+		{`tasks.b.gang: has a different within than "a"`, func(j *Job) { j.Tasks[1].Within = WithinZone }},
 		{`tasks.b.gang: waits for task "a" of its own gang "g"`, func(j *Job) {
 			j.Edges = append(j.Edges, Edge{From: 0, To: 1})
 		}},
 		{`tasks.b.gang: does not wait for the same tasks as "a"`, func(j *Job) { j.Edges = slices.Delete(j.Edges, 1, 2) }},
-		{`tasks.more.gang: joins role "c" of gang "g", which no task of it has`, func(j *Job) { j.Tasks[2].Role = "c" }},
+		{`tasks.more.gang: joins role "c" of gang "g", but no task of the gang has that role`, func(j *Job) { j.Tasks[2].Role = "c" }},
 		{`tasks.more.gang: joins role "a" of gang "h"`, func(j *Job) { j.Tasks[2].Joins = "h" }},
-		{`tasks.more.gang: programs of mpi can not be joined`, func(j *Job) {
+		{`tasks.more.gang: a running program of mpi cannot get more machines`, func(j *Job) {
 			for i := range 3 {
-				j.Tasks[i].Framework = framework.MPI
+				j.Tasks[i].Framework = MPI
 			}
 		}},
-		{`tasks.more.gang: has another framework than "a", whose role`, func(j *Job) {
-			j.Tasks[2].Framework = framework.Ray
+		{`tasks.more.gang: has a different framework than "a", whose role`, func(j *Job) {
+			j.Tasks[2].Framework = Ray
 		}},
-		{`tasks.more.gang: says another within than "a", whose role`, func(j *Job) { j.Tasks[2].Within = WithinZone }},
-		{`tasks.more.gang: joins a gang, and another task waits`, func(j *Job) {
+		{`tasks.more.gang: has a different within than "a", whose role`, func(j *Job) { j.Tasks[2].Within = WithinZone }},
+		{`tasks.more.gang: joins a gang, but another task waits`, func(j *Job) {
 			*j = *tasksNamed("a", "more", "last")
 			j.Tasks[0].Gang, j.Tasks[1].Joins, j.Tasks[1].Role, j.Edges = "g", "g", "a", []Edge{{From: 1, To: 2}}
 		}},
@@ -68,7 +66,7 @@ func TestAGangThatCouldNotStartTogetherIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhoIsWithWhom(t *testing.T) {
+func TestGangMembers(t *testing.T) {
 	j := crew()
 	for _, c := range []struct{ got, want any }{
 		{j.Gangs(), map[string][]int{"g": {0, 1}}},
@@ -86,16 +84,16 @@ func TestWhoIsWithWhom(t *testing.T) {
 		j.Tasks[i].Within = WithinAnywhere
 	}
 	if got := j.Together(); len(got) > 0 {
-		t.Errorf("%v are close together, though they may be anywhere", got)
+		t.Errorf("%v have to be close to each other, but within is anywhere", got)
 	}
 	alone := tasksNamed("a")
 	if alone.Tasks[0].Gang = "g"; len(alone.Together()) > 0 {
-		t.Error("one task is together with others")
+		t.Error("Together returns a gang of one task")
 	}
 }
 
-// TestAGangEndsWithItsChief: that of the name that the framework's users give it, or the first of several.
-func TestAGangEndsWithItsChief(t *testing.T) {
+// TestChief checks that the chief is the role with a known name, or else the first of several.
+func TestChief(t *testing.T) {
 	chief := func(j *Job) (out []string) {
 		for i := range j.Tasks {
 			if j.Chief(i) {
@@ -111,9 +109,9 @@ func TestAGangEndsWithItsChief(t *testing.T) {
 			t.Errorf("ends with %v, not %v", got, want)
 		}
 	}
-	say() // without a framework, with none
+	say() // without a framework there is no chief
 	for i := range 3 {
-		j.Tasks[i].Framework = framework.PyTorch
+		j.Tasks[i].Framework = PyTorch
 	}
 	say("a")
 	j.Tasks[1].Role = "Master"
@@ -126,7 +124,7 @@ func TestAGangEndsWithItsChief(t *testing.T) {
 	say() // a gang of one has no others to end
 }
 
-func TestAReactionIsForWhatItSays(t *testing.T) {
+func TestReactions(t *testing.T) {
 	task := &Task{Retries: 7, On: []Reaction{
 		{Event: PodEvicted, Action: RestartRole},
 		{Event: PodFailed, Action: Abort, ExitCodes: []int{3}},
@@ -149,7 +147,7 @@ func TestAReactionIsForWhatItSays(t *testing.T) {
 		{Reaction{Event: PodFailed, Action: "x"}, "action: "},
 		{
 			Reaction{Event: PodEvicted, Action: Abort},
-			"action: abort can not follow podEvicted (what can: restartGang, restartRole)",
+			"action: abort is not possible for podEvicted (choose from: restartGang, restartRole)",
 		},
 		{Reaction{Event: PodEvicted, Action: RestartGang, Limit: 1}, "limit: only restarts after podFailed"},
 		{Reaction{Event: PodFailed, Action: Abort, Limit: 1}, "limit: only restarts after podFailed"},
@@ -166,7 +164,7 @@ func TestAReactionIsForWhatItSays(t *testing.T) {
 	}
 }
 
-func TestARuleOfPlacementThatIsNoneIsRefused(t *testing.T) {
+func TestValidateRejectsInvalidPlacement(t *testing.T) {
 	at := func(p ...Placement) func(*Job) { return func(j *Job) { j.Tasks[0].Placement = p } }
 	of := func(p ...Placement) func(*Job) { return func(j *Job) { j.Placement = p } }
 	ab := []string{"a", "b"}
@@ -179,31 +177,31 @@ func TestARuleOfPlacementThatIsNoneIsRefused(t *testing.T) {
 		{"", of(Placement{Spread: LevelZone, Of: ab}, Placement{Pack: LevelRegion, Of: ab})},
 		{"", of(Placement{Pack: LevelZone, Of: ab}, Placement{Pack: LevelRack, Of: ab})},
 		{"", of(Placement{Pack: LevelZone, Of: ab}, Placement{Pack: LevelRegion, Of: []string{"c", "d"}})},
-		{"tasks.a.placement[0]: says nothing", at(Placement{})},
-		{"tasks.a.placement[0]: says more than one", at(Placement{Spread: LevelZone, Pack: LevelZone})},
-		{"tasks.a.placement[0].by: is of apart alone", at(Placement{Spread: LevelZone, By: LevelZone})},
-		{"tasks.a.placement[0].max: is of spread alone", at(Placement{Pack: LevelZone, Max: 1})},
+		{"tasks.a.placement[0]: is an empty rule", at(Placement{})},
+		{"tasks.a.placement[0]: has more than one", at(Placement{Spread: LevelZone, Pack: LevelZone})},
+		{"tasks.a.placement[0].by: is only for apart", at(Placement{Spread: LevelZone, By: LevelZone})},
+		{"tasks.a.placement[0].max: is only for spread", at(Placement{Pack: LevelZone, Max: 1})},
 		{"tasks.a.placement[0].max: -1 is out of bounds", at(Placement{Spread: LevelZone, Max: -1})},
-		{"tasks.a.placement[0].pack: each machine of a task", at(Placement{Pack: LevelMachine})},
+		{"tasks.a.placement[0].pack: the machines of a task", at(Placement{Pack: LevelMachine})},
 		{`tasks.a.placement[1]: unknown level "x"`, at(Placement{Pack: LevelZone}, Placement{Pack: "x"})},
 		{`tasks.a.placement[0].apart: "a b" is not a label`, at(Placement{Apart: map[string]string{"a b": "x"}})},
 		{`tasks.a.placement[0].apart.app: "" is not a label`, at(Placement{Apart: map[string]string{"app": ""}})},
-		{"tasks.a.placement[0].of: is of a job's rules", at(Placement{Pack: LevelZone, Of: ab})},
+		{"tasks.a.placement[0].of: is only for rules of a job", at(Placement{Pack: LevelZone, Of: ab})},
 		{"tasks.a.placement[0].spread: the 3 machines of one task are in one zone", func(j *Job) {
 			j.Tasks[0].Nodes = 3
 			at(Placement{Spread: LevelZone, Max: 2})(j)
 		}},
 		{"", func(j *Job) { j.Tasks[0].Nodes = 3; at(Placement{Spread: LevelZone, Max: 3})(j) }},
 		{"", func(j *Job) { j.Tasks[0].Nodes = 3; at(Placement{Spread: LevelRack})(j) }},
-		{"placement[0].apart: is of tasks", of(Placement{Apart: map[string]string{"app": "db"}, Of: ab})},
-		{"placement[0].of: names less than two", of(Placement{Pack: LevelZone, Of: ab[:1]})},
+		{"placement[0].apart: is only for rules of a task", of(Placement{Apart: map[string]string{"app": "db"}, Of: ab})},
+		{"placement[0].of: names fewer than two", of(Placement{Pack: LevelZone, Of: ab[:1]})},
 		{`placement[0].of[1]: no task is called "z"`, of(Placement{Pack: LevelZone, Of: []string{"a", "z"}})},
 		{`placement[0].of[2]: "a" is named twice`, of(Placement{Pack: LevelZone, Of: []string{"a", "b", "a"}})},
 		{"placement[1].spread: the 2 machines", func(j *Job) {
 			j.Tasks[1].Nodes = 2
 			of(Placement{Pack: LevelZone, Of: ab}, Placement{Spread: LevelRegion, Of: ab})(j)
 		}},
-		{"placement[1]: packs by region what another rule packs by rack", of(Placement{Pack: LevelRack, Of: ab},
+		{"placement[1]: packs by region tasks that another rule packs by rack", of(Placement{Pack: LevelRack, Of: ab},
 			Placement{Pack: LevelRegion, Of: []string{"b", "c"}})},
 		{`placement[0]: packs "a" by zone, whose gang is within region`, func(j *Job) {
 			j.Tasks[0].Gang, j.Tasks[2].Gang = "g", "g"
@@ -221,7 +219,7 @@ func TestARuleOfPlacementThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-func TestARuleOfPlacementIsToldAsItIsWritten(t *testing.T) {
+func TestPlacementString(t *testing.T) {
 	for _, c := range []struct {
 		p    Placement
 		want string
@@ -248,12 +246,11 @@ func TestARuleOfPlacementIsToldAsItIsWritten(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	if g[0].Has(1) || !g[0].Has(2) || len(j.Tasks[1].Aparts()) != 1 || len(j.Tasks[0].Aparts()) != 0 {
-		t.Error("a rule is about other tasks than it says")
+		t.Error("a rule applies to other tasks than it names")
 	}
 }
 
-// TestOfAJobThatIsRightNoTaskIsNamed: whoever asks what is wrong with a part of it hears of no task, edge or rule.
-func TestOfAJobThatIsRightNoTaskIsNamed(t *testing.T) {
+func TestChecksReturnNoIndexForValidJobs(t *testing.T) {
 	for name, j := range map[string]*Job{"alone": tasksNamed("a"), "a gang": crew(), "a service": web()} {
 		if i, err := j.CheckGangs(); i >= 0 || err != nil {
 			t.Errorf("%s: gangs: %d, %v", name, i, err)

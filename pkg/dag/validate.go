@@ -10,9 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// Validate says whether j is what a Job must be, and returns an *Error about the first thing that is
-// not. Readers have called it; it is for jobs made by hand, changed, or received from elsewhere. It
-// takes time and memory linear in tasks and edges.
+// Validate checks j and returns an *Error for the first fault. Readers have already called it; callers need it for
+// jobs that they made, changed, or received. It takes time and memory linear in tasks and edges.
 func (j *Job) Validate() error {
 	if err := j.validateHead(); err != nil {
 		return err
@@ -48,7 +47,7 @@ func (j *Job) Validate() error {
 
 func ordinal(i int) string { return fmt.Sprintf("%d.", i+1) }
 
-// AtTask puts an error at a task of j.
+// AtTask adds the position of a task of j to an error.
 func (j *Job) AtTask(i int, err error) error {
 	where := j.ErrorAt(i, -1, "", "", "")
 	pos := fault.Position{Line: int32(where.Line), Column: int32(where.Column)} //nolint:gosec // from an int32
@@ -72,7 +71,7 @@ func (j *Job) validateHead() error {
 	)
 }
 
-// CheckPatience refuses the patience of a job that does not wait.
+// CheckPatience returns an error if the job has a patience but does not wait, or if the patience is invalid.
 func (j *Job) CheckPatience() error {
 	if j.Patience != 0 && j.Infeasible == Fail {
 		return fault.New("the job does not wait, as infeasible is fail", "leave one of the two out")
@@ -80,7 +79,7 @@ func (j *Job) CheckPatience() error {
 	return ifSet(j.Patience, checkDuration)
 }
 
-// ifSet checks a value that may be left out.
+// ifSet checks an optional value.
 func ifSet[T comparable](v T, check func(T) error) error {
 	var none T
 	if v == none {
@@ -89,7 +88,7 @@ func ifSet[T comparable](v T, check func(T) error) error {
 	return check(v)
 }
 
-// eachChecked checks the elements of a list that is field.
+// eachChecked checks the elements of the list in a field.
 func eachChecked[T any](field string, list []T, check func(*T) error) error {
 	for i := range list {
 		if err := check(&list[i]); err != nil {
@@ -99,7 +98,7 @@ func eachChecked[T any](field string, list []T, check func(*T) error) error {
 	return nil
 }
 
-// validate checks all of a task but what concerns others. Fields are relative to the task.
+// validate checks the task on its own. The fields in its errors are relative to the task.
 func (t *Task) validate() error {
 	return cmp.Or(
 		CheckName(t.Name),
@@ -139,7 +138,7 @@ func (t *Task) checkRepository() error {
 	)
 }
 
-// checkTask checks what concerns several fields of a task.
+// checkTask makes the checks that concern several fields of a task.
 func checkTask(t *Task) error {
 	if t.Run == "" && t.Setup == "" && t.Recorded == 0 {
 		return fault.New("has nothing to run", "give it a run script")
@@ -147,7 +146,7 @@ func checkTask(t *Task) error {
 	if t.Run != "" && t.Recorded != 0 {
 		return fault.Within(
 			"recorded",
-			fault.New("stands beside run", "a task runs its script, or stands in for a recorded run time"),
+			fault.New("cannot be combined with run", "a task runs its script, or stands in for a recorded run time"),
 		)
 	}
 	if n := len(t.Setup) + len(t.Run); n > MaxScriptBytes {
@@ -172,7 +171,7 @@ func checkTask(t *Task) error {
 	return nil
 }
 
-// CheckScript is for the setup and run scripts of tasks.
+// CheckScript checks a setup or run script.
 func CheckScript(s string) error {
 	if len(s) > MaxScriptBytes {
 		return fault.OverLimit(
@@ -251,8 +250,8 @@ func (t *Task) validateFiles() error {
 	return nil
 }
 
-// CheckInputs says which input cannot lie where it is to: another lies there already, or it cannot be mounted. Of a
-// stand-in nothing is staged.
+// CheckInputs returns the first input whose path conflicts with another input, or that cannot be mounted, and the
+// fault. Nothing is staged for a stand-in, so it has no such faults.
 func (t *Task) CheckInputs() (input int, err error) {
 	if t.StandIn() {
 		return 0, nil
@@ -382,7 +381,7 @@ func (j *Job) validateEdges() error {
 	}
 }
 
-// check sees that an edge names outputs that there are, each once.
+// check returns an error if an edge names an output that does not exist, or names one twice.
 func (s *OutputSizes) check(e *Edge) error {
 	if _, err := s.Of(e.From, e.Outputs); err != nil {
 		return err

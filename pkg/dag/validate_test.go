@@ -15,7 +15,7 @@ func validJob() *Job {
 	return j
 }
 
-func TestValidateNamesWhatIsWrong(t *testing.T) {
+func TestValidateErrors(t *testing.T) {
 	if err := validJob().Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		{`tasks.a.setup: is not valid UTF-8`, a(func(t *Task) { t.Setup = "\xff" })},
 		{`tasks.a.run: the script has 262145 bytes`, a(func(t *Task) { t.Run = strings.Repeat("x", MaxScriptBytes+1) })},
 		{`tasks.a: setup and run have 262145 bytes`, a(func(t *Task) { t.Run, t.Setup = strings.Repeat("x", MaxScriptBytes), "x" })},
-		{`tasks.a.recorded: stands beside run`, a(func(t *Task) { t.Recorded = 1 })},
+		{`tasks.a.recorded: cannot be combined with run`, a(func(t *Task) { t.Recorded = 1 })},
 		{`tasks.a.env["A=B"]: "A=B" is not the name`, a(func(t *Task) { t.Env = map[string]string{"A=B": ""} })},
 		{`tasks.a.env.A: contains a NUL byte`, a(func(t *Task) { t.Env = map[string]string{"A": "\x00"} })},
 		{`tasks.a.env: has 65537 bytes`, a(func(t *Task) { t.Env = map[string]string{"A": strings.Repeat("x", MaxEnvBytes)} })},
@@ -61,18 +61,18 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		{`tasks.a.resources: 0 alternatives`, a(func(t *Task) { t.Resources = nil })},
 		{`tasks.a.resources[1].cpus: cannot be negative`, a(func(t *Task) { t.Resources = []Resources{{}, {CPUs: Range{Min: -1}}} })},
 		{`tasks.a.resources.cpus: is not a number`, res(func(r *Resources) { r.CPUs.Min = nan })},
-		{`tasks.a.resources.memory: the least, 14.9, is more than the most, 1`,
+		{`tasks.a.resources.memory: the minimum, 14.9, is more than the maximum, 1`,
 			res(func(r *Resources) { r.Memory = Range{16e9 / (1 << 30), 1} })},
-		{`tasks.a.resources.memory: the least, 14.901, is more than the most, 14.9`,
+		{`tasks.a.resources.memory: the minimum, 14.901, is more than the maximum, 14.9`,
 			res(func(r *Resources) { r.Memory = Range{14.901, 14.9} })},
-		{`tasks.a.resources.memory: the least, 2, is more than the most, 1`, res(func(r *Resources) { r.Memory = Range{2, 1} })},
+		{`tasks.a.resources.memory: the minimum, 2, is more than the maximum, 1`, res(func(r *Resources) { r.Memory = Range{2, 1} })},
 		{`tasks.a.resources.memory: is more than any machine has`, res(func(r *Resources) { r.Memory.Min = math.Inf(1) })},
 		{`tasks.a.resources.accelerators: a count without`, res(func(r *Resources) { r.AcceleratorCount = 1 })},
-		{`tasks.a.resources.accelerators: 0 accelerators cannot be had`, res(func(r *Resources) { r.Accelerator = "V100" })},
-		{`tasks.a.resources.accelerators: NaN accelerators cannot be had`, res(func(r *Resources) { r.Accelerator, r.AcceleratorCount = "V100", nan })},
+		{`tasks.a.resources.accelerators: 0 is not a valid number of accelerators`, res(func(r *Resources) { r.Accelerator = "V100" })},
+		{`tasks.a.resources.accelerators: NaN is not a valid number of accelerators`, res(func(r *Resources) { r.Accelerator, r.AcceleratorCount = "V100", nan })},
 		{`tasks.a.resources.accelerators: "V100:1" is not the name`, res(func(r *Resources) { r.Accelerator, r.AcceleratorCount = "V100:1", 1 })},
 		{`tasks.a.resources.cloud: unknown cloud "azur"`, res(func(r *Resources) { r.Cloud = "azur" })},
-		{`tasks.a.resources.zone: "a*" has a character`, res(func(r *Resources) { r.Zone = "a*" })},
+		{`tasks.a.resources.zone: "a*" has an invalid character`, res(func(r *Resources) { r.Zone = "a*" })},
 		{`tasks.a.resources.arch: unknown architecture "x86"`, res(func(r *Resources) { r.Arch = "x86" })},
 		{`tasks.a.resources.market: unknown market "reserved"`, res(func(r *Resources) { r.Market = "reserved" })},
 		{`tasks.a.resources.service: unknown managed service "x"`, res(func(r *Resources) { r.Service = "x" })},
@@ -83,7 +83,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		{`tasks.a.inputs[0].path: "../x" leaves`, a(func(t *Task) { t.Inputs = []Input{{URI: "x", Path: "../x"}} })},
 		{`tasks.a.inputs[0].size: a size cannot be negative`, a(func(t *Task) { t.Inputs = []Input{{URI: "x", Size: GiB(nan)}} })},
 		{`tasks.a: 10001 inputs or outputs`, a(func(t *Task) { t.Inputs = make([]Input, MaxFiles+1) })},
-		{`tasks.a.inputs[1]: would lie where "s3://a/x" does`, a(func(t *Task) { t.Inputs = []Input{{URI: "s3://a/x"}, {URI: "gs://b/c/x/"}} })},
+		{`tasks.a.inputs[1]: has the same path as "s3://a/x"`, a(func(t *Task) { t.Inputs = []Input{{URI: "s3://a/x"}, {URI: "gs://b/c/x/"}} })},
 		{`tasks.a.outputs[0].name: "" is not a name`, a(func(t *Task) { t.Outputs[0].Name = "" })},
 		{`tasks.a.outputs[0].path: "~/x" is not relative`, a(func(t *Task) { t.Outputs[0].Path = "~/x" })},
 		{`tasks.a.outputs[0].uri: data cannot be read from`, a(func(t *Task) { t.Outputs[0].URI = "x://y" })},
@@ -116,7 +116,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestTooManyEdgesAreRefused(t *testing.T) {
+func TestValidateRejectsTooManyEdges(t *testing.T) {
 	j := validJob()
 	j.Edges = make([]Edge, MaxEdges+1)
 	if err := j.Validate(); !errors.Is(err, ErrLimit) {

@@ -1,12 +1,12 @@
 package dag
 
-import "github.com/tradewind-broker/tradewind/internal/suggest"
+import "github.com/tradewind-broker/tradewind/internal/fault"
 
-// Within is how close to each other the machines of a gang have to be. Across regions they reach each other by public
-// addresses or not at all, and pay for what they say.
+// Within is the maximum distance between the machines of a gang. In different regions, machines reach each other only
+// by public addresses, if at all, and their traffic costs money.
 type Within string
 
-// How close machines may be.
+// The distances.
 const (
 	WithinZone     Within = "zone"
 	WithinRegion   Within = "region"
@@ -15,11 +15,11 @@ const (
 
 var withins = []Within{WithinZone, WithinRegion, WithinAnywhere}
 
-// Check says what is wrong with a word that is none of them.
-func (w Within) Check() error { return suggest.Check("distance", w, withins...) }
+// Check returns an error if w is not one of the distances.
+func (w Within) Check() error { return fault.CheckWord("distance", w, withins...) }
 
-// Together returns the tasks of each gang with those that join it, as indexes, where their machines have to be close
-// to each other, and how close that is.
+// Together returns the gangs whose machines must be close to each other: the tasks of each gang and those that join
+// it, as indexes.
 func (j *Job) Together() map[string][]int {
 	gangs := j.Gangs()
 	for name, members := range gangs {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// TestWhatIsWrongWithAQuantityIsSaid in words that help.
-func TestWhatIsWrongWithAQuantityIsSaid(t *testing.T) {
+func TestParseErrorsOfQuantities(t *testing.T) {
 	size := func(s string) error { _, err := ParseSize(s); return err }
 	dur := func(s string) error { _, err := ParseDuration(s); return err }
 	cpus := func(s string) error { _, err := ParseCPUs(s); return err }
@@ -56,7 +55,7 @@ func TestWhatIsWrongWithAQuantityIsSaid(t *testing.T) {
 	}
 }
 
-func TestSizesInUnitsOfTen(t *testing.T) {
+func TestParseSizeInDecimalUnits(t *testing.T) {
 	for unit, bytes := range map[string]float64{
 		"B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15,
 		"Ki": 1 << 10, "KiB": 1 << 10, "Mi": 1 << 20, "GiB": 1 << 30, "Ti": 1 << 40, "PiB": 1 << 50,
@@ -71,8 +70,8 @@ func TestSizesInUnitsOfTen(t *testing.T) {
 	}
 }
 
-// TestNumbersAreWrittenForPeople, and with an exponent only where there is no other way.
-func TestNumbersAreWrittenForPeople(t *testing.T) {
+// TestFormatNumbers checks that numbers have an exponent only if there is no other way.
+func TestFormatNumbers(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 1: "1", 0.5: "0.5", 1e-6: "0.000001", 9e-7: "9e-07",
 		999999999999999: "999999999999999", 1e15: "1e+15", -2: "-2",
@@ -98,7 +97,7 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 	}
 }
 
-func TestCyclesOfTenAreToldInFull(t *testing.T) {
+func TestCycleErrorListsTenTasks(t *testing.T) {
 	for n, want := range map[int]string{
 		2:  "t0 → t1 → t0",
 		10: "t0 → t1 → t2 → t3 → t4 → t5 → t6 → t7 → t8 → t9 → t0",
@@ -118,7 +117,7 @@ func TestCyclesOfTenAreToldInFull(t *testing.T) {
 	}
 }
 
-func TestOneThingAtATime(t *testing.T) {
+func TestValidateRejectsSingleFaults(t *testing.T) {
 	for want, change := range map[string]func(*Job){
 		"patience: the job does not wait":     func(j *Job) { j.Infeasible, j.Patience = Fail, 1 },
 		"patience: a time cannot be negative": func(j *Job) { j.Patience = -1 },
@@ -141,7 +140,7 @@ func TestOneThingAtATime(t *testing.T) {
 			j.Tasks[0].Outputs = []Output{{Name: "o"}, {Name: "o"}}
 		},
 		`tasks.a.resources.accelerators: "V100,A" is not`: func(j *Job) { j.Tasks[0].Resources[0].Accelerator = "V100,A" },
-		"tasks.a.resources.accelerators: NaN accelerators": func(j *Job) {
+		"tasks.a.resources.accelerators: NaN is not a valid number": func(j *Job) {
 			j.Tasks[0].Resources[0] = Resources{Accelerator: "V100", AcceleratorCount: math.NaN()}
 		},
 	} {

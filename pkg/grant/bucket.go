@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// Bucketer makes and removes buckets. A Store that can is one as well.
+// Bucketer creates and removes buckets. A Store that can do so also implements Bucketer.
 type Bucketer interface {
-	// MakeBucket makes a bucket, named by its URI. One that is the account's own already is no error; one that is
-	// somebody else's is ErrNoBucket.
+	// MakeBucket creates a bucket, given by its URI. It is no error if the account already owns it. If another account
+	// owns the name, the error is ErrNoBucket.
 	MakeBucket(ctx context.Context, bucket string) error
-	// RemoveBucket removes a bucket and all that is in it. One that is not there is no error, nor is one of somebody
-	// else's.
+	// RemoveBucket removes a bucket and all objects in it. It is no error if the bucket does not exist or belongs to
+	// another account.
 	RemoveBucket(ctx context.Context, bucket string) error
 }
 
-// ErrNoMaking is that of a store that makes no buckets.
-var ErrNoMaking = fmt.Errorf("grant: buckets are not made here: %w", errors.ErrUnsupported)
+// ErrNoMaking is the error of a store that cannot create buckets.
+var ErrNoMaking = fmt.Errorf("grant: this store cannot create buckets: %w", errors.ErrUnsupported)
 
-// MakeBucket has a store make a bucket, if it does: ErrNoMaking else.
+// MakeBucket creates a bucket in a store. It fails with ErrNoMaking if the store is not a Bucketer.
 func MakeBucket(ctx context.Context, s Store, bucket string) error {
 	if b, ok := s.(Bucketer); ok {
 		return b.MakeBucket(ctx, bucket)
@@ -27,7 +27,7 @@ func MakeBucket(ctx context.Context, s Store, bucket string) error {
 	return fmt.Errorf("%s: %w", bucket, ErrNoMaking)
 }
 
-// RemoveBucket has a store remove a bucket, if it does: ErrNoMaking else.
+// RemoveBucket removes a bucket of a store. It fails with ErrNoMaking if the store is not a Bucketer.
 func RemoveBucket(ctx context.Context, s Store, bucket string) error {
 	if b, ok := s.(Bucketer); ok {
 		return b.RemoveBucket(ctx, bucket)
@@ -35,7 +35,7 @@ func RemoveBucket(ctx context.Context, s Store, bucket string) error {
 	return fmt.Errorf("%s: %w", bucket, ErrNoMaking)
 }
 
-// MakeBucket implements Bucketer by the bucket's store.
+// MakeBucket implements Bucketer with the bucket's store.
 func (m Mux) MakeBucket(ctx context.Context, bucket string) error {
 	key, err := m.find(bucket)
 	if err != nil {
@@ -44,7 +44,7 @@ func (m Mux) MakeBucket(ctx context.Context, bucket string) error {
 	return MakeBucket(ctx, m[key], bucket)
 }
 
-// RemoveBucket implements Bucketer by the bucket's store.
+// RemoveBucket implements Bucketer with the bucket's store.
 func (m Mux) RemoveBucket(ctx context.Context, bucket string) error {
 	key, err := m.find(bucket)
 	if err != nil {
@@ -53,7 +53,7 @@ func (m Mux) RemoveBucket(ctx context.Context, bucket string) error {
 	return RemoveBucket(ctx, m[key], bucket)
 }
 
-// BucketOf is the URI of the bucket that a URI lies in.
+// BucketOf returns the URI of the bucket that contains a URI.
 func BucketOf(uri string) (string, error) {
 	o, err := parse(uri)
 	if err != nil {

@@ -14,64 +14,64 @@ import (
 	"time"
 )
 
-// Errors of this package, wrapped with detail. No error, and no text of a Grant, has a signature or a key in it.
+// Errors of this package, wrapped with detail. No error and no text form of a Grant contains a signature or a key.
 var (
-	// ErrURI: not the URI of an object, or one that can be understood in two ways.
+	// ErrURI: not the URI of an object, or an ambiguous one.
 	ErrURI = errors.New("grant: bad URI")
 	// ErrWant: a want that no store can grant, such as a part without an upload.
 	ErrWant = errors.New("grant: bad want")
-	// ErrOutside: an object outside of what the attempt may read or write.
+	// ErrOutside: an object that the attempt may not read or write.
 	ErrOutside = errors.New("grant: outside of the scope")
 	// ErrStore: no store for that scheme or bucket.
 	ErrStore = errors.New("grant: no such store")
-	// ErrUpload: no such multipart upload of that object (never begun, completed or aborted), or not these parts.
+	// ErrUpload: the object has no such multipart upload (never begun, completed or aborted), or the parts are wrong.
 	ErrUpload = errors.New("grant: no such upload")
-	// ErrNoBucket: no such bucket, container or folder, or none that the store may look into.
+	// ErrNoBucket: no such bucket, container or folder, or the store may not access it.
 	ErrNoBucket = errors.New("grant: no such bucket, or none that may be read")
-	// ErrCredentials: what the store would sign with has ended, or cannot be had.
+	// ErrCredentials: the credentials for signing have expired or are not available.
 	ErrCredentials = errors.New("grant: no valid credentials")
 )
 
-// What every store takes; the smallest of the clouds' limits.
+// Limits that hold for every store: the smallest of the clouds' limits.
 const (
-	MaxParts = 10_000     // of one upload (S3, Google)
-	MinPart  = 5 << 20    // bytes of every part but the last (S3, Google); stores check it when the upload completes
+	MaxParts = 10_000     // parts of one upload (S3, Google)
+	MinPart  = 5 << 20    // bytes of every part except the last (S3, Google); stores check it when the upload completes
 	MaxBody  = 4000 << 20 // bytes of one put or part (Azure)
 )
 
-// Op is what a grant allows once or more often, until it expires.
+// Op is what a grant allows, any number of times, until it expires.
 type Op string
 
 // The operations.
 const (
 	Get  Op = "get"  // read an object, or a range of it
-	Put  Op = "put"  // write an object whole
+	Put  Op = "put"  // write a whole object
 	Part Op = "part" // write a part of a multipart upload
 )
 
-// Want is what one grant is asked for: one operation on one object.
+// Want is a request for one grant: one operation on one object.
 type Want struct {
 	Op  Op            `json:"op"`
 	URI string        `json:"uri"`           // of the object; see Parse
-	For time.Duration `json:"for,omitempty"` // how long; a store gives less where its cloud or its credentials do
+	For time.Duration `json:"for,omitempty"` // how long; the store may grant less
 
-	// get: these bytes and no others; nil for the whole object or any range that the client asks for
+	// get: exactly these bytes; nil means the whole object, or any range that the client requests
 	Range *Range `json:"range,omitempty"`
 	Size  int64  `json:"size,omitempty"` // put, part: the exact length of the body in bytes
-	// put: what the body must be; part: the same, MD5 only. The zero Sum leaves it open
+	// put: the checksum of the body; part: the same, MD5 only. The zero Sum requires none
 	Sum Sum `json:"sum,omitzero"`
 
-	Upload string `json:"upload,omitempty"` // part: of which upload, as Begin returned it
+	Upload string `json:"upload,omitempty"` // part: the upload, as returned by Begin
 	Number int    `json:"number,omitempty"` // part: from 1 to MaxParts
 }
 
-// Range is bytes of an object.
+// Range is a range of bytes of an object.
 type Range struct {
 	From   int64 `json:"from"`
 	Length int64 `json:"length"`
 }
 
-// Header is the range as an HTTP header has it.
+// Header returns the range as the value of an HTTP Range header.
 func (r Range) Header() string { return fmt.Sprintf("bytes=%d-%d", r.From, r.From+r.Length-1) }
 
 // Sum is a checksum that the store compares with the bytes that arrive.
@@ -80,32 +80,32 @@ type Sum struct {
 	Value []byte  `json:"value"`
 }
 
-// IsZero says that no checksum is given.
+// IsZero reports whether no checksum is given.
 func (s Sum) IsZero() bool { return s.Kind == "" && len(s.Value) == 0 }
 
 // SumKind is the algorithm of a Sum.
 type SumKind string
 
-// The algorithms. MD5 is the one that every store has; one that a cloud does not check is errors.ErrUnsupported.
+// The algorithms. Every store has MD5. If a cloud does not check an algorithm, it is errors.ErrUnsupported.
 const (
 	MD5    SumKind = "md5"
 	SHA256 SumKind = "sha256"
 	CRC32C SumKind = "crc32c" // Castagnoli, big-endian
 )
 
-// Grant is an HTTP request that its holder may send until it expires. Whoever has the URL has the right: it goes over
-// TLS and into no log, which its String, GoString and LogValue keep to.
+// Grant is an HTTP request that its holder may send until it expires. The URL alone gives the right: send it only over
+// TLS and never log it. String, GoString and LogValue omit the secret part.
 type Grant struct {
 	Method  string            `json:"method"`
 	URL     string            `json:"url"`
-	Header  map[string]string `json:"header,omitempty"` // to be sent as they are; the store refuses other values
+	Header  map[string]string `json:"header,omitempty"` // send these unchanged; the store rejects other values
 	Expires time.Time         `json:"expires"`
 }
 
-// Request is the granted request with a body of size bytes; a get has none.
+// Request returns the granted request with a body of size bytes; a get has none.
 func (g Grant) Request(ctx context.Context, body io.Reader, size int64) (*http.Request, error) {
 	if size == 0 {
-		body = http.NoBody // a reader of nothing would be sent in chunks, without a length
+		body = http.NoBody // an empty reader would be sent in chunks, without a length
 	}
 	req, err := http.NewRequestWithContext(ctx, g.Method, g.URL, body)
 	if err != nil {
@@ -118,7 +118,7 @@ func (g Grant) Request(ctx context.Context, body io.Reader, size int64) (*http.R
 	return req, nil
 }
 
-// String is the grant without what makes it one.
+// String describes the grant without its signature.
 func (g Grant) String() string {
 	return fmt.Sprintf("%s %s until %s", g.Method, withoutQuery(g.URL), g.Expires.UTC().Format(time.RFC3339))
 }
@@ -131,35 +131,35 @@ func (g Grant) LogValue() slog.Value { return slog.StringValue(g.String()) }
 
 // Signer signs requests.
 type Signer interface {
-	// Sign returns a grant for each want, in their order, or an error and none. It asks the cloud nothing (but for
-	// credentials that are due for renewal), so that a thousand cost what computing them costs.
+	// Sign returns a grant for each want, in order, or an error and no grants. It makes no request to the cloud (except
+	// to renew credentials), so a thousand grants cost only their computation.
 	Sign(ctx context.Context, wants ...Want) ([]Grant, error)
 }
 
-// Store signs requests for objects of one cloud. The rest it does itself, with the broker's own rights: it begins and
-// ends multipart uploads (see the package's comment), lists and removes. Its methods are safe for concurrent use.
+// Store signs requests for objects of one cloud. It does the rest itself, with the broker's own rights: it begins and
+// ends multipart uploads (see the package comment), lists and removes. Its methods are safe for concurrent use.
 type Store interface {
 	Signer
-	// Begin begins an upload of the object in parts and returns its name, of printable ASCII.
+	// Begin begins a multipart upload of the object and returns its name, in printable ASCII.
 	Begin(ctx context.Context, uri string) (upload string, err error)
-	// Complete makes the parts the object, in the order of their numbers, all at once. ErrUpload if there is no such
-	// upload, or a part is missing or is not the one that was said.
+	// Complete atomically makes the object from the parts, in the order of their numbers. It fails with ErrUpload if
+	// there is no such upload, or if a part is missing or has another ETag.
 	Complete(ctx context.Context, uri, upload string, parts []Uploaded) error
-	// Abort ends an upload and drops its parts. One that is not there is no error: a repeated Abort does nothing.
+	// Abort ends an upload and drops its parts. A missing upload is no error, so Abort can be repeated.
 	Abort(ctx context.Context, uri, upload string) error
-	// List returns a page of the objects below a prefix, which is the URI of a bucket or one that ends in a slash. The
-	// first page is after ""; each page names what the next one is after. Keys that end in a slash, which stand for
-	// folders, are left out; one that no URI can name fails the list with ErrURI. Below a prefix that is not there lies
-	// nothing; a bucket that is not there, or may not be read, is ErrNoBucket.
+	// List returns a page of the objects below a prefix, which is the URI of a bucket or ends in a slash. after is ""
+	// for the first page, and Page.Next of the previous page for the others. Keys that end in a slash, which represent
+	// folders, are omitted. A key that cannot be a URI fails the list with ErrURI. A missing prefix has no objects. A
+	// bucket that does not exist or may not be read is ErrNoBucket.
 	List(ctx context.Context, prefix, after string) (Page, error)
-	// Remove removes an object. One that is not there is no error.
+	// Remove removes an object. A missing object is no error.
 	Remove(ctx context.Context, uri string) error
 }
 
 // Page is a part of a list.
 type Page struct {
 	Objects []Listed `json:"objects"`
-	Next    string   `json:"next,omitempty"` // what the next page is after; empty after the last
+	Next    string   `json:"next,omitempty"` // pass as after to get the next page; empty for the last page
 }
 
 // Listed is an object of a list.
@@ -168,16 +168,16 @@ type Listed struct {
 	Size int64  `json:"size"` // bytes
 }
 
-// PageSize is how many objects a page has at most.
+// PageSize is the maximum number of objects of a page.
 const PageSize = 1000
 
-// Uploaded is a part that a store has taken.
+// Uploaded is a part that a store has received.
 type Uploaded struct {
 	Number int    `json:"number"`
-	ETag   string `json:"etag"` // the ETag header of the answer to the part's request, as it came
+	ETag   string `json:"etag"` // the ETag header of the answer to the part's request, unchanged
 }
 
-// CheckOf is Check for a driver that has the objects of one scheme alone: others are ErrStore. Drivers call it first.
+// CheckOf is Check for a driver of one scheme: another scheme is ErrStore. Drivers call it first.
 func (w Want) CheckOf(scheme string) (Object, error) {
 	o, err := w.Check()
 	if err != nil {
@@ -186,7 +186,7 @@ func (w Want) CheckOf(scheme string) (Object, error) {
 	return o.of(scheme)
 }
 
-// Check reads the want's URI and says with ErrURI or ErrWant what is wrong with it.
+// Check checks the want and returns its object, or ErrURI or ErrWant with the reason.
 func (w Want) Check() (Object, error) {
 	o, err := Parse(w.URI)
 	if err != nil {
@@ -241,7 +241,7 @@ func (w Want) wrongBody() string {
 	return ""
 }
 
-// CheckParts says with ErrUpload what is wrong with the parts of an upload, and returns them by number.
+// CheckParts checks the parts of an upload and returns them sorted by number, or ErrUpload with the reason.
 func CheckParts(parts []Uploaded) ([]Uploaded, error) {
 	sorted := slices.SortedFunc(slices.Values(parts), func(a, b Uploaded) int { return a.Number - b.Number })
 	if len(sorted) == 0 {
@@ -249,14 +249,14 @@ func CheckParts(parts []Uploaded) ([]Uploaded, error) {
 	}
 	for i, p := range sorted {
 		if p.Number < 1 || p.Number > MaxParts || i > 0 && p.Number == sorted[i-1].Number {
-			return nil, fmt.Errorf("%w: part %d", ErrUpload, p.Number)
+			return nil, fmt.Errorf("%w: bad or duplicate part number %d", ErrUpload, p.Number)
 		}
 	}
 	return sorted, nil
 }
 
-// Redact returns an error of an HTTP client without the query of the URL in its text: net/http repeats the whole URL.
-// What the client's error wraps, such as a deadline, is still found by errors.Is.
+// Redact returns an HTTP client's error without the query of its URL, because net/http repeats the whole URL in the
+// text. errors.Is still finds what the client's error wraps, such as a deadline.
 func Redact(err error) error {
 	var u *url.Error
 	if !errors.As(err, &u) {
@@ -270,8 +270,8 @@ func withoutQuery(rawURL string) string {
 	return clean
 }
 
-// Mux is stores by scheme ("s3"), or by scheme and bucket ("s3://bucket") for those held otherwise, such as in another
-// region or account. It is itself a Store.
+// Mux holds stores by scheme ("s3"), or by scheme and bucket ("s3://bucket") for buckets that need another store, such
+// as those in another region or account. A Mux is itself a Store.
 type Mux map[string]Store
 
 func (m Mux) find(uri string) (string, error) {
@@ -284,12 +284,12 @@ func (m Mux) find(uri string) (string, error) {
 			return key, nil
 		}
 	}
-	return "", fmt.Errorf("%w for %s (there is: %s)", ErrStore, o, strings.Join(slices.Sorted(maps.Keys(m)), ", "))
+	return "", fmt.Errorf("%w for %s (known stores: %s)", ErrStore, o, strings.Join(slices.Sorted(maps.Keys(m)), ", "))
 }
 
-// Sign asks each store once for all that is its.
+// Sign calls each store once, for all its wants.
 func (m Mux) Sign(ctx context.Context, wants ...Want) ([]Grant, error) {
-	places := map[string][]int{} // by store, where in wants
+	places := map[string][]int{} // by store, indexes into wants
 	for i, w := range wants {
 		key, err := m.find(w.URI)
 		if err != nil {

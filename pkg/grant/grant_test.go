@@ -18,7 +18,7 @@ import (
 
 const secretURL = "http://127.0.0.1:0/bucket/key?X-Amz-Signature=5ec2e7"
 
-func TestNoTextOfAGrantHasItsSignature(t *testing.T) {
+func TestGrantTextsOmitSignature(t *testing.T) {
 	g := grant.Grant{Method: "GET", URL: secretURL, Header: map[string]string{"Range": "bytes=0-1"}, Expires: time.Unix(0, 0)}
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
@@ -33,11 +33,11 @@ func TestNoTextOfAGrantHasItsSignature(t *testing.T) {
 	}
 	var back grant.Grant
 	if err := json.Unmarshal(wire, &back); err != nil || back.URL != g.URL || !back.Expires.Equal(g.Expires) {
-		t.Errorf("over the wire: %v, %v", back, err)
+		t.Errorf("after JSON encoding and decoding: %v, %v", back, err)
 	}
 }
 
-func TestRedactedErrorsKeepTheirCause(t *testing.T) {
+func TestRedactKeepsCause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	g := grant.Grant{Method: http.MethodGet, URL: secretURL}
@@ -47,7 +47,7 @@ func TestRedactedErrorsKeepTheirCause(t *testing.T) {
 	}
 	_, err = http.DefaultClient.Do(req)
 	if err == nil || !strings.Contains(err.Error(), "5ec2e7") {
-		t.Fatalf("the client's error is %v: there would be nothing to redact", err)
+		t.Fatalf("the client's error is %v: the test needs an error with the URL", err)
 	}
 	clean := grant.Redact(fmt.Errorf("download: %w", err))
 	if strings.Contains(clean.Error(), "5ec2e7") || !errors.Is(clean, context.Canceled) {
@@ -55,19 +55,19 @@ func TestRedactedErrorsKeepTheirCause(t *testing.T) {
 	}
 	var full *url.Error
 	if errors.As(clean, &full) {
-		t.Errorf("the URL can still be had: %v", full)
+		t.Errorf("the error still contains the URL: %v", full)
 	}
 	g.URL = "http://127.0.0.1:port/key?sig=5ec2e7"
 	if _, err := g.Request(t.Context(), nil, 0); err == nil || strings.Contains(err.Error(), "5ec2e7") {
-		t.Errorf("a URL that is none: %v", err)
+		t.Errorf("an invalid URL: %v", err)
 	}
 	if plain := errors.New("plain"); !errors.Is(grant.Redact(plain), plain) || grant.Redact(nil) != nil {
 		t.Error("an error without a URL was changed")
 	}
 }
 
-// What net/http would send in chunks has no length, and what was signed does.
-func TestRequestsHaveALength(t *testing.T) {
+// net/http would send a body of unknown length in chunks, but the signature includes the length.
+func TestRequestSetsContentLength(t *testing.T) {
 	g := grant.Grant{Method: http.MethodPut, URL: secretURL, Header: map[string]string{"Content-MD5": "x"}}
 	for body, size := range map[string]int64{"": 0, "four": 4} {
 		req, err := g.Request(t.Context(), struct{ *strings.Reader }{strings.NewReader(body)}, size)

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Loan is what credentials are asked for: all below one prefix.
+// Loan describes the credentials to lend: access to all below one prefix.
 type Loan struct {
-	Prefix string        // the URI of a bucket, or one that ends in a slash
-	Write  bool          // to write and remove there, beside reading and listing
-	For    time.Duration // how long; a cloud gives what is nearest of what it has
+	Prefix string        // the URI of a bucket, or one ending in a slash
+	Write  bool          // write and remove, in addition to read and list
+	For    time.Duration // how long; a cloud chooses the nearest duration that it supports
 }
 
-// Credentials read, or read and write, what lies below one prefix, and nothing else, until they expire. They are for
-// what cannot ask for each object by itself, such as a mount. Whoever has them has the right: their String, GoString
-// and LogValue say nothing of what makes them one. Which fields are set is the cloud's matter.
+// Credentials allow reading, or reading and writing, all below one prefix and nothing else, until they expire. They are
+// for programs that cannot request a grant for each object, such as a mount. Any holder can use them, so String,
+// GoString and LogValue omit the secrets. Which fields are set depends on the cloud.
 type Credentials struct {
 	Expires time.Time `json:"expires"`
-	// Endpoint is the URL at which the store answers; empty is the cloud's own. Of Azure it is the account's.
+	// Endpoint is the URL of the store; empty means the cloud's own. For Azure it is the account's.
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// S3
@@ -35,7 +35,7 @@ type Credentials struct {
 	Query string `json:"query,omitempty"` // Azure: a shared access signature, without a question mark
 }
 
-// String is the credentials without what makes them some.
+// String describes the credentials without their secrets.
 func (c Credentials) String() string {
 	return "credentials until " + c.Expires.UTC().Format(time.RFC3339)
 }
@@ -46,24 +46,24 @@ func (c Credentials) GoString() string { return c.String() }
 // LogValue is String, for slog.
 func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// Lender lends credentials. A Store that can is one as well.
+// Lender lends credentials. A Store that can do so also implements Lender.
 type Lender interface {
-	// Lend returns credentials for a loan. It fails with ErrURI for what is no prefix, with errors.ErrUnsupported where
-	// the cloud cannot bound credentials to it, or the store was not told how, and with ErrCredentials where whoever
-	// lends may not.
+	// Lend returns credentials for a loan. It fails with ErrURI if l.Prefix is not a prefix, with
+	// errors.ErrUnsupported if the cloud cannot limit credentials to it or the store is not configured to lend, and
+	// with ErrCredentials if the lender lacks the right.
 	Lend(ctx context.Context, l Loan) (Credentials, error)
 }
 
-// Lend has a store lend, if it does.
+// Lend returns credentials from a store, if it is a Lender.
 func Lend(ctx context.Context, s Store, l Loan) (Credentials, error) {
 	if lender, ok := s.(Lender); ok {
 		return lender.Lend(ctx, l)
 	}
-	return Credentials{}, fmt.Errorf("grant: %s cannot be mounted: its store lends no credentials: %w", l.Prefix,
+	return Credentials{}, fmt.Errorf("grant: %s cannot be mounted: its store cannot lend credentials: %w", l.Prefix,
 		errors.ErrUnsupported)
 }
 
-// Lend implements Lender by the prefix's store.
+// Lend implements Lender with the prefix's store.
 func (m Mux) Lend(ctx context.Context, l Loan) (Credentials, error) {
 	key, err := m.find(l.Prefix)
 	if err != nil {
@@ -72,7 +72,7 @@ func (m Mux) Lend(ctx context.Context, l Loan) (Credentials, error) {
 	return Lend(ctx, m[key], l)
 }
 
-// CheckLoan fails with ErrOutside for a loan that reaches beyond the scope. Who writes must be allowed to read, too.
+// CheckLoan fails with ErrOutside for a loan outside the scope. Writing also requires the right to read.
 func (s Scope) CheckLoan(l Loan) error {
 	if err := s.CheckList(l.Prefix); err != nil || !l.Write {
 		return err
@@ -91,8 +91,8 @@ func (s scoped) Lend(ctx context.Context, l Loan) (Credentials, error) {
 	return Lend(ctx, s.store, l)
 }
 
-// AsPrefix is the URI of all that lies below what a URI names: itself where it is a prefix, else with a slash after
-// it.
+// AsPrefix returns the URI of all below a URI: the URI itself if it is a prefix, otherwise the URI with a slash
+// appended.
 func AsPrefix(uri string) (string, error) {
 	o, err := parse(uri)
 	if err != nil {

@@ -5,14 +5,12 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/tradewind-broker/tradewind/internal/names"
 )
 
-// MaxKey is how long an object's key may be, in bytes of UTF-8: what S3 and Google take.
+// MaxKey is the maximum length of an object's key in bytes of UTF-8, as in S3 and Google.
 const MaxKey = 1024
 
-// Object is one object of a store, or a prefix of objects. Key is as the store holds it, not escaped.
+// Object is one object of a store, or a prefix of objects. Key is as stored, not escaped.
 type Object struct {
 	Scheme string // s3, gs, azblob or file
 	Bucket string // the bucket or the container; empty for file
@@ -20,21 +18,22 @@ type Object struct {
 }
 
 // Parse reads an object's URI as jobs write it: s3://bucket/key, gs://bucket/key, azblob://container/key or
-// file:///path, with the key percent-encoded. It fails with ErrURI where two readers could understand two things by
-// it: an empty segment, "." or ".." (encoded any number of times, too), an encoded slash, a backslash (which Azure
-// takes for a slash), control characters, no UTF-8, a query, a fragment, a user or a port, a scheme in capitals.
+// file:///path, with the key percent-encoded. It fails with ErrURI for a URI that readers could understand in
+// different ways: an empty segment, "." or ".." (also encoded any number of times), an encoded slash, a backslash
+// (which Azure treats as a slash), control characters, invalid UTF-8, a query, a fragment, a user, a port, or
+// capitals in the scheme.
 func Parse(uri string) (Object, error) {
 	o, err := parse(uri)
 	if err != nil {
 		return Object{}, err
 	}
 	if o.Key == "" || strings.HasSuffix(o.Key, "/") {
-		return Object{}, fmt.Errorf("%w %q: it names no object", ErrURI, uri)
+		return Object{}, fmt.Errorf("%w %q: it does not name an object", ErrURI, uri)
 	}
 	return o, nil
 }
 
-// ParseOf is Parse for a driver that has the objects of one scheme alone: others are ErrStore.
+// ParseOf is Parse for a driver of one scheme: another scheme is ErrStore.
 func ParseOf(scheme, uri string) (Object, error) {
 	o, err := Parse(uri)
 	if err != nil {
@@ -43,19 +42,19 @@ func ParseOf(scheme, uri string) (Object, error) {
 	return o.of(scheme)
 }
 
-// ParsePrefix reads the URI of a prefix: that of a bucket, or one that ends in a slash.
+// ParsePrefix reads the URI of a prefix: the URI of a bucket, or one that ends in a slash.
 func ParsePrefix(uri string) (Object, error) {
 	o, err := parse(uri)
 	if err != nil {
 		return Object{}, err
 	}
 	if o.Key != "" && !strings.HasSuffix(o.Key, "/") {
-		return Object{}, fmt.Errorf("%w %q: it names an object, and a prefix ends in a slash", ErrURI, uri)
+		return Object{}, fmt.Errorf("%w %q: it names an object, but a prefix ends in a slash", ErrURI, uri)
 	}
 	return o, nil
 }
 
-// ParsePrefixOf is ParsePrefix for a driver that has the objects of one scheme alone: others are ErrStore.
+// ParsePrefixOf is ParsePrefix for a driver of one scheme: another scheme is ErrStore.
 func ParsePrefixOf(scheme, uri string) (Object, error) {
 	o, err := ParsePrefix(uri)
 	if err != nil {
@@ -64,7 +63,7 @@ func ParsePrefixOf(scheme, uri string) (Object, error) {
 	return o.of(scheme)
 }
 
-// Below returns the URI of what has a key, not escaped, below a bucket or prefix. It fails with ErrURI.
+// Below returns the URI of the unescaped key below a bucket or prefix. It fails with ErrURI.
 func Below(prefix, key string) (string, error) {
 	o, err := parse(prefix)
 	if err != nil {
@@ -80,19 +79,20 @@ func Below(prefix, key string) (string, error) {
 	return o.String(), nil
 }
 
-// In is an entry of a list, by its key, for drivers. ok is false for what is no object: the folders that consoles make.
-// It fails with ErrURI for a key that no URI can name: it would be missed in silence.
+// In returns the entry of a list for a key; drivers use it. ok is false for keys that are not objects: the folders
+// that cloud consoles create. It fails with ErrURI for a key that cannot be a URI; otherwise the list would silently
+// omit it.
 func (o Object) In(key string, size int64) (l Listed, ok bool, err error) {
 	if key == "" || strings.HasSuffix(key, "/") {
 		return Listed{}, false, nil
 	}
 	if o.Key = key; badKey(key) != "" {
-		return Listed{}, false, fmt.Errorf("%w: no URI can name %q: %s", ErrURI, key, badKey(key))
+		return Listed{}, false, fmt.Errorf("%w: key %q cannot be a URI: %s", ErrURI, key, badKey(key))
 	}
 	return Listed{URI: o.String(), Size: size}, true, nil
 }
 
-// Add takes an entry into the page, if it is an object; see Object.In.
+// Add adds a key to the page if it is an object; see Object.In.
 func (p *Page) Add(in Object, key string, size int64) error {
 	l, ok, err := in.In(key, size)
 	if ok {
@@ -103,18 +103,18 @@ func (p *Page) Add(in Object, key string, size int64) error {
 
 func (o Object) of(scheme string) (Object, error) {
 	if o.Scheme != scheme {
-		return Object{}, fmt.Errorf("%w: this one has %s://, not %s", ErrStore, scheme, o)
+		return Object{}, fmt.Errorf("%w: this store is for %s://, not %s", ErrStore, scheme, o)
 	}
 	return o, nil
 }
 
-// String is the URI of the object, in the one form that every other way of writing it has in common.
+// String returns the URI of the object in its canonical form.
 func (o Object) String() string {
 	return o.Scheme + "://" + o.Bucket + "/" + o.EscapedKey()
 }
 
-// EscapedKey is the key with every byte percent-encoded but slashes and RFC 3986's unreserved characters. All clouds
-// sign a path in this form.
+// EscapedKey returns the key with every byte percent-encoded except slashes and RFC 3986's unreserved characters. All
+// clouds sign a path in this form.
 func (o Object) EscapedKey() string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -130,28 +130,30 @@ func (o Object) EscapedKey() string {
 	return b.String()
 }
 
-// bucketName is what any of the clouds takes for a bucket or container. It has neither a port nor an escape.
+// bucketName reports whether any cloud accepts the name for a bucket or container. It excludes ports and escapes.
 func bucketName(name string) bool {
-	return name != "" && names.Made(name[:1], 1, 1, names.Alnum+"$") && names.Made(name[1:], 0, 221, names.Alnum+"._-")
+	const alnum = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	return name != "" && len(name) <= 222 && strings.Contains(alnum+"$", name[:1]) &&
+		strings.Trim(name[1:], alnum+"._-") == ""
 }
 
-// parse reads the URI of an object or of a prefix: its key may be empty, and may end in a slash.
+// parse reads the URI of an object or of a prefix: its key may be empty or end in a slash.
 func parse(uri string) (Object, error) {
 	bad := func(why string) (Object, error) { return Object{}, fmt.Errorf("%w %q: %s", ErrURI, uri, why) }
 	scheme, _, ok := strings.Cut(uri, "://")
 	if !ok {
-		return bad("it has no scheme")
+		return bad("no scheme")
 	}
 	u, err := url.Parse(uri)
 	switch {
 	case err != nil:
-		return bad("not a URL") // the parser's own words would repeat it
+		return bad("not a URL") // the parser's error would repeat the URI
 	case u.Scheme != scheme:
 		return bad("the scheme has capitals")
 	case u.User != nil || strings.ContainsAny(uri, "?#"):
-		return bad("a user, a query or a fragment; ? and # in a key are written %3F and %23")
-	case strings.Contains(strings.ToLower(uri), "%2f"): // as it was written: a URL keeps no note of all of them
-		return bad("an encoded slash")
+		return bad("it has a user, a query or a fragment; write ? and # in a key as %3F and %23")
+	case strings.Contains(strings.ToLower(uri), "%2f"): // check the text: a parsed URL does not keep all of them
+		return bad("it has an encoded slash")
 	}
 	o := Object{Scheme: scheme, Bucket: u.Host, Key: strings.TrimPrefix(u.Path, "/")}
 	if scheme == "file" {
@@ -162,7 +164,7 @@ func parse(uri string) (Object, error) {
 			return bad("want file:///path")
 		}
 	} else if !bucketName(o.Bucket) {
-		return bad("no bucket, or not the name of one")
+		return bad("the bucket is missing or has an invalid name")
 	}
 	if why := badKey(o.Key); why != "" {
 		return bad(why)
@@ -170,7 +172,7 @@ func parse(uri string) (Object, error) {
 	return o, nil
 }
 
-// badKey says what is wrong with the key of an object or prefix, "" for nothing.
+// badKey returns what is wrong with the key of an object or prefix, or "" if it is valid.
 func badKey(key string) string {
 	switch {
 	case len(key) > MaxKey:
@@ -178,24 +180,24 @@ func badKey(key string) string {
 	case !utf8.ValidString(key):
 		return "the key is not UTF-8"
 	case strings.ContainsRune(key, '\\'):
-		return "a backslash"
+		return "the key has a backslash"
 	case strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return "a control character"
+		return "the key has a control character"
 	case key == "":
 		return ""
 	}
 	for segment := range strings.SplitSeq(strings.TrimSuffix(key, "/"), "/") {
 		if segment == "" {
-			return "an empty segment"
+			return "the key has an empty segment"
 		}
 		if dots(segment) {
-			return "a segment that is . or .."
+			return "the key has a segment . or .."
 		}
 	}
 	return ""
 }
 
-// dots says whether a segment is "." or "..", or becomes so when it is decoded again and again: some proxy may.
+// dots reports whether a segment is "." or "..", also after decoding it any number of times, as some proxy may do.
 func dots(segment string) bool {
 	for {
 		if segment == "." || segment == ".." {

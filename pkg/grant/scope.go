@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Scope is what one attempt may reach: URIs of objects and of prefixes. "s3://b/in" is the object in and all below
-// in/; "s3://b/in/" is what is below alone; "s3://b" is the whole bucket. A URI that Parse would refuse allows
-// nothing, nor does the root of the disk. Reading what one may write is not implied.
+// Scope is what one attempt may access: URIs of objects and of prefixes. "s3://b/in" is the object in and all below
+// in/; "s3://b/in/" is only what is below in/; "s3://b" is the whole bucket. A URI that Parse would reject allows
+// nothing, and neither does the root of the disk. Permission to write does not include permission to read.
 type Scope struct {
 	Read  []string
 	Write []string
-	Never []string // not to be reached, whatever the others say: what is the broker's own
+	Never []string // never accessible, even if Read or Write include it: the broker's own objects
 }
 
-// Check fails with ErrOutside for a want that the scope does not allow, and with ErrURI or ErrWant for one that is
-// none.
+// Check fails with ErrOutside for a want that the scope does not allow, and with ErrURI or ErrWant for an invalid
+// want.
 func (s Scope) Check(w Want) error {
 	o, err := w.Check()
 	if err != nil {
@@ -29,7 +29,7 @@ func (s Scope) Check(w Want) error {
 	return s.within(allowed, o)
 }
 
-// CheckList fails with ErrOutside for a prefix that the scope does not allow to read.
+// CheckList fails with ErrOutside if the scope does not allow reading the prefix.
 func (s Scope) CheckList(prefix string) error {
 	o, err := ParsePrefix(prefix)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s Scope) CheckList(prefix string) error {
 	return s.within(s.Read, o)
 }
 
-// Over returns a store that asks another one only for what lies in the scope. One want outside of it refuses them all.
+// Over returns a store that passes only requests inside the scope to store. One want outside rejects the whole batch.
 func (s Scope) Over(store Store) Store { return scoped{scope: s, store: store} }
 
 func (s Scope) within(allowed []string, o Object) error {
@@ -53,7 +53,7 @@ func (s Scope) within(allowed []string, o Object) error {
 	return nil
 }
 
-// anyCovers says whether one of some URIs covers an object.
+// anyCovers reports whether one of the URIs covers an object.
 func anyCovers(uris []string, o Object) bool {
 	for _, prefix := range uris {
 		if p, err := parse(prefix); err == nil && covers(p, o) {
@@ -63,7 +63,7 @@ func anyCovers(uris []string, o Object) bool {
 	return false
 }
 
-// covers compares byte by byte: case and Unicode forms count, as they do in the stores.
+// covers compares bytes: case and Unicode forms matter, as in the stores.
 func covers(prefix, o Object) bool {
 	if prefix.Scheme != o.Scheme || prefix.Bucket != o.Bucket {
 		return false

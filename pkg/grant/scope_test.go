@@ -50,7 +50,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// recorder is a store that notes what it is asked.
+// recorder is a store that records its calls.
 type recorder struct{ asked []string }
 
 func (r *recorder) Sign(_ context.Context, wants ...grant.Want) ([]grant.Grant, error) {
@@ -87,7 +87,7 @@ func (r *recorder) Remove(_ context.Context, uri string) error {
 	return nil
 }
 
-func TestWhatIsOutsideReachesNoStore(t *testing.T) {
+func TestScopeRejectsBeforeCallingStore(t *testing.T) {
 	var r recorder
 	s := grant.Scope{Read: []string{"s3://b/in"}, Write: []string{"s3://b/out"}}.Over(&r)
 	_, signed := s.Sign(t.Context(), get("s3://b/in/a"), put("s3://b/in/a"))
@@ -98,14 +98,14 @@ func TestWhatIsOutsideReachesNoStore(t *testing.T) {
 	for name, err := range map[string]error{
 		"sign": signed, "begin": begun, "complete": s.Complete(t.Context(), "s3://b/in/a", "u", nil),
 		"abort": s.Abort(t.Context(), "s3://b/in/a", "u"), "remove": s.Remove(t.Context(), "s3://b/in/a"),
-		"list of more": listed, "list beside": beside, "list of what may be written": written,
+		"list of a larger prefix": listed, "list of another prefix": beside, "list of a writable prefix": written,
 	} {
 		if !errors.Is(err, grant.ErrOutside) {
 			t.Errorf("%s: %v, want ErrOutside", name, err)
 		}
 	}
 	if len(r.asked) != 0 {
-		t.Errorf("the store was asked for %v", r.asked)
+		t.Errorf("the store was called for %v", r.asked)
 	}
 	if _, err := s.Sign(t.Context(), get("s3://b/in/a"), put("s3://b/out/a")); err != nil || len(r.asked) != 2 {
 		t.Errorf("%v, %v", r.asked, err)
@@ -123,7 +123,7 @@ func TestWhatIsOutsideReachesNoStore(t *testing.T) {
 	}
 }
 
-func TestBelowNamesWhatLiesThere(t *testing.T) {
+func TestBelow(t *testing.T) {
 	for _, c := range [][3]string{
 		{"s3://b", "a b", "s3://b/a%20b"}, {"s3://b/", "a", "s3://b/a"}, {"s3://b/in", "50%/é", "s3://b/in/50%25/%C3%A9"},
 		{"file:///state/objects", "job/x/", "file:///state/objects/job/x/"},
@@ -139,7 +139,7 @@ func TestBelowNamesWhatLiesThere(t *testing.T) {
 	}
 }
 
-func TestMuxAsksTheStoreOfEachObject(t *testing.T) {
+func TestMuxCallsStoreOfEachObject(t *testing.T) {
 	var s3, tokyo, gs recorder
 	m := grant.Mux{"s3": &s3, "s3://tokyo": &tokyo, "gs": &gs}
 	uris := []string{"s3://a/1", "gs://b/2", "s3://tokyo/3", "s3://a/4", "gs://tokyo/5"}
@@ -160,21 +160,21 @@ func TestMuxAsksTheStoreOfEachObject(t *testing.T) {
 		t.Errorf("s3 %v, tokyo %v", s3.asked, tokyo.asked)
 	}
 	if _, err := m.Sign(t.Context(), get("s3://a/1"), get("azblob://c/x")); !errors.Is(err, grant.ErrStore) {
-		t.Errorf("a scheme that there is not: %v", err)
+		t.Errorf("an unknown scheme: %v", err)
 	}
 	if upload, err := m.Begin(t.Context(), "s3://tokyo/x"); err != nil || upload != "upload" || len(tokyo.asked) != 2 {
 		t.Errorf("begin: %v, %v", upload, err)
 	}
 }
 
-// segments are what a path is made of, the harmless and the tricky.
+// segments are harmless and tricky path segments.
 var segments = []string{
 	"a", "b", "A", "ab", "a b", "é", "..", ".", "", "...", "..a", "%2e%2e", "%2e", "%252e%252e", "%2f", "a%2fb", "%2F..", "%61", "a+b",
 	"%5c", `\`, "?", "#", "%00", "%", "%25", "x%20y", "%C3%A9", "~",
 }
 
-// allowedSlowly is the definition: a URI is allowed when the bytes after its scheme and bucket, decoded once, are
-// segments that are neither empty nor dots however often they are decoded, and begin with those of a prefix.
+// allowedSlowly is the definition: a URI is allowed if the bytes after its scheme and bucket, decoded once, are
+// segments that are neither empty nor dots (even if decoded again), and begin with the segments of a prefix.
 func allowedSlowly(prefixes []string, uri string) bool {
 	path, ok := clean(uri)
 	if !ok || len(path) < 2 || path[len(path)-1] == "" {
@@ -185,7 +185,7 @@ func allowedSlowly(prefixes []string, uri string) bool {
 		if !ok {
 			continue
 		}
-		if last := len(prefix) - 1; last > 0 && prefix[last] == "" { // ends in a slash: what is below alone
+		if last := len(prefix) - 1; last > 0 && prefix[last] == "" { // ends in a slash: only what is below
 			if prefix = prefix[:last]; len(path) <= len(prefix) {
 				continue
 			}
@@ -227,7 +227,7 @@ func clean(uri string) ([]string, bool) {
 	return parts, true
 }
 
-func TestScopeIsWhatItsDefinitionSays(t *testing.T) {
+func TestScopeMatchesItsDefinition(t *testing.T) {
 	uri := rapid.Custom(func(t *rapid.T) string {
 		bucket := rapid.SampledFrom([]string{"bucket", "bucket", "bucket", "Bucket", "bucket2"}).Draw(t, "bucket")
 		path := rapid.SliceOfN(rapid.OneOf(
@@ -251,11 +251,11 @@ func TestScopeIsWhatItsDefinitionSays(t *testing.T) {
 		}
 	})
 	if allowed == 0 {
-		t.Error("nothing was allowed: the property says nothing")
+		t.Error("nothing was allowed, so the test is useless")
 	}
 }
 
-// What is read can be written again and means the same, and nothing leaves its prefix.
+// A parsed URI can be written and parsed again with the same result, and nothing escapes its prefix.
 func FuzzScope(f *testing.F) {
 	for _, s := range segments {
 		f.Add("s3://bucket/in/" + s)
@@ -267,13 +267,13 @@ func FuzzScope(f *testing.F) {
 		o, err := grant.Parse(uri)
 		if err != nil {
 			if scope.Check(get(uri)) == nil {
-				t.Fatalf("%q is allowed and no URI", uri)
+				t.Fatalf("%q is allowed but not a URI", uri)
 			}
 			return
 		}
 		again, err := grant.Parse(o.String())
 		if err != nil || again != o {
-			t.Fatalf("%q is %+v, and written again %q, %+v, %v", uri, o, o.String(), again, err)
+			t.Fatalf("%q is %+v, but written and parsed again %q, %+v, %v", uri, o, o.String(), again, err)
 		}
 		for _, s := range strings.Split(o.Key, "/") {
 			if s == "" || s == "." || s == ".." {

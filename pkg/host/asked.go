@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -25,40 +25,40 @@ const (
 )
 
 // frontier finds what a job costs by when it is to be done, with the blocks and prices of now.
-func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (api.FrontierView, error) {
-	in, err := h.broker.DryInput(ctx, spec)
+func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error) {
+	in, err := h.broker.Users.DryInput(ctx, spec)
 	if err != nil {
-		return api.FrontierView{}, err
+		return apitypes.FrontierView{}, err
 	}
 	return Frontier(ctx, h.planner, in, points)
 }
 
 // Frontier is the front of a job as the API tells it, of at most so many points.
-func Frontier(ctx context.Context, p *planner.Planner, in record.PlanInput, points int) (api.FrontierView, error) {
+func Frontier(ctx context.Context, p *planner.Planner, in record.PlanInput, points int) (apitypes.FrontierView, error) {
 	front, err := p.Frontier(ctx, in, optimizer.FrontierOptions{
 		TimeLimit: frontierWithin, MaxPoints: points, PointWork: pointWork,
 	})
 	if errors.Is(err, planner.ErrInfeasible) {
-		return api.FrontierView{Complete: true}, nil // the plan says why
+		return apitypes.FrontierView{Complete: true}, nil // the plan says why
 	}
 	if errors.Is(err, optimizer.ErrUndecided) {
-		return api.FrontierView{}, nil
+		return apitypes.FrontierView{}, nil
 	}
 	if err != nil {
-		return api.FrontierView{}, err
+		return apitypes.FrontierView{}, err
 	}
 	return ViewFront(front), nil
 }
 
 // ViewFront is a front as the API tells it.
-func ViewFront(front *optimizer.Front) api.FrontierView {
-	v := api.FrontierView{Complete: front.Complete, Millis: front.Millis}
+func ViewFront(front *optimizer.Front) apitypes.FrontierView {
+	v := apitypes.FrontierView{Complete: front.Complete, Millis: front.Millis}
 	for _, g := range front.Unexplored {
-		v.Unexplored = append(v.Unexplored, api.Gap(g))
+		v.Unexplored = append(v.Unexplored, apitypes.Gap(g))
 	}
 	for i := range front.Points {
 		p := &front.Points[i]
-		point := api.FrontierPoint{Hours: p.Hours, USD: p.USD, BoundUSD: p.Bound}
+		point := apitypes.FrontierPoint{Hours: p.Hours, USD: p.USD, BoundUSD: p.Bound}
 		for task, offer := range p.Choice {
 			if strings.HasPrefix(task, "input:") {
 				continue // where a file lies that a task reads
@@ -77,9 +77,9 @@ func ViewFront(front *optimizer.Front) api.FrontierView {
 const askWithin = 30 * time.Second
 
 // askClouds asks the clouds that are bought on, all at once, and tells which ones this computer plays.
-func (h *Host) askClouds(ctx context.Context) (api.CloudReports, error) {
+func (h *Host) askClouds(ctx context.Context) (apitypes.CloudReports, error) {
 	names := slices.Sorted(maps.Keys(h.clouds))
-	out := make([]api.CloudReport, len(names))
+	out := make([]apitypes.CloudReport, len(names))
 	done := make(chan struct{}, len(names))
 	for i, name := range names {
 		go func() {
@@ -92,14 +92,14 @@ func (h *Host) askClouds(ctx context.Context) (api.CloudReports, error) {
 	for range names {
 		<-done
 	}
-	return api.CloudReports{Clouds: out}, ctx.Err()
+	return apitypes.CloudReports{Clouds: out}, ctx.Err()
 }
 
 // askCloud asks one cloud; one without a checker is played. What it does not say is missing there, and no failure.
-func askCloud(ctx context.Context, name string, c cloud.Cloud, checker driver.Checker) api.CloudReport {
-	r := api.CloudReport{Name: name, Missing: []api.CloudLack{}, Played: checker == nil}
+func askCloud(ctx context.Context, name string, c cloud.Cloud, checker driver.Checker) apitypes.CloudReport {
+	r := apitypes.CloudReport{Name: name, Missing: []apitypes.CloudLack{}, Played: checker == nil}
 	lacks := func(err error, fatal bool) {
-		r.Missing = append(r.Missing, api.CloudLack{What: err.Error(), Fatal: fatal})
+		r.Missing = append(r.Missing, apitypes.CloudLack{What: err.Error(), Fatal: fatal})
 	}
 	if checker != nil {
 		report, err := checker.Check(ctx)
@@ -109,10 +109,10 @@ func askCloud(ctx context.Context, name string, c cloud.Cloud, checker driver.Ch
 		}
 		r.Identity, r.Account, r.Regions = report.Identity, report.Account, report.Regions
 		for _, q := range report.Quotas {
-			r.Quotas = append(r.Quotas, api.CloudQuota(q))
+			r.Quotas = append(r.Quotas, apitypes.CloudQuota(q))
 		}
 		for _, l := range report.Missing {
-			r.Missing = append(r.Missing, api.CloudLack(l))
+			r.Missing = append(r.Missing, apitypes.CloudLack(l))
 		}
 	}
 	machines, err := c.Machines(ctx, "")

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -43,7 +43,7 @@ func within(hours float64) string {
 
 func TestAHostTellsItsCloudsAndWhatAFileCostsByWhen(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
-	clouds := ask[api.CloudReports](t, h, "GET", "/v1/clouds", "").Clouds
+	clouds := ask[apitypes.CloudReports](t, h, "GET", "/v1/clouds", "").Clouds
 	if len(clouds) < 3 {
 		t.Errorf("%d clouds", len(clouds))
 	}
@@ -55,17 +55,17 @@ func TestAHostTellsItsCloudsAndWhatAFileCostsByWhen(t *testing.T) {
 	const file = "apiVersion: tradewind/v1\nname: two\ntasks:\n" +
 		"  one: {run: 'true', resources: {accelerators: 'V100:1'}, time: 3h, checkpoint: {path: c, every: 10m}}\n" +
 		"  two: {run: 'true', after: [one], time: 1h}\n"
-	f := ask[api.FrontierView](t, h, "POST", "/v1/frontiers?points=5", file)
+	f := ask[apitypes.FrontierView](t, h, "POST", "/v1/frontiers?points=5", file)
 	if len(f.Points) < 2 || f.Points[0].USD <= f.Points[len(f.Points)-1].USD || f.Points[0].Tasks != 2 {
 		t.Fatalf("the frontier is %+v", f)
 	}
 	// With the time of a point as its deadline, a plan costs what the point says.
 	first := f.Points[0]
-	plan := ask[api.PlanView](t, h, "POST", "/v1/plans?deadline="+within(first.Hours), file)
+	plan := ask[apitypes.PlanView](t, h, "POST", "/v1/plans?deadline="+within(first.Hours), file)
 	if plan.Status != "optimal" || plan.USD > first.USD*1.000001 || plan.USD < first.USD*0.999999 {
 		t.Errorf("a deadline of %s costs %g (%s), the frontier said %g", within(first.Hours), plan.USD, plan.Status, first.USD)
 	}
-	if none := ask[api.FrontierView](t, h, "POST", "/v1/frontiers?budget=0.0000001", file); len(none.Points) > 0 {
+	if none := ask[apitypes.FrontierView](t, h, "POST", "/v1/frontiers?budget=0.0000001", file); len(none.Points) > 0 {
 		t.Errorf("for nothing there are %d plans", len(none.Points))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/attack"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -52,7 +53,7 @@ func TestATaskHarmsItsOwnAttemptAtMost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
+		job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestATaskHarmsItsOwnAttemptAtMost(t *testing.T) {
 	}
 	touch(t, wait+".done")
 	touch(t, file+".done")
-	if d := await(t, h.Broker(), busy); d.State != record.JobSucceeded || len(d.Attempts) != 1 {
+	if d := await(t, h.Broker(), busy); d.State != apitypes.JobSucceeded || len(d.Attempts) != 1 {
 		t.Errorf("the other job is %s after %d attempts: %s", d.State, len(d.Attempts), d.Reason)
 	}
 }
@@ -176,7 +177,7 @@ func everything(t *testing.T, h *host.Host, state string, jobs ...string) map[st
 		partitions = append(partitions, record.JobPart(job))
 	}
 	for _, part := range partitions {
-		records, _, err := h.Broker().Store.Query(context.Background(), part, "", store.Page{})
+		records, _, err := host.StoreOf(h).Query(context.Background(), part, "", store.Page{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -436,7 +436,7 @@ func place(from, to string) error {
 func (h *Host) spotPrices() sources {
 	all := sources{make([]cloudkit.Prices, len(h.bought.prices)), h.log}
 	for i, open := range h.bought.prices {
-		all.of[i] = open(func(ctx context.Context) ([]string, error) { return h.broker.WaitedFor(ctx) })
+		all.of[i] = open(func(ctx context.Context) ([]string, error) { return h.broker.Views.WaitedFor(ctx) })
 	}
 	return all
 }

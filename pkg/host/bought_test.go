@@ -14,9 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda/refresh"
@@ -111,7 +110,7 @@ func TestPlansHaveWhatCanBeBought(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := h.Broker().DryRun(t.Context(), spec)
+		plan, err := h.Broker().Users.DryRun(t.Context(), spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +181,7 @@ func TestABoughtMachineThatIsTakenIsReplaced(t *testing.T) {
 	h := serveBought(t, b)
 	b.account.Dry("", "us-east-1", true)
 	marks := t.TempDir()
-	submitted, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: job(t, `
+	submitted, err := h.Broker().Users.Submit(t.Context(), broker.Submission{Spec: job(t, `
 tasks:
   a:
     run: 'touch "`+marks+`/begun"; while [ -e "`+marks+`/wait" ]; do sleep 0.05; done; echo done >"$TRADEWIND_OUTPUT/out.txt"'
@@ -204,7 +203,7 @@ tasks:
 		t.Fatal(err)
 	}
 	d := await(t, h.Broker(), submitted.ID)
-	if d.State != record.JobSucceeded || len(b.account.Bills()) != 2 || d.SpentUSD <= 0 {
+	if d.State != apitypes.JobSucceeded || len(b.account.Bills()) != 2 || d.SpentUSD <= 0 {
 		t.Errorf("%s after %d machines, %.4f USD: %s\n%+v", d.State, len(b.account.Bills()), d.SpentUSD, d.Reason, outcomes(d))
 	}
 	for _, bill := range b.account.Bills() {
@@ -223,7 +222,7 @@ func TestWhatACloudSellsTodayIsPlannedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	cheap := "tasks: {a: {run: x, time: 1h, resources: {accelerators: 'A10:1'}}}"
-	plan, err := before.Broker().DryRun(t.Context(), job(t, cheap))
+	plan, err := before.Broker().Users.DryRun(t.Context(), job(t, cheap))
 	if err != nil || plan.Offers[plan.Choice[0]].Offer.USDPerHour == 0.75 {
 		t.Fatalf("%+v %v: the test does not test", plan, err)
 	}
@@ -232,7 +231,7 @@ func TestWhatACloudSellsTodayIsPlannedOn(t *testing.T) {
 	}
 	h, stop := serve(t, b.options)
 	today := func(h *host.Host) bool {
-		plan, err := h.Broker().DryRun(t.Context(), job(t, cheap))
+		plan, err := h.Broker().Users.DryRun(t.Context(), job(t, cheap))
 		return err == nil && plan.Offers[plan.Choice[0]].Offer.USDPerHour == 0.75
 	}
 	until(t, func() bool { return today(h) })
@@ -245,7 +244,7 @@ func TestWhatACloudSellsTodayIsPlannedOn(t *testing.T) {
 	if !today(again) {
 		t.Error("after a restart the prices are the old ones")
 	}
-	if plan, err := again.Broker().DryRun(t.Context(), job(t, gone)); err != nil || len(plan.Offers) == 0 {
+	if plan, err := again.Broker().Users.DryRun(t.Context(), job(t, gone)); err != nil || len(plan.Offers) == 0 {
 		t.Errorf("what is sold still: %+v %v", plan, err)
 	}
 	if err := again.Close(); err != nil {
@@ -272,15 +271,15 @@ func TestABoughtMachineHasToProveWhichItIs(t *testing.T) {
 		return o, err
 	}
 	h := serveBought(t, b)
-	submitted, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: job(t, "tasks: {a: {run: x, time: 1h, resources: {cpus: 2+}}}")})
+	submitted, err := h.Broker().Users.Submit(t.Context(), broker.Submission{Spec: job(t, "tasks: {a: {run: x, time: 1h, resources: {cpus: 2+}}}")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	until(t, func() bool {
-		d, err := h.Broker().JobDetail(t.Context(), submitted.ID)
+		d, err := h.Broker().Views.JobDetail(t.Context(), submitted.ID)
 		return err == nil && len(d.Attempts) > 0 && strings.Contains(d.Attempts[len(d.Attempts)-1].Doubt, "without the proof")
 	})
-	if err := h.Broker().Cancel(t.Context(), submitted.ID, "seen"); err != nil {
+	if err := h.Broker().Users.Cancel(t.Context(), submitted.ID, "seen"); err != nil {
 		t.Error(err)
 	}
 }
@@ -301,7 +300,7 @@ func freeAddress(t *testing.T) string {
 	return s.Listener.Addr().String()
 }
 
-func outcomes(d *view.JobDetail) (all []record.Outcome) {
+func outcomes(d *apitypes.JobDetail) (all []apitypes.Outcome) {
 	for _, a := range d.Attempts {
 		all = append(all, a.Outcome)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
@@ -80,8 +81,8 @@ func (h *Host) behaviour() (local.Behaviour, error) {
 	case h.opt.Seed != 0:
 		return local.Seeded{
 			Seed:            h.opt.Seed,
-			CapacityFailure: func(cloud.Offer) float64 { return seededRefusals },
-			MeanLife:        func(cloud.Offer) time.Duration { return seededLife },
+			CapacityFailure: func(apitypes.Offer) float64 { return seededRefusals },
+			MeanLife:        func(apitypes.Offer) time.Duration { return seededLife },
 		}, nil
 	default:
 		return local.None{}, nil
@@ -98,5 +99,5 @@ func (h *Host) noticed(ctx context.Context, n cloud.Notice) {
 // told passes on what a cloud has told by itself. It comes again when that fails.
 func (h *Host) told(ctx context.Context, n push.News) error {
 	id, data := dagbucket.Told(n)
-	return h.broker.Emit(ctx, "tradewind/local", id, data)
+	return h.broker.Functions.Emit(ctx, "tradewind/local", id, data)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
@@ -73,11 +73,11 @@ func TestTasksMoveDataOfS3WithoutCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
+	job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := await(t, h.Broker(), job.ID); d.State != record.JobSucceeded {
+	if d := await(t, h.Broker(), job.ID); d.State != apitypes.JobSucceeded {
 		t.Fatalf("%s: %s", d.State, d.Reason)
 	}
 	stop()

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -25,12 +25,12 @@ func TestAJobIsMovedOnDemandWhenItsMarketTurnsBad(t *testing.T) {
 	}
 	task := &spec.Tasks[0]
 	task.Run = strings.Replace(task.Run, `-lt 100`, `-lt 80`, 1)
-	job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
+	job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := await(t, h.Broker(), job.ID)
-	story, err := h.Broker().Explain(context.Background(), job.ID)
+	story, err := h.Broker().Views.Explain(context.Background(), job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,11 +39,11 @@ func TestAJobIsMovedOnDemandWhenItsMarketTurnsBad(t *testing.T) {
 		t.Log(e.At.Format("15:04:05"), e.Kind, e.Task, e.Text)
 		told[e.Kind] += e.Text + "\n"
 	}
-	if d.State != record.JobSucceeded {
+	if d.State != apitypes.JobSucceeded {
 		t.Fatalf("%s: %s", d.State, d.Reason)
 	}
 	first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
-	if !first.Offer.Spot || first.Outcome != record.OutcomeMoved || last.Offer.Spot || last.ResumedFrom == "" || last.Resumed <= 0 {
+	if !first.Offer.Spot || first.Outcome != apitypes.OutcomeMoved || last.Offer.Spot || last.ResumedFrom == "" || last.Resumed <= 0 {
 		t.Errorf("the first attempt is %+v, the last %+v", first, last)
 	}
 	for kind, want := range map[string]string{

@@ -21,9 +21,9 @@ import (
 
 // Engine delivers events to functions until it is stopped.
 type Engine struct {
-	Broker *broker.Broker
-	Bus    bus.Bus
-	Log    *slog.Logger
+	Functions *broker.Functions
+	Bus       bus.Bus
+	Log       *slog.Logger
 	// Parallel is how many batches, or acting events, a function handles at once; 0 is a default for each function.
 	Parallel map[string]int
 	// Handled, when set, is told of each batch: its events, what failed of them, and how long the function took.
@@ -33,8 +33,8 @@ type Engine struct {
 }
 
 // NewEngine makes an engine. Wake is to be called after each commit that left events in the outbox.
-func NewEngine(b *broker.Broker, bs bus.Bus, log *slog.Logger) *Engine {
-	return &Engine{Broker: b, Bus: bs, Log: log, wake: make(chan struct{}, 1)}
+func NewEngine(f *broker.Functions, bs bus.Bus, log *slog.Logger) *Engine {
+	return &Engine{Functions: f, Bus: bs, Log: log, wake: make(chan struct{}, 1)}
 }
 
 // Wake tells the relay that there is something in the outbox.
@@ -64,7 +64,7 @@ func (e *Engine) relay(ctx context.Context) {
 	timer := time.NewTimer(relayIdle)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		n, err := e.Broker.Relay(ctx)
+		n, err := e.Functions.Relay(ctx)
 		if err != nil && ctx.Err() == nil {
 			e.Log.Warn("relay", "err", err)
 		}
@@ -241,7 +241,7 @@ func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 		return
 	}
 	began := time.Now()
-	errs := w.e.Broker.Handle(ctx, w.fn, list)
+	errs := w.e.Functions.Handle(ctx, w.fn, list)
 	took := time.Since(began)
 	var done []string
 	for i, d := range parsed {

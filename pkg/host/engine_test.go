@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
@@ -20,6 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 )
@@ -68,10 +69,10 @@ func newRig(ctx context.Context, tb testing.TB) *rig {
 	r.b = broker.New(record.DefaultConfig(), broker.Ports{
 		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: r.done,
-		Changed: agents.Changed, Committed: func() { engine.Wake() },
+		Changed: agents.Changed, Committed: func(context.Context, []store.Event) { engine.Wake() },
 	})
 	agents.Broker = r.b
-	engine = host.NewEngine(r.b, bs, slogDiscard())
+	engine = host.NewEngine(r.b.Functions, bs, slogDiscard())
 	go engine.Run(ctx)     //nolint:errcheck // ends with ctx
 	go agents.Run(ctx, 64) //nolint:errcheck // ends with ctx
 	return r
@@ -95,7 +96,7 @@ func BenchmarkTransitions(b *testing.B) {
 	const tasks = 1000
 	b.ResetTimer()
 	for i := range b.N {
-		if _, err := r.b.Submit(ctx, broker.Submission{Spec: wide(tasks), Token: fmt.Sprint(i)}); err != nil {
+		if _, err := r.b.Users.Submit(ctx, broker.Submission{Spec: wide(tasks), Token: fmt.Sprint(i)}); err != nil {
 			b.Fatal(err)
 		}
 		if d := <-r.done; d.Outcome != "succeeded" {

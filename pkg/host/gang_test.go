@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -47,7 +48,7 @@ tasks:
 	for _, body := range files(t, filepath.Join(state, "logs")) {
 		log.WriteString(body)
 	}
-	if d.State != record.JobSucceeded {
+	if d.State != apitypes.JobSucceeded {
 		t.Fatalf("%s: %s\n%s", d.State, d.Reason, log.String())
 	}
 	for _, want := range []string{"worker 0 of gang ring\n", "worker 1 of gang ring\n"} {
@@ -75,7 +76,7 @@ tasks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := await(t, h.Broker(), job.ID); d.State != record.JobFailed || len(d.Attempts) != 1 {
+	if d := await(t, h.Broker(), job.ID); d.State != apitypes.JobFailed || len(d.Attempts) != 1 {
 		t.Errorf("%s after %d attempts: %s", d.State, len(d.Attempts), d.Reason)
 	}
 }
@@ -112,7 +113,7 @@ tasks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := await(t, h.Broker(), job.ID); d.State != record.JobSucceeded || d.Tasks != 4 {
+	if d := await(t, h.Broker(), job.ID); d.State != apitypes.JobSucceeded || d.Tasks != 4 {
 		t.Fatalf("%s: %s, %d tasks", d.State, d.Reason, d.Tasks)
 	}
 }
@@ -150,7 +151,7 @@ tasks:
 	}
 	// The broker has to know that the others run: else there is nobody that goes on.
 	for running := 0; running < 2; {
-		d, err := h.Broker().JobDetail(t.Context(), job.ID)
+		d, err := h.Broker().Views.JobDetail(t.Context(), job.ID)
 		if err != nil || d.State.Over() {
 			t.Fatal(d, err)
 		}
@@ -166,7 +167,7 @@ tasks:
 		t.Fatal(err)
 	}
 	d := await(t, h.Broker(), job.ID)
-	if d.State != record.JobSucceeded {
+	if d.State != apitypes.JobSucceeded {
 		t.Fatalf("%s: %s", d.State, d.Reason)
 	}
 	attempts := map[int]int{}

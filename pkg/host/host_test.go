@@ -11,9 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -63,10 +62,10 @@ func serve(t *testing.T, opt host.Options) (h *host.Host, stop func()) {
 }
 
 // await returns the job once it is over.
-func await(t *testing.T, b *broker.Broker, id string) *view.JobDetail {
+func await(t *testing.T, b *broker.Broker, id string) *apitypes.JobDetail {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); ; { // that of a hang, on however busy a machine
-		d, err := b.JobDetail(context.Background(), id)
+		d, err := b.Views.JobDetail(context.Background(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,28 +87,28 @@ func TestTheDemonstrationMovesAndResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
+	job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := await(t, h.Broker(), job.ID)
-	story, err := h.Broker().Explain(context.Background(), job.ID)
+	story, err := h.Broker().Views.Explain(context.Background(), job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range story.Entries {
 		t.Log(e.At.Format("15:04:05"), e.Kind, e.Task, e.Text)
 	}
-	if d.State != record.JobSucceeded || d.Late || d.SpentUSD > d.BudgetUSD {
+	if d.State != apitypes.JobSucceeded || d.Late || d.SpentUSD > d.BudgetUSD {
 		t.Fatalf("%s late %v, %.2f USD: %s", d.State, d.Late, d.SpentUSD, d.Reason)
 	}
-	outcomes := map[record.Outcome]int{}
+	outcomes := map[apitypes.Outcome]int{}
 	resumed := false
 	for _, a := range d.Attempts {
 		outcomes[a.Outcome]++
 		resumed = resumed || a.ResumedFrom != ""
 	}
-	if outcomes[record.OutcomeRefused] == 0 || outcomes[record.OutcomePreempted] == 0 || !resumed {
+	if outcomes[apitypes.OutcomeRefused] == 0 || outcomes[apitypes.OutcomePreempted] == 0 || !resumed {
 		t.Errorf("outcomes %v, resumed %v", outcomes, resumed)
 	}
 }

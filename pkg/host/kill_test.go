@@ -18,8 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -133,7 +132,7 @@ func TestKilledAtFiftyMomentsTheJobFinishesAndNothingRunsTwice(t *testing.T) {
 	v.start()
 	t.Cleanup(func() { _ = v.cmd.Process.Kill() }) // when the test gives up early
 	r := v.running()
-	var job view.JobView
+	var job apitypes.JobView
 	if err := call(r, http.MethodPost, "/v1/dags", strings.NewReader(ladder(24, 6, notes)), &job); err != nil {
 		t.Fatal(err)
 	}
@@ -146,14 +145,14 @@ func TestKilledAtFiftyMomentsTheJobFinishesAndNothingRunsTwice(t *testing.T) {
 		v.start()
 	}
 	r = v.running()
-	d := &view.JobDetail{}
+	d := &apitypes.JobDetail{}
 	for !d.State.Over() {
 		if err := call(r, http.MethodGet, "/v1/jobs/"+job.ID, http.NoBody, d); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	if d.State != record.JobSucceeded {
+	if d.State != apitypes.JobSucceeded {
 		t.Errorf("%s: %s", d.State, d.Reason)
 	}
 	for task, n := range succeeded {
@@ -180,7 +179,7 @@ func noteDone(t *testing.T, state, job, notes string, done map[string]int) {
 	if err != nil || !ok {
 		return // it was killed before it answered
 	}
-	var d view.JobDetail
+	var d apitypes.JobDetail
 	if err := call(r, http.MethodGet, "/v1/jobs/"+job, http.NoBody, &d); err != nil {
 		return
 	}

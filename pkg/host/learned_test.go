@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -29,9 +30,9 @@ tasks:
 		}
 		return spec
 	}
-	figures := func() (all []history.Figure) {
+	figures := func() (all []apitypes.Figure) {
 		spec := job("true")
-		p, err := h.Broker().DryRun(t.Context(), spec)
+		p, err := h.Broker().Users.DryRun(t.Context(), spec)
 		if err != nil || p.Status == record.PlanInfeasible {
 			t.Fatal(p, err)
 		}
@@ -40,12 +41,12 @@ tasks:
 		}
 		return all
 	}
-	if f := figures(); f[0].From != history.FromNothing || f[0].Hours != 1 || f[1].From != history.FromFile {
+	if f := figures(); f[0].From != apitypes.FromNothing || f[0].Hours != 1 || f[1].From != apitypes.FromFile {
 		t.Fatalf("before any ran: %+v", f)
 	}
-	run := func(last string, want record.JobState) {
+	run := func(last string, want apitypes.JobState) {
 		t.Helper()
-		j, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: job(last)})
+		j, err := h.Broker().Users.Submit(t.Context(), broker.Submission{Spec: job(last)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,22 +54,22 @@ tasks:
 			t.Fatalf("%s: %s", d.State, d.Reason)
 		}
 	}
-	run("false", record.JobFailed)
+	run("false", apitypes.JobFailed)
 	f := figures()
-	if f[0].From != history.FromHistory || f[0].Runs != 1 || f[0].Hours > 0.5 {
+	if f[0].From != apitypes.FromHistory || f[0].Runs != 1 || f[0].Hours > 0.5 {
 		t.Errorf("fetch: %+v", f[0])
 	}
-	if f[1].From != history.FromFile || f[1].Hours != 2 || f[1].Runs != 1 || f[1].HighHours > 1 {
+	if f[1].From != apitypes.FromFile || f[1].Hours != 2 || f[1].Runs != 1 || f[1].HighHours > 1 {
 		t.Errorf("stated: %+v", f[1])
 	}
-	if f[2].From != history.FromNothing || f[2].Runs != 0 {
+	if f[2].From != apitypes.FromNothing || f[2].Runs != 0 {
 		t.Errorf("report: %+v", f[2])
 	}
-	run("true", record.JobSucceeded)
-	if f := figures(); f[0].Runs != 2 || f[2].From != history.FromHistory {
+	run("true", apitypes.JobSucceeded)
+	if f := figures(); f[0].Runs != 2 || f[2].From != apitypes.FromHistory {
 		t.Errorf("after two: %+v", f)
 	}
-	known, err := h.Broker().Learned(t.Context(), "nightly")
+	known, err := h.Broker().Views.Learned(t.Context(), "nightly")
 	if err != nil || known.Job != "nightly" || len(known.Tasks) != 3 {
 		t.Errorf("%+v, %v", known, err)
 	}

@@ -38,6 +38,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/host/running"
 	"github.com/tradewind-broker/tradewind/pkg/secret"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
@@ -219,7 +220,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Store:    st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,
 		Tokens:    func(c wire.Claims) (string, error) { return token.Mint(key, c) },
 		Changed:   hub.Changed,
-		Committed: func() { h.engine.Wake() },
+		Committed: func(context.Context, []store.Event) { h.engine.Wake() },
 		Refresh:   h.refresh,
 		Hook:      h,
 		Packs:     h.packs,
@@ -254,7 +255,7 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	h.broker = broker.New(h.config(), ports)
-	h.engine = NewEngine(h.broker, h.bus, h.log)
+	h.engine = NewEngine(h.broker.Functions, h.bus, h.log)
 	h.engine.Handled = h.handled(counts)
 	logs, err := logstore.New(h.state.path("logs"), 0)
 	if err != nil {
@@ -265,9 +266,9 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	h.api, err = api.New(api.Config{
-		Broker: h.broker, Data: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus,
+		Broker: api.PortsOf(h.broker), Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus,
 		Frontier: h.frontier, Clouds: h.askClouds,
-		Dashboard: dashboard, Metrics: counts.Handler(h.broker, h.bus, h.log),
+		Dashboard: dashboard, Metrics: counts.Handler(h.broker.Views, h.bus, h.log),
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),
 		Packs:    h.packs, Objects: h.objects,
@@ -290,7 +291,7 @@ func (h *Host) openFolder() error {
 	}
 	h.folder = &folder{dir: dir, log: h.log, told: map[string]*told{}, settle: h.settle}
 	h.folder.emit = func(ctx context.Context, id string, data events.Data) error {
-		return h.broker.Emit(ctx, "tradewind/folder", id, data)
+		return h.broker.Functions.Emit(ctx, "tradewind/folder", id, data)
 	}
 	return nil
 }
@@ -351,7 +352,7 @@ func (h *Host) Broker() *broker.Broker { return h.broker }
 
 // plan makes a plan without submitting, with the blocks and prices of now.
 func (h *Host) plan(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
-	return h.broker.DryRun(ctx, spec)
+	return h.broker.Users.DryRun(ctx, spec)
 }
 
 // planFirst is planOn of what the clouds said last. Of clusters that are bought on for the first time, and of no cloud
@@ -384,7 +385,7 @@ const bucketsWithin = 30 * time.Second
 func (h *Host) removeBuckets() {
 	ctx, cancel := context.WithTimeout(context.Background(), bucketsWithin)
 	defer cancel()
-	if err := h.broker.RemoveBuckets(ctx, "stop/"+h.clock.Now().Format(time.RFC3339Nano)); err != nil {
+	if err := h.broker.Functions.RemoveBuckets(ctx, "stop/"+h.clock.Now().Format(time.RFC3339Nano)); err != nil {
 		h.log.Warn("a bucket is not removed", "err", err)
 	}
 }

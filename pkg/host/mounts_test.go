@@ -17,8 +17,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount/mounttest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -93,11 +93,11 @@ func TestASkyPilotFileRunsWithItsMountsInAllModes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
+	job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := await(t, h.Broker(), job.ID); d.State != record.JobSucceeded {
+	if d := await(t, h.Broker(), job.ID); d.State != apitypes.JobSucceeded {
 		t.Fatalf("%s: %s", d.State, d.Reason)
 	}
 	for key, want := range map[[2]string]string{
@@ -140,7 +140,7 @@ func TestMountsThatCannotBeAreRefusedAtSubmission(t *testing.T) {
 	t.Setenv(mount.ProgramEnv, mounttest.Program(t, mounttest.Environ(t)))
 	bucketWith(t, c, "data", map[string]string{"in/x": "x"})
 	h, _ := serve(t, host.Options{State: t.TempDir(), TimeScale: 0.01, Stores: stores})
-	state := h.Broker().Config.StoreURL
+	state := host.ConfigOf(h).StoreURL
 	for input, words := range map[string]string{
 		`{uri: "s3://none/x", path: d, mount: true}`:                  "no such bucket",
 		`{uri: "s3://data/in/x", path: d, mount: cached}`:             "it is an object, and what is mounted is a bucket or a folder",
@@ -153,7 +153,7 @@ func TestMountsThatCannotBeAreRefusedAtSubmission(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = h.Broker().Submit(context.Background(), broker.Submission{Spec: spec, Token: input})
+		_, err = h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec, Token: input})
 		var bad *dag.Error
 		if words == "" {
 			if err != nil {

@@ -60,7 +60,7 @@ func (h *Host) sweepPacks(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
-		err := h.broker.KeepPacks(ctx)
+		err := h.broker.Functions.KeepPacks(ctx)
 		if err == nil { // else something that is needed may be old
 			now := time.Now()
 			err = errors.Join(h.packs.shelf.Sweep(now), h.objects.Sweep(now.Add(-sweepAfter)))
@@ -83,7 +83,7 @@ func (h *Host) settle(ctx context.Context, dir string, spec *dag.Job) error {
 	if _, err := place.Find(ctx, spec, o); err != nil {
 		return err
 	}
-	sender := depot.Sender{Asker: h.packs}
+	sender := localfiles.Sender{Asker: h.packs}
 	_, err := place.Pack(ctx, spec, o, func(ctx context.Context, path string, o pack.Options) (string, error) {
 		t, err := sender.Bring(ctx, path, o)
 		if err != nil {

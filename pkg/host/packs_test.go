@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 func put(t *testing.T, dir, name, content string) {
@@ -47,7 +47,7 @@ func TestAChangeAfterItWasHandedInDoesNotReachTheJob(t *testing.T) {
 	put(t, dir, "version", "handed in")
 	h, _ := serve(t, host.Options{State: state, TimeScale: 0.01})
 	c := client.New(h.URL(), h.Token())
-	tree, err := (&depot.Sender{Asker: c}).Bring(t.Context(), dir, pack.Options{})
+	tree, err := (&localfiles.Sender{Asker: c}).Bring(t.Context(), dir, pack.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +64,8 @@ tasks:
 		t.Fatal(err)
 	}
 	eventually(t, "the job succeeds", func() bool {
-		d, err := h.Broker().JobDetail(context.Background(), job.ID)
-		return err == nil && d.State == record.JobSucceeded
+		d, err := h.Broker().Views.JobDetail(context.Background(), job.ID)
+		return err == nil && d.State == apitypes.JobSucceeded
 	})
 	if got := left(t, state, job.ID, "version"); got != "handed in" {
 		t.Errorf("the task saw %q", got)
@@ -82,12 +82,12 @@ func TestAFolderBesideADroppedFileIsPacked(t *testing.T) {
 	h, _ := serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
 	id := ""
 	eventually(t, "the job succeeds", func() bool {
-		list, _, err := h.Broker().Jobs(context.Background(), "", 0)
+		list, _, err := h.Broker().Views.Jobs(context.Background(), "", 0)
 		if err != nil || len(list) != 1 {
 			return false
 		}
 		id = list[0].ID
-		return list[0].State == record.JobSucceeded
+		return list[0].State == apitypes.JobSucceeded
 	})
 	if got := left(t, state, id, "version"); got != "beside" {
 		t.Errorf("the task saw %q", got)

@@ -47,7 +47,7 @@ func TestAChangedPolicyIsTakenAndABadOneIsRefusedInTheLog(t *testing.T) {
 	put("actions: [allocate]\ntiers: [[priority]]\n")
 	log := &lockedBuffer{}
 	h, _ := serve(t, host.Options{State: t.TempDir(), Policy: path, Log: slog.New(slog.NewTextHandler(log, nil))})
-	plugin := func() string { return h.Broker().Policy(context.Background()).Tiers[0][0].Name }
+	plugin := func() string { return host.PolicyOf(h).Tiers[0][0].Name }
 	if got := plugin(); got != "priority" {
 		t.Fatalf("at the start %s", got)
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
@@ -21,7 +21,7 @@ type feed struct {
 // priced is an offer of which the scenario has something to say.
 type priced struct {
 	id    string
-	offer cloud.Offer
+	offer apitypes.Offer
 	list  float64 // spot price of the catalogue
 }
 
@@ -31,7 +31,7 @@ func newFeed(script *local.Scenario, c *catalog.Catalog, now func() time.Time, s
 		if !o.HasSpot {
 			continue
 		}
-		as := cloud.Offer{
+		as := apitypes.Offer{
 			Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType,
 			Accelerator: o.Accelerator, AccelCount: o.AcceleratorCount, Spot: true,
 		}
@@ -67,7 +67,8 @@ func (h *Host) ticks(ctx context.Context) {
 		case <-ticker.C:
 		}
 		id := "tick-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
-		if err := h.broker.Emit(ctx, "tradewind/schedule", id, events.MarketTicked{}); err != nil && ctx.Err() == nil {
+		err := h.broker.Functions.Emit(ctx, "tradewind/schedule", id, events.MarketTicked{})
+		if err != nil && ctx.Err() == nil {
 			h.log.Warn("schedule", "err", err)
 		}
 	}

@@ -113,7 +113,7 @@ func (h *Host) refreshes(ctx context.Context) {
 		} else if len(due) > 0 && time.Since(asked) >= again {
 			asked = time.Now()
 			id := "refresh-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
-			err := h.broker.Emit(ctx, "tradewind/schedule", id, events.CatalogRefresh{})
+			err := h.broker.Functions.Emit(ctx, "tradewind/schedule", id, events.CatalogRefresh{})
 			if err != nil && ctx.Err() == nil {
 				h.log.Warn("schedule", "err", err)
 			}

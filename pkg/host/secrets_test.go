@@ -11,8 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -79,8 +78,8 @@ run: |
 		t.Fatal(err)
 	}
 	eventually(t, "the job fails", func() bool {
-		d, err := h.Broker().JobDetail(context.Background(), job.ID)
-		return err == nil && d.State == record.JobFailed
+		d, err := h.Broker().Views.JobDetail(context.Background(), job.ID)
+		return err == nil && d.State == apitypes.JobFailed
 	})
 	nowhere()
 	if got := log(); !strings.HasSuffix(got, "\nfailing with ***\n") {
@@ -121,7 +120,7 @@ func TestASecretWithoutAValueIsRefusedAtItsLine(t *testing.T) {
 	c := client.New(h.URL(), h.Token())
 	for _, given := range []map[string]string{nil, {"OTHER": "x"}, {"TOKEN": "ssm:/not/there"}} {
 		_, err := c.Submit(t.Context(), "job.yaml", "", []byte("run: x\nsecrets:\n  TOKEN:\n"), given)
-		var bad *api.Problem
+		var bad *apitypes.Problem
 		if !errors.As(err, &bad) || bad.Status != http.StatusUnprocessableEntity || bad.Line != 3 ||
 			bad.Field != "secrets.TOKEN" {
 			t.Errorf("%v: %v", given, err)

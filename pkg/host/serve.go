@@ -14,8 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/book"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
@@ -166,15 +164,10 @@ func (h *Host) endAll(ctx context.Context) error {
 
 // recorded are the clusters of a cloud that were not given back, each as one machine.
 func (h *Host) recorded(ctx context.Context, name string) (machines []cloud.Machine) {
-	jobs, err := h.broker.ActiveJobs(ctx)
-	for _, id := range jobs {
-		u := h.broker.NewUnit(ctx, "stop")
-		clusters, lerr := book.List[record.Cluster](u, record.JobPart(id), record.ClusterPrefix, 0)
-		err = errors.Join(err, lerr)
-		for _, cl := range clusters {
-			if cl.Offer.Cloud == name {
-				machines = append(machines, cloud.Machine{Cluster: cl.ID})
-			}
+	clusters, err := h.broker.Views.Clusters(ctx)
+	for _, cl := range clusters {
+		if cl.Offer.Cloud == name {
+			machines = append(machines, cloud.Machine{Cluster: cl.ID})
 		}
 	}
 	if err != nil {
@@ -221,7 +214,7 @@ func (h *Host) schedules(ctx context.Context) {
 		}
 		last = time.Now().Round(0)
 		id := "reconcile-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
-		if err := h.broker.Emit(ctx, "tradewind/schedule", id, events.BrokerReconcile{}); err != nil &&
+		if err := h.broker.Functions.Emit(ctx, "tradewind/schedule", id, events.BrokerReconcile{}); err != nil &&
 			ctx.Err() == nil {
 			h.log.Warn("schedule", "err", err)
 		}

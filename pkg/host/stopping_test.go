@@ -16,8 +16,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -34,22 +34,22 @@ func TestOneBadFileStopsNothingElse(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	stop()
 	h, _ := serve(t, host.Options{State: state, DAGs: t.TempDir(), TimeScale: 0.01}) // after a restart, without the file
-	submitted, err := h.Broker().Submit(t.Context(),
+	submitted, err := h.Broker().Users.Submit(t.Context(),
 		broker.Submission{Spec: job(t, "tasks: {a: {run: 'true', time: 1m}}")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 15_000 { // that of a hang
-		d, err := h.Broker().JobDetail(context.Background(), submitted.ID)
+		d, err := h.Broker().Views.JobDetail(context.Background(), submitted.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.State == record.JobSucceeded {
+		if d.State == apitypes.JobSucceeded {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	d, _ := h.Broker().JobDetail(context.Background(), submitted.ID)
+	d, _ := h.Broker().Views.JobDetail(context.Background(), submitted.ID)
 	t.Errorf("another job does not end: %s %s", d.State, d.Reason)
 }
 
@@ -98,7 +98,7 @@ func stopUnlisted(t *testing.T, refused int64, told bool) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- h.Serve(ctx) }()
-	_, err = h.Broker().Submit(t.Context(),
+	_, err = h.Broker().Users.Submit(t.Context(),
 		broker.Submission{Spec: job(t, "tasks: {a: {run: sleep 3600, time: 1h, resources: {cpus: 2+}}}")})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestStopEndsWhatWasBeingBought(t *testing.T) {
 	b.options.Addr = freeAddress(t)
 	b.options.PublicURL = "http://" + b.options.Addr
 	h, stop := serve(t, b.options)
-	_, err := h.Broker().Submit(t.Context(),
+	_, err := h.Broker().Users.Submit(t.Context(),
 		broker.Submission{Spec: job(t, "tasks: {a: {run: x, time: 1h, resources: {cpus: 2+}}}")})
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/tradewind-broker/tradewind/internal/traces/tracestest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -20,7 +20,7 @@ func traced(t *testing.T, h *host.Host, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: spec})
+	job, err := h.Broker().Users.Submit(t.Context(), broker.Submission{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ tasks:
   second: {run: "exit 3", after: [first]}
 `
 	d := await(t, h.Broker(), traced(t, h, file))
-	if d.State != record.JobFailed {
+	if d.State != apitypes.JobFailed {
 		t.Fatalf("%+v", d)
 	}
 	c.Await(t, "traced") // it is told by the event of the job's end, which is handled after the job is seen to have ended
@@ -97,7 +97,7 @@ func TestACollectorThatIsNotThere(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	h, stop := serve(t, host.Options{State: t.TempDir()})
 	id := traced(t, h, "apiVersion: tradewind/v1\nname: alone\ntasks: {a: {run: \"true\"}}\n")
-	if d := await(t, h.Broker(), id); d.State != record.JobSucceeded {
+	if d := await(t, h.Broker(), id); d.State != apitypes.JobSucceeded {
 		t.Fatalf("%+v", d)
 	}
 	stop()

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -24,7 +23,7 @@ func tides(t *testing.T, h *host.Host, region, instanceType string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := h.Broker().Now()
+	now := host.NowOf(h)
 	for o := range c.All() {
 		if !o.HasSpot || o.Region != region || o.InstanceType != instanceType {
 			continue
@@ -34,7 +33,7 @@ func tides(t *testing.T, h *host.Host, region, instanceType string) {
 			ticks = append(ticks, events.PriceTick{Offer: o.ID(), USD: 8 * o.SpotUSD, Since: at}, events.PriceTick{Offer: o.ID(), USD: o.SpotUSD, Since: at.Add(time.Hour)})
 		}
 		e := events.New("past/"+o.ID(), "test", now, events.MarketTicked{Prices: ticks})
-		if err := h.Broker().Handle(context.Background(), events.FnTick, []events.Event{e})[0]; err != nil {
+		if err := h.Broker().Functions.Handle(context.Background(), events.FnTick, []events.Event{e})[0]; err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +41,7 @@ func tides(t *testing.T, h *host.Host, region, instanceType string) {
 
 // waitFor runs examples/deadline.yaml with less to do on a market that is dear when it is submitted, and returns what became of it.
 // Whether it is in time depends on this machine, as its hours are seconds here: the stories wait-*.txt of the simulator tell that.
-func waitFor(t *testing.T, prices string) (*view.JobDetail, map[string]string) {
+func waitFor(t *testing.T, prices string) (*apitypes.JobDetail, map[string]string) {
 	t.Helper()
 	scenario := filepath.Join(t.TempDir(), "scenario.yaml")
 	if err := os.WriteFile(scenario, []byte(prices), 0o600); err != nil {
@@ -58,22 +57,22 @@ func waitFor(t *testing.T, prices string) (*view.JobDetail, map[string]string) {
 	task.Run = strings.Replace(task.Run, `-lt 100`, `-lt 40`, 1)
 	task.Resources[0].Region, task.Resources[0].InstanceType = "us-east-1", "g5.xlarge"
 	spec.Deadline = 9 * time.Hour
-	look := events.New("look", "test", h.Broker().Now(), events.MarketTicked{}) // at the prices of now
-	if err := h.Broker().Handle(t.Context(), events.FnTick, []events.Event{look})[0]; err != nil {
+	look := events.New("look", "test", host.NowOf(h), events.MarketTicked{}) // at the prices of now
+	if err := h.Broker().Functions.Handle(t.Context(), events.FnTick, []events.Event{look})[0]; err != nil {
 		t.Fatal(err)
 	}
-	job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
+	job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
 	told := map[string]string{}
 	for over := false; !over; { // however long it takes to be planned
 		time.Sleep(20 * time.Millisecond)
-		d, err := h.Broker().JobDetail(context.Background(), job.ID)
+		d, err := h.Broker().Views.JobDetail(context.Background(), job.ID)
 		over = err != nil || d.State.Over() || len(d.Attempts) > 0
 		if err == nil && d.TaskList[0].Waits != "" {
 			told["waiting"] = d.TaskList[0].Waits
-			why, err := h.Broker().WhyWaiting(context.Background(), job.ID)
+			why, err := h.Broker().Views.WhyWaiting(context.Background(), job.ID)
 			if err != nil || !strings.Contains(why.Reason, "waits for a better price") {
 				t.Errorf("it is said to wait for %+v, %v", why, err)
 			}
@@ -81,7 +80,7 @@ func waitFor(t *testing.T, prices string) (*view.JobDetail, map[string]string) {
 		}
 	}
 	d := await(t, h.Broker(), job.ID)
-	story, err := h.Broker().Explain(context.Background(), job.ID)
+	story, err := h.Broker().Views.Explain(context.Background(), job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +89,7 @@ func waitFor(t *testing.T, prices string) (*view.JobDetail, map[string]string) {
 		t.Log(e.At.Format("15:04:05"), e.Kind, e.Task, e.Text)
 		told[e.Kind] += e.Text + "\n"
 	}
-	if d.State != record.JobSucceeded {
+	if d.State != apitypes.JobSucceeded {
 		t.Fatalf("%s: %s", d.State, d.Reason)
 	}
 	for kind, want := range map[string]string{"waiting": "begins by", "waits": "for a better price than"} {

@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -49,8 +48,8 @@ func TestAFileDroppedIntoTheFolderRunsOnceAndABadOneIsExplainedBesideIt(t *testi
 	put("early.yaml", dropped)
 	h, stop := serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
 	put("bad.yaml", strings.Replace(dropped, "run:", "rum:", 1))
-	jobs := func(b *broker.Broker) []view.JobView {
-		list, _, err := b.Jobs(context.Background(), "", 0)
+	jobs := func(b *broker.Broker) []apitypes.JobView {
+		list, _, err := b.Views.Jobs(context.Background(), "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +57,7 @@ func TestAFileDroppedIntoTheFolderRunsOnceAndABadOneIsExplainedBesideIt(t *testi
 	}
 	eventually(t, "the job succeeds", func() bool {
 		list := jobs(h.Broker())
-		return len(list) == 1 && list[0].State == record.JobSucceeded
+		return len(list) == 1 && list[0].State == apitypes.JobSucceeded
 	})
 	said := filepath.Join(dags, "bad.yaml.error.txt")
 	eventually(t, "the bad file is explained", func() bool {
@@ -73,7 +72,7 @@ func TestAFileDroppedIntoTheFolderRunsOnceAndABadOneIsExplainedBesideIt(t *testi
 	put("late.yaml", strings.Replace(dropped, "dropped", "late", 1))
 	eventually(t, "the new job succeeds", func() bool {
 		list := jobs(h.Broker())
-		return len(list) == 2 && list[0].State == record.JobSucceeded
+		return len(list) == 2 && list[0].State == apitypes.JobSucceeded
 	})
 }
 
@@ -97,7 +96,7 @@ func TestARefusedFileIsTriedAgainWhenItIsTouched(t *testing.T) {
 	put(t, dags, "bad.yaml", strings.Replace(dropped, "run:", "rum:", 1))
 	h, _ := serve(t, host.Options{State: t.TempDir(), DAGs: dags, TimeScale: 0.01})
 	jobs := func() map[string]int {
-		list, _, err := h.Broker().Jobs(context.Background(), "", 0)
+		list, _, err := h.Broker().Views.Jobs(context.Background(), "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/metrics"
 	"github.com/tradewind-broker/tradewind/internal/traces"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // openTraces begins to send traces and metrics where the environment names a collector; nil sends none.
@@ -23,7 +23,9 @@ func (h *Host) openTraces(ctx context.Context, counted prometheus.Gatherer) (*tr
 		Metrics: func(ctx context.Context, who *resource.Resource) (traces.Numbers, error) {
 			return metrics.Send(ctx, who, counted)
 		},
-		Jobs: func(ctx context.Context, id string) (*view.JobDetail, error) { return h.broker.JobDetail(ctx, id) },
+		Jobs: func(ctx context.Context, id string) (*apitypes.JobDetail, error) {
+			return h.broker.Views.JobDetail(ctx, id)
+		},
 	})
 }
 

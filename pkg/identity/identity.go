@@ -1,9 +1,9 @@
-// Package identity is the port by which the broker learns which machine it talks to: it checks what a machine's cloud
-// has signed of it. Each cloud is a sub-package; identitytest is the conformance suite that every one passes.
+// Package identity verifies to the broker which machine it talks to: it checks what a machine's cloud
+// has signed about it. Each cloud is a sub-package; identitytest is the conformance suite that all of them pass.
 //
-// It proves what a machine is and decides nothing: whether that is the machine that was launched, the broker compares.
-// The certificates, keys and addresses that are trusted are the deployment's settings; nothing that comes with a proof
-// adds to them.
+// A verifier proves what a machine is and decides nothing: the broker checks whether it is the machine that it
+// launched. The trusted certificates, keys and addresses are settings of the deployment; nothing in a proof adds to
+// them.
 package identity
 
 import (
@@ -13,27 +13,27 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// Errors of a Verifier, wrapped with a reason in plain words that may be shown to whoever sent the proof.
+// Errors of a Verifier, wrapped with a reason in plain words that may be shown to the sender of the proof.
 var (
-	// ErrInvalid: it proves nothing: it is malformed, forged, expired, or meant for somebody else.
-	ErrInvalid = errors.New("the proof is not good")
-	// ErrUnavailable: what it is to be checked by cannot be had now; the same proof may be sent again.
+	// ErrInvalid: the proof is malformed, forged, expired, or meant for another recipient.
+	ErrInvalid = errors.New("the proof is invalid")
+	// ErrUnavailable: the keys for the check are not available now; the same proof may be sent again.
 	ErrUnavailable = errors.New("the proof cannot be checked now")
 )
 
 // Verifier checks the proofs of one cloud. It is safe for concurrent use.
 type Verifier interface {
-	// Verify returns which machine a document is of, with Cloud and ID at least. nonce is what the agent made up when
-	// it started; where the cloud signs it as well, it has to be the one in the document. It fails with ErrInvalid or
-	// ErrUnavailable.
+	// Verify returns the machine that a document proves, with at least Cloud and ID. nonce is the value that the agent
+	// generated when it started; if the cloud signs it as well, the document must contain it. It fails with ErrInvalid
+	// or ErrUnavailable.
 	Verify(ctx context.Context, document, nonce string) (wire.Machine, error)
 }
 
-// Verifiers are those of a deployment, by the name of the cloud.
+// Verifiers are the verifiers of a deployment by cloud name.
 type Verifiers map[string]Verifier
 
-// Machine returns what a hello proves of its machine: nil where no proof came, or one of a cloud that this deployment
-// does not check. A proof that is not good is no error: it is told by Machine.Fault. It fails with ErrUnavailable.
+// Machine returns what a hello proves about its machine, or nil if it has no proof or one of a cloud that this
+// deployment does not check. An invalid proof is not an error: it sets Machine.Fault. It fails with ErrUnavailable.
 func (v Verifiers) Machine(ctx context.Context, h wire.Hello) (*wire.Machine, error) {
 	if h.Proof == nil || v[h.Proof.Cloud] == nil {
 		return nil, nil

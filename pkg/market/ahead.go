@@ -1,16 +1,16 @@
 package market
 
-// Expected is what is expected of a price some hours from now.
+// Expected is the forecast of a price some hours from now.
 type Expected struct {
 	Hours float64 // from now
 	USD   float64 // mean
-	// Low and High are the prices that it is at or below with a chance of one in ten, and of nine in ten.
+	// Low and High are the 10th and the 90th percentile of the price.
 	Low, High float64
 }
 
-// Ahead is how the price is expected to go on from usd, the price now, at each of some hours from now, by what was seen
-// of it alone: the chain that bids go by (see [Online.Chain]), without its expectation that any market may come to its
-// on-demand price. An Online that has seen nothing expects nothing else than the price now.
+// Ahead returns the forecast of the price at each of the given hours from now. usd is the current price. The forecast
+// uses observed prices only: it is the chain that bids use (see [Online.Chain]), but without the assumption that any
+// market may reach its on-demand price. An Online that has seen no price forecasts the current price.
 func (o *Online) Ahead(usd float64, hours ...float64) []Expected {
 	out := make([]Expected, 0, len(hours))
 	for _, h := range hours {

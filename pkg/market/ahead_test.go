@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-func TestAPriceIsExpectedToGoBackToWhereItMostlyWas(t *testing.T) {
+func TestAheadRevertsToCommonPrice(t *testing.T) {
 	var o market.Online
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	for day := range 20 { // 20 hours at 0.10, 4 at 0.30
@@ -22,20 +22,20 @@ func TestAPriceIsExpectedToGoBackToWhereItMostlyWas(t *testing.T) {
 		t.Fatalf("%d expectations for 3 hours", len(got))
 	}
 	if got[0].USD < 0.27 || got[0].Low < 0.29 {
-		t.Errorf("in a quarter of an hour %+v: it has hardly had time to fall", got[0])
+		t.Errorf("in a quarter of an hour %+v: it should hardly have fallen", got[0])
 	}
 	if !(got[0].USD > got[1].USD && got[1].USD > got[2].USD) {
-		t.Errorf("it does not fall: %+v", got)
+		t.Errorf("the forecast does not fall: %+v", got)
 	}
 	if mean := (20*0.10 + 4*0.30) / 24; got[2].USD < 0.9*mean || got[2].USD > 1.2*mean {
-		t.Errorf("in two days %.3f is expected, of a mean of %.3f", got[2].USD, mean)
+		t.Errorf("the forecast in two days is %.3f, the mean price is %.3f", got[2].USD, mean)
 	}
 	if got[2].Low > 0.11 || got[2].High < 0.29 {
-		t.Errorf("in two days it is between %.3f and %.3f", got[2].Low, got[2].High)
+		t.Errorf("in two days the bounds are %.3f and %.3f", got[2].Low, got[2].High)
 	}
 }
 
-func TestOfAPriceThatWasNeverSeenNothingElseIsExpected(t *testing.T) {
+func TestAheadWithoutHistoryKeepsPrice(t *testing.T) {
 	var o market.Online
 	for _, e := range o.Ahead(0.42, 1, 24) {
 		if e.USD < 0.4199 || e.USD > 0.4201 || e.Low != e.High {
@@ -44,8 +44,8 @@ func TestOfAPriceThatWasNeverSeenNothingElseIsExpected(t *testing.T) {
 	}
 }
 
-// The mean and the two bounds are those of the chain's row for the price now.
-func TestWhatIsExpectedIsWhatTheChainSays(t *testing.T) {
+// The mean and the two bounds follow from the chain's row for the current price.
+func TestAheadMatchesChainRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var o market.Online
 		price := rapid.SampledFrom([]float64{0.1, 0.16, 0.25, 0.4, 1.7})

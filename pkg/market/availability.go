@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Ages of a state are told apart by doubling: younger than 12 minutes, than 24, and so on; the last is open.
+// States are distinguished by age. The age limits double: under 12 minutes, under 24, and so on; the last is open.
 const (
 	ages     = 8
 	youngest = 0.2 // hours
 )
 
-// Band is how often a cloud says that machines of a type are taken in a month, as in AWS's Spot Advisor.
+// Band is the share of machines of a type that a cloud reports as interrupted in a month, as in AWS's Spot Advisor.
 type Band string
 
-// The bands of the Spot Advisor, and none where nothing is known.
+// The bands of the Spot Advisor. BandUnknown means that the cloud reports nothing.
 const (
 	BandUnknown Band = ""
 	Band5       Band = "<5%"
@@ -24,9 +24,9 @@ const (
 	BandMore    Band = ">20%"
 )
 
-// Priors of the rates of change, per hour, where nothing was seen yet, and the hours of watching that they are worth:
-// machines that are kept for a day, and are to be had again after an hour. Where a band is known it says how long they
-// are kept.
+// Priors of the rates of change, per hour, and their weight in observed hours. Without observations, machines are
+// expected to run about a day before they are interrupted, and capacity is expected back after an hour. If the band
+// is known, it determines the first of these rates.
 const (
 	priorLost   = 0.05
 	priorBack   = 1.0
@@ -34,8 +34,7 @@ const (
 	monthsHours = 730.0
 )
 
-// lost is the prior rate at which a machine is taken, per hour: that at which the middle of the band is reached in a
-// month.
+// lost returns the prior rate of interruptions, per hour: the rate that reaches the middle of the band in a month.
 func (b Band) lost() float64 {
 	share, ok := map[Band]float64{Band5: 0.025, Band10: 0.075, Band15: 0.125, Band20: 0.175, BandMore: 0.3}[b]
 	if !ok {
@@ -44,28 +43,29 @@ func (b Band) lost() float64 {
 	return -math.Log(1-share) / monthsHours
 }
 
-// Availability is what was learned of whether a zone has machines of a type: how long it stays so, and how long it
-// stays otherwise. It is a semi-Markov chain: the rate of change depends on the age of the state, as short outages end
-// soon and long ones do not. Watched counts fade with a half-life. The zero value knows nothing.
+// Availability is what was learned about one machine type in one zone: how long capacity stays available and how long
+// it stays unavailable. It is a semi-Markov chain: the rate of change depends on the age of the state, because short
+// outages end soon and long ones do not. Counts fade with a half-life. The zero value has no observations.
 type Availability struct {
-	// Band is the prior.
+	// Band sets the prior.
 	Band Band
-	// HalfLife is after how much watching an observation counts half; 0 is never.
+	// HalfLife is the observed time after which an observation counts half. 0 means that observations never fade.
 	HalfLife time.Duration
-	// Kin are others of its kind, as zones with the same type of machine, by whose rates little of one's own is judged.
+	// Kin are similar markets, such as other zones with the same machine type. Their rates supplement few
+	// observations.
 	Kin []*Availability
 
 	up      bool
 	known   bool
-	age     float64 // hours in the present state
+	age     float64 // hours in the current state
 	watched [2][ages]float64
 	changed [2][ages]float64
-	weight  float64 // of a new observation; grows instead of the old ones fading
+	weight  float64 // of a new observation; it grows, which has the same effect as fading the old ones
 	changes int
 }
 
-// Observe takes in that for a span machines were to be had, or not: a probe, a launch that failed or went well, a
-// machine held, a machine taken.
+// Observe records that machines were available, or not, for a span of time. Probes, failed and successful launches,
+// running machines and interruptions are all such observations.
 func (a *Availability) Observe(up bool, span time.Duration) {
 	if a.weight == 0 {
 		a.weight = 1
@@ -99,10 +99,10 @@ func (a *Availability) rescale() {
 	a.weight = 1
 }
 
-// Changes is how many changes of state were seen.
+// Changes returns the number of observed state changes.
 func (a *Availability) Changes() int { return a.changes }
 
-// Now is the present state and for how many hours it has been so; known is false where nothing was seen.
+// Now returns the current state and its age in hours. known is false without observations.
 func (a *Availability) Now() (up bool, age float64, known bool) { return a.up, a.age, a.known }
 
 func index(up bool) int {
@@ -120,18 +120,20 @@ func bucket(age float64) int {
 	return b
 }
 
-// Rate is at what rate per hour a state of that age ends: of having machines, or of having none. The rate of a bucket
-// with little to go by leans on that of its kin at that age, or without kin on that of all ages, and that on the prior.
+// Rate returns the rate per hour at which a state of the given age ends; up means that machines are available. If an
+// age bucket has few observations, the estimate leans on the kin's rate at that age (or, without kin, on the market's
+// rate over all ages), and that rate in turn leans on the prior.
 func (a *Availability) Rate(up bool, age float64) float64 { return a.rate(index(up), bucket(age)) }
 
 func (a *Availability) rate(state, b int) float64 {
 	like, weight := a.expected(state, b), max(a.weight, 1)
-	// What is expected counts like a watch in which leaning changes would have been seen.
+	// The expected rate gets the weight of `leaning` observed changes.
 	lean := leaning * weight / max(like, 0.02)
 	return (a.changed[state][b] + like*lean) / (a.watched[state][b] + lean)
 }
 
-// expected is the rate of an age by what else is known: that of its kin at this age, or its own over all ages.
+// expected returns the expected rate at an age from other data: the kin's rate at this age, or the market's rate over
+// all ages.
 func (a *Availability) expected(state, b int) float64 {
 	changed, hours := a.ofKin(state)
 	if changed == 0 {
@@ -148,7 +150,7 @@ func (a *Availability) expected(state, b int) float64 {
 	return (changed + 1) / (hours + 1/mean)
 }
 
-// ofKin is how many changes of a state its kin had seen, in how many hours.
+// ofKin returns how many ends of a state the kin have observed, and in how many hours.
 func (a *Availability) ofKin(state int) (changed, hours float64) {
 	for _, k := range a.Kin {
 		if k.weight > 0 {
@@ -159,7 +161,7 @@ func (a *Availability) ofKin(state int) (changed, hours float64) {
 	return changed, hours
 }
 
-// seen is how often a state ended, and how many hours it was watched, over all ages.
+// seen returns how often a state ended and how many hours it was observed, over all ages.
 func (a *Availability) seen(state int) (changed, hours float64) {
 	for b := range ages {
 		changed += a.changed[state][b]
@@ -168,10 +170,10 @@ func (a *Availability) seen(state int) (changed, hours float64) {
 	return changed, hours
 }
 
-// leaning is how many changes the mean rate is worth in the rate of one age.
+// leaning is the weight of the expected rate in the rate of one age, in changes.
 const leaning = 0.25
 
-// MeanRate is the rate per hour at which having machines ends, or having none, over all ages.
+// MeanRate returns the rate per hour at which a state ends, over all ages; up means that machines are available.
 func (a *Availability) MeanRate(up bool) float64 { return a.meanRate(index(up)) }
 
 func (a *Availability) meanRate(state int) float64 {
@@ -187,7 +189,7 @@ func (a *Availability) meanRate(state int) float64 {
 	return (changed + prior*priorHours*weight) / (watched + priorHours*weight)
 }
 
-// Share is the share of time in which there were machines, of the time watched.
+// Share returns the share of the observed time in which machines were available, or 0.5 without observations.
 func (a *Availability) Share() float64 {
 	_, none := a.seen(0)
 	_, some := a.seen(1)
@@ -197,10 +199,10 @@ func (a *Availability) Share() float64 {
 	return some / (none + some)
 }
 
-// States is the number of states of the chain: each age of having machines, and each of having none.
+// States is the number of states of the chain: one for each age, with and without machines available.
 const States = 2 * ages
 
-// State is the chain's state: 0 … ages−1 with machines, by age, then those without.
+// State returns the chain's state: 0 … ages−1 if machines are available, by age, then those without machines.
 func State(up bool, age float64) int {
 	if up {
 		return bucket(age)
@@ -208,11 +210,11 @@ func State(up bool, age float64) int {
 	return ages + bucket(age)
 }
 
-// StateUp says whether a state of the chain has machines.
+// StateUp reports whether machines are available in a state of the chain.
 func StateUp(state int) bool { return state < ages }
 
-// Matrix is the chain with steps of a fixed length: P[s·States+q] by rows. A state grows older at the rate that takes
-// it through its bucket in the mean.
+// Matrix returns the transition matrix for steps of a fixed length, by rows: P[s·States+q]. A state moves to the next
+// age at the rate whose mean is the width of its age bucket.
 func (a *Availability) Matrix(step time.Duration) []float32 {
 	p := make([]float32, States*States)
 	h := step.Hours()

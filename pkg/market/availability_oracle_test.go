@@ -11,21 +11,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// span is one observation: machines were to be had, or not, for some hours.
+// span is one observation: machines were available, or not, for some hours.
 type span struct {
 	up    bool
 	hours float64
 }
 
-// zone is what was observed of one market, and what an Availability promises to make of it: sums over all spans, each
-// with the weight that it has by now.
+// zone holds the observations of one market and computes what an Availability promises: sums over all spans, each
+// with its present weight.
 type zone struct {
 	spans    []span
-	halfLife float64 // hours; 0 is never
+	halfLife float64 // hours; 0 means no fading
 	kin      []*zone
 }
 
-// drawZone draws spans, and the Availability that has observed them.
+// drawZone draws spans, and an Availability that has observed them.
 func drawZone(t *rapid.T, name string) (*zone, *market.Availability) {
 	z := &zone{halfLife: rapid.SampledFrom([]float64{0, 1, 20}).Draw(t, name+" half-life")}
 	a := &market.Availability{HalfLife: time.Duration(z.halfLife * float64(time.Hour))}
@@ -38,7 +38,7 @@ func drawZone(t *rapid.T, name string) (*zone, *market.Availability) {
 	return z, a
 }
 
-// ageOf is the class of an age: below 12 minutes, below 24, and so on.
+// ageOf returns the class of an age: under 12 minutes, under 24, and so on.
 func ageOf(hours float64) int {
 	for b := range ages - 1 {
 		if hours < 0.2*math.Exp2(float64(b))-1e-9 {
@@ -48,13 +48,13 @@ func ageOf(hours float64) int {
 	return ages - 1
 }
 
-// seen is how often a state ended and for how many hours it was watched, of one class of ages or of all (age < 0).
+// seen returns how often a state ended and for how many hours it was observed, in one age class or in all (age < 0).
 func (z *zone) seen(up bool, age int) (changed, hours float64) {
 	ago := 0.0
 	for _, s := range z.spans {
 		ago += s.hours
 	}
-	old := 0.0 // for how long the state has lasted
+	old := 0.0 // age of the state
 	for i, s := range z.spans {
 		weight := 1.0
 		if z.halfLife > 0 {
@@ -105,9 +105,9 @@ func (z *zone) rate(up bool, age int) float64 {
 	return (changed + like*lean) / (hours + lean)
 }
 
-// TestAnAvailabilityIsWhatItsDefinitionSays compares rates and share with sums taken anew over all that was observed,
-// of zones and their kin, with and without half-lives.
-func TestAnAvailabilityIsWhatItsDefinitionSays(t *testing.T) {
+// TestAvailabilityMatchesDefinition compares rates and shares with sums over all observations, for zones and their
+// kin, with and without half-lives.
+func TestAvailabilityMatchesDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		z, a := drawZone(t, "own")
 		for range rapid.IntRange(0, 3).Draw(t, "kin") {

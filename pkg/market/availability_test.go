@@ -19,8 +19,8 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// A band is the share of machines that is taken within a month: a zone of which nothing was seen is judged by it.
-func TestABandIsTheShareTakenInAMonth(t *testing.T) {
+// A band is the share of machines that is interrupted within a month. It is the prior of a zone without observations.
+func TestBandIsMonthlyInterruptionShare(t *testing.T) {
 	for band, share := range map[market.Band]float64{
 		market.Band5: 0.025, market.Band10: 0.075, market.Band15: 0.125, market.Band20: 0.175, market.BandMore: 0.3,
 	} {
@@ -28,18 +28,18 @@ func TestABandIsTheShareTakenInAMonth(t *testing.T) {
 		near(t, string(band), 1-math.Exp(-a.MeanRate(true)*730), share)
 	}
 	unknown := &market.Availability{}
-	near(t, "a machine of which nothing is known is kept", 1/unknown.MeanRate(true), 20)
-	near(t, "a zone of which nothing is known has none for", 1/unknown.MeanRate(false), 1)
+	near(t, "hours until an interruption, nothing known", 1/unknown.MeanRate(true), 20)
+	near(t, "hours until machines are back, nothing known", 1/unknown.MeanRate(false), 1)
 	near(t, "share", unknown.Share(), 0.5)
 }
 
-// The prior is worth twelve hours of watching, and what is seen of one state says nothing of the other.
-func TestWhatIsSeenOutweighsThePriorInTime(t *testing.T) {
+// The prior is worth twelve observed hours. Observations of one state do not affect the other.
+func TestObservationsOutweighPrior(t *testing.T) {
 	a := &market.Availability{}
 	a.Observe(true, 30*time.Hour)
 	a.Observe(false, 2*time.Hour)
 	a.Observe(true, 6*time.Hour)
-	near(t, "rate of being taken", a.MeanRate(true), (1+0.05*12)/(36+12))
+	near(t, "rate of interruptions", a.MeanRate(true), (1+0.05*12)/(36+12))
 	near(t, "rate of coming back", a.MeanRate(false), (1+1.0*12)/(2+12))
 	near(t, "share", a.Share(), 36.0/38)
 	if a.Changes() != 2 {
@@ -50,29 +50,29 @@ func TestWhatIsSeenOutweighsThePriorInTime(t *testing.T) {
 	}
 }
 
-// With kin the prior is what they have seen, as much of it as there is.
-func TestKinAreThePrior(t *testing.T) {
-	kin := []*market.Availability{{}, {}, {}} // the last has seen nothing
+// With kin, the prior is their observed rate, weighted by how much they have observed.
+func TestKinSetThePrior(t *testing.T) {
+	kin := []*market.Availability{{}, {}, {}} // the last has no observations
 	kin[0].Observe(true, 10*time.Hour)
 	kin[0].Observe(false, time.Hour)
 	kin[1].Observe(true, 20*time.Hour)
 	a := &market.Availability{Kin: kin}
 	prior := (1 + 0.05*12) / (30 + 12)
-	near(t, "nothing seen of one's own", a.MeanRate(true), prior)
+	near(t, "rate without own observations", a.MeanRate(true), prior)
 	a.Observe(true, 5*time.Hour)
-	near(t, "five hours seen", a.MeanRate(true), prior*12/(5+12))
+	near(t, "rate after five observed hours", a.MeanRate(true), prior*12/(5+12))
 }
 
-// An hour of watching counts half after a half-life, for the rates as for the share.
-func TestWhatWasSeenFades(t *testing.T) {
+// An observed hour counts half after a half-life, for the rates and for the share.
+func TestObservationsFade(t *testing.T) {
 	a := &market.Availability{HalfLife: 10 * time.Hour}
 	a.Observe(true, 10*time.Hour)
 	a.Observe(false, 10*time.Hour)
 	near(t, "share", a.Share(), 1.0/3)
-	// The change weighs twice an hour of the first state, and the prior as much as what is new.
-	near(t, "rate of being taken", a.MeanRate(true), (2+0.05*12*4)/(10+12*4))
+	// The change weighs twice an hour of the first state, and the prior as much as new observations.
+	near(t, "rate of interruptions", a.MeanRate(true), (2+0.05*12*4)/(10+12*4))
 
-	// So many half-lives that a weight would be too large for a number: nothing is lost on the way.
+	// After this many half-lives a weight would overflow without rescaling.
 	long, short := &market.Availability{HalfLife: time.Hour}, &market.Availability{HalfLife: time.Hour}
 	for i := range 1000 {
 		long.Observe(i%2 == 0, time.Hour)
@@ -85,7 +85,7 @@ func TestWhatWasSeenFades(t *testing.T) {
 }
 
 // Ages double from twelve minutes on; the last has no end.
-func TestAgesDouble(t *testing.T) {
+func TestAgeClassesDouble(t *testing.T) {
 	edge := 0.2
 	for b := range ages {
 		if got := market.State(true, edge*0.999); got != b {
@@ -93,17 +93,17 @@ func TestAgesDouble(t *testing.T) {
 		}
 		after := min(b+1, ages-1)
 		if got := market.State(false, edge); got != ages+after || market.StateUp(got) {
-			t.Errorf("%.3f hours without is state %d, not %d", edge, got, ages+after)
+			t.Errorf("%.3f hours without machines is state %d, not %d", edge, got, ages+after)
 		}
 		edge *= 2
 	}
 	if s := market.State(false, 0); s != ages || market.StateUp(s) || !market.StateUp(s-1) {
-		t.Errorf("without machines just now is state %d of %d", s, market.States)
+		t.Errorf("an outage that has just begun is state %d of %d", s, market.States)
 	}
 }
 
-// The rate of an age is what was seen of it, leaning on the mean with the weight of a quarter of a change.
-func TestTheRateOfAnAge(t *testing.T) {
+// The rate of an age is the observed rate, leaning on the mean with the weight of a quarter of a change.
+func TestRateOfAge(t *testing.T) {
 	a := &market.Availability{}
 	for range 50 { // machines for six minutes, and then for a long time
 		a.Observe(true, 6*time.Minute)
@@ -119,13 +119,13 @@ func TestTheRateOfAnAge(t *testing.T) {
 	near(t, "young", a.Rate(true, 0), (50+0.25)/(6.1+0.25/mean))
 	old := a.Rate(true, 1000)
 	if old >= mean/10 || old >= a.Rate(true, 0)/100 {
-		t.Errorf("of old age %.4f ends an hour, in the mean %.4f", old, mean)
+		t.Errorf("at old age the rate is %.4f an hour, the mean rate is %.4f", old, mean)
 	}
 }
 
-// A row of the matrix is a distribution; a state ends as often as its rate says, else it grows older by one age at
-// most, and in the mean as fast as time passes.
-func TestTheMatrixFollowsTheRates(t *testing.T) {
+// Each row of the matrix is a distribution. A state ends at its rate; otherwise it moves to the next age at most, and
+// on average as fast as time passes.
+func TestMatrixFollowsRates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := &market.Availability{Band: rapid.SampledFrom([]market.Band{"", market.Band5, market.BandMore}).Draw(t, "band")}
 		for i := range rapid.IntRange(0, 30).Draw(t, "changes") {
@@ -142,7 +142,7 @@ func TestTheMatrixFollowsTheRates(t *testing.T) {
 				}
 				age := 0.0
 				if b > 0 {
-					age = width * 1.001 // an age begins where those before it end, which is as long as it is wide
+					age = width * 1.001 // an age class begins at a multiple of its width
 				}
 				row := p[(base+b)*market.States : (base+b+1)*market.States]
 				end := 1 - math.Exp(-a.Rate(up, age)*step.Hours())

@@ -5,42 +5,42 @@ import (
 	"sort"
 )
 
-// ChainOptions say how a price chain is learned. The zero value counts all history alike, at 24 levels, as the paper
-// does.
+// ChainOptions configures how a price chain is learned. The zero value weights all history equally and uses 24
+// levels, as the paper does.
 type ChainOptions struct {
-	// Levels is the most price levels, 24 where it is 0. There are fewer where the history has fewer prices.
+	// Levels is the maximum number of price levels; 0 means 24. A history with fewer distinct prices gives fewer
+	// levels.
 	Levels int
-	// HalfLife is after how many hours an observation counts half; 0 is never.
+	// HalfLife is the age in hours at which an observation counts half. 0 means that observations never fade.
 	HalfLife float64
-	// Smoothing is how many observations the prior of each row is worth. The prior stays where it is with one half, and
-	// otherwise goes where prices have been; it speaks for levels that were seen rarely.
+	// Smoothing is the weight of each row's prior, in observations. Half of the prior stays at the row's level; the
+	// other half is spread over the levels in proportion to the hours spent there. It matters for rarely seen levels.
 	Smoothing float64
-	// Daily learns a factor for each hour of the day, and Weekly one for weekends (Relate only); the chain is of what
-	// is left of the price without them.
+	// Daily learns a factor for each hour of the day, and Weekly one for weekends (Relate only). The chain then
+	// models the prices divided by these factors.
 	Daily, Weekly bool
-	// Trend is the half-life in hours of the trailing level that Relate relates prices to; 0 is three days.
+	// Trend is the half-life in hours of the trailing price level that Relate divides prices by; 0 means three days.
 	Trend float64
 }
 
 const defaultLevels = 24
 
-// stay is the share of a row's prior that stays at its level.
+// stay is the share of a row's prior for staying at the same level.
 const stay = 0.5
 
 // Chain is a market's price as a Markov chain with hourly steps (WCSSI, equations 4 and 5).
 type Chain struct {
-	// USD is the mean price of each level, rising; Top the highest price that belongs to it.
+	// USD is the mean price of each level, in rising order; Top is the highest price of each level.
 	USD, Top []float64
-	// P is the matrix of transitions by rows: P[s·len(USD)+q] is the probability that the price is at level q in the
-	// hour after one at level s.
+	// P is the transition matrix by rows: P[s·len(USD)+q] is the probability that the price is at level q one hour
+	// after it was at level s.
 	P []float32
-	// Rhythm is what the prices are multiples of: a level's price times the factor of an hour is its price in that
-	// hour.
+	// Rhythm scales the levels: the price of a level in an hour is the level's price times the factor of that hour.
 	Rhythm
 }
 
-// Learn learns a chain from the price of each hour, oldest first; the hour with index i has i modulo 24 for its hour of
-// the day. It needs at least one price; with few it stays where it is, by the prior.
+// Learn learns a chain from hourly prices, oldest first. Element i belongs to hour i modulo 24 of the day. It needs
+// at least one price. With few prices the prior dominates, so the chain mostly stays at its level.
 func Learn(hourly []float64, o ChainOptions) *Chain {
 	c := &Chain{}
 	n := len(hourly)
@@ -72,21 +72,21 @@ func Learn(hourly []float64, o ChainOptions) *Chain {
 	return c
 }
 
-// decay is the weight of each of n observations, the newest of which counts 1.
+// decay returns the weights of n observations; the newest counts 1.
 func decay(n int, halfLife float64) []float64 {
 	weight := make([]float64, n)
 	for i := range weight {
 		weight[i] = 1
 		if halfLife > 0 {
-			// Never so little that a level would weigh nothing.
+			// The lower bound keeps every level's total weight above zero.
 			weight[i] = max(math.Exp2(-float64(n-1-i)/halfLife), 1e-12)
 		}
 	}
 	return weight
 }
 
-// quantiles cuts prices into levels of about as many hours each, and returns the highest price of each. Equal prices
-// stay together.
+// quantiles splits prices into levels of about the same number of hours and returns the highest price of each level.
+// Equal prices share a level.
 func quantiles(prices []float64, levels int) (top []float64) {
 	if levels == 0 {
 		levels = defaultLevels
@@ -104,7 +104,7 @@ func quantiles(prices []float64, levels int) (top []float64) {
 	return top
 }
 
-// count fills the matrix of transitions: weighted counts, and the prior.
+// count fills the transition matrix from weighted counts and the prior.
 func (c *Chain) count(at []int, weight, mass []float64, smoothing float64) {
 	n := len(c.USD)
 	counts := make([]float64, n*n)
@@ -114,14 +114,14 @@ func (c *Chain) count(at []int, weight, mass []float64, smoothing float64) {
 	c.fill(counts, mass, smoothing)
 }
 
-// fill makes the matrix of transitions from counts, and the prior from the weight of each level.
+// fill computes the transition matrix from counts, with a prior from the weight (mass) of each level.
 func (c *Chain) fill(counts, mass []float64, smoothing float64) {
 	n := len(c.USD)
 	total := 0.0
 	for _, m := range mass {
 		total += m
 	}
-	smoothing = max(smoothing, 1e-9) // a row that was never left has the prior alone
+	smoothing = max(smoothing, 1e-9) // a row without any counted transition is all prior
 	c.P = make([]float32, n*n)
 	for s := range n {
 		row := counts[s*n : (s+1)*n]
@@ -139,7 +139,8 @@ func (c *Chain) fill(counts, mass []float64, smoothing float64) {
 	}
 }
 
-// Level is the level of a price in an hour on the scale of the chain's Rhythm, the highest for all above it.
+// Level returns the level of a price in an hour, counted as the chain's Rhythm counts hours. Prices above all levels
+// get the highest.
 func (c *Chain) Level(usd float64, hour int) int { return c.level(usd / c.Factor(hour)) }
 
 func (c *Chain) level(usd float64) int {

@@ -10,9 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// TestALearnedChainIsWhatItsDefinitionSays compares the levels, prices and transitions of Learn with sums taken one by
-// one over all hours.
-func TestALearnedChainIsWhatItsDefinitionSays(t *testing.T) {
+// TestLearnMatchesDefinition compares the levels, prices and transitions of Learn with plain sums over all hours.
+func TestLearnMatchesDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hours := rapid.SampledFrom([]int{1, 3, 20, 90}).Draw(t, "hours")
 		price := rapid.SampledFrom([]float64{0.1, 0.11, 0.2, 0.5, 0.9, 4})
@@ -25,7 +24,7 @@ func TestALearnedChainIsWhatItsDefinitionSays(t *testing.T) {
 		}
 		if o.Daily {
 			for i := range hourly {
-				hourly[i] *= 1 + 1e-4*float64(i) // which of two equal prices is higher would be a matter of rounding
+				hourly[i] *= 1 + 1e-4*float64(i) // rounding would decide which of two equal prices is higher
 			}
 		}
 		p := &plain{pasts: []market.Past{{USD: hourly}}, o: o}
@@ -50,7 +49,7 @@ func TestALearnedChainIsWhatItsDefinitionSays(t *testing.T) {
 				w = max(math.Pow(0.5, float64(len(prices)-1-i)/o.HalfLife), 1e-12)
 			}
 			q := at(usd)
-			// A trifle less, as the highest price of a level may lie above its end by rounding.
+			// Slightly less, because rounding may put the highest price of a level above the level's end.
 			if got := c.Level(hourly[i]*(1-1e-12), i); got != q {
 				t.Fatalf("%v in hour %d is of level %d, not %d", hourly[i], i, got, q)
 			}
@@ -68,7 +67,7 @@ func TestALearnedChainIsWhatItsDefinitionSays(t *testing.T) {
 	})
 }
 
-// cuts are the highest prices of levels of about as many hours each; what costs the same is in the same level.
+// cuts returns the highest prices of levels with about the same number of hours. Equal prices share a level.
 func cuts(prices []float64, levels int) (tops []float64) {
 	if levels <= 0 {
 		levels = 24

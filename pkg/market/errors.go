@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// ErrBadData is what every BadData is.
+// ErrBadData matches every *BadData in errors.Is.
 var ErrBadData = errors.New("bad market data")
 
-// BadData says what is wrong with a file and where: Row is a line of a CSV file (the header is line 1) or the index of
-// a value in a trace, Column a column's or field's name.
+// BadData describes an error in a file. Row is a line of a CSV file (the header is line 1) or the index of a value in
+// a trace. Column is the name of a column or field.
 type BadData struct {
 	File   string
 	Row    int
@@ -17,7 +17,7 @@ type BadData struct {
 	Reason string
 }
 
-// Error names file, row and column.
+// Error returns a message with file, row, column and reason.
 func (e *BadData) Error() string {
 	s := e.File
 	if e.Row > 0 {

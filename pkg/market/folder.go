@@ -11,24 +11,24 @@ import (
 	"strings"
 )
 
-// onDemandFile holds the on-demand prices of the markets in its folder and below.
+// onDemandFile is the name of the file with on-demand prices, for the markets in its folder and below.
 const onDemandFile = "on-demand.csv"
 
-// Market is one market as it was recorded: a machine type in a zone.
+// Market is the record of one market: a machine type in a zone.
 type Market struct {
-	Name        string // TYPE-ZONE, as its file is named
+	Name        string // TYPE-ZONE, like the file name
 	Type, Zone  string
 	Spot        *Series
 	OnDemandUSD float64
 }
 
-// ErrNoData is returned for a folder in which there is nothing to read.
+// ErrNoData is returned for a folder that contains no data files.
 var ErrNoData = errors.New("no data found")
 
-// ReadMarkets reads all price files below a folder, in both forms, gzipped or not: files of one market are
-// named TYPE-ZONE.csv, with on-demand prices in on-demand.csv (of the same folder, or of the nearest above); files of
-// many markets bring theirs. The markets come in the order of their names. A market without an on-demand price is
-// *BadData.
+// ReadMarkets reads all price files below a folder, in both formats, gzipped or not. A file of one market is named
+// TYPE-ZONE.csv; its on-demand price comes from on-demand.csv in the same folder or the nearest parent. A file of
+// many markets contains its on-demand prices. The markets are returned in the order of their names. A market without
+// an on-demand price is an error of type *BadData.
 func ReadMarkets(dir fs.FS) ([]*Market, error) {
 	files, err := find(dir, ".csv")
 	if err != nil {
@@ -59,7 +59,7 @@ func ReadMarkets(dir fs.FS) ([]*Market, error) {
 		markets = append(markets, got...)
 	}
 	if len(markets) == 0 {
-		return nil, fmt.Errorf("%w: there is no price file (.csv or .csv.gz) in it", ErrNoData)
+		return nil, fmt.Errorf("%w: the folder has no price file (.csv or .csv.gz)", ErrNoData)
 	}
 	sort.SliceStable(markets, func(i, j int) bool { return markets[i].Name < markets[j].Name })
 	return markets, nil
@@ -87,7 +87,7 @@ func readMarketFile(dir fs.FS, file string, onDemand map[string]map[string]float
 		usd, ok := priceOf(m.Type, path.Dir(file), onDemand)
 		if !ok {
 			return &BadData{File: file,
-				Reason: fmt.Sprintf("no on-demand price of %s: there has to be an %s with a row for it", m.Type,
+				Reason: fmt.Sprintf("no on-demand price of %s: add a row for it to %s", m.Type,
 					onDemandFile)}
 		}
 		m.OnDemandUSD = usd
@@ -97,7 +97,7 @@ func readMarketFile(dir fs.FS, file string, onDemand map[string]map[string]float
 	return markets, err
 }
 
-// priceOf looks an on-demand price up in the file that is nearest.
+// priceOf looks up an on-demand price in the nearest file.
 func priceOf(machine, folder string, onDemand map[string]map[string]float64) (usd float64, ok bool) {
 	for {
 		if usd, ok = onDemand[folder][machine]; ok || folder == "." {
@@ -107,7 +107,7 @@ func priceOf(machine, folder string, onDemand map[string]map[string]float64) (us
 	}
 }
 
-// manyMarkets says whether a price file holds many markets: it has a column for the type.
+// manyMarkets reports whether a price file holds many markets, that is, whether it has a column for the type.
 func manyMarkets(dir fs.FS, file string) (many bool, err error) {
 	err = open(dir, file, func(in io.Reader) error {
 		head := make([]byte, 512)
@@ -122,8 +122,8 @@ func manyMarkets(dir fs.FS, file string) (many bool, err error) {
 	return many, err
 }
 
-// ReadTraces reads all availability traces below a folder (.json or .json.gz), in the order of their paths, which are
-// their names.
+// ReadTraces reads all availability traces below a folder (.json or .json.gz). Traces are named after their paths and
+// returned in that order.
 func ReadTraces(dir fs.FS) ([]*Trace, error) {
 	files, err := find(dir, ".json")
 	if err != nil {
@@ -145,7 +145,7 @@ func ReadTraces(dir fs.FS) ([]*Trace, error) {
 		}
 	}
 	if len(traces) == 0 {
-		return nil, fmt.Errorf("%w: there is no trace (.json or .json.gz) in it", ErrNoData)
+		return nil, fmt.Errorf("%w: the folder has no trace (.json or .json.gz)", ErrNoData)
 	}
 	return traces, nil
 }
@@ -164,13 +164,13 @@ func find(dir fs.FS, ext string) (files []string, err error) {
 	return files, err
 }
 
-// open reads a file, and what is in it where it is gzipped.
+// open passes the content of a file to read and decompresses it if its name ends in .gz.
 func open(dir fs.FS, name string, read func(io.Reader) error) error {
 	f, err := dir.Open(name)
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // only read from
+	defer f.Close() //nolint:errcheck // read-only
 	if !strings.HasSuffix(name, ".gz") {
 		return read(f)
 	}

@@ -30,9 +30,9 @@ func gzipped(t *testing.T, text string) *fstest.MapFile {
 
 func plainFile(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-// Files of both forms lie side by side, gzipped or not; the markets come by name, and a folder's own on-demand prices
-// are nearer than those above it.
-func TestAFolderHoldsBothFormsOfFiles(t *testing.T) {
+// A folder may mix files of both formats, gzipped or not. Markets are sorted by name, and on-demand prices in the
+// same folder take precedence over those of its parents.
+func TestReadMarketsReadsBothFormats(t *testing.T) {
 	dir := fstest.MapFS{
 		"z.csv.gz": gzipped(t, quotesHead+
 			"2026-04-02T10:00:00Z,t3.small,,,us-west-2a,0.01,0.02\n"+
@@ -68,8 +68,8 @@ func TestAFolderHoldsBothFormsOfFiles(t *testing.T) {
 	}
 }
 
-// What is wrong with a file below a folder is told with its path, and the first wrong one ends the reading.
-func TestABadFileOfAFolderIsNamed(t *testing.T) {
+// An error in a file names the file's path. Reading stops at the first bad file.
+func TestReadMarketsNamesBadFile(t *testing.T) {
 	good := plainFile("time,usd_per_hour\n2016-01-01T00:00:00Z,0.02\n")
 	for _, c := range []struct {
 		name string
@@ -81,9 +81,9 @@ func TestABadFileOfAFolderIsNamed(t *testing.T) {
 		{"quotes", fstest.MapFS{"q.csv": plainFile(quotesHead + "2026-04-02T10:00:00Z,a,,,z,x,1\n")},
 			"q.csv: row 2, column spot_usd_per_hour: "},
 		{"on demand", fstest.MapFS{"b-c.csv": good, "on-demand.csv": plainFile("instance_type\nb\n")},
-			"on-demand.csv: row 1, column usd_per_hour: there is no such column"},
-		{"another type's", fstest.MapFS{"b-c.csv": good, "on-demand.csv": plainFile("instance_type,usd_per_hour\nc,1\n")},
-			"b-c.csv: no on-demand price of b: there has to be an on-demand.csv with a row for it"},
+			"on-demand.csv: row 1, column usd_per_hour: the column is missing"},
+		{"only another type", fstest.MapFS{"b-c.csv": good, "on-demand.csv": plainFile("instance_type,usd_per_hour\nc,1\n")},
+			"b-c.csv: no on-demand price of b: add a row for it to on-demand.csv"},
 		{"a folder beside", fstest.MapFS{"x/b-c.csv": good,
 			"y/on-demand.csv": plainFile("instance_type,usd_per_hour\nb,1\n")},
 			"x/b-c.csv: no on-demand price of b: "},
@@ -99,7 +99,7 @@ func TestABadFileOfAFolderIsNamed(t *testing.T) {
 	}
 }
 
-// broken is a file system in which one name cannot be opened, or read.
+// broken is a file system in which one name cannot be opened and one cannot be read.
 type broken struct {
 	fstest.MapFS
 	open, read string
@@ -118,7 +118,7 @@ func (b broken) Open(name string) (fs.File, error) {
 	return f, err
 }
 
-// ReadDir is what a walk asks.
+// ReadDir is called when a folder is walked.
 func (b broken) ReadDir(name string) ([]fs.DirEntry, error) {
 	if name == b.open {
 		return nil, errDisk
@@ -130,7 +130,7 @@ type unreadable struct{ fs.File }
 
 func (unreadable) Read([]byte) (int, error) { return 0, errDisk }
 
-func TestAFileThatCannotBeReadIsNotPassedOver(t *testing.T) {
+func TestReadReportsUnreadableFiles(t *testing.T) {
 	files := fstest.MapFS{
 		"b-c.csv":       plainFile("time,usd_per_hour\n2016-01-01T00:00:00Z,0.02\n"),
 		"on-demand.csv": plainFile("instance_type,usd_per_hour\nb,1\n"),
@@ -158,7 +158,7 @@ func TestAFileThatCannotBeReadIsNotPassedOver(t *testing.T) {
 	}
 }
 
-func TestTracesAreReadInTheOrderOfTheirPaths(t *testing.T) {
+func TestReadTracesSortsByPath(t *testing.T) {
 	dir := fstest.MapFS{
 		"v100/b.json.gz": gzipped(t, `{"metadata":{"gap_seconds":195},"data":[0,1,16]}`),
 		"k80/z.json":     plainFile(`{"metadata":{"gap_seconds":600},"data":[2]}`),
@@ -175,20 +175,20 @@ func TestTracesAreReadInTheOrderOfTheirPaths(t *testing.T) {
 	dir["bad.json"] = plainFile(`{"metadata":{"gap_seconds":195},"data":[-1]}`)
 	_, err = market.ReadTraces(dir)
 	if !errors.Is(err, market.ErrBadData) || !strings.HasPrefix(err.Error(), "bad.json") {
-		t.Errorf("a number of machines below none: %v", err)
+		t.Errorf("a negative number of machines: %v", err)
 	}
 	if _, err := market.ReadTraces(fstest.MapFS{}); !errors.Is(err, market.ErrNoData) {
 		t.Errorf("an empty folder: %v", err)
 	}
 }
 
-// Machines are to be had together where there are at least as many; for none one is asked.
-func TestATraceSaysWhetherSoManyAreThere(t *testing.T) {
+// Up compares with the number of nodes; zero nodes count as one.
+func TestTraceUp(t *testing.T) {
 	trace := market.Trace{Available: []int32{0, 1, 2, 3}}
 	for nodes, first := range map[int]int{-1: 1, 0: 1, 1: 1, 2: 2, 3: 3, 4: 4} {
 		for i, up := range trace.Up(nodes) {
 			if up != (i >= first) {
-				t.Errorf("%d of %d machines are there: %v", i, nodes, up)
+				t.Errorf("%d available for %d nodes: %v", i, nodes, up)
 			}
 		}
 	}

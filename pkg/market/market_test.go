@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// TestStories reads the files of testdata/stories: each case is a file as somebody might have it, and what is said of it.
+// TestStories reads the files of testdata/stories. Each case is an input file with the expected result or error.
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -67,12 +67,12 @@ func TestStories(t *testing.T) {
 func told(t *testing.T, err error) string {
 	t.Helper()
 	if !errors.Is(err, market.ErrBadData) {
-		t.Fatalf("%v is no ErrBadData", err)
+		t.Fatalf("%v is not ErrBadData", err)
 	}
 	return err.Error() + "\n"
 }
 
-func TestAFolderIsReadWithItsOnDemandPrices(t *testing.T) {
+func TestReadMarketsUsesOnDemandPrices(t *testing.T) {
 	dir := fstest.MapFS{
 		"a/m4.large-us-east-1a.csv": {Data: []byte("time,usd_per_hour\n2016-01-01T00:00:00Z,0.02\n2016-01-01T03:00:00Z,0.03\n")},
 		"on-demand.csv":             {Data: []byte("instance_type,usd_per_hour\nm4.large,0.12\n")},
@@ -98,7 +98,7 @@ func TestAFolderIsReadWithItsOnDemandPrices(t *testing.T) {
 	}
 }
 
-func TestCompactForgetsOnlyWhatSaysNothing(t *testing.T) {
+func TestCompactKeepsHourlyPrices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s market.Series
 		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -124,7 +124,7 @@ func TestCompactForgetsOnlyWhatSaysNothing(t *testing.T) {
 	})
 }
 
-func TestAMeanIsWeightedByTime(t *testing.T) {
+func TestMeanIsWeightedByTime(t *testing.T) {
 	var s market.Series
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, usd := range []float64{1, 3, 5} {
@@ -136,18 +136,18 @@ func TestAMeanIsWeightedByTime(t *testing.T) {
 		t.Errorf("mean %v %v", mean, ok)
 	}
 	if _, ok := s.Mean(at.Add(-time.Hour), at); ok {
-		t.Error("a mean of what was not watched")
+		t.Error("a mean over time that was not observed")
 	}
 	if err := s.Append(at, 1); !errors.Is(err, market.ErrUnordered) {
 		t.Errorf("an earlier time: %v", err)
 	}
 	if err := s.Append(at.Add(9*time.Hour), math.NaN()); !errors.Is(err, market.ErrBadPrice) {
-		t.Errorf("no number: %v", err)
+		t.Errorf("not a number: %v", err)
 	}
 }
 
-// TestTheChainIsFoundAgain learns a chain from what it made.
-func TestTheChainIsFoundAgain(t *testing.T) {
+// TestLearnRecoversKnownChain learns a chain from prices that a known chain generated.
+func TestLearnRecoversKnownChain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // a simulation
 	levels := []float64{0.1, 0.2, 0.4}
 	p := [][]float64{{0.8, 0.15, 0.05}, {0.3, 0.6, 0.1}, {0.1, 0.5, 0.4}}
@@ -169,7 +169,7 @@ func TestTheChainIsFoundAgain(t *testing.T) {
 	for s := range levels {
 		for q := range levels {
 			if got := float64(c.P[s*3+q]); math.Abs(got-p[s][q]) > 0.02 {
-				t.Errorf("from %d to %d: %.3f, not %.3f", s, q, got, p[s][q])
+				t.Errorf("probability from level %d to %d: %.3f, not %.3f", s, q, got, p[s][q])
 			}
 		}
 	}
@@ -179,11 +179,11 @@ func TestTheChainIsFoundAgain(t *testing.T) {
 		sum += usd
 	}
 	if want := sum / float64(len(hourly)); math.Abs(mean-want) > 0.01*want {
-		t.Errorf("in the long run the price is %.4f, not %.4f", mean, want)
+		t.Errorf("the long-run mean price is %.4f, not %.4f", mean, want)
 	}
 }
 
-func TestAChainOfLittleIsStillOne(t *testing.T) {
+func TestLearnFromFewPricesIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hourly := rapid.SliceOfN(rapid.Float64Range(0.001, 10), 1, 60).Draw(t, "hourly")
 		o := market.ChainOptions{
@@ -217,7 +217,7 @@ func rows(t *rapid.T, c *market.Chain) {
 	}
 }
 
-func TestAnOnlineChainIsAChainWhateverComes(t *testing.T) {
+func TestOnlineChainIsAlwaysValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := &market.Online{}
 		at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
@@ -234,7 +234,7 @@ func TestAnOnlineChainIsAChainWhateverComes(t *testing.T) {
 	})
 }
 
-func TestAnOnlineChainLearnsHowLongPricesLast(t *testing.T) {
+func TestOnlineLearnsPriceDurations(t *testing.T) {
 	o := &market.Online{}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	for range 100 {
@@ -246,15 +246,15 @@ func TestAnOnlineChainLearnsHowLongPricesLast(t *testing.T) {
 	o.Observe(at, 0.1)
 	c := o.Chain(1, 0.1, 0.9)
 	if mean := c.MeanAhead(c.Level(0.1, 0), 2000, 1); math.Abs(mean-0.18) > 0.02 {
-		t.Errorf("an hour in ten is dear: the mean price is %.3f, not 0.18", mean)
+		t.Errorf("the price is high for an hour in ten: the mean price is %.3f, not 0.18", mean)
 	}
 	high := c.Level(0.9, 0)
 	if stays := c.P[high*len(c.USD)+high]; stays < 0.3 || stays > 0.45 {
-		t.Errorf("a dear price that lasts an hour is there an hour later with %.2f, not e^-1", stays)
+		t.Errorf("a high price that lasts an hour is still there an hour later with %.2f, not e^-1", stays)
 	}
 }
 
-func TestAvailabilityIsLearned(t *testing.T) {
+func TestAvailabilityLearnsRates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8)) //nolint:gosec // a simulation
 	a := &market.Availability{}
 	up := true
@@ -286,10 +286,10 @@ func TestAvailabilityIsLearned(t *testing.T) {
 	}
 }
 
-func TestABandIsThePrior(t *testing.T) {
+func TestBandIsThePrior(t *testing.T) {
 	rare, often := market.Availability{Band: market.Band5}, market.Availability{Band: market.BandMore}
 	if !(rare.MeanRate(true) < often.MeanRate(true)) {
-		t.Error("a machine of the best band is taken as often as one of the worst")
+		t.Error("the best band does not have fewer interruptions than the worst")
 	}
 	for range 2000 {
 		rare.Observe(true, time.Hour)
@@ -300,7 +300,7 @@ func TestABandIsThePrior(t *testing.T) {
 	}
 }
 
-// The fuzz targets ask that readers end, never panic, and name what is wrong.
+// The fuzz targets check that readers return, never panic, and describe errors as *BadData.
 
 func fuzz[T any](f *testing.F, read func(string, io.Reader) (T, error), seeds ...string) {
 	for _, s := range seeds {
@@ -308,7 +308,7 @@ func fuzz[T any](f *testing.F, read func(string, io.Reader) (T, error), seeds ..
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, err := read("f", strings.NewReader(text)); err != nil && !errors.Is(err, market.ErrBadData) {
-			t.Fatalf("%v is no ErrBadData", err)
+			t.Fatalf("%v is not ErrBadData", err)
 		}
 	})
 }
@@ -329,7 +329,7 @@ func FuzzReadTrace(f *testing.F) {
 	fuzz(f, market.ReadTrace, `{"metadata":{"gap_seconds":195},"data":[0,1,16]}`, `{"metadata":{},"data":[1e9]}`, "[")
 }
 
-func TestAMarketOfWhichNothingIsKnownMayComeToTheOnDemandPrice(t *testing.T) {
+func TestUnknownMarketMayReachOnDemandPrice(t *testing.T) {
 	o := &market.Online{}
 	c := o.Chain(1, 0.2, 1)
 	low, high := c.Level(0.2, 0), c.Level(1, 0)
@@ -337,11 +337,11 @@ func TestAMarketOfWhichNothingIsKnownMayComeToTheOnDemandPrice(t *testing.T) {
 		t.Fatalf("levels %v", c.USD)
 	}
 	if up := c.P[low*len(c.USD)+high]; up < 1e-4 || up > 0.01 {
-		t.Errorf("it goes there within an hour with %v", up)
+		t.Errorf("the probability to reach it within an hour is %v", up)
 	}
 }
 
-func TestTheAgeOfAStateIsLearned(t *testing.T) {
+func TestAvailabilityLearnsRatesByAge(t *testing.T) {
 	a := &market.Availability{}
 	for range 500 { // an hour of machines, ten minutes of none
 		for range 12 {
@@ -351,9 +351,9 @@ func TestTheAgeOfAStateIsLearned(t *testing.T) {
 		a.Observe(false, 5*time.Minute)
 	}
 	if young, old := a.Rate(true, 0.05), a.Rate(true, 0.9); young > 0.1 || old < 2 {
-		t.Errorf("machines just got are lost at %.3f per hour, those of an hour at %.3f", young, old)
+		t.Errorf("new machines are lost at %.3f per hour, hour-old machines at %.3f", young, old)
 	}
 	if back := a.Rate(false, 0.05); back < 4 {
-		t.Errorf("none are to be had for ten minutes, and come back at %.3f per hour", back)
+		t.Errorf("after an outage of ten minutes, machines come back at %.3f per hour", back)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Online is a price chain that is learned as prices come in, at whatever times they come: a Markov chain in continuous
-// time over bands of half an octave. For each band it keeps the hours that the price has spent there and what they
-// cost, and how often it went to which other; all of it fades. It is small enough to be kept in a record (about 30
-// bytes a band), and its zero value knows nothing.
+// Online is a price chain that is learned as prices arrive, at irregular times. It is a Markov chain in continuous
+// time over price bands of half an octave. For each band it keeps the hours spent there, their cost, and the number
+// of jumps to each other band; all of it fades with time. It is small enough to store in a record (about 30 bytes a
+// band). The zero value has seen no price.
 type Online struct {
-	// Ref is the first price, from which the bands are counted.
+	// Ref is the first price. The bands are numbered relative to it.
 	Ref float64 `json:"ref,omitempty"`
 	// USD is the last price, and At when it was seen, in Unix milliseconds.
 	USD   float64     `json:"usd,omitempty"`
@@ -20,33 +20,34 @@ type Online struct {
 	Jumps []Jump      `json:"jumps,omitempty"`
 }
 
-// PriceBand is a band of prices: those within a quarter of an octave of Ref·2^(Index/2).
+// PriceBand is a band of prices: all within a quarter of an octave of Ref·2^(Index/2).
 type PriceBand struct {
 	Index int     `json:"i"`
 	Hours float64 `json:"h"`
-	Cost  float64 `json:"c"` // USD paid by one who had a machine in all those hours
+	Cost  float64 `json:"c"` // USD that one machine would have cost in all those hours
 }
 
-// Jump is how often the price went from one band to another.
+// Jump counts how often the price went from one band to another.
 type Jump struct {
 	From  int     `json:"f"`
 	To    int     `json:"t"`
 	Count float64 `json:"n"`
 }
 
-// How an Online learns: what it has seen counts half after a week; a band of which little is known is left as if in two
-// hours one more jump would have been seen, and a price never seen before is taken to stay for a day; and once a month,
-// for all it knows, the price goes to the on-demand price.
+// Constants of the learning, in hours or per hour. onlineHalfLife: an observation counts half after a week.
+// onlinePrior: jump rates are computed as if the band had been observed for two more hours. onlineReturn: a price
+// never seen before is expected to last a day. onlineSpike: once a month the price goes to the on-demand price, even
+// if that was never observed.
 const (
 	onlineHalfLife = 7 * 24.0
 	onlinePrior    = 2.0
 	onlineReturn   = 24.0
 	onlineSpike    = 1 / (30 * 24.0)
-	bandsMost      = 40 // bands from Ref, either way
+	bandsMost      = 40 // maximum distance of a band from Ref, up or down
 )
 
-// Observe takes in the price at a time. A price that is none, and a time that is not after the last one, is passed
-// over.
+// Observe records the price at a time. It ignores prices that are not positive and finite, and times that are not
+// after the last one.
 func (o *Online) Observe(at time.Time, usd float64) {
 	if !(usd > 0) || math.IsInf(usd, 0) {
 		return
@@ -69,7 +70,7 @@ func (o *Online) Observe(at time.Time, usd float64) {
 	}
 }
 
-// pass lets hours go by at the last price.
+// pass accounts for hours that passed at the last price.
 func (o *Online) pass(hours float64) {
 	fade := math.Exp2(-hours / onlineHalfLife)
 	for i := range o.Bands {
@@ -84,8 +85,8 @@ func (o *Online) pass(hours float64) {
 	b.Cost += hours * o.USD
 }
 
-// Seen is how often the price has gone from one band to another, and for how many hours it has been watched; what was
-// seen a week ago counts half.
+// Seen returns the number of jumps between bands and the number of hours observed, both with fading: an observation
+// from a week ago counts half.
 func (o *Online) Seen() (changes, hours float64) {
 	for _, j := range o.Jumps {
 		changes += j.Count
@@ -101,7 +102,7 @@ func (o *Online) index(usd float64) int {
 	return max(-bandsMost, min(bandsMost, i))
 }
 
-// band finds a band, or adds it.
+// band returns the band with the given index and adds it if necessary.
 func (o *Online) band(index int) *PriceBand {
 	i, found := slices.BinarySearchFunc(o.Bands, index, func(b PriceBand, i int) int { return b.Index - i })
 	if !found {
@@ -120,10 +121,10 @@ func (o *Online) jump(from, to int) {
 	o.Jumps = append(o.Jumps, Jump{From: from, To: to, Count: 1})
 }
 
-// Chain is the chain with steps of some hours, for a machine that costs onDemandUSD per hour on demand: that price is
-// always among its levels, since any market may come to it, and some above it, to say what a price would mean that was
-// never seen. usd is the price now, for an Online that has seen none. The levels rise; P is the exponential of the
-// matrix of rates.
+// Chain returns the chain with steps of the given hours, for a machine that costs onDemandUSD per hour on demand. Its
+// levels always include the on-demand price, because any market may reach it, and some above it, so that prices never
+// seen before have a level too. usd is the current price; it is the reference if the Online has seen no price. The
+// levels rise. P is the matrix exponential of the rates.
 func (o *Online) Chain(step, usd, onDemandUSD float64) *Chain {
 	levels, rates := o.rates(usd, onDemandUSD)
 	c := &Chain{P: exponential(rates, len(levels), step)}
@@ -137,7 +138,7 @@ func (o *Online) Chain(step, usd, onDemandUSD float64) *Chain {
 	return c
 }
 
-// rates are the price of each level, rising, and the rate at which each goes to each other per hour.
+// rates returns the price of each level, in rising order, and the rates per hour from each level to each other.
 func (o *Online) rates(usd, onDemandUSD float64) (levels, rates []float64) {
 	ref := o.Ref
 	if ref <= 0 {
@@ -177,7 +178,7 @@ func (o *Online) rates(usd, onDemandUSD float64) (levels, rates []float64) {
 			rates[f*n+spike] += onlineSpike
 		}
 	}
-	// Little is known of a price that was rarely seen; the prior is that it goes back to the commonest one.
+	// Little is known of a rarely seen price. The prior is that it returns to the most common one.
 	common := 0
 	for i := range known.Bands {
 		if known.Bands[i].Hours > known.Bands[common].Hours {
@@ -192,7 +193,8 @@ func (o *Online) rates(usd, onDemandUSD float64) (levels, rates []float64) {
 	return levels, rates
 }
 
-// exponential is e^(rates·step) by rows, of rates whose diagonal is left out: a short step, squared.
+// exponential returns e^(rates·step) by rows. The diagonal of rates is ignored. It computes one short step and
+// squares it repeatedly.
 func exponential(rates []float64, n int, step float64) []float32 {
 	most := 0.0
 	for f := range n {
@@ -241,7 +243,8 @@ func square(to, p []float64, n int) {
 	}
 }
 
-// MeanAhead is the mean price of the next steps after one at a level, each counted at no more than most.
+// MeanAhead returns the mean price of the given number of steps, starting at a level. Each step counts at most the
+// given maximum.
 func (c *Chain) MeanAhead(level, steps int, most float64) float64 {
 	n := len(c.USD)
 	at, next := make([]float64, n), make([]float64, n)

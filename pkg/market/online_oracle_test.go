@@ -10,11 +10,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// seen is one price at a time in hours.
+// seen is one price at a time, in hours.
 type seen struct{ at, usd float64 }
 
-// watched is what an Online says it learns, summed over all that was seen: hours and cost of each band, and jumps
-// between them, which fade by half in a week.
+// watched computes what an Online documents that it learns, summed over all prices: hours and cost of each band, and
+// jumps between them. All fade by half in a week.
 func watched(prices []seen) (hours, cost map[int]float64, jumps map[[2]int]float64) {
 	hours, cost, jumps = map[int]float64{}, map[int]float64{}, map[[2]int]float64{}
 	last := prices[len(prices)-1].at
@@ -33,9 +33,9 @@ func watched(prices []seen) (hours, cost map[int]float64, jumps map[[2]int]float
 	return hours, cost, jumps
 }
 
-// TestAnOnlineChainIsWhatItsDefinitionSays compares what is kept with sums taken anew, and the chain with the
-// exponential of the rates by its series.
-func TestAnOnlineChainIsWhatItsDefinitionSays(t *testing.T) {
+// TestOnlineMatchesDefinition compares the stored values with new sums, and the chain with the power series of the
+// exponential.
+func TestOnlineMatchesDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, at := &market.Online{}, 0.0
 		var prices []seen
@@ -70,14 +70,14 @@ func TestAnOnlineChainIsWhatItsDefinitionSays(t *testing.T) {
 	})
 }
 
-// compareChain holds an Online's chain to what its comments say: the rate between two bands is the jumps over the hours
-// there and two more; the on-demand price is come to once a month from everywhere; and all go back to the commonest
-// band, the sooner the less they were seen.
+// compareChain checks an Online's chain against its documentation. The rate between two bands is the number of jumps
+// over the hours there plus two. From every band the price goes to the on-demand price once a month. From every band
+// it returns to the most common band, the faster the less the band was observed.
 func compareChain(t *rapid.T, o *market.Online, prices []seen, onDemand float64) {
 	hours, cost, jumps := watched(prices)
 	usd, ref := prices[len(prices)-1].usd, prices[0].usd
 	band := func(p float64) int { return max(-40, min(40, int(math.Round(2*math.Log2(p/ref))))) }
-	// Bands seen, and those that the chain always has.
+	// The observed bands, and those that the chain always has.
 	level, highest := map[int]float64{}, 0.0
 	for _, p := range prices {
 		b := band(p.usd)
@@ -139,7 +139,7 @@ func compareChain(t *rapid.T, o *market.Online, prices []seen, onDemand float64)
 		}
 	}
 	want := series(rates, step)
-	// The chain is that of a short step, squared: what it is off by grows with the rates.
+	// The chain squares a short step repeatedly; its error grows with the rates.
 	most := 0.0
 	for f := range n {
 		most = max(most, -rates[f][f])
@@ -148,13 +148,13 @@ func compareChain(t *rapid.T, o *market.Online, prices []seen, onDemand float64)
 	for f := range n {
 		for q := range n {
 			if got := float64(c.P[f*n+q]); math.Abs(got-want[f][q]) > within {
-				t.Fatalf("from %v to %v it goes with %v, not %v", c.USD[f], c.USD[q], got, want[f][q])
+				t.Fatalf("probability from %v to %v: %v, not %v", c.USD[f], c.USD[q], got, want[f][q])
 			}
 		}
 	}
 }
 
-// series is e^(a·x) by its power series: forty terms are enough for what is drawn here.
+// series computes e^(a·x) as a power series. Forty terms are enough for the values drawn here.
 func series(a [][]float64, x float64) [][]float64 {
 	n := len(a)
 	sum, term := make([][]float64, n), make([][]float64, n)
@@ -178,27 +178,27 @@ func series(a [][]float64, x float64) [][]float64 {
 	return sum
 }
 
-// What is no price, and what comes late, changes nothing.
-func TestWhatIsNoPriceIsPassedOver(t *testing.T) {
+// Invalid prices and late times change nothing.
+func TestObserveIgnoresInvalidPrices(t *testing.T) {
 	o, start := &market.Online{}, time.Unix(1_000_000, 0)
 	for _, usd := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		o.Observe(start, usd)
 		if o.Ref != 0 || len(o.Bands) != 0 {
-			t.Fatalf("%v was taken for a price: %+v", usd, o)
+			t.Fatalf("%v was accepted as a price: %+v", usd, o)
 		}
 	}
 	o.Observe(start, 1)
-	o.Observe(start, 2)                     // at the same moment
-	o.Observe(start.Add(-time.Hour), 2)     // before it
-	o.Observe(start.Add(time.Hour), 0)      // none
+	o.Observe(start, 2)                     // the same time
+	o.Observe(start.Add(-time.Hour), 2)     // an earlier time
+	o.Observe(start.Add(time.Hour), 0)      // not a price
 	o.Observe(start.Add(2*time.Hour), 1e-9) // a price, however low
 	if len(o.Jumps) != 1 || o.Jumps[0].Count != 1 || o.Bands[len(o.Bands)-1].Hours != 2 || o.Bands[0].Index != -40 {
 		t.Errorf("%+v", o)
 	}
 }
 
-// MeanAhead is the mean of what the next hours cost, each at most what one would pay.
-func TestTheMeanAheadIsThatOfTheStepsToCome(t *testing.T) {
+// MeanAhead is the mean price of the next hours, each limited to the maximum that the buyer pays.
+func TestMeanAhead(t *testing.T) {
 	c := &market.Chain{USD: []float64{1, 4}, P: []float32{0.75, 0.25, 0.5, 0.5}}
 	for _, k := range []struct {
 		level, steps int
@@ -212,8 +212,8 @@ func TestTheMeanAheadIsThatOfTheStepsToCome(t *testing.T) {
 	}
 }
 
-// The rate of an age leans on that of its kin at that age where they have seen a change, and theirs on their mean.
-func TestTheRateOfAnAgeLeansOnItsKin(t *testing.T) {
+// The rate of an age leans on the kin's rate at that age if they have observed a change, and that rate on their mean.
+func TestRateOfAgeLeansOnKin(t *testing.T) {
 	kin := []*market.Availability{{}, {}, {}}
 	kin[0].Observe(true, 6*time.Minute)
 	kin[0].Observe(true, 10*time.Hour) // begins at an age of six minutes
@@ -222,11 +222,11 @@ func TestTheRateOfAnAgeLeansOnItsKin(t *testing.T) {
 	a := &market.Availability{Kin: kin}
 	mean := 1 / 15.1 // of the kin, over all ages
 	young := (0 + 1) / (0.1 + 10 + 5 + 1/mean)
-	near(t, "young, nothing of its own", a.Rate(true, 0), young)
+	near(t, "young, no own observations", a.Rate(true, 0), young)
 	a.Observe(true, 2*time.Hour)
 	lean := 0.25 / young
-	near(t, "young, two hours of its own", a.Rate(true, 0), (0+young*lean)/(2+lean))
-	// The change came at more than ten hours.
+	near(t, "young, two own hours", a.Rate(true, 0), (0+young*lean)/(2+lean))
+	// The change came at an age of more than ten hours.
 	old := (1 + 1) / (0 + 1/mean)
 	near(t, "old", a.Rate(true, 10.1), old)
 }

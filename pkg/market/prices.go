@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The columns of the two forms of price files.
+// The columns of the two price file formats.
 const (
 	columnTime     = "time"
 	columnUSD      = "usd_per_hour"
@@ -24,13 +24,14 @@ const (
 	columnCount    = "accelerator_count"
 )
 
-// MaxGap is the longest time between two entries of a file that records one market. Such feeds repeat the price at
-// least once a day, so that a longer silence is data that was lost, not a price that stood still.
+// MaxGap is the maximum time between two entries in a file of one market. Such feeds repeat the price at least once a
+// day, so a longer gap means that data was lost, not that the price was constant.
 const MaxGap = 72 * time.Hour
 
-// ReadSeries reads a file of one market: `time,usd_per_hour`, every change of the price in the order of time. Times are
-// RFC 3339 with the same offset throughout. What is wrong is told as *BadData: a column missing, a field empty or no
-// number, a price not positive, times unordered, without or with mixed offsets, or more than MaxGap apart.
+// ReadSeries reads a file of one market with the columns `time,usd_per_hour`: every price change, in time order.
+// Times are RFC 3339 and must all have the same offset. Errors are *BadData: a missing column, an empty or
+// non-numeric field, a price that is not positive, or times that are unordered, without offset, with mixed offsets,
+// or more than MaxGap apart.
 func ReadSeries(name string, in io.Reader) (*Series, error) {
 	rows, err := openRows(name, in, columnTime, columnUSD)
 	if err != nil {
@@ -51,10 +52,10 @@ func ReadSeries(name string, in io.Reader) (*Series, error) {
 			offset = zone
 		} else {
 			if zone != offset {
-				return nil, rows.bad(columnTime, "the time zone is %s, in the rows before %s", zone, offset)
+				return nil, rows.bad(columnTime, "the time zone is %s, but the rows before have %s", zone, offset)
 			}
 			if gap := at.Sub(s.At(s.Len() - 1)); gap > MaxGap {
-				return nil, rows.bad(columnTime, "no price for %.0f hours before it; a gap has to be at most %.0f",
+				return nil, rows.bad(columnTime, "gap of %.0f hours without a price; at most %.0f are allowed",
 					gap.Hours(), MaxGap.Hours())
 			}
 		}
@@ -66,24 +67,25 @@ func ReadSeries(name string, in io.Reader) (*Series, error) {
 		return nil, rows.err
 	}
 	if s.Len() == 0 {
-		return nil, &BadData{File: name, Reason: "no price in it"}
+		return nil, &BadData{File: name, Reason: "the file has no prices"}
 	}
 	return &s, nil
 }
 
-// Quote is one market of a file of many: what was recorded of it.
+// Quote is the recorded history of one market in a file of many.
 type Quote struct {
-	// Type is the instance type, or the accelerator (with its count, as "A100:8") where it is sold without one.
+	// Type is the instance type, or the accelerator with its count (such as "A100:8") if the row has no instance
+	// type.
 	Type, Zone string
 	Spot       Series
-	// OnDemandUSD is the last on-demand price known, USD per hour; 0 where none was recorded.
+	// OnDemandUSD is the latest recorded on-demand price, in USD per hour; 0 if none was recorded.
 	OnDemandUSD float64
 }
 
-// ReadQuotes reads a file of many markets:
-// `time,instance_type,accelerator,accelerator_count,zone,spot_usd_per_hour,on_demand_usd_per_hour`, changes only. Each
-// market is in the order of time; every time names its offset, which may differ from row to row. The markets come in
-// the order of their first rows. Errors are *BadData.
+// ReadQuotes reads a file of many markets with the columns
+// `time,instance_type,accelerator,accelerator_count,zone,spot_usd_per_hour,on_demand_usd_per_hour`. It contains price
+// changes only. The rows of each market are in time order; every time has an offset, which may differ from row to
+// row. The markets are returned in the order of their first rows. Errors are *BadData.
 func ReadQuotes(name string, in io.Reader) ([]*Quote, error) {
 	rows, err := openRows(name, in, columnTime, columnType, columnZone, columnSpot, columnOnDemand)
 	if err != nil {
@@ -103,7 +105,7 @@ func ReadQuotes(name string, in io.Reader) ([]*Quote, error) {
 		k := key{strings.Clone(machine), strings.Clone(rows.field(columnZone))}
 		switch {
 		case k.machine == "":
-			return nil, rows.bad(columnType, "it is empty, and so is %s", columnAccel)
+			return nil, rows.bad(columnType, "it is empty, and %s is empty too", columnAccel)
 		case k.zone == "":
 			return nil, rows.bad(columnZone, "it is empty")
 		}
@@ -133,12 +135,13 @@ func ReadQuotes(name string, in io.Reader) ([]*Quote, error) {
 		return nil, rows.err
 	}
 	if len(quotes) == 0 {
-		return nil, &BadData{File: name, Reason: "no price in it"}
+		return nil, &BadData{File: name, Reason: "the file has no prices"}
 	}
 	return quotes, nil
 }
 
-// ReadOnDemand reads on-demand prices by instance type: `instance_type,usd_per_hour`. Errors are *BadData.
+// ReadOnDemand reads a file with the columns `instance_type,usd_per_hour` and returns the on-demand prices by
+// instance type, in USD per hour. Errors are *BadData.
 func ReadOnDemand(name string, in io.Reader) (map[string]float64, error) {
 	rows, err := openRows(name, in, columnType, columnUSD)
 	if err != nil {
@@ -155,14 +158,14 @@ func ReadOnDemand(name string, in io.Reader) (map[string]float64, error) {
 			return nil, rows.bad(columnType, "it is empty")
 		}
 		if _, twice := prices[machine]; twice {
-			return nil, rows.bad(columnType, "%s is there twice", machine)
+			return nil, rows.bad(columnType, "%s is listed twice", machine)
 		}
 		prices[machine] = usd
 	}
 	return prices, rows.err
 }
 
-// rows reads a CSV file with a header, whose columns may come in any order.
+// rows reads a CSV file with a header. Columns may come in any order.
 type rows struct {
 	file   string
 	csv    *csv.Reader
@@ -171,7 +174,7 @@ type rows struct {
 	err    error
 }
 
-// openRows reads the header and makes sure of the columns that are needed.
+// openRows reads the header and checks that it has the needed columns.
 func openRows(name string, in io.Reader, needed ...string) (*rows, error) {
 	r := &rows{file: name, csv: csv.NewReader(bufio.NewReader(in)), column: map[string]int{}}
 	r.csv.ReuseRecord = true
@@ -187,7 +190,7 @@ func openRows(name string, in io.Reader, needed ...string) (*rows, error) {
 	}
 	for _, c := range needed {
 		if _, ok := r.column[c]; !ok {
-			return nil, &BadData{File: name, Row: 1, Column: c, Reason: "there is no such column"}
+			return nil, &BadData{File: name, Row: 1, Column: c, Reason: "the column is missing"}
 		}
 	}
 	return r, nil
@@ -206,7 +209,7 @@ func (r *rows) next() bool {
 	return true
 }
 
-// unreadable tells of an error of the CSV reader, or of what lies under it.
+// unreadable converts an error of the CSV reader, or of the reader below it, to *BadData.
 func (r *rows) unreadable(err error) error {
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
@@ -220,7 +223,7 @@ func (r *rows) bad(column, format string, args ...any) error {
 	return &BadData{File: r.file, Row: line, Column: column, Reason: fmt.Sprintf(format, args...)}
 }
 
-// field is a column's text, empty where the file does not have the column.
+// field returns the text of a column, or "" if the file does not have the column.
 func (r *rows) field(column string) string {
 	i, ok := r.column[column]
 	if !ok {
@@ -236,7 +239,7 @@ func (r *rows) price(column string) (float64, error) {
 	}
 	usd, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return 0, r.bad(column, "%q is no number", text)
+		return 0, r.bad(column, "%q is not a number", text)
 	}
 	if !(usd > 0) || math.IsInf(usd, 0) {
 		return 0, r.bad(column, "%v, not %s", ErrBadPrice, text)
@@ -244,15 +247,15 @@ func (r *rows) price(column string) (float64, error) {
 	return usd, nil
 }
 
-// time reads an instant, and the offset in which it is written.
+// time parses an instant and returns it with the offset that the text has.
 func (r *rows) time(column string) (at time.Time, offset string, err error) {
 	text := r.field(column)
 	at, err = time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		if _, naive := parseNaive(text); naive {
-			return at, "", r.bad(column, "%q does not say in which time zone it is", text)
+			return at, "", r.bad(column, "%q has no time zone", text)
 		}
-		return at, "", r.bad(column, "%q is no time such as 2026-04-02T10:55:58Z", text)
+		return at, "", r.bad(column, "%q is not a time such as 2026-04-02T10:55:58Z", text)
 	}
 	if strings.HasSuffix(text, "Z") {
 		return at, "+00:00", nil
@@ -260,7 +263,7 @@ func (r *rows) time(column string) (at time.Time, offset string, err error) {
 	return at, text[len(text)-len("+00:00"):], nil
 }
 
-// parseNaive reads a time without an offset, to tell what is wrong with it.
+// parseNaive parses a time without an offset, for a better error message.
 func parseNaive(text string) (time.Time, bool) {
 	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
 		"2006-01-02T15:04", time.DateOnly} {

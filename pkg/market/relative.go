@@ -5,39 +5,39 @@ import (
 	"sort"
 )
 
-// Past is what a market cost in each hour up to now, oldest first.
+// Past is the price of a market in each hour up to now, oldest first.
 type Past struct {
 	USD []float64
-	// First is the index of the first of these hours on a scale that markets share: that of WeekHour, where weekends
-	// are to be told.
+	// First is the index of the first hour on a scale that all related markets share. It must be that of WeekHour if
+	// weekend factors are learned.
 	First int
-	// CapUSD is the most that an hour counts for in the market's trailing level: what is paid at most, the on-demand
-	// price. 0 is no cap.
+	// CapUSD limits what an hour counts for in the market's trailing level. Callers pass the on-demand price, because
+	// they never pay more. 0 means no limit.
 	CapUSD float64
 }
 
-// end is the index of the hour after the last.
+// end returns the index of the hour after the last.
 func (p *Past) end() int { return p.First + len(p.USD) }
 
-// Relative is a market's past as shares of its trailing level, the geometric mean of its last days, with that of
-// markets of its kind (the other zones of the type) beside it. Shares keep to their chain when the level drifts, and
-// one zone's hours speak for the others: a zone that has had no spell of high prices yet learns from those that have.
+// Relative is a market's past divided by its trailing level (the geometric mean of its last days), together with the
+// pasts of its kin (the other zones of the type). The ratios follow the same chain when the level drifts, and zones
+// can learn from each other: a zone that never had a period of high prices learns from those that had one.
 type Relative struct {
 	o      ChainOptions
 	rhythm Rhythm
 	level  float64   // the market's trailing level now, USD, without its rhythm
 	own    []share   // oldest first
-	kin    [][]share // of each other market
+	kin    [][]share // one for each other market
 }
 
-// share is one hour: its price over the trailing level before it and the rhythm's factor, and how much it counts.
+// share is one hour: the ratio of its price to the trailing level before it, without the rhythm, and its weight.
 type share struct{ of, weight float64 }
 
-// trend is the half-life of the trailing level in hours, where the options name none.
+// trend is the default half-life of the trailing level in hours.
 const trend = 72.0
 
-// Relate relates the past of a market, and of others of its kind, to its trailing level. Of the options it takes
-// HalfLife, Smoothing, Daily, Weekly and Trend. It needs at least one price of the market itself.
+// Relate divides the past of a market and of its kin by their trailing levels. It uses the options HalfLife,
+// Smoothing, Daily, Weekly and Trend. It needs at least one price of the market itself.
 func Relate(own Past, kin []Past, o ChainOptions) *Relative {
 	if o.Trend <= 0 {
 		o.Trend = trend
@@ -61,7 +61,7 @@ func Relate(own Past, kin []Past, o ChainOptions) *Relative {
 	return r
 }
 
-// shares relates a past, with weights as of an hour, and returns its trailing level at its end.
+// shares converts a past to shares, weighted by their age at hour now, and returns the trailing level at its end.
 func (r *Relative) shares(p Past, now int) (out []share, level float64) {
 	most := p.CapUSD
 	if most <= 0 {
@@ -73,13 +73,13 @@ func (r *Relative) shares(p Past, now int) (out []share, level float64) {
 	for i, usd := range p.USD {
 		factor := r.rhythm.Factor(p.First + i)
 		usd /= factor
-		level = usd // the first hour has nothing before it
+		level = usd // the first hour has no hours before it
 		if weight > 0 {
 			level = math.Exp(sum / weight)
 		}
 		w := 1.0
 		if r.o.HalfLife > 0 {
-			// Never so little that a level would weigh nothing.
+			// The lower bound keeps every level's total weight above zero.
 			w = max(math.Exp2(-float64(now-1-p.First-i)/r.o.HalfLife), 1e-12)
 		}
 		out[i] = share{of: usd / level, weight: w}
@@ -88,8 +88,8 @@ func (r *Relative) shares(p Past, now int) (out []share, level float64) {
 	return out, math.Exp(sum / weight)
 }
 
-// Chain is the chain of so many levels, in USD as of now. The market's own recent hours say where the levels lie and
-// what they cost, the steps of all say how they follow each other.
+// Chain returns a chain with the given number of levels, in USD as of now. The market's own hours determine the
+// limits and prices of the levels; the transitions of all markets determine the matrix.
 func (r *Relative) Chain(levels int) *Chain {
 	c := &Chain{Rhythm: r.rhythm, Top: weightedQuantiles(r.own, levels)}
 	n := len(c.Top)
@@ -116,8 +116,8 @@ func (r *Relative) Chain(levels int) *Chain {
 	return c
 }
 
-// weightedQuantiles cuts shares into levels of about equal weight, and returns the highest of each. Equal ones stay
-// together.
+// weightedQuantiles splits shares into levels of about equal weight and returns the highest share of each. Equal
+// shares have the same level.
 func weightedQuantiles(shares []share, levels int) (top []float64) {
 	if levels <= 0 {
 		levels = defaultLevels

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// plain computes what Relate and Chain promise by their definitions alone, one sum a figure and nothing kept between
-// them.
+// plain computes what Relate and Chain document directly from the definitions: one sum for each value, without shared
+// intermediate results.
 type plain struct {
 	end   int // the hour after the market's last
 	pasts []market.Past
@@ -23,7 +23,8 @@ func hourOfWeek(hour int) int { return ((hour % 168) + 168) % 168 }
 
 func isWeekend(hour int) bool { return hourOfWeek(hour) >= 120 }
 
-// off is by how much the logarithm of a price is off the mean of the hours around it, a factor of e at most.
+// off returns the difference between the logarithm of a price and the mean of the hours around it, at most 1 either
+// way.
 func off(usd []float64, i, half int) float64 {
 	mean := 0.0
 	for _, p := range usd[i-half : i+half] {
@@ -32,7 +33,7 @@ func off(usd []float64, i, half int) float64 {
 	return max(-1, min(1, math.Log(usd[i])-mean))
 }
 
-// factor is what an hour's price is multiplied with: the mean of its hour of the day, and of weekends.
+// factor returns the factor of an hour: that of its hour of the day, times that of weekends.
 func (p *plain) factor(hour int) float64 {
 	week := hourOfWeek(hour)
 	if _, ok := p.known[week]; !ok {
@@ -75,7 +76,7 @@ func (p *plain) factorAnew(hour int) float64 {
 	return f * math.Exp((sums[1]/counts[1]-sums[0]/counts[0])*counts[1]/(counts[1]+96))
 }
 
-// level is the trailing level before an hour of a past: the mean logarithm of what was paid, fading.
+// level is the trailing level before an hour of a past: the fading mean of the logarithms of the prices paid.
 func (p *plain) level(past market.Past, before int) float64 {
 	sum, weight := 0.0, 0.0
 	for i, usd := range past.USD[:before] {
@@ -88,7 +89,7 @@ func (p *plain) level(past market.Past, before int) float64 {
 	return math.Exp(sum / weight)
 }
 
-// share is an hour's price over the level before it, and what it counts.
+// share returns the ratio of an hour's price to the level before it, and its weight.
 func (p *plain) share(past market.Past, i int) (of, weight float64) {
 	usd := past.USD[i] / p.factor(past.First+i)
 	of = 1
@@ -101,16 +102,16 @@ func (p *plain) share(past market.Past, i int) (of, weight float64) {
 	return of, max(math.Pow(0.5, float64(p.end-1-past.First-i)/p.o.HalfLife), 1e-12)
 }
 
-// TestARelativeChainIsWhatItsDefinitionSays compares levels, prices, rhythm and transitions with sums taken one by one.
-func TestARelativeChainIsWhatItsDefinitionSays(t *testing.T) {
+// TestRelativeChainMatchesDefinition compares levels, prices, rhythm and transitions with plain sums.
+func TestRelativeChainMatchesDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		price := rapid.SampledFrom([]float64{0.1, 0.13, 0.2, 0.35, 0.5, 0.9, 1.4, 6})
 		past := func(name string, zone, least int) market.Past {
-			// Drawn by itself, as lists of up to so many are mostly short ones.
+			// The length is drawn separately, because lists with only a maximum length are mostly short.
 			n := max(least, rapid.SampledFrom([]int{0, 3, 30, 60, 240}).Draw(t, name+" hours"))
 			usd := rapid.SliceOfN(price, n, n).Draw(t, name)
 			for i := range usd {
-				// No share twice: which of two equal ones is higher would be a matter of rounding.
+				// All shares differ: rounding would decide which of two equal shares is higher.
 				usd[i] *= 1 + 1e-4*float64(i)*(1+0.37*float64(zone))
 			}
 			return market.Past{USD: usd, First: rapid.IntRange(-400, 400).Draw(t, name+" first"),
@@ -173,7 +174,7 @@ func (p *plain) check(t *rapid.T, c *market.Chain) {
 	for q := range n {
 		top := c.Top[q] / now
 		if !slices.ContainsFunc(shares, func(of float64) bool { return math.Abs(of/top-1) < 1e-9 }) {
-			t.Fatalf("level %d ends at %v, which is no hour's share of %v", q, top, shares)
+			t.Fatalf("level %d ends at %v, which is not the share of any hour: %v", q, top, shares)
 		}
 		if want := usd[q] / mass[q] * now; math.Abs(c.USD[q]/want-1) > 1e-9 {
 			t.Fatalf("level %d costs %v, not %v", q, c.USD[q], want)
@@ -185,8 +186,8 @@ func (p *plain) check(t *rapid.T, c *market.Chain) {
 	}
 }
 
-// transitions compares a chain's matrix with weighted counts of steps from level to level, and the prior of each row:
-// half stays, and half goes where the weight of the hours is.
+// transitions compares a chain's matrix with weighted counts of steps between levels and the prior of each row: half
+// stays, and half is spread by the weight of the hours.
 func transitions(t *rapid.T, c *market.Chain, counts, mass []float64, smoothing float64) {
 	n, total := len(mass), 0.0
 	for _, m := range mass {
@@ -204,17 +205,18 @@ func transitions(t *rapid.T, c *market.Chain, counts, mass []float64, smoothing 
 			}
 			want := (counts[q*n+r] + smoothing*prior) / row
 			if got := float64(c.P[q*n+r]); math.Abs(got-want) > 1e-6 {
-				t.Fatalf("from level %d to %d it goes with %v, not %v", q, r, got, want)
+				t.Fatalf("probability from level %d to %d: %v, not %v", q, r, got, want)
 			}
 		}
 	}
 }
 
-// Levels are of about equal weight: as many as asked for where all hours cost something else and count alike.
-func TestLevelsOfARelativeChainAreOfEqualWeight(t *testing.T) {
+// Levels have about equal weight. If all hours have different prices and equal weight, there are as many levels as
+// requested.
+func TestRelativeChainLevelsHaveEqualWeight(t *testing.T) {
 	usd := make([]float64, 120)
 	for h := range usd {
-		usd[h] = math.Exp(math.Mod(float64(h)*0.618034, 1)) // spread evenly, none twice
+		usd[h] = math.Exp(math.Mod(float64(h)*0.618034, 1)) // spread evenly, all different
 	}
 	for _, levels := range []int{1, 2, 5, 24, 0} {
 		c := market.Relate(market.Past{USD: usd}, nil, market.ChainOptions{Trend: 1e6, Smoothing: 1e-6}).Chain(levels)

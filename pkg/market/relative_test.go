@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// TestSharesKeepTheirChainWhenTheLevelDrifts: a price that goes up and down by a half around a level that rises tenfold in a month
-// is one chain of two levels, and they lie around where the price is now.
-func TestSharesKeepTheirChainWhenTheLevelDrifts(t *testing.T) {
+// A price that alternates between two values around a level that rises tenfold in a month is one chain of two levels,
+// and these are near the current price.
+func TestRelateFollowsDriftingLevel(t *testing.T) {
 	const hours, often = 720, 0.2
 	rng := rand.New(rand.NewPCG(3, 3)) //nolint:gosec // a simulation
 	var usd []float64
@@ -30,16 +30,16 @@ func TestSharesKeepTheirChainWhenTheLevelDrifts(t *testing.T) {
 		t.Fatalf("levels %v", c.USD)
 	}
 	if got := float64(c.P[1]); math.Abs(got-often) > 0.08 {
-		t.Errorf("it goes up with %v, played with %v", got, often)
+		t.Errorf("it goes up with probability %v, simulated with %v", got, often)
 	}
 	plain := market.Learn(usd, market.ChainOptions{Levels: 2, HalfLife: 300, Smoothing: 1})
 	if got := float64(plain.P[1]); got > often/2 {
-		t.Errorf("without a trailing level the drift should hide the steps, but they are found with %v", got)
+		t.Errorf("without a trailing level the drift should hide the steps, but they have probability %v", got)
 	}
 }
 
-// TestAZoneLearnsFromTheOthers: a market that was calm so far knows from its kin how long a spell of high prices lasts.
-func TestAZoneLearnsFromTheOthers(t *testing.T) {
+// A market without high prices so far learns from its kin how long a period of high prices lasts.
+func TestRelateLearnsFromKin(t *testing.T) {
 	calm := make([]float64, 240)
 	for h := range calm {
 		calm[h] = 0.2 + 0.01*float64(h%3)
@@ -60,12 +60,12 @@ func TestAZoneLearnsFromTheOthers(t *testing.T) {
 	}
 	alone, together := staysHigh(), staysHigh(market.Past{USD: wild, First: -60, CapUSD: 1})
 	if alone > 0.6 || math.Abs(together-0.9) > 0.05 {
-		t.Errorf("a high price stays with %v alone and %v with its kin, where spells last ten hours", alone, together)
+		t.Errorf("a high price stays with %v alone and %v with its kin, though such periods last ten hours", alone, together)
 	}
 }
 
-// TestARelativeChainIsAChainWhateverComes: rows sum to one, levels rise, whatever the past.
-func TestARelativeChainIsAChainWhateverComes(t *testing.T) {
+// Rows sum to one and levels rise, whatever the past.
+func TestRelativeChainIsAlwaysValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		price := rapid.Float64Range(0.001, 50)
 		own := market.Past{USD: rapid.SliceOfN(price, 1, 60).Draw(t, "own"), First: rapid.IntRange(-30, 30).Draw(t, "first"), CapUSD: 1}

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Rhythm is by how much the hours of the day and the weekend lie off a market's level. Hours are counted from the
-// beginning of a Monday (WeekHour). The zero value is no rhythm.
+// Rhythm holds the factors by which the hours of the day and the weekend differ from a market's price level. Hours
+// are counted from a Monday at 00:00 (see WeekHour). The zero value has no rhythm: all factors are 1.
 type Rhythm struct {
-	// Daily is the factor of each hour of the day, Weekend that of Saturdays and Sundays over the other days; 0 is not
-	// learned, as 1.
+	// Daily is the factor of each hour of the day. Weekend is the factor of Saturdays and Sundays relative to the
+	// other days. 0 means not learned and counts as 1.
 	Daily   [24]float64
 	Weekend float64
 }
 
-// Factor is by what to multiply a level's price for an hour.
+// Factor returns the factor that turns a level's price into the price of that hour.
 func (r *Rhythm) Factor(hour int) float64 {
 	factor := 1.0
 	if f := r.Daily[hourOfDay(hour)]; f > 0 {
@@ -26,8 +26,8 @@ func (r *Rhythm) Factor(hour int) float64 {
 	return factor
 }
 
-// WeekHour is the hour in which a time lies, counted from the beginning of a Monday, UTC: modulo 24 the hour of the
-// day, modulo 168 that of the week.
+// WeekHour returns the number of the hour that contains a time, counted from a Monday at 00:00 UTC. Modulo 24 it is
+// the hour of the day, modulo 168 the hour of the week.
 func WeekHour(at time.Time) int {
 	const mondayBeforeEpoch = 3 * 24 // 1970 began on a Thursday
 	return int(math.Floor(float64(at.Unix())/3600)) + mondayBeforeEpoch
@@ -39,9 +39,10 @@ func weekend(hour int) bool { return (hour%week+week)%week >= 5*24 }
 
 const week = 168
 
-// The learning of the factors: how fast the past of the daily ones fades, how far one hour may lie off the mean of the
-// day or week around it (so that spikes do not count as rhythm), and how many observations the prior of no rhythm is
-// worth. Hours of one weekend are much alike, so there it takes two whole weekends.
+// Constants for learning the factors: the half-life of the daily factors in hours; the maximum distance, in
+// logarithms, of one hour from the mean of the day or week around it, so that spikes do not count as rhythm; and the
+// weight of the prior (no rhythm) in observations. The hours of one weekend are much alike, so the weekend prior is
+// worth two whole weekends.
 const (
 	dailyHalfLife = 500.0
 	rhythmMost    = 1.0 // a factor of e
@@ -49,7 +50,7 @@ const (
 	weekendPrior  = 96.0
 )
 
-// daily is the mean factor by which each hour of the day lies off the day around it.
+// daily returns, for each hour of the day, the mean ratio of its price to the prices of the day around it.
 func daily(hourly []float64) (factor [24]float64) {
 	var sum, weight [24]float64
 	around(hourly, 12, func(i int, off float64) {
@@ -63,7 +64,7 @@ func daily(hourly []float64) (factor [24]float64) {
 	return factor
 }
 
-// weekly is the mean factor of the weekends of some markets over their other days.
+// weekly returns the mean ratio of weekend prices to the prices of the other days, over several markets.
 func weekly(pasts []Past) float64 {
 	var work, free, hours, weekends float64
 	for _, p := range pasts {
@@ -81,8 +82,8 @@ func weekly(pasts []Past) float64 {
 	return math.Exp((free/weekends - work/hours) * weekends / (weekends + weekendPrior))
 }
 
-// around tells of each hour by how much the logarithm of its price is off the mean of the hours half a span before and
-// after it.
+// around calls tell for each hour with the difference between the logarithm of its price and the mean logarithm of
+// the hours from half before it to half after it.
 func around(hourly []float64, half int, tell func(i int, off float64)) {
 	total := make([]float64, len(hourly)+1)
 	for i, p := range hourly {

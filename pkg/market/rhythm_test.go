@@ -8,10 +8,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-func TestHoursAreCountedFromAMonday(t *testing.T) {
+func TestWeekHourCountsFromMonday(t *testing.T) {
 	for _, c := range []struct {
 		at      string
-		day, of int // of the week, and hour of it
+		day, of int // day of the week, and hour of that day
 	}{
 		{"2016-02-25T00:00:00Z", 3, 0}, // a Thursday
 		{"2016-02-27T23:59:59Z", 5, 23},
@@ -29,9 +29,9 @@ func TestHoursAreCountedFromAMonday(t *testing.T) {
 	}
 }
 
-// TestCheapWeekendsAreLearned: prices that halve on weekends and double at noon are one level with a rhythm; the two weeks or so that the prior
-// counts for keep the factor from its whole size.
-func TestCheapWeekendsAreLearned(t *testing.T) {
+// Prices that halve on weekends and double at noon are one level with a rhythm. The prior, worth about two weeks,
+// keeps the factor from its full size.
+func TestRelateLearnsCheapWeekends(t *testing.T) {
 	const first = 3*24 + 5
 	price := func(hour int) float64 {
 		usd := 0.4
@@ -57,7 +57,7 @@ func TestCheapWeekendsAreLearned(t *testing.T) {
 			t.Errorf("hour %d of the week costs %v, expected with %v", hour%168, want, got)
 		}
 	}
-	// A market that was not seen on a weekend yet knows from its kin.
+	// A market that was never observed on a weekend learns from its kin.
 	young := market.Past{USD: usd[:30], First: first, CapUSD: 1}
 	if alone := market.Relate(young, nil, options).Chain(1); alone.Weekend != 1 {
 		t.Errorf("weekends cost %v of other days without having been seen", alone.Weekend)
@@ -67,7 +67,7 @@ func TestCheapWeekendsAreLearned(t *testing.T) {
 	}
 }
 
-func TestNoRhythmIsAFactorOfOne(t *testing.T) {
+func TestZeroRhythmHasFactorOne(t *testing.T) {
 	var none market.Rhythm
 	for _, hour := range []int{-200, -1, 0, 100, 167, 1000} {
 		if f := none.Factor(hour); f != 1 {
@@ -76,9 +76,9 @@ func TestNoRhythmIsAFactorOfOne(t *testing.T) {
 	}
 }
 
-// TestAZoneIsJudgedByItsKinUntilItIsKnown: a zone not watched yet is thought to lose machines as its kin do, at each age; once watched for
-// long, by itself.
-func TestAZoneIsJudgedByItsKinUntilItIsKnown(t *testing.T) {
+// A zone without observations is expected to lose machines as its kin do, at each age. A zone with many observations
+// is judged by these.
+func TestZoneUsesKinUntilObserved(t *testing.T) {
 	kin := &market.Availability{}
 	flicker := func(a *market.Availability, up, down time.Duration, times int) {
 		for range times {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Series is the recorded spot price of one market: each entry holds from its time until the next one's. The zero value
-// is an empty series. It is kept as two plain columns, 16 bytes an entry.
+// Series is the recorded spot price of one market. Each entry holds from its time until the time of the next entry.
+// The zero value is an empty series. It is stored as two plain columns and takes 16 bytes an entry.
 type Series struct {
 	at  []int64 // Unix milliseconds, strictly rising
 	usd []float64
@@ -17,12 +17,13 @@ type Series struct {
 
 // Errors of Append.
 var (
-	ErrUnordered = errors.New("the time is not after the one before")
-	ErrBadPrice  = errors.New("a price has to be a positive number")
+	ErrUnordered = errors.New("the time is not after the previous one")
+	ErrBadPrice  = errors.New("a price must be a positive number")
 )
 
-// Append adds a price in USD per hour that holds from at on. It returns ErrBadPrice for what is no price and
-// ErrUnordered for a time that is not after the last one; the series is unchanged then.
+// Append adds a price in USD per hour that holds from the time at. It returns ErrBadPrice if the price is not
+// positive and finite, and ErrUnordered if the time is not after the last entry. After an error the series is
+// unchanged.
 func (s *Series) Append(at time.Time, usd float64) error {
 	if !(usd > 0) || math.IsInf(usd, 0) {
 		return fmt.Errorf("%w, not %v", ErrBadPrice, usd)
@@ -36,16 +37,16 @@ func (s *Series) Append(at time.Time, usd float64) error {
 	return nil
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (s *Series) Len() int { return len(s.at) }
 
-// At is the time of entry i, in UTC.
+// At returns the time of entry i, in UTC.
 func (s *Series) At(i int) time.Time { return time.UnixMilli(s.at[i]).UTC() }
 
-// USD is the price of entry i.
+// USD returns the price of entry i.
 func (s *Series) USD(i int) float64 { return s.usd[i] }
 
-// Span is the time from the first entry to the last; both are zero for an empty series.
+// Span returns the times of the first and the last entry. Both are zero for an empty series.
 func (s *Series) Span() (first, last time.Time) {
 	if len(s.at) == 0 {
 		return first, last
@@ -53,7 +54,7 @@ func (s *Series) Span() (first, last time.Time) {
 	return s.At(0), s.At(len(s.at) - 1)
 }
 
-// Query is the price in force at a time. ok is false before the first entry.
+// Query returns the price in force at a time; ok is false before the first entry.
 func (s *Series) Query(at time.Time) (usd float64, ok bool) {
 	i := s.index(at.UnixMilli())
 	if i < 0 {
@@ -62,13 +63,13 @@ func (s *Series) Query(at time.Time) (usd float64, ok bool) {
 	return s.usd[i], true
 }
 
-// index is the entry in force at ms, -1 before the first.
+// index returns the entry in force at ms, or -1 before the first.
 func (s *Series) index(ms int64) int {
 	return sort.Search(len(s.at), func(i int) bool { return s.at[i] > ms }) - 1
 }
 
-// Compact drops the entries that repeat the price before them, and all that ended before the time given (none for the
-// zero time). The last entry stays, as it says until when the series was watched.
+// Compact drops the entries that repeat the price before them, and all entries that ended before the given time (none
+// if it is zero). The last entry stays because it records until when the series was observed.
 func (s *Series) Compact(before time.Time) {
 	n := len(s.at)
 	if n == 0 {
@@ -95,8 +96,8 @@ type Hourly struct {
 	USD   []float64
 }
 
-// Hourly samples the series once an hour, from its first entry rounded up to a full hour until its last one: the price
-// in force when an hour begins is the price of that hour, as it was billed (WCSSI, assumption 3).
+// Hourly samples the series once an hour, from its first entry (rounded up to a full hour) to its last. The price in
+// force at the start of an hour is the price of that hour, as it was billed (WCSSI, assumption 3).
 func (s *Series) Hourly() Hourly {
 	if len(s.at) == 0 {
 		return Hourly{}
@@ -114,7 +115,7 @@ func (s *Series) Hourly() Hourly {
 	return h
 }
 
-// Mean is the mean price over [from, to), weighted by time; ok is false where the series does not cover from.
+// Mean returns the mean price over [from, to), weighted by time. ok is false if the series does not cover from.
 func (s *Series) Mean(from, to time.Time) (usd float64, ok bool) {
 	a, b := from.UnixMilli(), to.UnixMilli()
 	i := s.index(a)

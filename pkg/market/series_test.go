@@ -15,7 +15,7 @@ import (
 
 var newYear = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// after is a series with prices at so many minutes after New Year.
+// after returns a series with prices at the given minutes after New Year.
 func after(t *testing.T, prices map[int]float64) *market.Series {
 	t.Helper()
 	var s market.Series
@@ -29,7 +29,7 @@ func after(t *testing.T, prices map[int]float64) *market.Series {
 	return &s
 }
 
-func TestAPriceHoldsUntilTheNext(t *testing.T) {
+func TestPriceHoldsUntilNextEntry(t *testing.T) {
 	s := after(t, map[int]float64{10: 1, 20: 2, 50: 3})
 	for minute, want := range map[int]float64{9: 0, 10: 1, 19: 1, 20: 2, 49: 2, 50: 3, 5000: 3} {
 		usd, ok := s.Query(newYear.Add(time.Duration(minute) * time.Minute))
@@ -49,8 +49,8 @@ func TestAPriceHoldsUntilTheNext(t *testing.T) {
 	}
 }
 
-// What cannot be appended leaves the series as it was, and says which two times it is about.
-func TestASeriesRisesInTime(t *testing.T) {
+// A failed Append leaves the series unchanged, and its error names both times.
+func TestAppendRejectsBadEntries(t *testing.T) {
 	s := after(t, map[int]float64{10: 1, 20: 2})
 	for _, at := range []time.Duration{0, 10 * time.Minute, 20 * time.Minute} {
 		err := s.Append(newYear.Add(at), 5)
@@ -72,7 +72,7 @@ func TestASeriesRisesInTime(t *testing.T) {
 }
 
 // The grid begins with the first full hour and ends with the last price.
-func TestAnHourCostsWhatItBeginsWith(t *testing.T) {
+func TestHourlyUsesPriceAtHourStart(t *testing.T) {
 	for _, c := range []struct {
 		prices map[int]float64
 		start  time.Duration
@@ -90,13 +90,13 @@ func TestAnHourCostsWhatItBeginsWith(t *testing.T) {
 	}
 }
 
-// Compact drops what repeats the price before it and what ended before the cut; the price at the cut and the last entry
-// stay, and nothing of a series without entries.
-func TestCompactKeepsWhatHolds(t *testing.T) {
+// Compact drops entries that repeat the previous price or that ended before the cut. The price at the cut and the
+// last entry stay. Compacting an empty series does nothing.
+func TestCompact(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		prices map[int]float64
-		before int // minutes; 0 is no cut
+		before int // minutes; 0 means no cut
 		want   []float64
 	}{
 		{"repeated", map[int]float64{0: 1, 10: 1, 20: 2, 30: 2, 40: 1}, 0, []float64{1, 2, 1}},
@@ -124,8 +124,8 @@ func TestCompactKeepsWhatHolds(t *testing.T) {
 	}
 }
 
-// A mean is the sum of each minute's price, over any span that begins when the market was watched.
-func TestAMeanIsThatOfEachMinute(t *testing.T) {
+// A mean is the average of each minute's price, over any span that begins within the series.
+func TestMeanAveragesMinutes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		prices := map[int]float64{}
 		for range rapid.IntRange(1, 12).Draw(r, "prices") {
@@ -149,8 +149,8 @@ func TestAMeanIsThatOfEachMinute(t *testing.T) {
 	})
 }
 
-// What is written is read again as it was, in the order of time over all markets.
-func TestQuotesAreReadAsTheyWereWritten(t *testing.T) {
+// ReadQuotes returns what WriteQuotes wrote. The file is in time order over all markets.
+func TestWriteQuotesRoundTrip(t *testing.T) {
 	a := &market.Market{Name: "a-x", Type: "a", Zone: "x", OnDemandUSD: 0.1,
 		Spot: after(t, map[int]float64{0: 0.01, 30: 1.0 / 3})}
 	b := &market.Market{Name: "b-y", Type: "b", Zone: "y", Spot: after(t, map[int]float64{0: 7, 10: 8})}
@@ -179,7 +179,7 @@ func TestQuotesAreReadAsTheyWereWritten(t *testing.T) {
 		}
 	}
 	many := &market.Market{Type: "m", Zone: "z", Spot: &market.Series{}}
-	for i := range 1000 { // more than a writer keeps back
+	for i := range 1000 { // more than a writer buffers
 		if err := many.Spot.Append(newYear.Add(time.Duration(i)*time.Hour), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestQuotesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// fullAfter is a disk with room for so many bytes.
+// fullAfter is a disk with room for the given number of bytes.
 type fullAfter struct{ room int }
 
 func (f *fullAfter) Write(p []byte) (int, error) {
@@ -200,8 +200,8 @@ func (f *fullAfter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Merging adds what came after the last price, and takes the newer price on demand where there is one.
-func TestAMarketIsGoneOnWith(t *testing.T) {
+// Merge adds the prices after the last one, and takes the newer on-demand price if it has one.
+func TestMerge(t *testing.T) {
 	m := &market.Market{OnDemandUSD: 0.1, Spot: after(t, map[int]float64{0: 1, 10: 2})}
 	added, err := m.Merge(&market.Market{Spot: after(t, map[int]float64{0: 9, 10: 9, 11: 3, 20: 4})})
 	if err != nil || added != 2 || m.Spot.Len() != 4 || m.Spot.USD(1) != 2 || m.Spot.USD(2) != 3 || m.OnDemandUSD != 0.1 {

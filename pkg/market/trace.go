@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// Trace is what a probe found over time: Available[i] is how many machines were to be had from i·Gap to (i+1)·Gap, 0 is
-// none.
+// Trace is what a probe found over time: Available[i] machines were available from i·Gap to (i+1)·Gap.
 type Trace struct {
 	Name      string
 	Gap       time.Duration
 	Available []int32
 }
 
-// Up says for each step whether at least nodes machines were to be had together.
+// Up reports, for each step, whether at least the given number of nodes was available at the same time.
 func (t *Trace) Up(nodes int) []bool {
 	up := make([]bool, len(t.Available))
 	for i, n := range t.Available {
@@ -26,7 +25,7 @@ func (t *Trace) Up(nodes int) []bool {
 	return up
 }
 
-// ReadTrace reads a trace: `{"metadata":{"gap_seconds":195},"data":[0,1,…]}`. Errors are *BadData whose row is the
+// ReadTrace reads a trace such as `{"metadata":{"gap_seconds":195},"data":[0,1,…]}`. Errors are *BadData; Row is the
 // index of the value.
 func ReadTrace(name string, in io.Reader) (*Trace, error) {
 	var raw struct {
@@ -45,10 +44,10 @@ func ReadTrace(name string, in io.Reader) (*Trace, error) {
 	gap := raw.Metadata.GapSeconds
 	if gap == nil || !(*gap >= 1) || *gap > 86400 {
 		return nil, &BadData{File: name, Column: "metadata.gap_seconds",
-			Reason: "it has to be a number of seconds from 1 to 86400"}
+			Reason: "it must be a number of seconds from 1 to 86400"}
 	}
 	if len(raw.Data) == 0 {
-		return nil, &BadData{File: name, Column: "data", Reason: "no value in it"}
+		return nil, &BadData{File: name, Column: "data", Reason: "it has no values"}
 	}
 	t := &Trace{Name: name, Gap: time.Duration(*gap * float64(time.Second)), Available: make([]int32, len(raw.Data))}
 	for i, value := range raw.Data {
@@ -61,11 +60,11 @@ func ReadTrace(name string, in io.Reader) (*Trace, error) {
 	return t, nil
 }
 
-// parseCount reads a number of machines, or says why it is none.
+// parseCount parses a number of machines. If it is invalid, reason explains why.
 func parseCount(value json.RawMessage) (n int32, reason string) {
 	var f *float64
 	if err := json.Unmarshal(value, &f); err != nil {
-		return 0, fmt.Sprintf("%s is no number", value)
+		return 0, fmt.Sprintf("%s is not a number", value)
 	}
 	switch {
 	case f == nil:
@@ -73,7 +72,7 @@ func parseCount(value json.RawMessage) (n int32, reason string) {
 	case *f < 0:
 		return 0, fmt.Sprintf("%s: a number of machines cannot be negative", value)
 	case *f != math.Trunc(*f) || *f > math.MaxInt32:
-		return 0, fmt.Sprintf("%s is no whole number of machines", value)
+		return 0, fmt.Sprintf("%s is not a whole number of machines", value)
 	}
 	return int32(*f), ""
 }

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// WriteQuotes writes markets as a file of many, in the form that ReadQuotes reads: the changes of all in the order of
-// time.
+// WriteQuotes writes markets to one file in the format that ReadQuotes reads, with all price changes in time order.
 func WriteQuotes(w io.Writer, markets []*Market) error {
 	out := csv.NewWriter(w)
 	if err := out.Write([]string{columnTime, columnType, columnAccel, columnCount, columnZone, columnSpot,
@@ -44,8 +43,8 @@ func WriteQuotes(w io.Writer, markets []*Market) error {
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// Merge adds to a market what another record of it has seen since, and returns how many prices that were. What lies
-// before its last price is known already.
+// Merge appends the prices of another record of the same market that are later than the market's last price. It
+// returns how many it added.
 func (m *Market) Merge(other *Market) (added int, err error) {
 	for i := range other.Spot.Len() {
 		if _, last := m.Spot.Span(); m.Spot.Len() > 0 && !other.Spot.At(i).After(last) {

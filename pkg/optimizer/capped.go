@@ -10,19 +10,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// cappedSearch minimises one sum over the plans that keep a bound on another, and
-// the deadline: cost within a cap on emissions, or the reverse. A price on the
-// bounded sum gives a problem without the bound whose optimum is a bound here;
-// where the dearest price that helps leaves a gap, branch and bound over the
-// candidates closes it. With byTime it is the makespan within a budget and a cap,
-// and the price weighs the two bounds into one.
+// cappedSearch minimises one sum over the plans that satisfy a limit on another sum and the deadline: cost within a
+// carbon cap, or emissions within a budget. A price on the limited sum gives a problem without the limit, whose
+// optimum is a lower bound here. If a gap remains at the best price, branch and bound over the candidates closes it.
+// With byTime it minimises the makespan within a budget and a carbon cap, and a weight combines the two limits into
+// one.
 type cappedSearch struct {
 	s        *carbonSolver
 	minimise measure
 	bound    measure
 	limit    float64
 	byTime   bool
-	budget   float64 // on minimise, byTime
+	budget   float64 // limit of minimise, if byTime
 
 	best  []int
 	upper float64
@@ -30,12 +29,12 @@ type cappedSearch struct {
 	seq   int
 }
 
-// part is a node of the search: the candidates left to each task.
+// part is a node of the search: a subset of each task's candidates.
 type part struct {
 	lower float64
 	seq   int
-	mask  [][]bool // nil is all
-	// light and heavy are the two plans between which the bound is broken.
+	mask  [][]bool // nil means all
+	// light and heavy are two plans: light satisfies the limit, heavy does not.
 	light, heavy []int
 }
 
@@ -57,9 +56,8 @@ func (h *cappedHeap) Pop() any {
 	return x
 }
 
-// run searches from the given plans. The solution's picks, status and bound are
-// those of the model, its objective is not set; Infeasible is that no plan keeps
-// the bounds.
+// run searches from the given plans. The picks, status and bound of the solution are those of the model, but not the
+// objective. Infeasible means that no plan satisfies the limits.
 func (c *cappedSearch) run(known ...[]int) (*Solution, error) {
 	c.upper = search.Inf
 	for _, p := range known {
@@ -82,7 +80,7 @@ func (c *cappedSearch) run(known ...[]int) (*Solution, error) {
 	}
 	if c.best == nil {
 		if lower < search.Inf {
-			return nil, fmt.Errorf("%w: no plan within the carbon cap yet", ErrUndecided)
+			return nil, fmt.Errorf("%w: no plan within the carbon cap was found", ErrUndecided)
 		}
 		return &Solution{Status: Infeasible}, nil
 	}
@@ -96,7 +94,7 @@ func (c *cappedSearch) run(known ...[]int) (*Solution, error) {
 
 func (c *cappedSearch) cut() float64 { return search.CutBelow(c.upper) }
 
-// enough is the bound from which on the best plan will do.
+// enough returns the bound from which on the best plan is good enough.
 func (c *cappedSearch) enough() float64 {
 	if gap := c.s.meter.Gap; gap > 0 && c.upper < search.Inf {
 		return min(c.cut(), c.upper-gap*c.upper)
@@ -104,8 +102,7 @@ func (c *cappedSearch) enough() float64 {
 	return c.cut()
 }
 
-// offer keeps a plan if it keeps the bounds and is the best so far. What is bound
-// to a deadline kept it already.
+// offer stores a plan if it satisfies the limits and is the best so far. The caller has already applied the deadline.
 func (c *cappedSearch) offer(p []int) {
 	if p == nil {
 		return
@@ -123,8 +120,7 @@ func (c *cappedSearch) offer(p []int) {
 	}
 }
 
-// solve solves a view of the part and offers its plan; nil when no plan keeps the
-// view's bounds.
+// solve solves a view of the part and offers its plan. It returns nil if no plan satisfies the view's limits.
 func (c *cappedSearch) solve(v *Model, mask [][]bool) (*Solution, error) {
 	sol, err := c.s.sub(v, nil)
 	if err != nil || sol.Status == Infeasible {
@@ -135,7 +131,7 @@ func (c *cappedSearch) solve(v *Model, mask [][]bool) (*Solution, error) {
 	return sol, nil
 }
 
-// enter bounds a part and leaves it open if it can hold a better plan.
+// enter bounds a part and keeps it open if it may contain a better plan.
 func (c *cappedSearch) enter(mask [][]bool, lower float64) error {
 	p := &part{mask: mask, lower: lower}
 	price := c.price
@@ -144,7 +140,7 @@ func (c *cappedSearch) enter(mask [][]bool, lower float64) error {
 	}
 	open, err := price(p)
 	if errors.Is(err, ErrUndecided) {
-		open, err = true, nil // the part stays open with the bound it has
+		open, err = true, nil // the part stays open with its current bound
 	}
 	if err != nil || !open || p.lower >= c.cut() {
 		return err
@@ -156,12 +152,12 @@ func (c *cappedSearch) enter(mask [][]bool, lower float64) error {
 	return nil
 }
 
-// steps of the price at most: they soon gain little.
+// priceSteps is the maximum number of steps in the search for a price; later steps gain little.
 const priceSteps = 12
 
-// price bounds a part by the best price on the bounded sum, found by drawing the
-// line between a plan that keeps the bound and one that breaks it until no plan
-// lies below the line. It reports whether the part can hold a better plan.
+// price bounds a part with the best price on the limited sum. It draws the line between a plan that satisfies the
+// limit and one that does not, until no plan lies below the line. It reports whether the part may contain a better
+// plan.
 func (c *cappedSearch) price(p *part) (open bool, err error) {
 	heavy, err := c.solve(c.s.view(c.minimise, p.mask), p.mask)
 	if err != nil || heavy == nil {
@@ -170,7 +166,7 @@ func (c *cappedSearch) price(p *part) (open bool, err error) {
 	p.lower = max(p.lower, heavy.Bound)
 	p.heavy = heavy.Picks
 	if c.sum(c.bound, p.heavy) < search.Beyond(c.limit) {
-		return heavy.Status != Optimal, nil // it is the best of the part
+		return heavy.Status != Optimal, nil // heavy is the best plan of the part
 	}
 	light, err := c.solve(c.s.view(c.bound, p.mask), p.mask)
 	if err != nil || light == nil || light.Bound >= search.Beyond(c.limit) {
@@ -185,7 +181,7 @@ func (c *cappedSearch) price(p *part) (open bool, err error) {
 		}
 		perUnit := (a1 - a0) / (b0 - b1)
 		if perUnit*b0 > MaxValue {
-			break // the two differ by next to nothing in what is bounded
+			break // the two plans hardly differ in the limited sum
 		}
 		sol, err := c.solve(c.s.view(c.minimise.plus(perUnit, c.bound), p.mask), p.mask)
 		if err != nil {
@@ -205,8 +201,8 @@ func (c *cappedSearch) price(p *part) (open bool, err error) {
 	return true, nil
 }
 
-// weigh bounds the makespan in a part by the best weight between the two bounds:
-// a plan that keeps both keeps any mixture of them.
+// weigh bounds the makespan in a part with the best weight between the two limits: a plan that satisfies both
+// satisfies any mixture of them.
 func (c *cappedSearch) weigh(p *part) (open bool, err error) {
 	low, high := 0.0, 1.0
 	perUSD, perKg := 1/c.unit(c.minimise, c.budget), 1/c.unit(c.bound, c.limit)
@@ -243,8 +239,8 @@ func (c *cappedSearch) weigh(p *part) (open bool, err error) {
 	return true, nil
 }
 
-// unit is the bound in which a sum is measured; of a bound next to nothing it is
-// more, for what the view of a model may hold has an end.
+// unit returns the unit in which a sum is measured: its limit. For a limit near zero it returns more, because the
+// values of a view are limited.
 func (c *cappedSearch) unit(a measure, limit float64) float64 {
 	most := 0.0
 	for t := range c.s.m.Tasks {
@@ -260,9 +256,8 @@ func (c *cappedSearch) sum(a measure, picks []int) float64 {
 	return a.of(c.s.spent(picks), c.s.emitted(picks))
 }
 
-// split parts p in two at the task on which its two plans differ most in what is
-// bounded: the candidates that take as little as the lighter plan's, and the
-// others.
+// split splits part p in two at the task whose limited amounts in the two plans differ most: candidates with at most
+// the lighter plan's amount, and the others.
 func (c *cappedSearch) split(p *part) [][][]bool {
 	task, most := -1, -1.0
 	for _, i := range c.s.inst.Order {
@@ -285,8 +280,7 @@ func (c *cappedSearch) split(p *part) [][][]bool {
 	return c.settle(p)
 }
 
-// settle parts p where its plans say nothing: off some candidate of the task
-// with most left.
+// settle splits p if its plans give no hint: it separates one candidate of the task with the most candidates left.
 func (c *cappedSearch) settle(p *part) [][][]bool {
 	task, most := -1, 1
 	for _, i := range c.s.inst.Order {
@@ -301,7 +295,7 @@ func (c *cappedSearch) settle(p *part) [][][]bool {
 		}
 	}
 	if task < 0 {
-		return nil // a single plan, offered already
+		return nil // a single plan, which was offered before
 	}
 	chosen := -1
 	cands := c.s.m.Tasks[task].Candidates
@@ -318,13 +312,13 @@ func (c *cappedSearch) settle(p *part) [][][]bool {
 	return c.halves(p, task, func(k int) bool { return k == chosen })
 }
 
-// of is what a candidate adds to the bounded sum by itself.
+// of returns a candidate's own share of the limited sum.
 func (c *cappedSearch) of(task, k int) float64 {
 	cand := &c.s.m.Tasks[task].Candidates[k]
 	return c.bound.of(cand.USD, cand.KgCO2)
 }
 
-// halves parts the candidates left to a task by pred.
+// halves splits the remaining candidates of a task by pred.
 func (c *cappedSearch) halves(p *part, task int, pred func(int) bool) [][][]bool {
 	var out [][][]bool
 	for _, want := range []bool{true, false} {

@@ -8,10 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// fill improves a plan that keeps the bound by what the bound leaves over: the
-// optimum at a price keeps all of it or nothing where many tasks are alike, and
-// the room between is filled one task at a time, the best trade first (as in the
-// greedy heuristic of the knapsack problem). What it finds is offered.
+// fill uses the remaining room below the limit to improve a plan. If many tasks are alike, the optimum at a price
+// uses either all of the limit or none of it. fill closes that gap one task at a time, best trade first (as in the
+// greedy heuristic for the knapsack problem), and offers the result.
 func (c *cappedSearch) fill(light []int) {
 	if light == nil || c.byTime {
 		return
@@ -32,21 +31,21 @@ func (c *cappedSearch) fill(light []int) {
 	}
 }
 
-// trade is another candidate for one task, by canonical task.
+// trade is another candidate for a canonical task, with its effects.
 type trade struct {
 	task        int32
 	cand        int
 	gain, takes float64
 }
 
-// trades lists the changes of one task that lower what is minimised, the best
-// first. With a deadline only those at the same place that take no longer.
+// trades lists the changes of a single task that lower the minimised sum, best first. With a deadline, it considers
+// only candidates at the same place that take no longer.
 func (c *cappedSearch) trades(p []int) []trade {
 	var list []trade
 	for t, i := range c.s.inst.Order {
 		cands := c.s.m.Tasks[i].Candidates
 		now := &cands[p[i]]
-		c.s.meter.Spend(len(cands)) // even where the search is over: it is worth it, and soon done
+		c.s.meter.Spend(len(cands)) // even if the search is over: this is short and worth it
 		for k := range cands {
 			if c.s.m.DeadlineHours != nil && (cands[k].Place != now.Place || cands[k].Hours > now.Hours) {
 				continue
@@ -58,7 +57,7 @@ func (c *cappedSearch) trades(p []int) []trade {
 		}
 	}
 	slices.SortFunc(list, func(a, b trade) int {
-		// by gain over what it takes; what takes nothing comes first
+		// by gain divided by what it takes; trades that take nothing come first
 		return cmp.Or(
 			cmp.Compare(b.gain*max(a.takes, 0), a.gain*max(b.takes, 0)), cmp.Compare(b.gain, a.gain),
 			cmp.Compare(a.task, b.task), strings.Compare(c.id(a), c.id(b)))
@@ -70,8 +69,8 @@ func (c *cappedSearch) id(v trade) string {
 	return c.s.m.Tasks[c.s.inst.Order[v.task]].Candidates[v.cand].ID
 }
 
-// trade is what candidate k for canonical task t takes off what is minimised and
-// adds to what is bounded, with everything else in the plan as it is.
+// trade returns by how much candidate k for canonical task t lowers the minimised sum and raises the limited sum,
+// with everything else in the plan unchanged.
 func (c *cappedSearch) trade(p []int, t int32, k int) (gain, takes float64) {
 	inst, m := c.s.inst, c.s.m
 	i := inst.Order[t]

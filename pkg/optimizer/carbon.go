@@ -8,16 +8,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// A model with a carbon objective or cap is solved through the others. Emissions
-// are a sum over tasks as costs are, so
+// A model with a carbon objective or cap is solved by the other methods. Like costs, emissions are a sum over tasks:
 //
-//   - the least emissions (within a deadline) are the cost form with emissions in
-//     the place of costs;
-//   - the least makespan within a cap is the makespan within a budget likewise;
-//   - what has a sum to minimise and another to bound is capped (capped.go), and
-//     so is a makespan with two sums to bound.
+//   - Minimum emissions (within a deadline) is the cost problem with emissions instead of costs.
+//   - Minimum makespan within a cap is the makespan problem within a budget, with emissions instead of costs.
+//   - A problem with one sum to minimise and another to limit is solved in capped.go, and so is a makespan with two
+//     limited sums.
 
-// measure says what a sum adds up: cost times usd plus emissions times kg.
+// measure is a weighted sum: usd times the cost plus kg times the emissions.
 type measure struct {
 	usd, kg float64
 }
@@ -31,13 +29,13 @@ var (
 	emissions = measure{kg: 1}
 )
 
-// carbonSolver solves one model of carbon.
+// carbonSolver solves one model with a carbon objective or cap.
 type carbonSolver struct {
 	m          *Model
 	thresholds search.Thresholds
 	meter      *search.Meter
 	hint       []int
-	inst       *compiled // of the whole model, to price plans
+	inst       *compiled // of the whole model, to compute the cost of plans
 }
 
 func solveCarbon(m *Model, hint []int, th search.Thresholds, meter *search.Meter) (*Solution, error) {
@@ -64,8 +62,8 @@ func (s *carbonSolver) solve() (*Solution, error) {
 			Reason: &Reason{Constraint: NoCandidates, Tasks: ids},
 		}, nil
 	}
-	// the bounds other than the cap, by themselves, first: what they say of an
-	// infeasible model is what a model without carbon says
+	// First solve with the other limits only, so that an infeasible model gives the same reason as a model without
+	// carbon.
 	plain := *s.m
 	plain.CarbonCapKg = nil
 	if plain.Objective == Carbon {
@@ -84,7 +82,7 @@ func (s *carbonSolver) solve() (*Solution, error) {
 	}
 	if s.m.Objective == Carbon {
 		if limit := s.m.CarbonCapKg; limit != nil && s.emitted(least.Picks) >= search.Beyond(*limit) {
-			return nil, fmt.Errorf("%w: the least emissions are %.6g kg or more", ErrUndecided, least.Bound)
+			return nil, fmt.Errorf("%w: the minimum emissions are at least %.6g kg", ErrUndecided, least.Bound)
 		}
 		return s.whole(least), nil
 	}
@@ -103,9 +101,8 @@ func (s *carbonSolver) solve() (*Solution, error) {
 	return s.capped(first, least)
 }
 
-// leastEmissions is the plan that emits least and keeps the deadline and the
-// budget; its objective and bound are kg. Without a deadline, of those that emit
-// as little it is the cheapest.
+// leastEmissions returns the plan with minimum emissions within the deadline and the budget; its objective and bound
+// are in kg. Without a deadline it is the cheapest such plan.
 func (s *carbonSolver) leastEmissions(hint []int) (*Solution, error) {
 	v := s.view(emissions, nil)
 	sol, err := s.sub(v, hint)
@@ -127,12 +124,12 @@ func (s *carbonSolver) leastEmissions(hint []int) (*Solution, error) {
 	} else if s.m.BudgetUSD == nil || s.spent(sol.Picks) < search.Beyond(*s.m.BudgetUSD) {
 		return sol, nil
 	}
-	// as clean as it can be is too dear
+	// the cleanest plan exceeds the budget
 	c := &cappedSearch{s: s, minimise: emissions, bound: dollars, limit: *s.m.BudgetUSD}
 	return c.run(sol.Picks, hint)
 }
 
-// cleanest marks the candidates that emit least of their task's.
+// cleanest marks the candidates with the lowest emissions of each task.
 func (s *carbonSolver) cleanest() [][]bool {
 	mask := make([][]bool, len(s.m.Tasks))
 	for t := range s.m.Tasks {
@@ -149,7 +146,7 @@ func (s *carbonSolver) cleanest() [][]bool {
 	return mask
 }
 
-// capped minimises the cost, or the makespan within the budget, within the cap.
+// capped minimises the cost, or the makespan within the budget, within the carbon cap.
 func (s *carbonSolver) capped(first, least *Solution) (*Solution, error) {
 	c := &cappedSearch{s: s, minimise: dollars, bound: emissions, limit: *s.m.CarbonCapKg}
 	if s.m.Objective == Makespan {
@@ -164,15 +161,14 @@ func (s *carbonSolver) capped(first, least *Solution) (*Solution, error) {
 		return s.overCap(least), nil
 	}
 	if s.m.BudgetUSD != nil && s.spent(sol.Picks) >= search.Beyond(*s.m.BudgetUSD) {
-		return nil, fmt.Errorf("%w: the least cost within the cap is %.6g or more", ErrUndecided, sol.Bound)
+		return nil, fmt.Errorf("%w: the minimum cost within the cap is at least %.6g", ErrUndecided, sol.Bound)
 	}
 	return s.whole(sol), nil
 }
 
-// view is the model with a measure in the place of costs, of the candidates in
-// mask, which may be nil for all, and without budget and cap. What would be
-// above MaxValue is that: bounds stay bounds, and no plan that is looked for has
-// any of it.
+// view returns the model with a measure instead of costs, only the candidates in mask (nil means all), and no budget
+// or cap. Values above MaxValue are cut to MaxValue: bounds stay valid, and no plan that the search looks for
+// contains such a value.
 func (s *carbonSolver) view(a measure, mask [][]bool) *Model {
 	v := &Model{
 		Objective: Cost, DeadlineHours: s.m.DeadlineHours, Places: s.m.Places, HoursPerGiB: s.m.HoursPerGiB,
@@ -199,7 +195,7 @@ func (s *carbonSolver) view(a measure, mask [][]bool) *Model {
 	return v
 }
 
-// sub solves a model without carbon on this solver's meter.
+// sub solves a model without carbon with this solver's meter.
 func (s *carbonSolver) sub(m *Model, hint []int) (*Solution, error) {
 	p, err := Prepare(m)
 	if err != nil {
@@ -208,7 +204,7 @@ func (s *carbonSolver) sub(m *Model, hint []int) (*Solution, error) {
 	return p.solve(s.meter, hint, s.thresholds)
 }
 
-// unmask turns picks among a mask's candidates into picks among all.
+// unmask converts picks among a mask's candidates to picks among all.
 func (s *carbonSolver) unmask(sol *Solution, mask [][]bool) *Solution {
 	if mask == nil {
 		return sol
@@ -236,7 +232,7 @@ func (s *carbonSolver) emitted(picks []int) float64 {
 	return kg
 }
 
-// spent is the cost of a plan (equation 1).
+// spent returns the cost of a plan (equation 1).
 func (s *carbonSolver) spent(picks []int) float64 {
 	usd := 0.0
 	at := make([]int, len(picks))
@@ -252,7 +248,7 @@ func (s *carbonSolver) spent(picks []int) float64 {
 	return usd
 }
 
-// took is the makespan of a plan (equation 3).
+// took returns the makespan of a plan (equation 3).
 func (s *carbonSolver) took(picks []int) float64 {
 	finish := make([]float64, len(picks))
 	last := 0.0
@@ -272,8 +268,7 @@ func (s *carbonSolver) took(picks []int) float64 {
 	return last
 }
 
-// whole completes a solution of some view, whose Picks, Status and Bound hold,
-// for the model itself.
+// whole converts a solution of a view, of which Picks, Status and Bound are valid, to a solution of the model.
 func (s *carbonSolver) whole(sol *Solution) *Solution {
 	out := &Solution{
 		Status: sol.Status, Bound: sol.Bound, Message: sol.Message, Picks: sol.Picks,
@@ -298,8 +293,8 @@ func (s *carbonSolver) whole(sol *Solution) *Solution {
 	return out
 }
 
-// overCap is the answer when the cap cannot be kept with the other bounds; least
-// is the plan that emits least of those that keep them.
+// overCap returns the solution if the cap cannot be met with the other limits. least is the plan with minimum
+// emissions within those limits.
 func (s *carbonSolver) overCap(least *Solution) *Solution {
 	kg, more := least.Bound, "at least "
 	if least.Status == Optimal {

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// carbonModel is a small model with emissions, any objective and any bounds.
+// carbonModel draws a small model with emissions, any objective and any limits.
 func carbonModel(t *rapid.T) *optimizer.Model {
 	m := smallModel(t)
 	m.Objective = rapid.SampledFrom([]optimizer.Objective{optimizer.Cost, optimizer.Makespan, optimizer.Carbon}).Draw(t, "objective")
@@ -46,7 +46,7 @@ func keepsCap(m *optimizer.Model, kg float64) bool {
 	return m.CarbonCapKg == nil || kg <= *m.CarbonCapKg*(1+1e-9)+1e-12
 }
 
-// bruteCarbon is the least objective of the plans that keep all bounds.
+// bruteCarbon returns the minimum objective of the plans within all limits.
 func bruteCarbon(m *optimizer.Model) (objective float64, ok bool) {
 	objective = math.Inf(1)
 	everyPlan(m, func(picks []int, usd, hours float64) {
@@ -60,13 +60,13 @@ func bruteCarbon(m *optimizer.Model) (objective float64, ok bool) {
 	return objective, ok
 }
 
-func TestCarbonIsThatOfBruteForce(t *testing.T) {
+func TestCarbonMatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := carbonModel(t)
 		want, ok := bruteCarbon(m)
 		got := solve(t, m, optimizer.Options{})
 		if (got.Status != optimizer.Infeasible) != ok {
-			t.Fatalf("%s %s, but there is a plan: %v", got.Status, got.Message, ok)
+			t.Fatalf("%s %s; a plan exists: %v", got.Status, got.Message, ok)
 		}
 		if !ok {
 			return
@@ -78,8 +78,8 @@ func TestCarbonIsThatOfBruteForce(t *testing.T) {
 	})
 }
 
-// TestRaisingTheCapAsToldMakesItFeasible takes the reason at its word.
-func TestRaisingTheCapAsToldMakesItFeasible(t *testing.T) {
+// A model is feasible with the cap that the reason of its infeasibility gives.
+func TestRelaxedCarbonCapIsFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := carbonModel(t)
 		s := solve(t, m, optimizer.Options{})
@@ -92,22 +92,22 @@ func TestRaisingTheCapAsToldMakesItFeasible(t *testing.T) {
 		relaxed := *m
 		relaxed.CarbonCapKg = &s.Reason.LeastKgCO2
 		if got := solve(t, &relaxed, optimizer.Options{}); got.Status != optimizer.Optimal {
-			t.Fatalf("a cap of %v kg will not do: %s", s.Reason.LeastKgCO2, got.Message)
+			t.Fatalf("with a cap of %v kg it is infeasible: %s", s.Reason.LeastKgCO2, got.Message)
 		}
 	})
 }
 
-func TestOfPlansAsCleanTheCheapestIsTaken(t *testing.T) {
+func TestCarbonTieIsBrokenByCost(t *testing.T) {
 	m := generate(1, chain, 6, 12, 4)
 	m.Objective = optimizer.Carbon
-	s := solve(t, m, optimizer.Options{}) // nothing emits anything
+	s := solve(t, m, optimizer.Options{}) // all emissions are zero
 	m.Objective = optimizer.Cost
 	if cheap := solve(t, m, optimizer.Options{}); !same(s.USD, cheap.USD) || s.Objective != 0 {
-		t.Errorf("%v USD, the cheapest is %v", s.USD, cheap.USD)
+		t.Errorf("%v USD, but the cheapest plan costs %v", s.USD, cheap.USD)
 	}
 }
 
-func TestALimitLeavesAPlanWithinTheCap(t *testing.T) {
+func TestWorkLimitRespectsCarbonCap(t *testing.T) {
 	m := generate(5, randomDAG, 20, 40, 10)
 	for i := range m.Tasks {
 		for k := range m.Tasks[i].Candidates {
@@ -142,8 +142,8 @@ func TestCarbonDoesNotDependOnOrder(t *testing.T) {
 	})
 }
 
-// TestACarbonBoundNeverExceedsTheOptimum stops the search at every stage.
-func TestACarbonBoundNeverExceedsTheOptimum(t *testing.T) {
+// The test stops the search at every stage.
+func TestCarbonBoundNeverExceedsOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := carbonModel(t)
 		want, ok := bruteCarbon(m)
@@ -154,16 +154,15 @@ func TestACarbonBoundNeverExceedsTheOptimum(t *testing.T) {
 		case err != nil:
 			t.Fatalf("Solve: %v", err)
 		case (s.Status == optimizer.Infeasible) == ok:
-			t.Fatalf("%s, but there is a plan: %v", s.Message, ok)
+			t.Fatalf("%s; a plan exists: %v", s.Message, ok)
 		case ok && (s.Bound > want*(1+1e-9) || s.Objective < want*(1-1e-9)):
-			t.Fatalf("%s: bound %v and objective %v around %v", s.Status, s.Bound, s.Objective, want)
+			t.Fatalf("%s: bound %v and objective %v, optimum %v", s.Status, s.Bound, s.Objective, want)
 		}
 	})
 }
 
-// TestTheRoomUnderACapIsUsed has many tasks alike, which a price on emissions
-// moves all at once.
-func TestTheRoomUnderACapIsUsed(t *testing.T) {
+// The model has many equal tasks, and a price on emissions moves all of them at once.
+func TestRoomUnderCarbonCapIsUsed(t *testing.T) {
 	m := &optimizer.Model{Objective: optimizer.Cost, Places: []string{"p"}, USDPerGiB: [][]float64{{0}}, HoursPerGiB: [][]float64{{0}}}
 	for i := range 60 {
 		m.Tasks = append(m.Tasks, optimizer.Task{ID: fmt.Sprint(i), Candidates: []optimizer.Candidate{
@@ -174,6 +173,6 @@ func TestTheRoomUnderACapIsUsed(t *testing.T) {
 	m.CarbonCapKg = &limit
 	s := solve(t, m, optimizer.Options{WorkLimit: 200_000})
 	if want := 30*1 + 30*3.0; s.USD != want || s.Bound < want-1.001 {
-		t.Errorf("%v USD, not below %v; the best is %v", s.USD, s.Bound, want)
+		t.Errorf("%v USD, not below %v; the optimum is %v", s.USD, s.Bound, want)
 	}
 }

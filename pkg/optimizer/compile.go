@@ -9,16 +9,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// compiled is a model in canonical form, with what leads back to the model.
+// compiled is a model in canonical form, with the mapping back to the model.
 type compiled struct {
 	problem.Instance
 	model *Model
-	rank  []int32 // by model place, its canonical index, -1 where not used
+	rank  []int32 // canonical index of each model place, -1 if not used
 }
 
-// folding says which of a task's candidates at one place can matter. Transfers
-// depend on places alone, so candidates at one place compete by their own cost
-// and time only.
+// folding selects which of a task's candidates at one place to keep. Transfers depend only on places, so candidates
+// at one place compete only by their own cost and time.
 type folding int
 
 const (
@@ -26,12 +25,11 @@ const (
 	foldCheapest folding = iota
 	// foldFastest keeps the fastest, ties by cost, then by id.
 	foldFastest
-	// foldPareto keeps those for which no other is both as cheap and as fast,
-	// ties by id.
+	// foldPareto keeps the candidates that no other beats in both cost and time, ties by id.
 	foldPareto
 )
 
-// compile checks the model and brings it into canonical form.
+// compile checks the model and converts it to canonical form.
 func compile(m *Model, f folding) (*compiled, error) {
 	inst, err := frameFor(m, f)
 	if err != nil {
@@ -41,7 +39,7 @@ func compile(m *Model, f folding) (*compiled, error) {
 	return inst, nil
 }
 
-// frameFor is frame with what a folding needs besides.
+// frameFor is frame plus the additional data that a folding needs.
 func frameFor(m *Model, f folding) (*compiled, error) {
 	inst, err := frame(m)
 	if err == nil && f != foldCheapest {
@@ -50,7 +48,7 @@ func frameFor(m *Model, f folding) (*compiled, error) {
 	return inst, err
 }
 
-// frame is compile without the options: what all foldings share.
+// frame does the part of compile that all foldings share: everything except the options.
 func frame(m *Model) (*compiled, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -71,7 +69,7 @@ func (inst *compiled) setOptions(f folding) {
 	inst.GroupByPlace()
 }
 
-// withoutOptions lists the ids of the tasks that have no candidate.
+// withoutOptions returns the ids of the tasks without candidates.
 func (inst *compiled) withoutOptions() []string {
 	var ids []string
 	for t := range inst.Order {
@@ -82,7 +80,7 @@ func (inst *compiled) withoutOptions() []string {
 	return ids
 }
 
-// compilePlaces fills the matrices with the places in use, and rank.
+// compilePlaces fills the matrices for the places in use, and rank.
 func (inst *compiled) compilePlaces() {
 	m := inst.model
 	used := make([]bool, len(m.Places))
@@ -117,7 +115,7 @@ func (inst *compiled) compilePlaces() {
 	inst.USDT, inst.rank = transposed(inst.USD, n), rank
 }
 
-// transposed is an n×n matrix with rows and columns exchanged.
+// transposed returns the transpose of an n×n matrix.
 func transposed(matrix []float64, n int) []float64 {
 	out := make([]float64, len(matrix))
 	for i := range n {
@@ -142,7 +140,7 @@ func (inst *compiled) fold(f folding) {
 	}
 }
 
-// foldBest appends the best candidate at each place; best is scratch.
+// foldBest appends the best candidate at each place. best is scratch space.
 func (inst *compiled) foldBest(cands []Candidate, best []int32, byHours bool) {
 	rank := inst.rank
 	for p := range best {
@@ -167,12 +165,11 @@ func (inst *compiled) foldBest(cands []Candidate, best []int32, byHours bool) {
 	}
 }
 
-// foldFronts appends the Pareto front of cost and time at each place; start is
-// scratch of one more than the places.
+// foldFronts appends the Pareto front of cost and time at each place. start is scratch space with one element more
+// than there are places.
 func (inst *compiled) foldFronts(cands []Candidate, start []int32) {
 	rank := inst.rank
-	// sorting by place first leaves only a few candidates at a time to sort
-	// by cost
+	// Sorting by place first leaves only a few candidates at a time to sort by cost.
 	clear(start)
 	for k := range cands {
 		start[rank[cands[k].Place]+1]++
@@ -213,15 +210,14 @@ func compareCost(a, b *Candidate) int {
 	return cmp.Or(cmp.Compare(a.USD, b.USD), cmp.Compare(a.Hours, b.Hours), strings.Compare(a.ID, b.ID))
 }
 
-// compareTime orders them by hours, then cost, then id.
+// compareTime orders candidates at one place by hours, then cost, then id.
 func compareTime(a, b *Candidate) int {
 	return cmp.Or(cmp.Compare(a.Hours, b.Hours), cmp.Compare(a.USD, b.USD), strings.Compare(a.ID, b.ID))
 }
 
-// planOf turns picks, candidate indices by model task, into a plan: the option
-// that is the candidate or else is at the candidate's place, and where there is
-// neither the first option. It returns nil for nil or where a task has no
-// option at all.
+// planOf converts picks (candidate indices by model task) to a plan. For each task it uses the option of the
+// candidate itself, otherwise the option at the candidate's place, otherwise the first option. It returns nil if
+// picks is nil or a task has no options.
 func (inst *compiled) planOf(picks []int) problem.Plan {
 	if len(picks) != inst.NTask() || len(inst.withoutOptions()) > 0 {
 		return nil

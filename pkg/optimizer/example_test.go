@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// trainInfer is a job of two tasks: moving the trained model between clouds
-// costs more than the cheaper machine there saves.
+// trainInfer is a job of two tasks. Moving the trained model between clouds costs more than a cheaper machine there
+// would save.
 func trainInfer() *optimizer.Model {
 	return &optimizer.Model{
 		Objective:   optimizer.Cost,

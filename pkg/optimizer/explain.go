@@ -14,28 +14,28 @@ import (
 
 // Runner is an alternative to the candidate that a plan chose for one task.
 type Runner struct {
-	// Candidate indexes the task's candidates; ID is its id.
+	// Candidate is the index of the candidate in the task's list; ID is its id.
 	Candidate int    `json:"-"`
 	ID        string `json:"id"`
-	// USD and Hours are the plan's totals with this candidate in place of the
-	// chosen one, AddUSD and AddHours what that adds; negative is a saving.
+	// USD and Hours are the plan's totals with this candidate instead of the chosen one. AddUSD and AddHours are the
+	// differences to the plan; negative values are savings.
 	USD      float64 `json:"usd"`
 	Hours    float64 `json:"hours"`
 	AddUSD   float64 `json:"addUSD"`
 	AddHours float64 `json:"addHours"`
-	// AddKgCO2 likewise is of the emissions, as far as the model says.
+	// AddKgCO2 is the difference in emissions, from the model's values.
 	AddKgCO2 float64 `json:"addKgCO2,omitempty"`
-	// Breaks names the bound that the plan would break, if any.
+	// Breaks is the limit that the plan would exceed, if any.
 	Breaks Constraint `json:"breaks,omitempty"`
 }
 
-// ErrNoPlan is returned for a solution that holds no plan for the model.
-var ErrNoPlan = errors.New("optimizer: the solution holds no plan for this model")
+// ErrNoPlan is returned for a solution without a plan for the model.
+var ErrNoPlan = errors.New("optimizer: the solution has no plan for this model")
 
-// Explainer answers questions about one plan. It holds what they have in common.
+// Explainer answers questions about one plan. It holds the shared data.
 type Explainer struct {
 	model *Model
-	picks []int // by canonical task, as all below
+	picks []int // by canonical task, like the slices below
 	links *problem.Links
 	rank  map[string]int32
 	in    problem.Adjacency
@@ -47,9 +47,8 @@ type Explainer struct {
 	kg    float64
 }
 
-// NewExplainer prepares to explain solution s of model m. It returns a
-// *[ModelError] for a bad model and [ErrNoPlan] where s is infeasible or not of
-// this model.
+// NewExplainer returns an explainer for solution s of model m. It returns a *[ModelError] for a malformed model and
+// [ErrNoPlan] if s is infeasible or does not belong to this model.
 func NewExplainer(m *Model, s *Solution) (*Explainer, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -98,8 +97,7 @@ func (e *Explainer) candidates(t int32) []Candidate {
 
 func (e *Explainer) chosen(t int32) *Candidate { return &e.candidates(t)[e.picks[t]] }
 
-// transfers is the cost of moving data along the given links of task t, were t
-// at place p.
+// transfers returns the cost of moving data along the given links of task t if t were at place p.
 func (e *Explainer) transfers(links []int32, t int32, p int) float64 {
 	total := 0.0
 	for _, i := range links {
@@ -132,7 +130,8 @@ func (e *Explainer) afterAt(t int32, p int) float64 {
 	return at
 }
 
-// Runners is [Runners] for the plan of this explainer.
+// Runners returns the k best alternatives to the plan's candidate for a task, best first. All other tasks stay where
+// they are. It returns an error if the task does not exist.
 func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 	t, ok := e.rank[task]
 	if !ok {
@@ -165,7 +164,7 @@ func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 	return runners, nil
 }
 
-// spreads says whether a task on another candidate, with all others where they are, leaves its groups spread.
+// spreads reports whether a task's Spread groups are still satisfied if the task moves to c and all others stay.
 func (e *Explainer) spreads(task string, c *Candidate) bool {
 	for n := range e.model.Spread {
 		g := &e.model.Spread[n]
@@ -186,7 +185,7 @@ func (e *Explainer) spreads(task string, c *Candidate) bool {
 	return true
 }
 
-// longestAround is the length of the longest path that avoids t.
+// longestAround returns the length of the longest path that avoids t.
 func (e *Explainer) longestAround(t int32) float64 {
 	if e.start[t]+e.chosen(t).Hours+e.after[t] < e.hours*(1-1e-9) {
 		return e.hours // the longest path avoids it already

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRunnersAreWhatSwappingOneTaskGives recomputes the plan for each.
-func TestRunnersAreWhatSwappingOneTaskGives(t *testing.T) {
+// The test recomputes the plan for each runner.
+func TestRunnersMatchSwappingOneTask(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
 		s := solve(t, m, optimizer.Options{})
@@ -33,19 +33,19 @@ func TestRunnersAreWhatSwappingOneTaskGives(t *testing.T) {
 				t.Fatalf("runner %+v, but %v USD and %v h", r, usd, hours)
 			}
 			if (r.Breaks == "") != keepsBounds(m, usd, hours) {
-				t.Fatalf("runner %+v breaks %q", r, r.Breaks)
+				t.Fatalf("runner %+v exceeds %q", r, r.Breaks)
 			}
 			if k > 0 && better(m, r, runners[k-1]) {
 				t.Fatalf("runner %+v after %+v", r, runners[k-1])
 			}
 			if r.Breaks == "" && better(m, r, optimizer.Runner{USD: s.USD * (1 - 1e-9), Hours: s.Hours * (1 - 1e-9)}) {
-				t.Fatalf("runner %+v beats the optimum %v", r, s.Objective)
+				t.Fatalf("runner %+v is better than the optimum %v", r, s.Objective)
 			}
 		}
 	})
 }
 
-// TestRunnersCountEmissions under an objective or a cap of carbon.
+// The models have a carbon objective or cap.
 func TestRunnersCountEmissions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := carbonModel(t)
@@ -65,10 +65,10 @@ func TestRunnersCountEmissions(t *testing.T) {
 				kg := emitted(m, picks)
 				keeps := keepsBounds(m, usd, hours) && keepsCap(m, kg)
 				if !same(kg-s.KgCO2, r.AddKgCO2) || (r.Breaks == "") != keeps {
-					t.Fatalf("runner %+v, but %v kg of %v, keeps the bounds: %v", r, kg, s.KgCO2, keeps)
+					t.Fatalf("runner %+v, but %v kg of %v, within the limits: %v", r, kg, s.KgCO2, keeps)
 				}
 				if m.Objective == optimizer.Carbon && keeps && r.AddKgCO2 < -1e-9 {
-					t.Fatalf("runner %+v beats the optimum %v", r, s.Objective)
+					t.Fatalf("runner %+v is better than the optimum %v", r, s.Objective)
 				}
 			}
 		}
@@ -85,7 +85,7 @@ func better(m *optimizer.Model, a, b optimizer.Runner) bool {
 	return a.Hours < b.Hours
 }
 
-func TestRunnersGivesTheBestFew(t *testing.T) {
+func TestRunnersReturnsBestK(t *testing.T) {
 	m := generate(1, randomDAG, 10, 30, 5)
 	s := solve(t, m, optimizer.Options{})
 	e, err := optimizer.NewExplainer(m, s)
@@ -105,7 +105,7 @@ func TestRunnersGivesTheBestFew(t *testing.T) {
 	}
 }
 
-func TestExplainingNothingIsAnError(t *testing.T) {
+func TestExplainerRejectsMissingPlan(t *testing.T) {
 	m := generate(1, chain, 3, 3, 2)
 	s := solve(t, m, optimizer.Options{})
 	if _, err := explain(m, s, "nobody", 3); err == nil {
@@ -119,7 +119,7 @@ func TestExplainingNothingIsAnError(t *testing.T) {
 	}
 }
 
-// explain gives the runners of one task of a plan.
+// explain returns the runners of one task of a plan.
 func explain(m *optimizer.Model, s *optimizer.Solution, task string, k int) ([]optimizer.Runner, error) {
 	e, err := optimizer.NewExplainer(m, s)
 	if err != nil {

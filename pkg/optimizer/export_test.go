@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// Variants forces each method to do what another usually does before it, so
-// that tests reach all of them with models small enough for brute force.
+// Variants returns solvers with thresholds that force each method to do what another usually does before it, so that
+// tests reach all methods with models small enough for brute force.
 func Variants() map[string]func(context.Context, *Model, Options) (*Solution, error) {
 	variants := map[string]func(*search.Thresholds){
 		"no bucket elimination": func(th *search.Thresholds) {
@@ -46,16 +46,15 @@ func Variants() map[string]func(context.Context, *Model, Options) (*Solution, er
 	return out
 }
 
-// SolveCramped solves with no memory for networks or windows.
+// SolveCramped solves without memory for networks or windows.
 func SolveCramped(ctx context.Context, m *Model, o Options) (*Solution, error) {
 	th := search.DefaultThresholds()
 	th.NetworkEntries, th.WindowEntries = 0, 0
 	return solve(ctx, m, o, th)
 }
 
-// RoundedBounds are the bounds on the cost within m's deadline that rounded times
-// give, and for each the cheapest plan's cost under them; none where even the
-// fastest plan is late.
+// RoundedBounds returns the bounds on the cost within m's deadline from rounded times, and for each the cost of the
+// cheapest plan under them. It returns none if even the fastest plan is late.
 func RoundedBounds(ctx context.Context, m *Model) (bounds, costs []float64, err error) {
 	inst, err := compile(m, foldPareto)
 	if err != nil {
@@ -79,9 +78,8 @@ func RoundedBounds(ctx context.Context, m *Model) (bounds, costs []float64, err 
 	return bounds, costs, nil
 }
 
-// Probe is what a probe of so much work finds out about the plans within m's
-// budget that take less than cut hours: what none takes less than, and the best
-// plan's hours.
+// Probe runs a probe with the given work for plans within m's budget that take less than cut hours. It returns the
+// proven lower bound of their hours and the best plan's hours.
 func Probe(ctx context.Context, m *Model, cut float64, work int64) (lower, hours float64, err error) {
 	inst, err := compile(m, foldPareto)
 	if err != nil {

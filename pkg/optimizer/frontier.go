@@ -11,41 +11,39 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// FrontierOptions tune [Frontier]. The zero value finds every point.
+// FrontierOptions configure [Frontier]. The zero value finds every point.
 type FrontierOptions struct {
-	// TimeLimit and WorkLimit bound the whole call, as in [Options]. What they
-	// leave unexplored is in Front.Unexplored.
+	// TimeLimit and WorkLimit limit the whole call, as in [Options]. Front.Unexplored has the parts that were not
+	// searched.
 	TimeLimit time.Duration
 	WorkLimit int64
-	// PointWork bounds the search for one point, in the steps of
-	// Options.WorkLimit; a point whose search was cut short has a bound below
-	// its cost. Zero is no limit.
+	// PointWork limits the search for one point, in the steps of Options.WorkLimit. If the search for a point is cut
+	// short, its bound is below its cost. Zero means no limit.
 	PointWork int64
-	// MaxPoints stops after so many points, which then are spread over the
-	// front; zero is no limit.
+	// MaxPoints stops the search after this number of points, which are then spread over the front; zero means no
+	// limit.
 	MaxPoints int
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// Front is the Pareto front of cost and makespan: the plans that no other plan
-// beats in one without losing in the other.
+// Front is the Pareto front of cost and makespan: the plans that cannot be improved in one without losing in the
+// other.
 type Front struct {
-	// Points are the plans found, from the fastest and dearest to the slowest
-	// and cheapest. Their Objective is USD and their Bound is proven: no plan
-	// as fast costs less. Plans closer than a relative 1e-8 count as one.
+	// Points are the plans found, from the fastest and most expensive to the slowest and cheapest. Their Objective is
+	// USD and their Bound is proven: no plan that is as fast costs less. Plans closer than a relative 1e-8 count as
+	// one.
 	Points []Solution `json:"points"`
-	// Complete means that the points are the whole front, proven.
+	// Complete means that the points are proven to be the whole front.
 	Complete bool `json:"complete"`
-	// Unexplored are the gaps between points in which there may be more.
+	// Unexplored are the gaps between points that may contain more points.
 	Unexplored []Gap `json:"unexplored,omitempty"`
-	// Millis is the time it took, by FrontierOptions.Now.
+	// Millis is the time used in milliseconds, by FrontierOptions.Now.
 	Millis float64 `json:"millis"`
 }
 
-// Gap is a part of the plane between two points of a front that has not been
-// searched. A point missing there takes between FromHours and ToHours and costs
-// between FromUSD and ToUSD.
+// Gap is an unsearched part of the plane between two points of a front. A missing point in it takes between FromHours
+// and ToHours and costs between FromUSD and ToUSD.
 type Gap struct {
 	FromHours float64 `json:"fromHours"`
 	ToHours   float64 `json:"toHours"`
@@ -53,14 +51,12 @@ type Gap struct {
 	ToUSD     float64 `json:"toUSD"`
 }
 
-// Frontier finds the Pareto front of cost (equation 1) and makespan (equations 2
-// and 3) of m's plans that keep its bounds, whatever its objective. It asks again
-// and again for the cheapest plan within a deadline (the box method of Hamacher,
-// Pedersen and Ruzika, Finding representative systems for discrete bicriterion
-// optimization problems, 2007): first half way between points, so that a front
-// cut short is spread evenly, then just before each point, which proves that
-// nothing is left out. An infeasible model has no points and a complete front.
-// Errors are those of [Solve].
+// Frontier finds the Pareto front of cost (equation 1) and makespan (equations 2 and 3) of m's plans within its
+// limits, whatever its objective. It repeatedly searches the cheapest plan within a deadline (the box method of
+// Hamacher, Pedersen and Ruzika, Finding representative systems for discrete bicriterion optimization problems,
+// 2007): first half way between points, so that a partial front is evenly spread, then just before each point, which
+// proves that no point is missing. The front of an infeasible model is empty and complete. Errors are those of
+// [Solve].
 func Frontier(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) {
 	if len(m.Together) > 0 && len(m.Spread) == 0 {
 		return frontierTogether(ctx, m, o)
@@ -80,22 +76,22 @@ func Frontier(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) 
 	return front, nil
 }
 
-// frontSearch is one search for a front.
+// frontSearch is the state of one search for a front.
 type frontSearch struct {
 	ctx    context.Context
-	model  Model // whose objective and deadline change
+	model  Model // its objective and deadline change during the search
 	frame  *compiled
 	o      FrontierOptions
 	m      *search.Meter
 	points []*Solution
 	boxes  []box2
-	// rough means that the search for some point was cut short.
+	// rough means that the search for a point was cut short.
 	rough bool
 	work  int64
 }
 
-// box2 is the part of the plane between a fast point and a slow one where points
-// may be missing: their makespan is over after and below that of the slow one.
+// box2 is the part of the plane between a fast and a slow point where points may be missing. Their makespan is
+// greater than after and less than that of the slow point.
 type box2 struct {
 	fast, slow *Solution
 	after      float64
@@ -106,12 +102,10 @@ func (b *box2) area() float64 {
 	return (b.slow.Hours - b.after) * (b.fast.USD - b.slow.USD)
 }
 
-// halvings is how often a box is parted in the middle before it is searched from
-// its slow end.
+// halvings is the number of times that a box is split in the middle before it is searched from its slow end.
 const halvings = 4
 
-// apart is the relative difference in makespan or cost from which on two points
-// are two.
+// apart is the minimum relative difference in makespan or cost between two separate points.
 const apart = 1e-8
 
 func (w *frontSearch) run(m *Model) (*Front, error) {
@@ -135,15 +129,15 @@ func (w *frontSearch) run(m *Model) (*Front, error) {
 	return w.front(), nil
 }
 
-// over tells whether a limit has been reached.
+// over reports whether a limit has been reached.
 func (w *frontSearch) over() bool {
 	return w.o.MaxPoints > 0 && len(w.points) >= w.o.MaxPoints ||
 		w.o.WorkLimit > 0 && w.work >= w.o.WorkLimit ||
 		!w.m.Deadline.IsZero() && !w.m.Now().Before(w.m.Deadline)
 }
 
-// ends finds the fastest plan, the cheapest of those, and the cheapest, the
-// fastest of those; nil where no plan keeps the bounds.
+// ends returns the ends of the front: the cheapest of the fastest plans and the fastest of the cheapest plans. They
+// are nil if no plan satisfies the bounds.
 func (w *frontSearch) ends(m *Model) (fast, cheap *Solution, err error) {
 	free := *m
 	free.Objective = Makespan
@@ -168,8 +162,7 @@ func (w *frontSearch) ends(m *Model) (fast, cheap *Solution, err error) {
 	return fast, cheap, nil
 }
 
-// within is the cheapest plan that takes at most the given hours, nil where there
-// is none.
+// within returns the cheapest plan that takes at most the given hours, or nil if there is none.
 func (w *frontSearch) within(hours float64, hint []int) (*Solution, error) {
 	w.model.DeadlineHours = &hours
 	if math.IsInf(hours, 1) {
@@ -189,7 +182,7 @@ func (w *frontSearch) within(hours float64, hint []int) (*Solution, error) {
 	return p, nil
 }
 
-// options are those of one solve: what is left of the limits.
+// options returns the options of one solve: the remaining limits.
 func (w *frontSearch) options(hint []int) Options {
 	o := Options{WorkLimit: w.o.PointWork, Hint: hint, Now: w.m.Now}
 	if w.o.WorkLimit > 0 {
@@ -204,7 +197,7 @@ func (w *frontSearch) options(hint []int) Options {
 	return o
 }
 
-// search takes one step in b: it finds the cheapest plan within a deadline.
+// search does one step in box b: it finds the cheapest plan within a deadline.
 func (w *frontSearch) search(b box2) error {
 	deadline, searched := b.slow.Hours*(1-apart), true
 	if middle := (b.after + b.slow.Hours) / 2; b.halved < halvings && middle < deadline {
@@ -221,9 +214,9 @@ func (w *frontSearch) search(b box2) error {
 	rest := box2{fast: b.fast, slow: b.slow, after: deadline, halved: b.halved}
 	switch {
 	case p == nil || p.USD >= b.fast.USD*(1-apart):
-		// nothing is cheaper than the fast point and within the deadline
+		// no plan within the deadline is cheaper than the fast point
 	case p.USD <= b.slow.USD*(1+apart):
-		// as cheap as the slow point, and faster: that one is no point at all
+		// as cheap as the slow point, and faster: the slow point is not on the front
 		w.replace(b.slow, p)
 		w.push(box2{fast: b.fast, slow: p, after: b.after, halved: b.halved})
 		return nil
@@ -238,8 +231,7 @@ func (w *frontSearch) search(b box2) error {
 	return nil
 }
 
-// replace puts point p in the place of old, on the front and in the boxes that
-// begin at it.
+// replace replaces point old by p on the front and in the boxes that begin at it.
 func (w *frontSearch) replace(old, p *Solution) {
 	w.points[slices.Index(w.points, old)] = p
 	for i := range w.boxes {
@@ -256,7 +248,7 @@ func (w *frontSearch) push(b box2) {
 	}
 }
 
-// largest takes the box with the largest area out of the list.
+// largest removes the box with the largest area from the list and returns it.
 func (w *frontSearch) largest() box2 {
 	best := 0
 	for i := range w.boxes {
@@ -269,7 +261,7 @@ func (w *frontSearch) largest() box2 {
 	return b
 }
 
-// front orders what was found.
+// front returns the points found, in order.
 func (w *frontSearch) front() *Front {
 	f := &Front{Points: []Solution{}, Complete: len(w.boxes) == 0 && !w.rough}
 	slices.SortFunc(w.points, func(a, b *Solution) int {

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// bruteFront tries every plan and returns the costs and makespans that no other
-// beats, from the fastest on; those that differ by rounding count as one.
+// bruteFront enumerates all plans and returns the costs and makespans of the Pareto front, fastest first. Plans that
+// differ only by rounding count as one.
 func bruteFront(m *optimizer.Model) [][2]float64 {
 	var all [][2]float64
 	everyPlan(m, func(picks []int, usd, hours float64) {
@@ -26,7 +26,7 @@ func bruteFront(m *optimizer.Model) [][2]float64 {
 		switch {
 		case n > 0 && p[0] >= front[n-1][0]-1e-9*max(1, front[n-1][0]):
 		case n > 0 && p[1] <= front[n-1][1]+1e-9*max(1, front[n-1][1]):
-			front[n-1] = p // as fast, and cheaper
+			front[n-1] = p // equally fast, but cheaper
 		default:
 			front = append(front, p)
 		}
@@ -34,7 +34,7 @@ func bruteFront(m *optimizer.Model) [][2]float64 {
 	return front
 }
 
-func TestTheFrontierIsThatOfBruteForce(t *testing.T) {
+func TestFrontierMatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := smallModel(t)
 		switch rapid.IntRange(0, 3).Draw(t, "kind") {
@@ -59,15 +59,14 @@ func TestTheFrontierIsThatOfBruteForce(t *testing.T) {
 				t.Fatalf("point %d: %v USD %v h, want %v", i, p.USD, p.Hours, want[i])
 			}
 			if usd, hours := evaluate(m, p.Picks); !same(usd, p.USD) || !same(hours, p.Hours) {
-				t.Fatalf("point %d says %v USD %v h, is %v USD %v h", i, p.USD, p.Hours, usd, hours)
+				t.Fatalf("point %d has %v USD %v h, its plan %v USD %v h", i, p.USD, p.Hours, usd, hours)
 			}
 		}
 	})
 }
 
-// TestACutFrontierSaysWhatItLeavesOut stops early and checks that every point of
-// the whole front is either there or in a gap.
-func TestACutFrontierSaysWhatItLeavesOut(t *testing.T) {
+// The test stops early and checks that every point of the whole front was found or is in a gap.
+func TestPartialFrontierListsGaps(t *testing.T) {
 	m := generate(3, randomDAG, 8, 12, 4)
 	whole, err := optimizer.Frontier(t.Context(), m, optimizer.FrontierOptions{})
 	if err != nil || !whole.Complete {
@@ -93,7 +92,7 @@ func TestACutFrontierSaysWhatItLeavesOut(t *testing.T) {
 	}
 }
 
-func TestTheFrontierOfAnInfeasibleModelIsEmpty(t *testing.T) {
+func TestFrontierOfInfeasibleModelIsEmpty(t *testing.T) {
 	m := generate(1, chain, 3, 4, 2)
 	none := 0.0
 	m.DeadlineHours = &none
@@ -102,7 +101,7 @@ func TestTheFrontierOfAnInfeasibleModelIsEmpty(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	if math.IsNaN(f.Millis) {
-		t.Error("no time")
+		t.Error("the time is zero")
 	}
 }
 

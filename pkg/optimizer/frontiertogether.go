@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// frontWays is how many ways to choose the sites of a model's groups a front looks at: the cheapest by their bounds.
-// What others would add is left out, and the front is then not complete.
+// frontWays is the maximum number of site choices that a front considers: the cheapest by their bounds. If there are
+// more, the front is not complete.
 const frontWays = 16
 
-// frontierTogether is [Frontier] of a model with groups: the fronts of its ways, in one.
+// frontierTogether is [Frontier] for a model with groups. It merges the fronts of several site choices.
 func frontierTogether(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) {
 	cheapest := *m
 	cheapest.Objective = Cost
@@ -27,7 +27,7 @@ func frontierTogether(ctx context.Context, m *Model, o FrontierOptions) (*Front,
 	}
 	var ways []way
 	for t.push(make([]int, len(t.groups))); t.open.Len() > 0 && len(ways) < frontWays; {
-		w := heap.Pop(&t.open).(way) //nolint:forcetypeassert // of together.go alone
+		w := heap.Pop(&t.open).(way) //nolint:forcetypeassert // only ways are pushed
 		ways = append(ways, w)
 		t.branch(w.at)
 	}
@@ -54,7 +54,7 @@ func frontierTogether(ctx context.Context, m *Model, o FrontierOptions) (*Front,
 	return all, nil
 }
 
-// thin leaves out the points that others beat, and of what is left as many as are too many, spread over the front.
+// thin removes dominated points, and then keeps at most the given number of points, spread over the front.
 func (f *Front) thin(most int) {
 	slices.SortFunc(f.Points, func(a, b Solution) int {
 		return cmp.Or(cmp.Compare(a.Hours, b.Hours), cmp.Compare(a.USD, b.USD))

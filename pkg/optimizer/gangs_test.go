@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// gangs is a model of so many gangs of two tasks of an hour, with a candidate at each of some sites, beside one task of
-// ten hours that nothing else matters to.
+// gangs returns a model of n gangs of two one-hour tasks, with a candidate at each of several sites, plus one
+// separate task of ten hours.
 func gangs(n, sites int, candidate func(site int) optimizer.Candidate) *optimizer.Model {
 	m := &optimizer.Model{Objective: optimizer.Makespan, Tasks: []optimizer.Task{
 		{ID: "long", Candidates: []optimizer.Candidate{{ID: "c", USD: 1, Hours: 10}}},
@@ -38,11 +38,11 @@ func gangs(n, sites int, candidate func(site int) optimizer.Candidate) *optimize
 	return m
 }
 
-// enough is the work that models with gangs may take here: there are 20^8 ways to choose the sites of eight gangs.
+// enough is the work limit for models with gangs. There are 20^8 ways to choose the sites of eight gangs.
 var enough = optimizer.Options{WorkLimit: 2_000_000}
 
-// Of plans that are equally fast the cheapest is found without trying every way to be as fast.
-func TestManyGangsThatAreAllAsFast(t *testing.T) {
+// The cheapest of equally fast plans is found without trying every equally fast way.
+func TestManyEquallyFastGangs(t *testing.T) {
 	m := gangs(8, 20, func(site int) optimizer.Candidate {
 		return optimizer.Candidate{USD: 1 + 0.1*float64((site+7)%20), Hours: 1 + 0.05*float64((site*3)%20)}
 	})
@@ -50,14 +50,14 @@ func TestManyGangsThatAreAllAsFast(t *testing.T) {
 	if err != nil || sol.Status != optimizer.Optimal || sol.Hours != 10 || math.Abs(sol.USD-17) > 1e-9 {
 		t.Errorf("%+v, %v", sol, err)
 	}
-	m.Objective = optimizer.Carbon // nothing emits anything
+	m.Objective = optimizer.Carbon // all emissions are zero
 	if sol, err = optimizer.Solve(t.Context(), m, enough); err != nil || math.Abs(sol.USD-17) > 1e-9 {
 		t.Errorf("carbon: %+v, %v", sol, err)
 	}
 }
 
-// Sites at which a gang alone breaks a limit are not combined with each other.
-func TestManyGangsOfWhichMostSitesBreakALimit(t *testing.T) {
+// Sites at which a gang alone exceeds a limit are not combined with each other.
+func TestManyGangsWithFewPossibleSites(t *testing.T) {
 	m := gangs(8, 20, func(site int) optimizer.Candidate {
 		if site < 19 {
 			return optimizer.Candidate{USD: 1, Hours: 20}
@@ -74,7 +74,7 @@ func TestManyGangsOfWhichMostSitesBreakALimit(t *testing.T) {
 	usd := 30.0
 	m.DeadlineHours, m.BudgetUSD, m.Objective = nil, &usd, optimizer.Makespan
 	if sol, err := optimizer.Solve(t.Context(), m, enough); err != nil || sol.Hours != 20 {
-		t.Errorf("a budget for few of the fast: %+v, %v", sol, err)
+		t.Errorf("a budget for a few fast ones: %+v, %v", sol, err)
 	}
 	usd = 16.0
 	sol, err = optimizer.Solve(t.Context(), m, enough)
@@ -84,8 +84,8 @@ func TestManyGangsOfWhichMostSitesBreakALimit(t *testing.T) {
 	}
 }
 
-// A call whose context has ended fails, however the search is doing.
-func TestGangsHeedTheContext(t *testing.T) {
+// A call fails if its context has ended, whatever the state of the search.
+func TestGangsStopWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m := gangs(4, 20, func(int) optimizer.Candidate { return optimizer.Candidate{USD: 1, Hours: 1} })
@@ -94,8 +94,8 @@ func TestGangsHeedTheContext(t *testing.T) {
 	}
 }
 
-// What a model with groups or a spread lacks is never said to be more than it is: with the least that is named, or
-// less, there may be a plan, and it is not said that there are no candidates where there is a plan without the limits.
+// The reason for an infeasible model with groups or spread is a lower bound: no smaller relaxation makes the model
+// feasible. It does not report missing candidates if the model has plans without its limits.
 func TestReasonsOfGroupsAreLowerBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, kept := groupedModel, isTogether
@@ -139,12 +139,12 @@ func checkReason(t *rapid.T, m *optimizer.Model, kept func(*optimizer.Model, []i
 	r := sol.Reason
 	switch {
 	case any && r.Constraint == optimizer.NoCandidates:
-		t.Fatalf("there are plans, and it says %q", sol.Message)
+		t.Fatalf("plans exist, but the message is %q", sol.Message)
 	case sol.Message == "":
-		t.Fatalf("it says nothing of %+v", r)
+		t.Fatalf("the reason %+v has no bounds", r)
 	case r.LeastHours > leastHours*(1+1e-9):
-		t.Fatalf("a deadline of %v h would do, and it says %q (%+v)", leastHours, sol.Message, r)
+		t.Fatalf("a deadline of %v h is enough, but the message is %q (%+v)", leastHours, sol.Message, r)
 	case r.LeastUSD > leastUSD*(1+1e-9):
-		t.Fatalf("a budget of %v would do, and it says %q (%+v)", leastUSD, sol.Message, r)
+		t.Fatalf("a budget of %v is enough, but the message is %q (%+v)", leastUSD, sol.Message, r)
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 )
 
-// linkTasks resolves the edges' task ids, merges parallel edges and sorts the
-// tasks topologically. It refuses duplicate and unknown ids, bad sizes,
-// self-loops and cycles.
+// linkTasks resolves the task ids of the edges, merges parallel edges and sorts the tasks topologically. It rejects
+// duplicate and unknown ids, bad sizes, self-loops and cycles.
 func linkTasks(m *Model) (*problem.Links, error) {
 	order, index, err := rankTasks(m)
 	if err != nil {
@@ -74,13 +73,13 @@ func resolveEdge(m *Model, index map[string]int32, i int) (problem.Link, error) 
 	return problem.Link{From: from, To: to, SumGiB: e.GiB, MaxGiB: e.GiB}, nil
 }
 
-// describeCycle names the tasks of one cycle, cut short where it is long.
+// describeCycle lists the tasks of one cycle. Long cycles are shortened.
 func describeCycle(m *Model, l *problem.Links) string {
 	done := make([]bool, len(m.Tasks))
 	for _, v := range l.Topo {
 		done[v] = true
 	}
-	// every task left has a producer left: walking back must repeat one
+	// every remaining task has a remaining producer, so walking back must reach a task twice
 	producer := make([]int32, len(m.Tasks))
 	at := int32(-1)
 	for _, e := range l.Edges {

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// newTogether lays out the groups of a model. Where no site has room for one of them, or a task has no candidate, the
-// answer is that.
+// newTogether prepares the groups of a model. If a task has no candidate or no site has candidates for all tasks of a
+// group, it returns an infeasible solution.
 func newTogether(m *Model, meter *search.Meter) (*together, *Solution, error) {
 	if err := m.check(); err != nil {
 		return nil, nil, err
@@ -61,13 +61,13 @@ func newTogether(m *Model, meter *search.Meter) (*together, *Solution, error) {
 	return t, nil, nil
 }
 
-// layout is what groups are laid out with: the least of each task on any of its candidates, and the order of tasks.
+// layout holds the minimum cost, emissions and time of each task over its candidates, and the order of tasks.
 type layout struct {
 	usd, kg, hours []float64
 	sumUSD, sumKg  float64
 	links          *problem.Links
 	out            problem.Adjacency
-	start          []float64 // of use to longest
+	start          []float64 // scratch space of longest
 }
 
 func newLayout(m *Model, links *problem.Links) *layout {
@@ -82,7 +82,7 @@ func newLayout(m *Model, links *problem.Links) *layout {
 	return l
 }
 
-// of is the least of each task of an objective.
+// of returns the minimum of an objective for each task.
 func (l *layout) of(o Objective) []float64 {
 	switch o {
 	case Cost:
@@ -94,7 +94,7 @@ func (l *layout) of(o Objective) []float64 {
 	return l.hours
 }
 
-// longest is the longest path by the least hours of each task.
+// longest returns the length of the longest path with the minimum hours of each task.
 func (l *layout) longest() (most float64) {
 	clear(l.start)
 	for _, v := range l.links.Topo {
@@ -108,8 +108,8 @@ func (l *layout) longest() (most float64) {
 	return most
 }
 
-// lay finds the sites of a group, and their bounds. Those at which it is beyond a limit whatever the others do are left
-// out, unless all are.
+// lay finds the sites of a group and their bounds. It leaves out sites at which the group alone exceeds a limit,
+// unless all do.
 func (t *together) lay(g *group, l *layout) {
 	count := map[string]int{}
 	for n, task := range g.tasks {
@@ -148,9 +148,9 @@ func (t *together) lay(g *group, l *layout) {
 	})
 }
 
-// bound bounds what plans come to with a group at a site, and says what they lack for certain.
+// bound returns lower bounds for plans with a group at a site, and which limit they exceed for certain.
 func (t *together) bound(g *group, site string, l *layout) siteBound {
-	const less = 1 - 1e-12 // a plan's sum is in another order
+	const less = 1 - 1e-12 // a plan's sum is added in another order
 	s := siteBound{name: site}
 	usd, kg := l.sumUSD, l.sumKg
 	any := make([]float64, len(g.tasks))
@@ -188,7 +188,8 @@ func (t *together) bound(g *group, site string, l *layout) siteBound {
 	return s
 }
 
-// least is the least that a task costs, emits and takes on its candidates of a site; empty is any.
+// least returns the minimum cost, emissions and time of a task over its candidates at a site; an empty site means
+// any.
 func (m *Model) least(task int, site string) (usd, kg, hours float64) {
 	usd, kg, hours = math.Inf(1), math.Inf(1), math.Inf(1)
 	for k := range m.Tasks[task].Candidates {

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// drawn is a model of n tasks with a candidate at each of some places.
+// drawn returns a model of n tasks with a candidate at each of several places.
 func drawn(r *rand.Rand, n, places int, edges float64) *optimizer.Model {
 	m := &optimizer.Model{Objective: optimizer.Cost}
 	for p := range places {
@@ -43,23 +43,23 @@ func drawn(r *rand.Rand, n, places int, edges float64) *optimizer.Model {
 	return m
 }
 
-// However little work there may be, it is a limit.
-func TestALittleWorkIsALimit(t *testing.T) {
+// A work limit applies however small it is.
+func TestSmallWorkLimit(t *testing.T) {
 	m := drawn(rand.New(rand.NewPCG(7, 1)), 60, 25, 0.15)
 	hours := 60.0
 	m.DeadlineHours = &hours
 	for _, work := range []int64{1, 2, 3} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if _, err := optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: work}); ctx.Err() != nil {
-			t.Errorf("a limit of %d steps is none: %v", work, err)
+			t.Errorf("a limit of %d steps was ignored: %v", work, err)
 		}
 		cancel()
 	}
 }
 
-// A plan that is found before the work is used up has a bound that says how far from the best it may be, and can be
-// written, also where tasks are spread and a part of the search came to nothing.
-func TestAPlanThatIsNotProvenHasABound(t *testing.T) {
+// A plan that is found within the work limit but not proven has a bound and can be encoded, also if tasks are spread
+// and a part of the search found nothing.
+func TestUnprovenPlanHasBound(t *testing.T) {
 	open := 0
 	for seed := range uint64(12) {
 		m := drawn(rand.New(rand.NewPCG(seed, 1)), 14, 8, 0.2)
@@ -88,17 +88,17 @@ func TestAPlanThatIsNotProvenHasABound(t *testing.T) {
 			open++
 			_, err = json.Marshal(sol)
 			if err != nil || !(sol.Bound >= 0 && sol.Bound <= sol.Objective) || math.IsNaN(sol.Bound) {
-				t.Errorf("seed %d, %d steps: a bound of %v for %v, written: %v", seed, work, sol.Bound, sol.Objective, err)
+				t.Errorf("seed %d, %d steps: a bound of %v for %v, encoded: %v", seed, work, sol.Bound, sol.Objective, err)
 			}
 		}
 	}
 	if open == 0 {
-		t.Error("all was proven, and nothing tried")
+		t.Error("all plans were proven, so nothing was tested")
 	}
 }
 
-// A candidate that emits far more than the cap is no reason to refuse a model, however dear the search makes it.
-func TestACapBesideACandidateThatEmitsFarMore(t *testing.T) {
+// A candidate with far more emissions than the cap is not an error, whatever price the search puts on it.
+func TestCarbonCapWithHugeEmissions(t *testing.T) {
 	limit := 1.0
 	for _, less := range []float64{1e-6, 1e-8, 1e-9} {
 		m := &optimizer.Model{

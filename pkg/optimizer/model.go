@@ -1,6 +1,6 @@
 package optimizer
 
-// Objective says what a plan minimises.
+// Objective is the quantity that a plan minimises.
 type Objective string
 
 const (
@@ -9,63 +9,56 @@ const (
 	// Makespan minimises the time in hours at which the last task finishes
 	// (paper, equations 2 and 3).
 	Makespan Objective = "makespan"
-	// Carbon minimises the sum of the tasks' emissions in kg CO2eq, ties by
-	// cost where there is no deadline. Moving data counts as emitting nothing:
-	// no cloud publishes what it does.
+	// Carbon minimises the sum of the tasks' emissions in kg CO2eq. Without a deadline, ties are broken by cost. Data
+	// transfers count as zero emissions, because no cloud publishes their emissions.
 	Carbon Objective = "carbon"
 )
 
-// Model is one placement problem: choose one candidate for each task. Its JSON
-// form is the one that `tradewind optimize` reads and `tradewind plan
-// --model-out` writes; [ReadModel] reads it strictly.
+// Model is one placement problem: choose one candidate for each task. `tradewind optimize` reads and `tradewind plan
+// --model-out` writes its JSON form; [ReadModel] reads it strictly.
 //
-// A Model is only read by this package, never changed, so one may be shared by
-// any number of calls.
+// This package never changes a Model, so concurrent calls may share one.
 type Model struct {
-	// Objective is what to minimise: [Cost], [Makespan] or [Carbon].
+	// Objective is the quantity to minimise: [Cost], [Makespan] or [Carbon].
 	Objective Objective `json:"objective"`
-	// DeadlineHours bounds the makespan; nil is no bound.
+	// DeadlineHours limits the makespan; nil means no limit.
 	DeadlineHours *float64 `json:"deadlineHours"`
-	// BudgetUSD bounds the total cost; nil is no bound.
+	// BudgetUSD limits the total cost; nil means no limit.
 	BudgetUSD *float64 `json:"budgetUSD"`
-	// CarbonCapKg bounds the sum of the tasks' emissions in kg CO2eq; nil is no
-	// bound.
+	// CarbonCapKg limits the sum of the tasks' emissions in kg CO2eq; nil means no limit.
 	CarbonCapKg *float64 `json:"carbonCapKg,omitempty"`
-	// Places names the locations between which moving data costs money or
-	// time, for instance "aws:us-east-1". Names are unique.
+	// Places are the names of the locations between which moving data costs money or time, for example
+	// "aws:us-east-1". Names are unique.
 	Places []string `json:"places"`
-	// USDPerGiB[p][q] is the price of moving one GiB from place p to place q,
-	// len(Places) rows of len(Places) columns. The diagonal counts too, and
-	// neither symmetry nor the triangle inequality is assumed.
+	// USDPerGiB[p][q] is the price of moving one GiB from place p to place q. It has len(Places) rows and columns.
+	// The diagonal is used too. The matrix need not be symmetric or satisfy the triangle inequality.
 	USDPerGiB [][]float64 `json:"usdPerGiB"`
-	// HoursPerGiB[p][q] is the time to move one GiB, of the same shape.
+	// HoursPerGiB[p][q] is the time to move one GiB, in the same form.
 	HoursPerGiB [][]float64 `json:"hoursPerGiB"`
-	// Tasks are what to place; ids are unique.
+	// Tasks are the tasks to place; their ids are unique.
 	Tasks []Task `json:"tasks"`
-	// Edges are the data dependencies; they form no cycle. Two tasks may be
-	// joined by several edges: each costs money, and each must have arrived,
-	// all moving at once, before the consumer starts.
+	// Edges are the data dependencies. They must not form a cycle. Several edges may connect the same two tasks: each
+	// costs money, they transfer at the same time, and the consumer starts after all of them have arrived.
 	Edges []Edge `json:"edges"`
-	// Together are groups of tasks, by their ids, that are placed together: on candidates of one site
-	// (Candidate.Site). A task is in one group at most.
+	// Together are groups of task ids. The tasks of a group are placed at the same site (Candidate.Site). A task may
+	// be in at most one group.
 	Together [][]string `json:"together,omitempty"`
-	// Spread are groups of tasks of which only so many machines are at one site. A task may be in several.
+	// Spread are groups of tasks with a maximum number of machines at one site. A task may be in several groups.
 	Spread []Spread `json:"spread,omitempty"`
 }
 
-// Task is one unit of work and the offers it could run on. A pinned input is a
-// task with one candidate that takes no time and costs nothing.
+// Task is one unit of work and its possible offers. A pinned input is a task with one candidate that takes no time
+// and costs nothing.
 type Task struct {
 	ID string `json:"id"`
-	// Candidates may be empty: then no plan exists, and Solve says so.
+	// Candidates may be empty. Then the model has no plan, and Solve returns Infeasible.
 	Candidates []Candidate `json:"candidates"`
 }
 
-// Candidate is one offer (cloud, region, zone, type, market) for one task, with
-// what the whole task would cost and take there.
+// Candidate is one offer (cloud, region, zone, type, market) for one task, with the cost and time of the whole task
+// there.
 type Candidate struct {
-	// ID names the offer, unique within its task, for instance
-	// "aws/us-east-1/use1-az1/p3.2xlarge/spot".
+	// ID is the offer's id, unique within the task, for example "aws/us-east-1/use1-az1/p3.2xlarge/spot".
 	ID string `json:"id"`
 	// Place is an index into Model.Places.
 	Place int `json:"place"`
@@ -74,19 +67,18 @@ type Candidate struct {
 	USD float64 `json:"usd"`
 	// Hours is the expected run time of the task here.
 	Hours float64 `json:"hours"`
-	// KgCO2 is what the task emits here, kg CO2eq. Only a model with a carbon
-	// objective or cap looks at it; a candidate whose grid is not known has no
-	// place in such a model.
+	// KgCO2 is the task's emissions here in kg CO2eq. It is used only by models with a carbon objective or cap;
+	// candidates on a grid with unknown emissions must not be in such a model.
 	KgCO2 float64 `json:"kgCO2,omitempty"`
-	// Site is what the tasks of a group have in common where they are placed
-	// together, for instance a zone; empty is the place. Nothing else looks at it.
+	// Site is what the tasks of a Together group must have in common, for example a zone. Empty means the place. It
+	// is used only for these groups.
 	Site string `json:"site,omitempty"`
-	// Zone is a part of the place, for groups that are spread over zones; empty is the whole place.
+	// Zone is a part of the place, for Spread groups by zone. Empty means the whole place.
 	Zone string `json:"zone,omitempty"`
 }
 
-// Edge moves GiB of data from the task named From to the task named To, which
-// starts only when it has arrived. Zero GiB is a mere ordering.
+// Edge moves GiB of data from task From to task To. To starts only after the data has arrived. Zero GiB only orders
+// the two tasks.
 type Edge struct {
 	From string  `json:"from"`
 	To   string  `json:"to"`

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// shape is how the tasks of a generated model depend on each other.
+// shape is the form of the dependency graph of a generated model.
 type shape int
 
 const (
@@ -19,9 +19,8 @@ const (
 	layered
 )
 
-// generate makes a model as the published benchmarks do: nPlace places with
-// prices and speeds between them drawn at random, nTask tasks with nCand
-// candidates each at random places, and edges by shape.
+// generate returns a model like those of the published benchmarks: nPlace places with random prices and speeds
+// between them, nTask tasks with nCand candidates each at random places, and edges by shape.
 func generate(seed uint64, s shape, nTask, nCand, nPlace int) *optimizer.Model {
 	r := rand.New(rand.NewPCG(seed, 7))
 	m := &optimizer.Model{Objective: optimizer.Cost}
@@ -87,8 +86,8 @@ func edges(r *rand.Rand, s shape, n int) [][2]int {
 	return list
 }
 
-// smallModel draws a model that brute force can solve, with ties, zero prices,
-// parallel edges and tasks that cannot run everywhere.
+// smallModel draws a model that is small enough for brute force, with ties, zero prices, parallel edges and tasks
+// that cannot run everywhere.
 func smallModel(t *rapid.T) *optimizer.Model {
 	nPlace := rapid.IntRange(1, 4).Draw(t, "places")
 	nTask := rapid.IntRange(1, 6).Draw(t, "tasks")
@@ -127,7 +126,7 @@ func smallModel(t *rapid.T) *optimizer.Model {
 	return m
 }
 
-// evaluate computes a plan's cost and makespan straight from the definition.
+// evaluate computes a plan's cost and makespan directly from the definition.
 func evaluate(m *optimizer.Model, picks []int) (usd, hours float64) {
 	index := map[string]int{}
 	for i, t := range m.Tasks {
@@ -158,8 +157,8 @@ func place(m *optimizer.Model, picks []int, task int) int {
 	return m.Tasks[task].Candidates[picks[task]].Place
 }
 
-// bruteForce tries every plan and returns the least objective of those that
-// keep the bounds; ok is false when none does.
+// bruteForce enumerates all plans and returns the minimum objective of those within the limits. ok is false if there
+// are none.
 func bruteForce(m *optimizer.Model) (objective float64, ok bool) {
 	objective = math.Inf(1)
 	everyPlan(m, func(_ []int, usd, hours float64) {
@@ -176,7 +175,7 @@ func bruteForce(m *optimizer.Model) (objective float64, ok bool) {
 	return objective, ok
 }
 
-// everyPlan calls visit with every plan, its cost and its makespan.
+// everyPlan calls visit for every plan with its cost and makespan.
 func everyPlan(m *optimizer.Model, visit func(picks []int, usd, hours float64)) {
 	picks := make([]int, len(m.Tasks))
 	for {

@@ -7,9 +7,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/words"
 )
 
-// nearer is what a model lacks of which one part of the plans lacks a, and the other b: either part would do. What
-// bounds a relaxation from below is the lesser of the two; where no relaxation of a kind helps the one, it is the
-// other's. A message that holds for neither is left to lacking.
+// nearer combines the reasons of two infeasible parts of a model. A relaxation that makes either part feasible is
+// enough, so the lower bound of a relaxation is the smaller of the two; if no relaxation of that kind helps one part,
+// it is the bound of the other. If the message of neither fits the result, the message is empty and lacking fills it
+// in.
 func nearer(a, b *Solution) *Solution {
 	switch {
 	case a == nil || a.Reason == nil || b.Reason == nil:
@@ -39,13 +40,13 @@ func nearer(a, b *Solution) *Solution {
 	return &Solution{Status: Infeasible, Reason: r}
 }
 
-// same says whether two reasons ask for the same.
+// same reports whether two reasons ask for the same relaxation.
 func (r *Reason) same(as *Reason) bool {
 	return r.Constraint == as.Constraint && r.LeastHours == as.LeastHours && r.LeastUSD == as.LeastUSD &&
 		r.LeastKgCO2 == as.LeastKgCO2
 }
 
-// lesser is the lesser of two amounts of which 0 is none.
+// lesser returns the smaller of two amounts, where 0 means none.
 func lesser(a, b float64) float64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -53,7 +54,7 @@ func lesser(a, b float64) float64 {
 	return min(a, b)
 }
 
-// lacking says in words what a reason of lower bounds asks for.
+// lacking returns a message for a reason with lower bounds.
 func (m *Model) lacking(r *Reason) string {
 	hours, dollars := words.Span(r.LeastHours, math.Round), words.USD(r.LeastUSD)
 	late := r.LeastHours > 0 && m.DeadlineHours != nil

@@ -6,15 +6,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// Prepared is a model that was checked and laid out once, to be solved any number of times. It must not be changed
-// meanwhile. Any number of goroutines may solve it at once.
+// Prepared is a checked and prepared model that can be solved several times, also concurrently. The model must not be
+// changed meanwhile.
 type Prepared struct {
 	model *Model
-	frame compiled // what all methods need of the model, without its options
+	frame compiled // the data that all methods share, without the options
 }
 
-// Prepare checks m and lays out its graph and its matrices. It returns a *[ModelError] for a model that is not well
-// formed.
+// Prepare checks m and prepares its graph and matrices. It returns a *[ModelError] for a malformed model.
 func Prepare(m *Model) (*Prepared, error) {
 	f, err := frameFor(m, foldingFor(m))
 	if err != nil {
@@ -23,7 +22,7 @@ func Prepare(m *Model) (*Prepared, error) {
 	return &Prepared{model: m, frame: *f}, nil
 }
 
-// Solve is [Solve] of the model.
+// Solve is [Solve] for the prepared model.
 func (p *Prepared) Solve(ctx context.Context, o Options) (*Solution, error) {
 	return p.solveOn(newMeter(ctx, o), o.Hint, search.DefaultThresholds())
 }
@@ -42,7 +41,7 @@ func (p *Prepared) solveOn(meter *search.Meter, hint []int, th search.Thresholds
 }
 
 func (p *Prepared) solve(meter *search.Meter, hint []int, th search.Thresholds) (*Solution, error) {
-	inst := p.frame // its own options, the rest shared
+	inst := p.frame // with its own options; the rest is shared
 	inst.setOptions(foldingFor(p.model))
 	return (&solver{inst: &inst, meter: meter, thresholds: th}).run(hint)
 }

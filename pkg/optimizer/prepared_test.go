@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAPreparedModelIsSolvedAsAnew solves one prepared model from several goroutines, and compares with Solve.
-func TestAPreparedModelIsSolvedAsAnew(t *testing.T) {
+// Several goroutines solve one prepared model. The results must equal those of Solve.
+func TestPreparedMatchesSolve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
 		want, err := optimizer.Solve(t.Context(), m, optimizer.Options{})
@@ -26,7 +26,7 @@ func TestAPreparedModelIsSolvedAsAnew(t *testing.T) {
 			wg.Go(func() {
 				got, err := p.Solve(t.Context(), optimizer.Options{})
 				if err != nil || got.Status != want.Status || got.Objective != want.Objective || !slices.Equal(got.Picks, want.Picks) {
-					t.Errorf("%+v, %v; anew %+v", got, err, want)
+					t.Errorf("%+v, %v; Solve returns %+v", got, err, want)
 				}
 			})
 		}

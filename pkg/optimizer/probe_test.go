@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hurried is a small model whose makespan is to be the least within a budget: what probes are for.
+// hurried draws a small model with a makespan objective and a budget, for which probes are used.
 func hurried(t *rapid.T) *optimizer.Model {
 	m := spotModel(t)
 	m.Objective, m.DeadlineHours = optimizer.Makespan, nil
@@ -22,11 +22,11 @@ func hurried(t *rapid.T) *optimizer.Model {
 	return m
 }
 
-// eachProber runs check with the optimizer as it is and with probes from the start.
+// eachProber runs check with the default optimizer and with one that probes from the start.
 type solveFunc = func(context.Context, *optimizer.Model, optimizer.Options) (*optimizer.Solution, error)
 
 func eachProber(t *testing.T, check func(*rapid.T, solveFunc)) {
-	t.Run("as it is", func(t *testing.T) {
+	t.Run("default", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) { check(t, optimizer.Solve) })
 	})
 	for name, solve := range optimizer.Variants() {
@@ -36,7 +36,7 @@ func eachProber(t *testing.T, check func(*rapid.T, solveFunc)) {
 	}
 }
 
-func TestProbesFindTheOptimum(t *testing.T) {
+func TestProbesFindOptimum(t *testing.T) {
 	eachProber(t, func(t *rapid.T, solve solveFunc) {
 		m := hurried(t)
 		s, err := solve(t.Context(), m, optimizer.Options{})
@@ -47,8 +47,8 @@ func TestProbesFindTheOptimum(t *testing.T) {
 	})
 }
 
-// TestProbesBoundWhatIsStopped stops the search at every stage.
-func TestProbesBoundWhatIsStopped(t *testing.T) {
+// The test stops the search at every stage.
+func TestProbesBoundStoppedSearch(t *testing.T) {
 	eachProber(t, func(t *rapid.T, solve solveFunc) {
 		m := hurried(t)
 		want, ok := bruteForce(m)
@@ -57,13 +57,13 @@ func TestProbesBoundWhatIsStopped(t *testing.T) {
 			return
 		}
 		if !ok || s.Bound > want*(1+1e-9) || s.Objective < want*(1-1e-9) {
-			t.Fatalf("%s: bound %v and objective %v around %v", s.Status, s.Bound, s.Objective, want)
+			t.Fatalf("%s: bound %v and objective %v, optimum %v", s.Status, s.Bound, s.Objective, want)
 		}
 	})
 }
 
-// TestAProbeIsRight cuts anywhere, and stops the probe anywhere.
-func TestAProbeIsRight(t *testing.T) {
+// The test uses any cut and stops the probe anywhere.
+func TestProbeIsCorrect(t *testing.T) {
 	decided := 0
 	rapid.Check(t, func(t *rapid.T) {
 		m := hurried(t)

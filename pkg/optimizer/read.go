@@ -9,13 +9,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/strict"
 )
 
-// ReadModel reads one [Model] in its JSON form and validates it. It is strict:
-// unknown, repeated and missing fields, trailing text and anything that
-// [Model.Validate] refuses are a *[ModelError] that names the field;
-// "deadlineHours", "budgetUSD" and "carbonCapKg" alone may be left out or null, a
-// candidate's "kgCO2", "site" and "zone" and the lists "together" and "spread" may be left out, and a list may be null
-// for empty. Memory is bounded by a small multiple of the text's size, itself at most
-// [MaxModelBytes]. An error of r is returned wrapped.
+// ReadModel reads and validates one [Model] in its JSON form. It is strict: unknown, repeated and missing fields,
+// trailing text, and everything that [Model.Validate] rejects give a *[ModelError] with the name of the field. Only
+// these fields are optional: "deadlineHours", "budgetUSD" and "carbonCapKg" may be omitted or null; a candidate's
+// "kgCO2", "site" and "zone" and the lists "together" and "spread" may be omitted. A null list is empty. Memory use
+// is a small multiple of the size of the text, which is at most [MaxModelBytes]. Errors of r are returned wrapped.
 func ReadModel(r io.Reader) (*Model, error) {
 	limited := &io.LimitedReader{R: r, N: MaxModelBytes}
 	p := parser{strict.New(limited)}
@@ -39,7 +37,7 @@ func ReadModel(r io.Reader) (*Model, error) {
 	return m, nil
 }
 
-// parser reads the values of a model.
+// parser parses the values of a model.
 type parser struct{ strict.Reader }
 
 func (p parser) model() (*Model, error) {
@@ -158,7 +156,7 @@ func (p parser) spread(m *Model) error {
 	})
 }
 
-// number reads a quantity.
+// number parses a quantity.
 func (p parser) number(x *float64) error {
 	if err := p.Number(x); err != nil {
 		return err
@@ -169,10 +167,10 @@ func (p parser) number(x *float64) error {
 	return nil
 }
 
-// index reads an index into the places.
+// index parses an index into the places.
 func (p parser) index(i *int) error { return p.whole(i, MaxPlaces-1, "an index into the places") }
 
-// count reads a number of machines.
+// count parses a number of machines.
 func (p parser) count(n *int) error { return p.whole(n, MaxTasks, "a number of machines") }
 
 func (p parser) whole(n *int, most float64, what string) error {

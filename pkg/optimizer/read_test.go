@@ -51,7 +51,7 @@ func TestReadModel(t *testing.T) {
 	}
 }
 
-func TestModelSurvivesWritingAndReading(t *testing.T) {
+func TestModelJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
 		text, err := json.Marshal(m)
@@ -69,7 +69,7 @@ func TestModelSurvivesWritingAndReading(t *testing.T) {
 	})
 }
 
-// normal writes m with empty lists instead of null ones, which the reader makes.
+// normal encodes m with empty lists instead of null ones, like the reader's result.
 func normal(t *rapid.T, m *optimizer.Model) []byte {
 	c := *m
 	if c.Edges == nil {
@@ -82,8 +82,8 @@ func normal(t *rapid.T, m *optimizer.Model) []byte {
 	return text
 }
 
-// TestBadModelsAreRefusedByField makes one thing in a good model wrong at a time.
-func TestBadModelsAreRefusedByField(t *testing.T) {
+// Each case breaks one thing in a valid model.
+func TestReadModelErrorsNameField(t *testing.T) {
 	tests := []struct {
 		name, old, new string
 		field, reason  string
@@ -134,7 +134,7 @@ func TestBadModelsAreRefusedByField(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			text := strings.Replace(goodModel, tt.old, tt.new, 1)
 			if text == goodModel {
-				t.Fatal("the test changes nothing")
+				t.Fatal("the case does not change the model")
 			}
 			m, err := optimizer.ReadModel(strings.NewReader(text))
 			var bad *optimizer.ModelError
@@ -142,14 +142,14 @@ func TestBadModelsAreRefusedByField(t *testing.T) {
 				t.Fatalf("got %v, %v", m, err)
 			}
 			if tt.field != "" && bad.Field != tt.field || !strings.Contains(bad.Reason, tt.reason) {
-				t.Errorf("refused %q as %q, want %q … %q", bad.Field, bad.Reason, tt.field, tt.reason)
+				t.Errorf("got an error in %q: %q, want %q … %q", bad.Field, bad.Reason, tt.field, tt.reason)
 			}
 		})
 	}
 }
 
-// TestValidateRefusesWhatJSONCannotHold covers the Go callers.
-func TestValidateRefusesWhatJSONCannotHold(t *testing.T) {
+// Values such as NaN cannot come from JSON, but from Go callers.
+func TestValidateRejectsNonFiniteNumbers(t *testing.T) {
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e-300} {
 		for field, set := range map[string]func(*optimizer.Model){
 			"tasks[0].candidates[0].usd":   func(m *optimizer.Model) { m.Tasks[0].Candidates[0].USD = x },
@@ -177,14 +177,14 @@ func TestValidateRefusesWhatJSONCannotHold(t *testing.T) {
 }
 
 func TestReaderErrorsPassThrough(t *testing.T) {
-	broken := errors.New("disk on fire")
+	broken := errors.New("disk error")
 	r := io.MultiReader(strings.NewReader(goodModel[:100]), iotest.ErrReader(broken))
 	if _, err := optimizer.ReadModel(r); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestLongNamesDoNotFillErrors(t *testing.T) {
+func TestErrorsClipLongNames(t *testing.T) {
 	text := strings.Replace(goodModel, `"to":"infer"`, `"to":"`+strings.Repeat("x", 1<<20)+`"`, 1)
 	_, err := optimizer.ReadModel(strings.NewReader(text))
 	if err == nil || len(err.Error()) > 300 {
@@ -196,8 +196,8 @@ func TestLongNamesDoNotFillErrors(t *testing.T) {
 	}
 }
 
-// FuzzReadModel: whatever is read is a valid model that writes back to itself
-// and can be solved; whatever is refused is refused with an error that says why.
+// FuzzReadModel checks that an accepted model is valid, survives encoding and can be solved, and that a rejected text
+// gives an error with a reason.
 func FuzzReadModel(f *testing.F) {
 	f.Add([]byte(goodModel))
 	f.Add([]byte(`{"objective":"makespan","places":[],"usdPerGiB":[],"hoursPerGiB":[],"tasks":[],"edges":[]}`))

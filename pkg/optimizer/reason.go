@@ -7,44 +7,40 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/words"
 )
 
-// Constraint names what makes a model infeasible.
+// Constraint is the kind of constraint that makes a model infeasible.
 type Constraint string
 
 const (
-	// NoCandidates means that some tasks have no offer at all.
+	// NoCandidates means that some tasks have no candidates, or no common site.
 	NoCandidates Constraint = "candidates"
 	// Deadline means that even the fastest plan is too slow.
 	Deadline Constraint = "deadline"
 	// Budget means that even the cheapest plan costs too much.
 	Budget Constraint = "budget"
-	// DeadlineAndBudget means that either bound could be kept, but not both.
+	// DeadlineAndBudget means that either limit can be met, but not both.
 	DeadlineAndBudget Constraint = "deadline and budget"
-	// CarbonCap means that the cap on emissions cannot be kept, or not together
-	// with the other bounds.
+	// CarbonCap means that the cap on emissions cannot be met, or not together with the other limits.
 	CarbonCap Constraint = "carbon cap"
 )
 
-// Reason says which constraint to relax for an infeasible model to have a plan,
-// and to what.
+// Reason says which constraint to relax, and to what value, to make an infeasible model feasible.
 type Reason struct {
 	Constraint Constraint `json:"constraint"`
-	// Tasks are the ids of the tasks without candidates, in order.
+	// Tasks are the ids of the tasks without candidates, or without a common site, in order.
 	Tasks []string `json:"tasks,omitempty"`
-	// LeastHours bounds from below the deadline that would do, all else
-	// unchanged; 0 where no deadline would do or the deadline is not at fault.
+	// LeastHours is a lower bound of the deadline that would make the model feasible with everything else unchanged.
+	// It is 0 if no deadline would, or if the deadline is not the problem.
 	LeastHours float64 `json:"leastHours,omitempty"`
-	// LeastUSD bounds from below the budget that would do, all else unchanged;
-	// 0 where no budget would do or the budget is not at fault.
+	// LeastUSD is the same for the budget.
 	LeastUSD float64 `json:"leastUSD,omitempty"`
-	// LeastKgCO2 bounds from below the carbon cap that would do, all else
-	// unchanged; 0 where the cap is not at fault.
+	// LeastKgCO2 is the same for the carbon cap.
 	LeastKgCO2 float64 `json:"leastKgCO2,omitempty"`
-	// Exact means that LeastHours, LeastUSD and LeastKgCO2 are attained by a plan, to a
-	// relative 1e-9, not mere lower bounds.
+	// Exact means that a plan attains LeastHours, LeastUSD and LeastKgCO2, to a relative 1e-9. Otherwise they are
+	// only lower bounds.
 	Exact bool `json:"exact,omitempty"`
 }
 
-// overBudget is the answer when even the cheapest plan breaks the budget.
+// overBudget returns the solution if even the cheapest plan exceeds the budget.
 func (s *solver) overBudget(cheap answer) *Solution {
 	budget := *s.inst.model.BudgetUSD
 	least := cheap.lower
@@ -59,7 +55,7 @@ func (s *solver) overBudget(cheap answer) *Solution {
 	}
 }
 
-// pastDeadline is the answer when even the fastest plan misses the deadline.
+// pastDeadline returns the solution if even the fastest plan misses the deadline.
 func (s *solver) pastDeadline(fast answer) *Solution {
 	deadline := *s.inst.model.DeadlineHours
 	least := fast.lower
@@ -75,9 +71,8 @@ func (s *solver) pastDeadline(fast answer) *Solution {
 	}
 }
 
-// overBoth is the answer when the deadline and the budget can be kept one at a
-// time only. inTime is the cheapest plan within the deadline and inBudget the
-// fastest within the budget; whichever is nil is worked out here.
+// overBoth returns the solution if the deadline and the budget can each be met but not both. inTime is the cheapest
+// plan within the deadline and inBudget the fastest within the budget; a nil one is computed here.
 func (s *solver) overBoth(cheap, fast answer, inTime, inBudget *answer) *Solution {
 	m := s.inst.model
 	if inTime == nil {

@@ -9,9 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// spotModel is a small model of tasks that are fast and dear or slow and cheap,
-// the slow ones all by about as much, as spot runs are that may be interrupted
-// once: what rounded times are for.
+// spotModel draws a small model whose tasks are either fast and expensive or slow and cheap. The slow options are all
+// about equally slower, like spot runs with one interruption. Rounded times are made for such models.
 func spotModel(t *rapid.T) *optimizer.Model {
 	m := &optimizer.Model{
 		Objective: optimizer.Cost, Places: []string{"p", "q"},
@@ -40,7 +39,7 @@ func spotModel(t *rapid.T) *optimizer.Model {
 	return m
 }
 
-func TestRoundedTimesFindTheOptimum(t *testing.T) {
+func TestRoundedTimesFindOptimum(t *testing.T) {
 	for name, solve := range optimizer.Variants() {
 		if !strings.HasPrefix(name, "rounded") {
 			continue
@@ -58,8 +57,8 @@ func TestRoundedTimesFindTheOptimum(t *testing.T) {
 	}
 }
 
-// TestRoundedTimesBoundWhatIsStopped stops the search at every stage.
-func TestRoundedTimesBoundWhatIsStopped(t *testing.T) {
+// The test stops the search at every stage.
+func TestRoundedTimesBoundStoppedSearch(t *testing.T) {
 	for name, solve := range optimizer.Variants() {
 		if !strings.HasPrefix(name, "rounded") {
 			continue
@@ -73,16 +72,15 @@ func TestRoundedTimesBoundWhatIsStopped(t *testing.T) {
 					return
 				}
 				if !ok || s.Bound > want*(1+1e-9) || s.Objective < want*(1-1e-9) {
-					t.Fatalf("%s: bound %v and objective %v around %v", s.Status, s.Bound, s.Objective, want)
+					t.Fatalf("%s: bound %v and objective %v, optimum %v", s.Status, s.Bound, s.Objective, want)
 				}
 			})
 		})
 	}
 }
 
-// TestARoundedBoundIsNoMoreThanTheOptimum and no more than the optimum under
-// rounded times, which is none over that either.
-func TestARoundedBoundIsNoMoreThanTheOptimum(t *testing.T) {
+// A bound is at most the optimum under rounded times, and that is at most the optimum.
+func TestRoundedBoundNeverExceedsOptimum(t *testing.T) {
 	barred := 0
 	rapid.Check(t, func(t *rapid.T) {
 		m := spotModel(t)
@@ -99,6 +97,6 @@ func TestARoundedBoundIsNoMoreThanTheOptimum(t *testing.T) {
 		}
 	})
 	if barred == 0 {
-		t.Error("rounding never barred anything")
+		t.Error("rounding never excluded anything")
 	}
 }

@@ -15,9 +15,8 @@ import (
 
 // Solve finds the best plan for m.
 //
-// It returns a *[ModelError] for a model that is not well formed, ctx's error
-// when ctx ends first, and [ErrUndecided] when a limit of o ends the search
-// before a plan was found or ruled out. An infeasible model is not an error.
+// It returns a *[ModelError] for a malformed model, ctx's error if ctx ends first, and [ErrUndecided] if a limit of o
+// stops the search before it found a plan or proved that there is none. An infeasible model is not an error.
 func Solve(ctx context.Context, m *Model, o Options) (*Solution, error) {
 	return solve(ctx, m, o, search.DefaultThresholds())
 }
@@ -26,7 +25,7 @@ func solve(ctx context.Context, m *Model, o Options, th search.Thresholds) (*Sol
 	return solveOn(newMeter(ctx, o), m, o.Hint, th)
 }
 
-// solveOn is solve on a meter.
+// solveOn solves a model with a meter.
 func solveOn(meter *search.Meter, m *Model, hint []int, th search.Thresholds) (*Solution, error) {
 	if len(m.Spread) > 0 {
 		return solveSpread(m, hint, th, meter)
@@ -44,7 +43,7 @@ func solveOn(meter *search.Meter, m *Model, hint []int, th search.Thresholds) (*
 	return p.solve(meter, hint, th)
 }
 
-// run solves from a hint, which may be nil.
+// run solves the model, starting from a hint, which may be nil.
 func (s *solver) run(hint []int) (*Solution, error) {
 	if p := s.inst.planOf(hint); p != nil {
 		s.known = append(s.known, p)
@@ -60,8 +59,7 @@ func (s *solver) run(hint []int) (*Solution, error) {
 	return sol, nil
 }
 
-// foldingFor is the least that the model's objective and bounds need to know
-// of the candidates.
+// foldingFor returns the simplest folding for the model's objective and bounds.
 func foldingFor(m *Model) folding {
 	if m.Objective == Cost && m.DeadlineHours == nil {
 		return foldCheapest
@@ -69,16 +67,15 @@ func foldingFor(m *Model) folding {
 	return foldPareto
 }
 
-// solver takes a model through the methods that its objective and bounds need.
+// solver applies the methods that a model's objective and bounds need.
 type solver struct {
 	inst       *compiled
 	meter      *search.Meter
 	thresholds search.Thresholds
-	known      []problem.Plan // to start from: the caller's hint and what was found so far
+	known      []problem.Plan // plans to start from: the caller's hint and those found so far
 }
 
-// answer is a plan, nil where none was found, with what is proven about the
-// objective.
+// answer is a plan (nil if none was found) with a proven lower bound of the objective.
 type answer struct {
 	plan   problem.Plan
 	lower  float64
@@ -99,7 +96,7 @@ func (s *solver) solve() (*Solution, error) {
 	return s.solveMakespan()
 }
 
-// late and dear tell whether a makespan or a cost breaks the model's bound.
+// late and dear report whether a makespan or a cost exceeds the model's limit.
 func (s *solver) late(hours float64) bool {
 	d := s.inst.model.DeadlineHours
 	return d != nil && hours >= search.Beyond(*d)
@@ -179,13 +176,13 @@ func (s *solver) solveMakespan() (*Solution, error) {
 	return s.finish(s.thrifty(a, &cheap))
 }
 
-// thriftyWork is what thrifty may take for a plan that was found at once: some milliseconds.
+// thriftyWork is the minimum work that thrifty may do, some milliseconds, for plans that were found at once.
 const thriftyWork = 2_000_000
 
-// thrifty is the answer with the cheapest plan that is found among those that are as fast: moving one task of a plan at
-// a time, as fastest does, misses those for which several have to move together. cheap is the cheapest plan of all,
-// where it is known already. The search takes no more than the proof of the makespan did, or thriftyWork: a cost within
-// a makespan can be far harder to prove than the makespan, and nobody waits for a tie to be broken.
+// thrifty looks for the cheapest plan that is as fast as the given one. fastest only moves one task of a plan at a
+// time, so it misses plans in which several tasks must move together. cheap is the cheapest plan of all, if it is
+// known. The search may do as much work as the proof of the makespan, but at least thriftyWork: proving the minimum
+// cost within a makespan can be far harder than proving the makespan, and breaking a tie is not worth a long wait.
 func (s *solver) thrifty(fast answer, cheap *answer) answer {
 	if fast.plan == nil || s.meter.Stopped {
 		return fast
@@ -212,7 +209,7 @@ func (s *solver) thrifty(fast answer, cheap *answer) answer {
 	return fast
 }
 
-// cheapest minimises the cost alone.
+// cheapest minimises the cost without a deadline.
 func (s *solver) cheapest(m *search.Meter) answer {
 	var a answer
 	a.plan, a.lower, a.proven = leastcost.NewSolver(&s.inst.Instance, s.thresholds, m).Solve(s.known)
@@ -220,8 +217,7 @@ func (s *solver) cheapest(m *search.Meter) answer {
 	return a
 }
 
-// roughlyCheapest is cheapest as a stepping stone: to a part in a thousand will
-// do.
+// roughlyCheapest is cheapest for an intermediate result: a gap of one part in a thousand is enough.
 func (s *solver) roughlyCheapest() answer {
 	m := s.meter.Part(0.3)
 	m.Gap = max(m.Gap, 1e-3)
@@ -230,8 +226,8 @@ func (s *solver) roughlyCheapest() answer {
 	return a
 }
 
-// fastest minimises the makespan alone, at least to below enough, then uses
-// what time tasks off the longest path have to spare to make the plan cheaper.
+// fastest minimises the makespan without a budget; it may stop below enough. Then it uses the slack of tasks off the
+// longest path to make the plan cheaper.
 func (s *solver) fastest(enough float64) answer {
 	var a answer
 	a.plan, a.lower, a.proven = makespan.Solve(&s.inst.Instance, s.known, enough, s.thresholds, s.meter)
@@ -242,7 +238,7 @@ func (s *solver) fastest(enough float64) answer {
 	return a
 }
 
-// roughlyFastest is fastest as a stepping stone.
+// roughlyFastest is fastest for an intermediate result.
 func (s *solver) roughlyFastest() answer {
 	whole := s.meter
 	defer func() { s.meter = whole }()
@@ -253,9 +249,8 @@ func (s *solver) roughlyFastest() answer {
 	return a
 }
 
-// bounded minimises the cost within a deadline or, byTime, the makespan within
-// a budget. cheap and fast are the answers for either alone, one of which keeps
-// the limit.
+// bounded minimises the cost within a deadline or, if byTime, the makespan within a budget. cheap and fast are the
+// answers without the limit; one of them satisfies it.
 func (s *solver) bounded(byTime bool, limit float64, cheap, fast answer) answer {
 	b := &bounded.Search{
 		Inst: &s.inst.Instance, Meter: s.meter, Thresholds: s.thresholds, ByTime: byTime, Limit: limit,
@@ -270,7 +265,7 @@ func (s *solver) bounded(byTime bool, limit float64, cheap, fast answer) answer 
 	return answer{plan: b.Best, lower: b.Lower, proven: b.Finished()}
 }
 
-// finish reports a, whose plan may still break the bound on its own objective.
+// finish converts an answer to a solution. The plan may still exceed the limit on its own objective.
 func (s *solver) finish(a answer) (*Solution, error) {
 	m := s.inst.model
 	if a.plan == nil {
@@ -296,21 +291,21 @@ func (s *solver) finish(a answer) (*Solution, error) {
 	for t, k := range sol.Picks {
 		sol.Choice[m.Tasks[t].ID] = m.Tasks[t].Candidates[k].ID
 	}
-	for _, t := range s.inst.Order { // not in the model's order: a sum's rounding depends on it
+	for _, t := range s.inst.Order { // in canonical order, because the rounding of a sum depends on the order
 		sol.KgCO2 += m.Tasks[t].Candidates[sol.Picks[t]].KgCO2
 	}
 	return sol, nil
 }
 
 func (s *solver) undecided(what Objective, lower float64) error {
-	return fmt.Errorf("%w: the least %s is %.6g or more", ErrUndecided, what, lower)
+	return fmt.Errorf("%w: the minimum %s is at least %.6g", ErrUndecided, what, lower)
 }
 
 func newMeter(ctx context.Context, o Options) *search.Meter {
 	return search.Start(ctx, search.Limits{Time: o.TimeLimit, Work: o.WorkLimit, Gap: o.Gap, Now: o.Now})
 }
 
-// stoppedEarly says how far an objective can be from the least.
+// stoppedEarly returns a message with the maximum distance of an objective from the optimum.
 func stoppedEarly(objective, bound float64) string {
 	percent := 100 * (objective - bound) / objective
 	return fmt.Sprintf("stopped before the optimum was proven: it may be up to %.3g%% lower", percent)

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fataler is what testing.TB and rapid.T have in common.
+// fataler is the common part of testing.TB and rapid.T.
 type fataler interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -31,7 +31,7 @@ func solve(t fataler, m *optimizer.Model, o optimizer.Options) *optimizer.Soluti
 	return s
 }
 
-// checkOptimal compares s with what trying every plan of m finds.
+// checkOptimal compares s with the brute-force result of m.
 func checkOptimal(t fataler, m *optimizer.Model, s *optimizer.Solution) {
 	t.Helper()
 	want, ok := bruteForce(m)
@@ -47,15 +47,15 @@ func checkOptimal(t fataler, m *optimizer.Model, s *optimizer.Solution) {
 	checkPlan(t, m, s)
 }
 
-// checkPlan verifies that s says of its plan what is true.
+// checkPlan verifies that the values of s are those of its plan.
 func checkPlan(t fataler, m *optimizer.Model, s *optimizer.Solution) {
 	t.Helper()
 	usd, hours := evaluate(m, s.Picks)
 	if !same(usd, s.USD) || !same(hours, s.Hours) {
-		t.Fatalf("plan says %v USD in %v h, its picks come to %v USD in %v h", s.USD, s.Hours, usd, hours)
+		t.Fatalf("the solution has %v USD in %v h, its picks %v USD in %v h", s.USD, s.Hours, usd, hours)
 	}
 	if !keepsBounds(m, usd, hours) {
-		t.Fatalf("plan of %v USD in %v h breaks a bound", usd, hours)
+		t.Fatalf("a plan of %v USD in %v h exceeds a limit", usd, hours)
 	}
 	for i, k := range s.Picks {
 		if got, want := s.Choice[m.Tasks[i].ID], m.Tasks[i].Candidates[k].ID; got != want {
@@ -64,14 +64,14 @@ func checkPlan(t fataler, m *optimizer.Model, s *optimizer.Solution) {
 	}
 }
 
-func TestCheapestPlanIsThatOfBruteForce(t *testing.T) {
+func TestCheapestPlanMatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := smallModel(t)
 		checkOptimal(t, m, solve(t, m, optimizer.Options{}))
 	})
 }
 
-func TestFastestPlanIsThatOfBruteForce(t *testing.T) {
+func TestFastestPlanMatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := smallModel(t)
 		m.Objective = optimizer.Makespan
@@ -79,8 +79,8 @@ func TestFastestPlanIsThatOfBruteForce(t *testing.T) {
 	})
 }
 
-// Of the plans that are as fast, and within the budget, none is cheaper.
-func TestTheFastestPlanIsTheCheapestOfThose(t *testing.T) {
+// No plan that is as fast and within the budget is cheaper.
+func TestMakespanTieIsBrokenByCost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
 		m.Objective = optimizer.Makespan
@@ -95,20 +95,20 @@ func TestTheFastestPlanIsTheCheapestOfThose(t *testing.T) {
 			}
 		})
 		if s.USD > least && !same(s.USD, least) {
-			t.Fatalf("%v hours for %v USD, where %v would do", s.Hours, s.USD, least)
+			t.Fatalf("%v hours for %v USD, but %v USD is possible", s.Hours, s.USD, least)
 		}
 	})
 }
 
-func TestBoundedPlansAreThoseOfBruteForce(t *testing.T) {
+func TestBoundedPlansMatchBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
 		checkOptimal(t, m, solve(t, m, optimizer.Options{}))
 	})
 }
 
-// boundedModel draws a model with a deadline, a budget or both, most of them
-// between what the cheapest and the fastest plan need.
+// boundedModel draws a model with a deadline, a budget or both. Most of these limits are between the values of the
+// cheapest and the fastest plan.
 func boundedModel(t *rapid.T) *optimizer.Model {
 	m := smallModel(t)
 	cheap := solve(t, m, optimizer.Options{})
@@ -128,7 +128,7 @@ func boundedModel(t *rapid.T) *optimizer.Model {
 	return m
 }
 
-// TestAnswerDoesNotDependOnOrder shuffles all that a model lists.
+// The test shuffles all lists of a model.
 func TestAnswerDoesNotDependOnOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := smallModel(t)
@@ -180,8 +180,8 @@ func upTo(n int) []int {
 	return list
 }
 
-// TestSameModelSamePlan solves models with all methods at work twice.
-func TestSameModelSamePlan(t *testing.T) {
+// The test solves models twice with all methods in use.
+func TestSolveIsDeterministic(t *testing.T) {
 	for _, s := range []shape{chain, forkJoin, randomDAG, layered} {
 		m := generate(1, s, 16, 40, 10)
 		cheap, fast := ends(t, m)
@@ -194,8 +194,8 @@ func TestSameModelSamePlan(t *testing.T) {
 	}
 }
 
-// TestBoundNeverExceedsTheOptimum stops the search at every stage.
-func TestBoundNeverExceedsTheOptimum(t *testing.T) {
+// The test stops the search at every stage.
+func TestBoundNeverExceedsOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
 		want, ok := bruteForce(m)
@@ -207,18 +207,18 @@ func TestBoundNeverExceedsTheOptimum(t *testing.T) {
 			t.Fatalf("Solve: %v", err)
 		case s.Status == optimizer.Infeasible:
 			if ok {
-				t.Fatalf("says infeasible, but %v is possible", want)
+				t.Fatalf("infeasible, but %v is possible", want)
 			}
 		default:
 			if !ok || s.Bound > want*(1+1e-9) || s.Objective < want*(1-1e-9) {
-				t.Fatalf("%s: bound %v and objective %v around %v (%v)", s.Status, s.Bound, s.Objective, want, ok)
+				t.Fatalf("%s: bound %v and objective %v, optimum %v (%v)", s.Status, s.Bound, s.Objective, want, ok)
 			}
 			checkPlan(t, m, s)
 		}
 	})
 }
 
-func TestStoppedSearchStillHasAPlanAndABound(t *testing.T) {
+func TestStoppedSearchReturnsPlanAndBound(t *testing.T) {
 	m := generate(3, layered, 400, 60, 30)
 	full := solve(t, m, optimizer.Options{})
 	for _, objective := range []optimizer.Objective{optimizer.Cost, optimizer.Makespan} {
@@ -232,12 +232,12 @@ func TestStoppedSearchStillHasAPlanAndABound(t *testing.T) {
 			t.Errorf("bound %v and objective %v are not around the optimum %v", s.Bound, s.Objective, full.Objective)
 		}
 		if s.Status == optimizer.Feasible && !strings.Contains(s.Message, "%") {
-			t.Errorf("message %q does not say how far off the plan may be", s.Message)
+			t.Errorf("message %q does not say how far from the optimum the plan may be", s.Message)
 		}
 	}
 }
 
-func TestWorkLimitGivesTheSamePlanEveryTime(t *testing.T) {
+func TestWorkLimitIsDeterministic(t *testing.T) {
 	m := generate(5, layered, 200, 60, 30)
 	for _, work := range []int64{100_000, 1_000_000} {
 		a, b := solve(t, m, optimizer.Options{WorkLimit: work}), solve(t, m, optimizer.Options{WorkLimit: work})
@@ -247,7 +247,7 @@ func TestWorkLimitGivesTheSamePlanEveryTime(t *testing.T) {
 	}
 }
 
-func TestTimeLimitIsByTheGivenClock(t *testing.T) {
+func TestTimeLimitUsesGivenClock(t *testing.T) {
 	m := generate(3, layered, 400, 60, 30)
 	var clock time.Time
 	looks := 0
@@ -257,15 +257,15 @@ func TestTimeLimitIsByTheGivenClock(t *testing.T) {
 		return clock
 	}})
 	if s.Millis != float64(300*(looks-1)) {
-		t.Errorf("took %v ms by a clock that was looked at %d times", s.Millis, looks)
+		t.Errorf("took %v ms by a clock that was read %d times", s.Millis, looks)
 	}
 	if s.Status != optimizer.Feasible {
-		t.Errorf("status %s though time ran out", s.Status)
+		t.Errorf("status %s, but time ran out", s.Status)
 	}
 	checkPlan(t, m, s)
 }
 
-func TestCancelledContextIsAnError(t *testing.T) {
+func TestSolveReturnsContextError(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	why := errors.New("the user gave up")
 	cancel(why)
@@ -278,7 +278,7 @@ func TestCancelledContextIsAnError(t *testing.T) {
 	}
 }
 
-func TestHintNeverMakesThePlanWorse(t *testing.T) {
+func TestHintNeverWorsensPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
 		hint := make([]int, len(m.Tasks))
@@ -298,7 +298,7 @@ func TestGapStopsTheSearchEarly(t *testing.T) {
 	checkPlan(t, m, s)
 }
 
-func TestInfeasibleModelsSayWhatToRelax(t *testing.T) {
+func TestInfeasibleReasons(t *testing.T) {
 	float := func(x float64) *float64 { return &x }
 	two := func() *optimizer.Model {
 		return &optimizer.Model{
@@ -336,15 +336,15 @@ func TestInfeasibleModelsSayWhatToRelax(t *testing.T) {
 					t.Errorf("reason %+v, want %+v", *s.Reason, tt.want)
 				}
 				if !strings.Contains(s.Message, tt.says) {
-					t.Errorf("message %q does not say %q", s.Message, tt.says)
+					t.Errorf("message %q does not contain %q", s.Message, tt.says)
 				}
 			})
 		}
 	}
 }
 
-// TestRelaxingAsToldMakesItFeasible takes the optimizer at its word.
-func TestRelaxingAsToldMakesItFeasible(t *testing.T) {
+// A model is feasible with the relaxation that the reason of its infeasibility gives.
+func TestRelaxedModelIsFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
 		s := solve(t, m, optimizer.Options{})
@@ -362,7 +362,7 @@ func TestRelaxingAsToldMakesItFeasible(t *testing.T) {
 				relaxed.BudgetUSD = nil
 			}
 			if got := solve(t, &relaxed, optimizer.Options{}); got.Status != optimizer.Optimal {
-				t.Fatalf("deadline of %v h will not do: %s", r.LeastHours, got.Message)
+				t.Fatalf("with a deadline of %v h it is infeasible: %s", r.LeastHours, got.Message)
 			}
 		}
 		if r.LeastUSD > 0 {
@@ -372,7 +372,7 @@ func TestRelaxingAsToldMakesItFeasible(t *testing.T) {
 				relaxed.DeadlineHours = nil
 			}
 			if got := solve(t, &relaxed, optimizer.Options{}); got.Status != optimizer.Optimal {
-				t.Fatalf("budget of %v USD will not do: %s", r.LeastUSD, got.Message)
+				t.Fatalf("with a budget of %v USD it is infeasible: %s", r.LeastUSD, got.Message)
 			}
 		}
 	})
@@ -389,7 +389,7 @@ func TestEmptyModelHasAnEmptyPlan(t *testing.T) {
 	}
 }
 
-func TestSolutionIsWrittenAsDocumented(t *testing.T) {
+func TestSolutionJSON(t *testing.T) {
 	tests := []struct {
 		give optimizer.Solution
 		want string
@@ -422,8 +422,7 @@ func TestSolutionIsWrittenAsDocumented(t *testing.T) {
 	}
 }
 
-// TestExtremeModels poses what the product must stand: no edges at all, one
-// place for all, transfers that dwarf the tasks, and nothing but transfers.
+// Extreme models: no edges, a single place, transfers that are far larger than the tasks, and transfers only.
 func TestExtremeModels(t *testing.T) {
 	tests := []struct {
 		name string

@@ -13,35 +13,35 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// A model whose tasks are spread is solved first as if they were not. Where a plan has too many machines of a group at
-// one site, the first of its tasks there is to leave the site, or it stays and the second is to leave, and so on: one
-// of them has to, so no plan is lost, and no two of these ways have a plan in common. Each is a model with fewer
-// candidates, and its objective is no better, so that the ways are taken in the order of their bounds until the next
-// is no better than the best plan that keeps to all rules. Of tasks that are alike in all that matters it is enough
-// that the first leaves.
+// A model with Spread groups is first solved without them. If the plan has too many machines of a group at one site,
+// at least one of the group's tasks there must leave. The search branches: either the first task leaves the site; or
+// it stays and the second leaves; and so on. These branches cover all plans and do not overlap. Each branch is a
+// model with fewer candidates, so its objective is no better. Branches are solved in the order of their bounds, until
+// the next bound is no better than the best plan that satisfies all groups. Among tasks that are alike, only the
+// branch of the first is needed.
 
-// Spread is a group of tasks of which at most Most machines are at one site.
+// Spread is a group of tasks with at most Most machines at one site.
 type Spread struct {
 	// Tasks are the ids of its tasks.
 	Tasks []string `json:"tasks"`
-	// Machines are how many each of them has, in their order; empty is one each.
+	// Machines are the numbers of machines of the tasks, in the same order; empty means one each.
 	Machines []int `json:"machines,omitempty"`
-	// By says what a site is: a place, or a zone of one (Candidate.Zone).
+	// By is the kind of site: a place, or a zone of a place (Candidate.Zone).
 	By SiteKind `json:"by"`
-	// Most is at least 1.
+	// Most is the maximum number of machines at one site, at least 1.
 	Most int `json:"most"`
 }
 
-// SiteKind is what tasks are spread over.
+// SiteKind is the kind of site over which tasks are spread.
 type SiteKind string
 
-// What tasks are spread over.
+// The kinds of sites.
 const (
 	ByPlace SiteKind = "place"
 	ByZone  SiteKind = "zone"
 )
 
-// siteBy is the site of a candidate.
+// siteBy returns the site of a candidate.
 func (m *Model) siteBy(c *Candidate, by SiteKind) string {
 	if by == ByZone && c.Zone != "" {
 		return m.Places[c.Place] + "/" + c.Zone
@@ -49,7 +49,7 @@ func (m *Model) siteBy(c *Candidate, by SiteKind) string {
 	return m.Places[c.Place]
 }
 
-// machines is how many a group's task has.
+// machines returns the number of machines of the group's task k.
 func (g *Spread) machines(k int) int {
 	if len(g.Machines) == 0 {
 		return 1
@@ -57,7 +57,7 @@ func (g *Spread) machines(k int) int {
 	return g.Machines[k]
 }
 
-// checkSpread tests the groups that are spread.
+// checkSpread validates the Spread groups.
 func (m *Model) checkSpread() error {
 	if len(m.Spread) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (m *Model) checkSpread() error {
 			case !known[id]:
 				return modelErrorf(at, "no task has the id %q", clip(id))
 			case seen[id]:
-				return modelErrorf(at, "%q is named twice", clip(id))
+				return modelErrorf(at, "%q is listed twice", clip(id))
 			}
 			seen[id] = true
 		}
@@ -95,7 +95,7 @@ func (m *Model) checkSpread() error {
 	return nil
 }
 
-// spread is the search over what tasks leave which sites.
+// spread is the search over the tasks that leave sites.
 type spread struct {
 	m      *Model
 	groups []spreadGroup
@@ -117,12 +117,12 @@ type spreadGroup struct {
 	tasks []int
 }
 
-// branch is a model with fewer candidates: of the tasks that have lost some, which are left; and the plan that is best
-// there as far as its groups are not looked at.
+// branch is a model with fewer candidates: the remaining candidates of each task that has lost some, and the best
+// plan without regard to the groups.
 type branch struct {
 	left  map[int][]int
 	sol   *Solution
-	order int // of those with the same bound the last goes first: it is nearer to a plan
+	order int // with equal bounds the newest goes first, because it is closer to a complete plan
 }
 
 type branches []*branch
@@ -134,7 +134,7 @@ func (b branches) Less(i, j int) bool {
 func (b branches) Swap(i, j int) { b[i], b[j] = b[j], b[i] }
 
 // Push implements heap.Interface.
-func (b *branches) Push(x any) { *b = append(*b, x.(*branch)) } //nolint:forcetypeassert // of this file alone
+func (b *branches) Push(x any) { *b = append(*b, x.(*branch)) } //nolint:forcetypeassert // only branches are pushed
 
 // Pop implements heap.Interface.
 func (b *branches) Pop() any {
@@ -143,7 +143,7 @@ func (b *branches) Pop() any {
 	return last
 }
 
-// solveSpread solves a model with groups that are spread.
+// solveSpread solves a model with Spread groups.
 func solveSpread(m *Model, hint []int, th search.Thresholds, meter *search.Meter) (*Solution, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func solveSpread(m *Model, hint []int, th search.Thresholds, meter *search.Meter
 		return nil, err
 	}
 	for s.open.Len() > 0 {
-		b := heap.Pop(&s.open).(*branch) //nolint:forcetypeassert // of this file alone
+		b := heap.Pop(&s.open).(*branch) //nolint:forcetypeassert // only branches are pushed
 		if s.best != nil && b.sol.Bound >= search.CutBelow(s.best.Objective) {
 			break
 		}
@@ -179,8 +179,8 @@ func solveSpread(m *Model, hint []int, th search.Thresholds, meter *search.Meter
 	return s.answer()
 }
 
-// try solves a branch. A plan that keeps to all rules is one of the model's, and what else there is in the branch is no
-// better; any other opens the branch. bound is what is known of it already: of the branch that it is a part of, or 0.
+// try solves a branch. If its plan satisfies all groups, it is a plan of the model, and no other plan in the branch
+// is better. Otherwise the branch is opened. bound is its known lower bound: that of the branch it comes from, or 0.
 func (s *spread) try(left map[int][]int, bound float64) error {
 	for i := range s.m.Tasks {
 		if of, cut := left[i]; cut && len(of) == 0 {
@@ -230,7 +230,7 @@ func (s *spread) try(left map[int][]int, bound float64) error {
 	return nil
 }
 
-// noRoom says that a task of a group has no site left.
+// noRoom returns an infeasible solution because a task of a group has no site left.
 func (s *spread) noRoom(task int) *Solution {
 	for _, g := range s.groups {
 		if slices.Contains(g.tasks, task) {
@@ -242,8 +242,8 @@ func (s *spread) noRoom(task int) *Solution {
 	return nil
 }
 
-// crowded finds a group that a plan has too many machines of at one site, the largest such crowd, and its tasks there
-// by their place in the group. The group is negative where there is none.
+// crowded returns the group with the most tasks at an overfull site, and the positions of those tasks in the group.
+// group is negative if no site is overfull.
 func (s *spread) crowded(picks []int) (group int, there []int) {
 	group = -1
 	for n := range s.groups {
@@ -264,7 +264,7 @@ func (s *spread) crowded(picks []int) (group int, there []int) {
 	return group, there
 }
 
-// part parts a branch by who of a crowd leaves the site.
+// part branches on which task of an overfull site moves away.
 func (s *spread) part(b *branch) error {
 	n, there := s.crowded(b.sol.Picks)
 	g := &s.groups[n]
@@ -282,9 +282,9 @@ func (s *spread) part(b *branch) error {
 		}
 		stay[task] = s.filter(stay, task, func(c *Candidate) bool { return s.m.siteBy(c, g.By) == site })
 		if used += g.machines(k); used > g.Most {
-			break // they cannot all stay
+			break // one of them must leave
 		}
-		for j, other := range g.tasks { // who does not fit beside those that stay is elsewhere
+		for j, other := range g.tasks { // tasks that do not fit with those that stay must be elsewhere
 			if !slices.Contains(there[:i+1], j) && used+g.machines(j) > g.Most {
 				stay[other] = s.filter(stay, other, func(c *Candidate) bool { return s.m.siteBy(c, g.By) != site })
 			}
@@ -293,7 +293,7 @@ func (s *spread) part(b *branch) error {
 	return nil
 }
 
-// filter is which candidates of a task are left that pass a test.
+// filter returns the remaining candidates of a task that pass a test.
 func (s *spread) filter(left map[int][]int, task int, keep func(*Candidate) bool) []int {
 	out := []int{}
 	of, cut := left[task]
@@ -305,8 +305,8 @@ func (s *spread) filter(left map[int][]int, task int, keep func(*Candidate) bool
 	return out
 }
 
-// same says whether two tasks of a group can change places in a branch: a plan with one of them elsewhere is then as
-// good as that with the other.
+// same reports whether two tasks of a group can be exchanged in a branch without changing the objective. Then only
+// one of them needs a branch.
 func (s *spread) same(b *branch, group, x, y int) bool {
 	g := &s.groups[group]
 	i, j := g.tasks[x], g.tasks[y]
@@ -324,7 +324,7 @@ func (s *spread) same(b *branch, group, x, y int) bool {
 	return known
 }
 
-// compare says whether two tasks have the same candidates, edges and groups.
+// compare reports whether two tasks have the same candidates, edges and groups.
 func (s *spread) compare(i, j int) bool {
 	a, b := &s.m.Tasks[i], &s.m.Tasks[j]
 	if !slices.Equal(a.Candidates, b.Candidates) {
@@ -346,7 +346,7 @@ func (s *spread) compare(i, j int) bool {
 	return slices.Equal(s.edgesOf(a.ID), s.edgesOf(b.ID))
 }
 
-// edgesOf is what a task has to do with others.
+// edgesOf returns the edges of a task without the task itself, sorted.
 func (s *spread) edgesOf(id string) (out []Edge) {
 	for _, e := range s.m.Edges {
 		switch id {
@@ -362,7 +362,7 @@ func (s *spread) edgesOf(id string) (out []Edge) {
 	return out
 }
 
-// answer is what the search has come to.
+// answer returns the result of the search.
 func (s *spread) answer() (*Solution, error) {
 	t := together{m: s.m, meter: s.meter, best: s.best, none: s.none, lower: s.lower, undecided: s.undecided}
 	for _, b := range s.open {

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// spreadModel draws a small model whose tasks are spread over places or zones, some of them with several machines; of
-// some models tasks are placed together besides, and in some several are alike.
+// spreadModel draws a small model whose tasks are spread over places or zones. Some tasks have several machines, some
+// models also have Together groups, and in some models several tasks are alike.
 func spreadModel(t *rapid.T) *optimizer.Model {
 	m := smallModel(t)
 	if rapid.Bool().Draw(t, "together") {
@@ -48,7 +48,7 @@ func spreadModel(t *rapid.T) *optimizer.Model {
 	return m
 }
 
-// isSpread says whether a plan keeps to the rules of its model, by their definition.
+// isSpread reports, directly from the definition, whether a plan satisfies the Spread groups of its model.
 func isSpread(m *optimizer.Model, picks []int) bool {
 	index := map[string]int{}
 	for i := range m.Tasks {
@@ -74,7 +74,7 @@ func isSpread(m *optimizer.Model, picks []int) bool {
 	return isTogether(m, picks)
 }
 
-func TestSpreadPlansAgreeWithBruteForce(t *testing.T) {
+func TestSpreadMatchesBruteForce(t *testing.T) {
 	crowded := 0
 	rapid.Check(t, func(t *rapid.T) {
 		m := spreadModel(t)
@@ -118,11 +118,11 @@ func TestSpreadPlansAgreeWithBruteForce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if (sol.Status != optimizer.Infeasible) != ok {
-			t.Fatalf("says %s %q, brute force %v", sol.Status, sol.Message, ok)
+			t.Fatalf("got %s %q, brute force %v", sol.Status, sol.Message, ok)
 		}
 		if !ok {
 			if sol.Reason == nil || sol.Message == "" {
-				t.Fatalf("gives no reason: %+v", sol)
+				t.Fatalf("no reason: %+v", sol)
 			}
 			return
 		}
@@ -133,7 +133,7 @@ func TestSpreadPlansAgreeWithBruteForce(t *testing.T) {
 		}
 		for i, k := range sol.Picks {
 			if sol.Choice[m.Tasks[i].ID] != m.Tasks[i].Candidates[k].ID {
-				t.Fatalf("picks %d for %s and chooses %s", k, m.Tasks[i].ID, sol.Choice[m.Tasks[i].ID])
+				t.Fatalf("picks %d for %s, but chooses %s", k, m.Tasks[i].ID, sol.Choice[m.Tasks[i].ID])
 			}
 		}
 		explainer, err := optimizer.NewExplainer(m, sol)
@@ -148,29 +148,28 @@ func TestSpreadPlansAgreeWithBruteForce(t *testing.T) {
 			for _, r := range runners {
 				picks := append([]int(nil), sol.Picks...)
 				if picks[i] = r.Candidate; !isSpread(m, picks) {
-					t.Fatalf("names %s for %s, which breaks a rule", r.ID, m.Tasks[i].ID)
+					t.Fatalf("runner %s for %s violates a group", r.ID, m.Tasks[i].ID)
 				}
 			}
 		}
 	})
 	if crowded < 5 {
-		t.Errorf("in %d models alone the rules cost anything", crowded)
+		t.Errorf("only in %d models do the groups cost anything", crowded)
 	}
 }
 
-// TestASearchThatIsStoppedKeepsToTheRules: whatever little work it may do, a plan that it gives keeps to the rules, and
-// its bound is none that a plan is below.
-func TestASearchThatIsStoppedKeepsToTheRules(t *testing.T) {
+// With any work limit, a plan satisfies the groups, and no plan is below its bound.
+func TestStoppedSpreadSearchIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := spreadModel(t)
 		m.Objective = optimizer.Cost
 		sol, err := optimizer.Solve(context.Background(), m, optimizer.Options{WorkLimit: rapid.Int64Range(1,
 			300).Draw(t, "work")})
 		if err != nil || sol.Status == optimizer.Infeasible {
-			return // undecided, or none: TestSpreadPlansAgreeWithBruteForce
+			return // undecided or infeasible, see the brute-force test
 		}
 		if !isSpread(m, sol.Picks) {
-			t.Fatalf("%+v breaks a rule", sol)
+			t.Fatalf("%+v violates a group", sol)
 		}
 		everyPlan(m, func(picks []int, usd, _ float64) {
 			if isSpread(m, picks) && usd < sol.Bound*(1-1e-9)-1e-12 {
@@ -180,7 +179,7 @@ func TestASearchThatIsStoppedKeepsToTheRules(t *testing.T) {
 	})
 }
 
-func TestTheFrontOfASpreadModelIsItsPlans(t *testing.T) {
+func TestFrontierOfSpreadModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := spreadModel(t)
 		m.Objective = optimizer.Cost
@@ -208,8 +207,8 @@ func TestTheFrontOfASpreadModelIsItsPlans(t *testing.T) {
 	})
 }
 
-// TestManyThatAreAlikeAreSpreadAtOnce: that any of them may be at any site makes no search.
-func TestManyThatAreAlikeAreSpreadAtOnce(t *testing.T) {
+// Equal tasks that can be at any site do not need a search.
+func TestSpreadOfManyEqualTasks(t *testing.T) {
 	const tasks = 24
 	m := &optimizer.Model{Objective: optimizer.Cost, Places: []string{"p"}, USDPerGiB: [][]float64{{0}},
 		HoursPerGiB: [][]float64{{0}}, Spread: []optimizer.Spread{{By: optimizer.ByZone, Most: 2}}}
@@ -226,14 +225,14 @@ func TestManyThatAreAlikeAreSpreadAtOnce(t *testing.T) {
 	}
 	sol, err := optimizer.Solve(context.Background(), m, optimizer.Options{WorkLimit: 5_000_000})
 	if err != nil || sol.Status != optimizer.Optimal || !same(sol.USD, want) {
-		t.Fatalf("%+v, %v; the least is %g", sol, err, want)
+		t.Fatalf("%+v, %v; the minimum is %g", sol, err, want)
 	}
 }
 
-func TestSpreadIsChecked(t *testing.T) {
+func TestValidateChecksSpread(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"tasks":["a","c"],"by":"zone","most":1}`:                  `spread[0].tasks[1]: no task has the id "c"`,
-		`{"tasks":["a","a"],"by":"zone","most":1}`:                  `spread[0].tasks[1]: "a" is named twice`,
+		`{"tasks":["a","a"],"by":"zone","most":1}`:                  `spread[0].tasks[1]: "a" is listed twice`,
 		`{"tasks":["a"],"by":"rack","most":1}`:                      `spread[0].by: "rack" is neither "place" nor "zone"`,
 		`{"tasks":["a"],"by":"zone","most":0}`:                      `spread[0].most: 0 is less than 1`,
 		`{"tasks":["a","b"],"machines":[1],"by":"zone","most":1}`:   `spread[0].machines: 1 numbers for 2 tasks`,

@@ -12,13 +12,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// A model with groups of tasks that are placed together is solved once for each way to choose their sites that could
-// still give a better plan: with its sites given, a model has no groups. Ways are taken by a bound on their objective
-// that leaves out what moves, the least first, until the next bound is no less than the best plan's objective. As what
-// moves costs little beside what runs, that is after a few. Of ways that can only be as good, those that may be cheaper
-// are taken after that, by their costs. Sites at which a group alone is beyond a limit are left out from the start.
+// A model with Together groups is solved once for each choice of sites ("way") that may still give a better plan.
+// With fixed sites a model has no groups. Ways are ordered by a lower bound of their objective that ignores
+// transfers, and are tried until the next bound is no less than the best objective. Transfers are usually cheap
+// compared to run time, so a few ways are enough. After that, ways that may have the same objective but a lower cost
+// are tried in the order of their costs. Sites at which a group alone exceeds a limit are left out from the start.
 
-// site of a candidate is what its group has in common there.
+// site returns a candidate's site for Together groups.
 func (m *Model) site(c *Candidate) string {
 	if c.Site != "" {
 		return c.Site
@@ -26,7 +26,7 @@ func (m *Model) site(c *Candidate) string {
 	return m.Places[c.Place]
 }
 
-// checkTogether tests the groups.
+// checkTogether validates the Together groups.
 func (m *Model) checkTogether() error {
 	if len(m.Together) == 0 {
 		return nil
@@ -50,48 +50,48 @@ func (m *Model) checkTogether() error {
 	return nil
 }
 
-// group is one group of tasks, as indexes, with the sites that have a candidate for each of them, the least first.
+// group is one group of tasks, as indexes, and the sites with a candidate for each of them, lowest bound first.
 type group struct {
 	tasks []int
 	sites []siteBound
 }
 
-// siteBound is a site with the least that the objective can be with the group there: of its tasks alone where
-// the objective is a sum, of the longest path where it is the makespan.
+// siteBound is a site with a lower bound of the objective if the group is there: the sum of the group's tasks, or,
+// for the makespan, the longest path.
 type siteBound struct {
 	name  string
 	least float64
-	usd   float64 // of its tasks, at least
-	lacks *Reason // why no plan has the group there, if that is certain
+	usd   float64 // lower bound of the cost of its tasks
+	lacks *Reason // why no plan can have the group there, if that is certain
 }
 
 // together is the search over the sites of a model's groups.
 type together struct {
 	m      *Model
 	groups []group
-	rest   float64 // what all other tasks come to at least, of a sum
-	usd    float64 // and in money
+	rest   float64 // lower bound of the sum of all other tasks in the objective
+	usd    float64 // the same for the cost
 	open   ways
-	seen   map[string]bool // what was opened
-	tried  map[string]bool // by the names of its sites
+	seen   map[string]bool // opened ways
+	tried  map[string]bool // tried ways, by the names of their sites
 
 	hint       []int
 	thresholds search.Thresholds
 	meter      *search.Meter
-	best, none *Solution // so far; none says why some way has no plan
-	lower      float64   // bound of what was searched, and of the ways that were not searched to the end
+	best, none *Solution // so far; none is the reason why some way has no plan
+	lower      float64   // lower bound of the ways that were searched, completely or not
 	undecided  error
-	// hopeless says why there is no plan at any site of some group; nil where each has one that may do.
+	// hopeless is the reason why no site of some group can have a plan; nil if each group has a possible site.
 	hopeless *Solution
 }
 
-// way is one choice of sites, as indexes, with bounds on the objective and the cost of its plans.
+// way is one choice of sites, as indexes, with lower bounds of the objective and the cost of its plans.
 type way struct {
 	at         []int
 	bound, usd float64
 }
 
-// ways are open ways, those with the least bound first, or the cheapest.
+// ways is a heap of open ways, by lowest bound, or by cost if cheapest.
 type ways struct {
 	of       []way
 	cheapest bool
@@ -108,7 +108,7 @@ func (w ways) Less(i, j int) bool {
 func (w ways) Swap(i, j int) { w.of[i], w.of[j] = w.of[j], w.of[i] }
 
 // Push implements heap.Interface.
-func (w *ways) Push(x any) { w.of = append(w.of, x.(way)) } //nolint:forcetypeassert // of this file alone
+func (w *ways) Push(x any) { w.of = append(w.of, x.(way)) } //nolint:forcetypeassert // only ways are pushed
 
 // Pop implements heap.Interface.
 func (w *ways) Pop() any {
@@ -117,14 +117,14 @@ func (w *ways) Pop() any {
 	return last
 }
 
-// solveTogether solves a model with groups.
+// solveTogether solves a model with Together groups.
 func solveTogether(m *Model, hint []int, th search.Thresholds, meter *search.Meter) (*Solution, error) {
 	t, apart, err := newTogether(m, meter)
 	if err != nil || apart != nil {
 		return apart, err
 	}
 	t.hint, t.thresholds, t.lower = hint, th, math.Inf(1)
-	if at := t.hinted(); at != nil { // of plans as good, the one in force stays
+	if at := t.hinted(); at != nil { // of equally good plans, the current one stays
 		if err := t.try(t.way(at)); err != nil {
 			return nil, err
 		}
@@ -143,15 +143,16 @@ func solveTogether(m *Model, hint []int, th search.Thresholds, meter *search.Met
 	return t.answer()
 }
 
-// perWay is the work of opening the ways beside one, for each group.
+// perWay is the work for opening the neighbours of a way, for each group.
 const perWay = 500
 
-// next takes the next way, and opens those beside it; false where there is none, or no work left for it.
+// next removes the next way and opens its neighbours. It returns false if there is none, or if the work limit is
+// reached.
 func (t *together) next() (w way, ok bool) {
 	if t.open.Len() == 0 {
 		return w, false
 	}
-	w = heap.Pop(&t.open).(way) //nolint:forcetypeassert // of this file alone
+	w = heap.Pop(&t.open).(way) //nolint:forcetypeassert // only ways are pushed
 	if !t.meter.Spend(perWay * len(w.at)) {
 		return w, false
 	}
@@ -159,7 +160,7 @@ func (t *together) next() (w way, ok bool) {
 	return w, true
 }
 
-// search tries ways until none that is left can be better.
+// search tries ways until no remaining way can be better.
 func (t *together) search() error {
 	t.push(make([]int, len(t.groups)))
 	for tries := 0; t.open.Len() > 0; tries++ {
@@ -178,7 +179,7 @@ func (t *together) search() error {
 		if b := t.m.BudgetUSD; b != nil && w.usd >= search.Beyond(*b) {
 			t.none = nearer(t.none, &Solution{Status: Infeasible, Reason: &Reason{Constraint: Budget, LeastUSD: w.usd}})
 			if t.m.Objective == Cost {
-				return nil // so is all that is left
+				return nil // the remaining ways exceed the budget too
 			}
 			continue
 		}
@@ -189,19 +190,20 @@ func (t *together) search() error {
 	return nil
 }
 
-// mostHopeless is how many ways are tried of a model that has no plan for certain, to say what would do.
+// mostHopeless is the maximum number of ways tried for a model that certainly has no plan, to find the nearest
+// relaxation.
 const mostHopeless = 64
 
-// mostTies is how many ways are looked at that can only be as good as the best plan's, but cheaper; mostPassed how many
-// are passed over for that, as they are not as good.
+// mostTies is the maximum number of ways tried that may have the best objective at a lower cost. mostPassed is the
+// maximum number of ways skipped because their objective is worse.
 const (
 	mostTies   = 32
 	mostPassed = 4096
 )
 
-// ties tries ways that may be as good as the best plan, by their costs, while they may be cheaper.
+// ties tries ways that may have the best objective, in the order of their costs, as long as they may be cheaper.
 func (t *together) ties() error {
-	fit := t.way(make([]int, len(t.groups))).bound // at the best site of each group
+	fit := t.way(make([]int, len(t.groups))).bound // with the best site of each group
 	for g := range t.groups {
 		of := &t.groups[g]
 		least := of.sites[0].least
@@ -235,7 +237,7 @@ func (t *together) ties() error {
 	return nil
 }
 
-// name is what a way is known by, in whatever order the sites of its groups are.
+// name identifies a way independently of the order of sites in its groups.
 func (t *together) name(at []int) string {
 	var b strings.Builder
 	for g, k := range at {
@@ -244,7 +246,7 @@ func (t *together) name(at []int) string {
 	return b.String()
 }
 
-// try solves the model with its groups at the sites of a way, once, and keeps what is better.
+// try solves the model with its groups at the sites of a way, once for each way, and stores a better result.
 func (t *together) try(w way) error {
 	name := t.name(w.at)
 	if t.tried[name] {
@@ -270,17 +272,17 @@ func (t *together) try(w way) error {
 	return nil
 }
 
-// better says whether a plan is better than another, or as good and cheaper.
+// better reports whether plan a has a better objective than b, or an equal one and a lower cost.
 func better(a, b *Solution) bool {
 	return a.Objective < search.CutBelow(b.Objective) ||
 		a.Objective < search.Beyond(b.Objective) && a.USD < search.CutBelow(b.USD)
 }
 
-// answer is what the search has come to.
+// answer returns the result of the search.
 func (t *together) answer() (*Solution, error) {
 	if t.best == nil && (t.undecided != nil || t.meter.Stopped || t.none == nil) {
 		if t.undecided == nil {
-			return nil, fmt.Errorf("%w: the least %s is %.6g or more", ErrUndecided, t.m.Objective, t.lower)
+			return nil, fmt.Errorf("%w: the minimum %s is at least %.6g", ErrUndecided, t.m.Objective, t.lower)
 		}
 		return nil, t.undecided
 	}
@@ -302,9 +304,9 @@ func (t *together) answer() (*Solution, error) {
 	return best, nil
 }
 
-// way bounds what plans come to with the groups at sites.
+// way computes the lower bounds of plans with the groups at sites.
 func (t *together) way(at []int) way {
-	const less = 1 - 1e-12 // a plan's sum is in another order
+	const less = 1 - 1e-12 // a plan's sum is added in another order
 	sum, most, usd := t.rest, 0.0, t.usd
 	for g, k := range at {
 		s := &t.groups[g].sites[k]
@@ -318,7 +320,7 @@ func (t *together) way(at []int) way {
 	return way{at, sum * less, usd * less}
 }
 
-// push opens a way, once.
+// push opens a way once.
 func (t *together) push(at []int) {
 	key := fmt.Sprint(at)
 	if t.seen[key] {
@@ -328,7 +330,7 @@ func (t *together) push(at []int) {
 	heap.Push(&t.open, t.way(at))
 }
 
-// branch opens the ways that differ from one by the next site of one group: no bound of theirs is less.
+// branch opens the ways that differ by the next site of one group. Their bounds are not lower.
 func (t *together) branch(at []int) {
 	for g := range at {
 		if at[g]+1 < len(t.groups[g].sites) {
@@ -339,7 +341,7 @@ func (t *together) branch(at []int) {
 	}
 }
 
-// hinted is the way of a plan to start from; nil where it has none.
+// hinted returns the way of the hint, or nil if there is none.
 func (t *together) hinted() []int {
 	hint := t.hint
 	if len(hint) != len(t.m.Tasks) {
@@ -362,7 +364,8 @@ func (t *together) hinted() []int {
 	return at
 }
 
-// within is the model with its groups at sites, and for each task which of its candidates are left; nil is all.
+// within returns the model with its groups at sites and, for each task, which of its candidates are left (nil means
+// all).
 func (t *together) within(at []int) (*Model, [][]int) {
 	m := *t.m
 	m.Together, m.Tasks = nil, slices.Clone(t.m.Tasks)
@@ -383,7 +386,7 @@ func (t *together) within(at []int) (*Model, [][]int) {
 	return &m, left
 }
 
-// solve solves the model with its groups at sites.
+// solve solves the model with its groups at the sites of a way.
 func (t *together) solve(at []int, meter *search.Meter) (*Solution, error) {
 	m, left := t.within(at)
 	hint := t.hint
@@ -402,7 +405,7 @@ func (t *together) solve(at []int, meter *search.Meter) (*Solution, error) {
 	return sol, err
 }
 
-// restore turns picks among the candidates that are left into picks among all.
+// restore converts picks among the remaining candidates to picks among all.
 func restore(picks []int, left [][]int) {
 	for task := range picks {
 		if left[task] != nil {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// groupedModel draws a small model of which some tasks are placed together, some by sites finer than places.
+// groupedModel draws a small model with Together groups, some by sites smaller than places.
 func groupedModel(t *rapid.T) *optimizer.Model {
 	m := smallModel(t)
 	of := make([]int, len(m.Tasks))
@@ -44,7 +44,7 @@ func siteOf(m *optimizer.Model, c *optimizer.Candidate) string {
 	return m.Places[c.Place]
 }
 
-// isTogether says whether a plan keeps the groups of its model.
+// isTogether reports whether a plan satisfies the Together groups of its model.
 func isTogether(m *optimizer.Model, picks []int) bool {
 	index := map[string]int{}
 	for i := range m.Tasks {
@@ -61,7 +61,7 @@ func isTogether(m *optimizer.Model, picks []int) bool {
 	return true
 }
 
-func TestGroupsAgreeWithBruteForce(t *testing.T) {
+func TestTogetherMatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := groupedModel(t)
 		m.Objective = rapid.SampledFrom([]optimizer.Objective{optimizer.Cost, optimizer.Makespan, optimizer.Carbon}).Draw(t, "objective")
@@ -97,11 +97,11 @@ func TestGroupsAgreeWithBruteForce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if (sol.Status != optimizer.Infeasible) != ok {
-			t.Fatalf("says %s %q, brute force %v", sol.Status, sol.Message, ok)
+			t.Fatalf("got %s %q, brute force %v", sol.Status, sol.Message, ok)
 		}
 		if !ok {
 			if sol.Reason == nil || sol.Message == "" {
-				t.Fatalf("gives no reason: %+v", sol)
+				t.Fatalf("no reason: %+v", sol)
 			}
 			return
 		}
@@ -120,14 +120,14 @@ func TestGroupsAgreeWithBruteForce(t *testing.T) {
 			for _, r := range runners {
 				picks := append([]int(nil), sol.Picks...)
 				if picks[i] = r.Candidate; !isTogether(m, picks) {
-					t.Fatalf("names %s for %s, which is not together with its group", r.ID, m.Tasks[i].ID)
+					t.Fatalf("runner %s for %s is not together with its group", r.ID, m.Tasks[i].ID)
 				}
 			}
 		}
 	})
 }
 
-func TestTheFrontOfGroupsIsTheirPlans(t *testing.T) {
+func TestFrontierOfTogetherModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := groupedModel(t)
 		front, err := optimizer.Frontier(context.Background(), m, optimizer.FrontierOptions{})
@@ -153,7 +153,7 @@ func TestTheFrontOfGroupsIsTheirPlans(t *testing.T) {
 	})
 }
 
-func TestGroupsAreChecked(t *testing.T) {
+func TestValidateChecksTogether(t *testing.T) {
 	for text, want := range map[string]string{
 		`[["a","b"],["b"]]`: `together[1][0]: "b" is in together[0][1] already`,
 		`[["a","c"]]`:       `together[0][1]: no task has the id "c"`,

@@ -10,31 +10,28 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/strict"
 )
 
-// Limits on a model, so that neither a hostile file nor a wrong unit can take
-// the memory of the process or overflow a sum.
+// Limits on a model, so that a malicious file or a wrong unit cannot exhaust memory or overflow a sum.
 const (
 	MaxPlaces     = 2048
 	MaxTasks      = 100_000
 	MaxCandidates = 20_000_000 // over all tasks
 	MaxEdges      = 2_000_000
-	// MaxValue is the largest USD, hours or GiB that a model may hold.
+	// MaxValue is the maximum USD, hours, GiB or kg in a model.
 	MaxValue = 1e12
-	// MaxModelBytes is the largest JSON text that ReadModel reads.
+	// MaxModelBytes is the maximum size of the JSON text that ReadModel reads.
 	MaxModelBytes = 1 << 30
 )
 
-// ModelError says which field of a [Model] is wrong, and how. Test for it with
-// errors.As.
+// ModelError describes an error in a field of a [Model]. Use errors.As to detect it.
 type ModelError struct {
-	// Field is the path to the value, such as "tasks[3].candidates[0].usd";
-	// empty is the model itself.
+	// Field is the path to the value, such as "tasks[3].candidates[0].usd"; empty means the whole model.
 	Field string
-	// Reason is what is wrong, in words.
+	// Reason is a description of the error.
 	Reason string
 	err    error
 }
 
-// Error names the field and what is wrong with it.
+// Error returns a message with the field and the reason.
 func (e *ModelError) Error() string {
 	if e.Field == "" {
 		return "model: " + e.Reason
@@ -51,9 +48,8 @@ func modelErrorf(field, format string, args ...any) *ModelError {
 
 func indexed(name string, i int) string { return name + "[" + strconv.Itoa(i) + "]" }
 
-// Validate reports the first thing wrong with the model as a *[ModelError], or
-// nil. A task without candidates is valid: it makes the model infeasible, which
-// is an answer, not a mistake.
+// Validate returns the first error in the model as a *[ModelError], or nil. A task without candidates is valid: it
+// makes the model infeasible, but not malformed.
 func (m *Model) Validate() error {
 	if err := m.check(); err != nil {
 		return err
@@ -65,9 +61,9 @@ func (m *Model) Validate() error {
 	return err
 }
 
-// check tests all that Solve itself relies on apart from the graph's shape,
-// which linkTasks tests. Uniqueness of candidate ids is left to Validate: only
-// a reader of Solution.Choice depends on it and it costs more than some solves.
+// check tests everything that Solve relies on, except the shape of the graph, which linkTasks tests. Only Validate
+// tests that candidate ids are unique, because only readers of Solution.Choice need this and the test takes longer
+// than some solves.
 func (m *Model) check() error {
 	if m.Objective != Cost && m.Objective != Makespan && m.Objective != Carbon {
 		return modelErrorf("objective", "%q is neither %q nor %q nor %q", clip(string(m.Objective)), Cost,
@@ -161,7 +157,7 @@ func (m *Model) checkTasks() error {
 	return nil
 }
 
-// badCandidate names the first bad field of c and what is wrong with it, or "".
+// badCandidate returns the first bad field of c and a description of the error, or "".
 func (m *Model) badCandidate(c *Candidate) (field, why string) {
 	switch {
 	case c.Place < 0 || c.Place >= len(m.Places):
@@ -197,7 +193,7 @@ func (m *Model) checkCandidateIDs() error {
 	return nil
 }
 
-// duplicateCandidate points at the second candidate with the id.
+// duplicateCandidate returns an error for the second candidate with the id.
 func duplicateCandidate(task int, cands []Candidate, id string) error {
 	first := slices.IndexFunc(cands, func(c Candidate) bool { return c.ID == id })
 	second := first + 1 + slices.IndexFunc(cands[first+1:], func(c Candidate) bool { return c.ID == id })
@@ -205,7 +201,7 @@ func duplicateCandidate(task int, cands []Candidate, id string) error {
 		"%q is already candidates[%d]", clip(id), first)
 }
 
-// badNumber says why x is not a quantity from 0 to MaxValue, or "".
+// badNumber describes why x is not a quantity from 0 to MaxValue; it returns "" if it is.
 func badNumber(x float64) string {
 	switch {
 	case math.IsNaN(x):

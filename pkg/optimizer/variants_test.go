@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEveryMethodFindsTheOptimum poses the same small models to each method.
-func TestEveryMethodFindsTheOptimum(t *testing.T) {
+// Every method solves the same small models.
+func TestEveryMethodFindsOptimum(t *testing.T) {
 	for name, solve := range optimizer.Variants() {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -30,8 +30,7 @@ func TestEveryMethodFindsTheOptimum(t *testing.T) {
 	}
 }
 
-// TestMethodsAgreeOnLargerModels compares the methods where brute force is out
-// of reach.
+// The models are too large for brute force, so the methods are compared with each other.
 func TestMethodsAgreeOnLargerModels(t *testing.T) {
 	for _, s := range []shape{chain, forkJoin, randomDAG, layered} {
 		for seed := range uint64(3) {
@@ -66,9 +65,8 @@ func TestMethodsAgreeOnLargerModels(t *testing.T) {
 	}
 }
 
-// TestWithoutMemoryThereIsStillAPlanAndABound runs on what the methods that need
-// much memory leave when they are out of bounds.
-func TestWithoutMemoryThereIsStillAPlanAndABound(t *testing.T) {
+// The methods that need much memory are disabled.
+func TestSolveWithLittleMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := smallModel(t)
 		if rapid.Bool().Draw(t, "bounded") {
@@ -84,11 +82,11 @@ func TestWithoutMemoryThereIsStillAPlanAndABound(t *testing.T) {
 			t.Fatal(err)
 		case s.Status == optimizer.Infeasible:
 			if ok {
-				t.Fatalf("says infeasible, but %v is possible", want)
+				t.Fatalf("infeasible, but %v is possible", want)
 			}
 		default:
 			if !ok || s.Bound > want*(1+1e-9) || s.Objective < want*(1-1e-9) {
-				t.Fatalf("bound %v and objective %v around %v (%v)", s.Bound, s.Objective, want, ok)
+				t.Fatalf("bound %v and objective %v, optimum %v (%v)", s.Bound, s.Objective, want, ok)
 			}
 			checkPlan(t, m, s)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// data opens a gzipped file of the shared data set, or skips.
+// data opens a gzipped file of the shared data set, or skips the test.
 func data(t testing.TB, name string) *gzip.Reader {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", name))
@@ -40,8 +40,8 @@ type offerClass struct {
 	name          string
 }
 
-// offerClasses reads the catalogue and keeps, for each region and size from 2
-// to 16 CPUs, the cheapest offer of any type, on demand or spot.
+// offerClasses reads the catalogue and returns, for each region and size from 2 to 16 CPUs, the cheapest offer of any
+// type, on demand or spot.
 func offerClasses(t testing.TB) []offerClass {
 	t.Helper()
 	best := map[string]offerClass{}
@@ -91,9 +91,8 @@ type dax struct {
 	} `xml:"job"`
 }
 
-// workflowModel places a Pegasus workflow on the whole catalogue. A task runs
-// at the speed that its machine's CPUs give it if four fifths of it run in
-// parallel; files without a producer lie in a bucket at us-east-1.
+// workflowModel places a Pegasus workflow on the whole catalogue. The speed of a task follows from its machine's
+// CPUs, with four fifths of the task running in parallel. Files without a producer are in a bucket in us-east-1.
 func workflowModel(t testing.TB, file string, classes []offerClass) *optimizer.Model {
 	t.Helper()
 	var flow dax
@@ -161,8 +160,8 @@ func workflowModel(t testing.TB, file string, classes []offerClass) *optimizer.M
 	return m
 }
 
-// TestWorkflowsAreSolvedToProof runs real workflows on the whole catalogue.
-func TestWorkflowsAreSolvedToProof(t *testing.T) {
+// The test solves real workflows with the whole catalogue.
+func TestWorkflowsAreSolvedToOptimality(t *testing.T) {
 	classes := offerClasses(t)
 	for _, name := range []string{"Montage_100", "CyberShake_100", "Epigenomics_100", "Inspiral_100", "Sipht_100"} {
 		m := workflowModel(t, name+".xml.gz", classes)

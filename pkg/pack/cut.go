@@ -2,17 +2,17 @@ package pack
 
 import "math/bits"
 
-// Sizes of pieces, bytes; the last of a pack may be smaller than minPiece.
+// Sizes of pieces, in bytes. The last piece of a pack may be smaller than minPiece.
 const (
 	minPiece = 512 << 10
 	maxPiece = 8 << 20
-	// cutBits makes a cut as likely as one in 2^cutBits bytes, from minPiece on.
+	// From minPiece on, a piece ends at each byte with the probability 1 in 2^cutBits.
 	cutBits = 20
 )
 
-// cut says how long the first piece of data is: up to where the gear hash of the last 64 bytes begins with cutBits
-// zeros (Xia et al., "FastCDC", USENIX ATC 2016, section 3.1). So where a cut is depends on the bytes around it alone,
-// and the pieces after a change are those that were there before it. data is maxPiece long, or the rest of the stream.
+// cut returns the length of the first piece of data: it ends where the gear hash of the last 64 bytes begins with
+// cutBits zeros (Xia et al., "FastCDC", USENIX ATC 2016, section 3.1). So a cut only depends on the bytes just before
+// it, and a change does not affect the pieces after it. data has maxPiece bytes, or is the rest of the stream.
 func cut(data []byte) int {
 	if len(data) <= minPiece {
 		return len(data)
@@ -30,7 +30,7 @@ func cut(data []byte) int {
 	return len(data)
 }
 
-// gear has a number for each byte, none like another. It never changes: pieces would be cut elsewhere.
+// gear maps each byte to a different number. It must never change, because then pieces would be cut elsewhere.
 var gear = func() (table [256]uint64) {
 	// SplitMix64 (Steele et al., OOPSLA 2014), from 0.
 	state := uint64(0)

@@ -12,9 +12,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// The files that say what is left out of a folder, in git's form. Where one of the first two lies at the folder's top,
-// it alone counts; else git's own rules do: .gitignore files in every folder and in those above it that belong to the
-// repository, .git/info/exclude, and .git itself is left out. What git has been told to keep all the same is not asked.
+// Files that say what is left out of a folder, in git's format. If one of the first two exists at the top of the
+// folder, only that file counts. Otherwise git's own rules count: .gitignore files in every folder and in those above
+// it that belong to the repository, and .git/info/exclude; .git itself is left out. Unlike git, files that are
+// tracked although they match are left out too.
 const (
 	ownIgnore = ".tradewindignore"
 	skyIgnore = ".skyignore"
@@ -24,20 +25,20 @@ const (
 
 // rule is one line of an ignore file (gitignore(5)).
 type rule struct {
-	base    string // the folder that it holds for: absolute, with slashes
-	glob    string // of paths below base
-	again   bool   // what it matches is not left out after all
-	folders bool   // it matches folders alone
+	base    string // the folder to which it applies: absolute, with slashes
+	glob    string // pattern for paths below base
+	again   bool   // matching paths are included again
+	folders bool   // it matches only folders
 }
 
-// rules say what is left out; of several that match, the last one does.
+// rules say what is left out. If several match, the last one counts.
 type rules struct {
 	list []rule
 	git  bool
 }
 
-// rulesOf reads the rules that hold for what is in a folder, which is an absolute path; git's do not count where the
-// folder has only what was committed.
+// rulesOf reads the rules for the content of a folder, whose path is absolute. If committed is true, the folder has
+// only committed files, and git's rules do not count.
 func rulesOf(dir string, committed bool) (rules, error) {
 	for _, name := range []string{ownIgnore, skyIgnore} {
 		if body, err := os.ReadFile(filepath.Join(dir, name)); err == nil { //nolint:gosec // its user named the folder
@@ -56,8 +57,8 @@ func rulesOf(dir string, committed bool) (rules, error) {
 	return above.in(dir)
 }
 
-// repositoryRules are those that the folders above dir have, where they are of one repository with it. They do not
-// count where they leave out dir itself, which its user named.
+// repositoryRules returns the rules of the folders above dir that belong to the same repository. They do not count if
+// they would leave out dir itself, because the user named it.
 func repositoryRules(dir string) (rules, error) {
 	none := rules{git: true}
 	path := []string{dir} // from the repository's top to dir
@@ -82,7 +83,7 @@ func repositoryRules(dir string) (rules, error) {
 	return found, err
 }
 
-// in are the rules for what lies in a folder: those for the folder itself, and its own.
+// in returns the rules for the content of a folder: those for the folder itself, and those in its own .gitignore.
 func (r rules) in(dir string) (rules, error) {
 	if !r.git {
 		return r, nil
@@ -91,16 +92,16 @@ func (r rules) in(dir string) (rules, error) {
 	return rules{git: true, list: append(slices.Clip(r.list), more...)}, err
 }
 
-// readRules reads a file that may be missing. As git does, it follows no link.
+// readRules reads a file that may be missing. Like git, it does not follow links.
 func readRules(base, file string) ([]rule, error) {
 	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
-		return nil, nil //nolint:nilerr // there are none
+		return nil, nil //nolint:nilerr // no rules
 	}
 	body, err := os.ReadFile(file) //nolint:gosec // of the folder that its user named
 	return parseRules(base, body), err
 }
 
-// leave says whether something is left out. What lies in a folder that is left out is not asked for.
+// leave reports whether a path is left out. The caller does not ask for paths in a folder that is left out.
 func (r rules) leave(p string, folder bool) bool {
 	if r.git && path.Base(filepath.ToSlash(p)) == gitFolder {
 		return true
@@ -118,7 +119,7 @@ func (r rules) leave(p string, folder bool) bool {
 	return false
 }
 
-// parseRules reads the lines of an ignore file. One that is no pattern matches nothing, as with git.
+// parseRules parses an ignore file. As in git, an invalid pattern matches nothing.
 func parseRules(base string, body []byte) []rule {
 	var list []rule
 	text := strings.TrimPrefix(string(body), "\ufeff")
@@ -131,7 +132,7 @@ func parseRules(base string, body []byte) []rule {
 	return list
 }
 
-// literal are the characters that mean something to doublestar and nothing to git.
+// literal escapes the characters that are special for doublestar but not for git.
 var literal = strings.NewReplacer(`\\`, `\\`, `\{`, `\{`, `\}`, `\}`, `{`, `\{`, `}`, `\}`)
 
 func parseRule(line string) (rule, bool) {
@@ -152,7 +153,7 @@ func parseRule(line string) (rule, bool) {
 		glob = "**/" + glob
 	}
 	if strings.HasSuffix(glob, "/**") {
-		glob += "/*" // git: what is inside, not the folder
+		glob += "/*" // as in git: the content of the folder, not the folder itself
 	}
 	one.glob = glob
 	return one, true

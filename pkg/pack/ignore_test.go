@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// files are the files that a pack of dir has.
+// files returns the files in a pack of dir.
 func files(t testing.TB, dir string) []string {
 	t.Helper()
 	tree, err := pack.Pack(t.Context(), dir, pack.Options{})
@@ -55,9 +55,8 @@ func needGit(t testing.TB) {
 	}
 }
 
-// TestWhatIsLeftOutIsWhatGitLeavesOut compares with git itself, for random trees with random ignore files in them and
-// above them.
-func TestWhatIsLeftOutIsWhatGitLeavesOut(t *testing.T) {
+// TestIgnoreRulesMatchGit compares with git itself, for random trees with random ignore files in them and above them.
+func TestIgnoreRulesMatchGit(t *testing.T) {
 	needGit(t)
 	top := t.TempDir()
 	git(t, top, "init", "-q")
@@ -100,7 +99,7 @@ func TestWhatIsLeftOutIsWhatGitLeavesOut(t *testing.T) {
 		}
 		if exec.Command("git", "-C", top, "check-ignore", "-q", "work/dir").Run() == nil ||
 			exec.Command("git", "-C", top, "check-ignore", "-q", "work").Run() == nil {
-			return // named by its user, it is packed all the same
+			return // the user named it, so it is packed anyway
 		}
 		want := strings.FieldsFunc(git(t, dir, "ls-files", "--others", "--exclude-standard", "-z", "."),
 			func(r rune) bool { return r == 0 })
@@ -111,7 +110,7 @@ func TestWhatIsLeftOutIsWhatGitLeavesOut(t *testing.T) {
 	})
 }
 
-func TestWhichIgnoreFileCounts(t *testing.T) {
+func TestIgnoreFilePrecedence(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b", "c", "sub/c", "sub/d", ".git/HEAD"} {
 		put(t, dir, name, "", 0o644)
@@ -133,8 +132,8 @@ func TestWhichIgnoreFileCounts(t *testing.T) {
 	check("our own alone", "a", "c", "sub/c", "sub/d")
 }
 
-// TestAFolderThatGitLeavesOutIsPackedWhenItIsNamed: what its user asks for by name is not left out.
-func TestAFolderThatGitLeavesOutIsPackedWhenItIsNamed(t *testing.T) {
+// TestIgnoredFolderIsPackedIfNamed: a folder that the user names is not left out.
+func TestIgnoredFolderIsPackedIfNamed(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, ".git/HEAD", "", 0o644)
 	put(t, dir, ".gitignore", "build/\n*.o", 0o644)

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// TestCtrlCInAFileIsHeard: one file alone may take minutes to read.
-func TestCtrlCInAFileIsHeard(t *testing.T) {
+// TestPackStopsWithContext: reading a single file may take minutes.
+func TestPackStopsWithContext(t *testing.T) {
 	dir := t.TempDir()
 	const size = 64 << 20
 	put(t, dir, "data", noise(1, size), 0o600)

@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// Large is the error of a folder that has more than the limits allow.
+// Large is the error for a folder that exceeds the limits.
 type Large struct {
 	Path     string
 	Bytes    int64
 	Files    int
 	MaxBytes int64
 	MaxFiles int
-	Most     []Part // what has most of it, the largest first
+	Most     []Part // the largest parts, largest first
 }
 
-// Part is a file or folder with all below it.
+// Part is a file, or a folder with everything below it.
 type Part struct {
-	Path  string // below what was to be packed; ends in a slash for a folder
+	Path  string // relative to the packed folder; ends in a slash for a folder
 	Bytes int64
 	Files int
 }
 
-// parts is how many are named.
+// parts is how many parts are listed.
 const parts = 5
 
-// Error says what is large. How to leave it out is said by Hint.
+// Error lists what is large. Hint says how to leave it out.
 func (l *Large) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s has %s in %d files, more than ", l.Path, size(l.Bytes), l.Files)
@@ -44,13 +44,13 @@ func (l *Large) Error() string {
 	return b.String()
 }
 
-// Hint is what to do.
+// Hint says what to do.
 func (l *Large) Hint() string {
-	return "leave out what no task needs: a line each in " + ownIgnore +
+	return "leave out what no task needs: one line each in " + ownIgnore +
 		"; put data into a bucket and name it in inputs; or raise --pack-size and --pack-files"
 }
 
-// size writes an amount of data for people.
+// size formats an amount of data for users.
 func size(n int64) string {
 	unit, v := 0, float64(n)
 	for v >= 1024 && unit < 4 {
@@ -63,7 +63,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.*f %s", digits, v, []string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
 }
 
-// checkSize fails with a *Large beyond the limits.
+// checkSize returns a *Large if the tree exceeds the limits.
 func (t *Tree) checkSize() error {
 	if t.list.Bytes() > cmp.Or(t.opts.MaxBytes, DefaultBytes) ||
 		len(t.list.Entries) > cmp.Or(t.opts.MaxFiles, DefaultFiles) {
@@ -78,7 +78,8 @@ func (t *Tree) large() error {
 		Most: t.most(t.list.Bytes() > bytes)}
 }
 
-// most names what has most of the bytes, or of the files. A folder is named by the one in it that has nearly all.
+// most returns the parts with most of the bytes, or of the files. If a single part of a folder has nearly all of it,
+// that part is named instead of the folder.
 func (t *Tree) most(bytes bool) []Part {
 	below := map[string]*Part{}
 	inside := map[string][]*Part{}
@@ -101,7 +102,7 @@ func (t *Tree) most(bytes bool) []Part {
 			}
 		}
 		if e.Dir {
-			part(e.Path).Files-- // it is counted by what holds it
+			part(e.Path).Files-- // it counts only in its parents
 		}
 	}
 	weight := func(p *Part) int64 {

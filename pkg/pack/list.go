@@ -7,54 +7,52 @@ import (
 	"io/fs"
 	"path"
 	"unicode/utf8"
-
-	where "github.com/tradewind-broker/tradewind/internal/inside"
 )
 
-// Errors of lists and contents, wrapped with what they are about.
+// Errors of lists and contents, wrapped with detail.
 var (
-	// ErrCorrupt: a list that is none, or bytes that are not those that their digest names.
+	// ErrCorrupt means that a list is not valid, or that content does not match its digest.
 	ErrCorrupt = errors.New("corrupt")
-	// ErrIncomplete: a pack of which something is missing.
+	// ErrIncomplete means that parts of a pack are missing.
 	ErrIncomplete = errors.New("the pack is not complete")
-	// ErrLeaves: a path or a link that leaves its folder.
+	// ErrLeaves means that a path or a link leaves its folder.
 	ErrLeaves = errors.New("leaves its folder")
 )
 
-// What a list may have.
+// Limits of a list.
 const (
 	MaxFiles     = 1 << 20  // entries
-	MaxListBytes = 64 << 20 // of the list itself
-	listVersion  = 1        // a reader refuses a newer one
-	itself       = "."      // path of the only entry of a pack that is a file
+	MaxListBytes = 64 << 20 // size of the list itself
+	listVersion  = 1        // a reader refuses newer ones
+	itself       = "."      // path of the only entry in a pack of a single file
 )
 
-// List is what a pack has.
+// List is the list of a pack's files and pieces.
 type List struct {
 	Version int     `json:"version"`
-	Entries []Entry `json:"entries"` // by path, in byte order; each after the folder it lies in
-	Pieces  []Piece `json:"pieces"`  // one after the other they are the contents of all files in their order
+	Entries []Entry `json:"entries"` // sorted by path in byte order, so that each comes after its folder
+	Pieces  []Piece `json:"pieces"`  // concatenated, they are the contents of all files in order
 }
 
 // Entry is a regular file, a folder or a symbolic link.
 type Entry struct {
 	Path string      `json:"path"` // slash-separated, relative
 	Mode fs.FileMode `json:"mode,omitempty"`
-	Size int64       `json:"size,omitempty"` // bytes, of a file
-	Link string      `json:"link,omitempty"` // where a link points to
+	Size int64       `json:"size,omitempty"` // bytes; only for a file
+	Link string      `json:"link,omitempty"` // target of a link
 	Dir  bool        `json:"dir,omitempty"`
 }
 
-// Piece is some bytes of a pack.
+// Piece is a part of a pack's content.
 type Piece struct {
 	Digest Digest `json:"digest" pattern:"^sha256-[0-9a-f]+$" minLength:"71" maxLength:"71"`
 	Size   int64  `json:"size" minimum:"1" maximum:"67108864" doc:"Bytes"`
 }
 
-// Single says whether the pack is one file rather than a folder.
+// Single reports whether the pack is a single file rather than a folder.
 func (l *List) Single() bool { return len(l.Entries) == 1 && l.Entries[0].Path == itself }
 
-// Bytes is the size of all files together.
+// Bytes returns the total size of all files.
 func (l *List) Bytes() int64 {
 	var n int64
 	for i := range l.Entries {
@@ -63,21 +61,21 @@ func (l *List) Bytes() int64 {
 	return n
 }
 
-// file says whether e has content.
+// file reports whether e is a regular file.
 func (e *Entry) file() bool { return !e.Dir && e.Link == "" }
 
-// encode writes the list in the one way in which it is named.
+// encode encodes the list. The encoding is unique, because the list's digest identifies the pack.
 func (l *List) encode() ([]byte, error) { return json.Marshal(l) }
 
-// ParseList reads a list and checks that unpacking it can neither leave its folder nor lack a byte. It fails with
-// ErrCorrupt or ErrLeaves.
+// ParseList parses a list. It checks that unpacking cannot leave its folder and that the pieces cover all files. It
+// returns ErrCorrupt or ErrLeaves.
 func ParseList(body []byte) (*List, error) {
 	l := &List{}
 	if err := json.Unmarshal(body, l); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if l.Version != listVersion {
-		return nil, fmt.Errorf("%w: version %d of the list, this program reads %d", ErrCorrupt, l.Version, listVersion)
+		return nil, fmt.Errorf("%w: the list has version %d, this program reads %d", ErrCorrupt, l.Version, listVersion)
 	}
 	if len(l.Entries) > MaxFiles {
 		return nil, fmt.Errorf("%w: %d files, more than %d", ErrCorrupt, len(l.Entries), MaxFiles)
@@ -87,7 +85,7 @@ func ParseList(body []byte) (*List, error) {
 		if p.Size < 1 || p.Size > maxPiece || p.Digest.Sum() == nil {
 			return nil, fmt.Errorf("%w: piece %q of %d bytes", ErrCorrupt, p.Digest, p.Size)
 		}
-		left += p.Size // of at most 2^26 / 80 pieces of 2^23 bytes
+		left += p.Size // cannot overflow: at most 2^26 / 80 pieces of 2^23 bytes
 	}
 	if err := l.checkEntries(left); err != nil {
 		return nil, err
@@ -95,7 +93,7 @@ func ParseList(body []byte) (*List, error) {
 	return l, nil
 }
 
-// checkEntries sees that the entries are in order, lie in folders that the list has, and share out all bytes.
+// checkEntries checks that the entries are sorted, lie in folders of the list, and have as many bytes as the pieces.
 func (l *List) checkEntries(left int64) error {
 	folders := map[string]bool{itself: true}
 	for i := range l.Entries {
@@ -104,11 +102,11 @@ func (l *List) checkEntries(left int64) error {
 			return err
 		}
 		if i > 0 && l.Entries[i-1].Path >= e.Path {
-			return fmt.Errorf("%w: %q is not in its place", ErrCorrupt, e.Path)
+			return fmt.Errorf("%w: %q is not sorted", ErrCorrupt, e.Path)
 		}
-		// What lies in a folder of the list leads through no link.
+		// Because every parent is a folder of the list, no path leads through a link.
 		if !folders[path.Dir(e.Path)] {
-			return fmt.Errorf("%w: %q lies in no folder of the list", ErrCorrupt, e.Path)
+			return fmt.Errorf("%w: the folder of %q is not in the list", ErrCorrupt, e.Path)
 		}
 		if e.Dir {
 			folders[e.Path] = true
@@ -118,7 +116,7 @@ func (l *List) checkEntries(left int64) error {
 		}
 	}
 	if left != 0 {
-		return fmt.Errorf("%w: the files have not as many bytes as the pieces", ErrCorrupt)
+		return fmt.Errorf("%w: files and pieces have different total sizes", ErrCorrupt)
 	}
 	return nil
 }
@@ -126,7 +124,7 @@ func (l *List) checkEntries(left int64) error {
 func (e *Entry) check(single bool) error {
 	if single {
 		if !e.file() {
-			return fmt.Errorf("%w: %q is no file", ErrCorrupt, e.Path)
+			return fmt.Errorf("%w: %q is not a file", ErrCorrupt, e.Path)
 		}
 	} else if err := inside(e.Path); err != nil {
 		return err
@@ -140,13 +138,13 @@ func (e *Entry) check(single bool) error {
 	return nil
 }
 
-// inside says why p is no relative path that stays below where it starts, spelled the only way.
+// inside returns an error unless p is a relative path in canonical form that stays below its start.
 func inside(p string) error {
-	if !where.Path(p) || !utf8.ValidString(p) {
+	if !Inside(p) || !utf8.ValidString(p) {
 		return fmt.Errorf("path %q %w", p, ErrLeaves)
 	}
 	return nil
 }
 
-// linkInside says whether a link at p to target points below the folder that p is relative to.
-func linkInside(p, target string) bool { return utf8.ValidString(target) && where.Link(p, target) }
+// linkInside reports whether a link at p to target points inside the folder that p is relative to.
+func linkInside(p, target string) bool { return utf8.ValidString(target) && LinkInside(p, target) }

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// TestAListThatCouldLeaveItsFolderOrLacksBytesIsRefused.
-func TestAListThatCouldLeaveItsFolderOrLacksBytesIsRefused(t *testing.T) {
+// TestParseListRejectsInvalidLists.
+func TestParseListRejectsInvalidLists(t *testing.T) {
 	digest := string(pack.DigestOf([]byte("x")))
 	list := func(entries, pieces string) string {
 		return `{"version":1,"entries":[` + entries + `],"pieces":[` + strings.ReplaceAll(pieces, "D", digest) + `]}`

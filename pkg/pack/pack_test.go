@@ -36,7 +36,7 @@ func (s *shelf) Get(_ context.Context, d pack.Digest) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(body)), nil
 }
 
-// put brings what of a tree is missing, and says how much that was.
+// put adds the missing pieces of a tree, and returns their number and size.
 func (s *shelf) put(t testing.TB, tree *pack.Tree) (pieces int, size int64) {
 	t.Helper()
 	if s.held == nil {
@@ -78,7 +78,7 @@ func digest(t testing.TB, tree *pack.Tree) pack.Digest {
 	return u.Digest
 }
 
-// unpacked writes a pack to a new folder, below which it is at "to".
+// unpacked unpacks a pack to "to" below a new folder.
 func unpacked(t testing.TB, s *shelf, d pack.Digest, dir string) error {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
@@ -93,7 +93,7 @@ func unpacked(t testing.TB, s *shelf, d pack.Digest, dir string) error {
 	return pack.Unpack(t.Context(), s, l, root, "to")
 }
 
-// put makes a file of a folder.
+// put writes a file in a folder.
 func put(t testing.TB, dir, name, content string, mode fs.FileMode) {
 	t.Helper()
 	p := filepath.Join(dir, filepath.FromSlash(name))
@@ -108,7 +108,7 @@ func put(t testing.TB, dir, name, content string, mode fs.FileMode) {
 	}
 }
 
-// look describes all that a folder has: path to mode, and content or where it points to.
+// look describes the content of a folder: path to mode, and content or link target.
 func look(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -148,8 +148,8 @@ func noise(seed uint64, n int) string {
 	return string(b)
 }
 
-// TestWhatIsUnpackedIsWhatWasPacked holds for any folder: contents, modes, links and empty folders.
-func TestWhatIsUnpackedIsWhatWasPacked(t *testing.T) {
+// TestPackUnpackRoundTrip checks contents, modes, links and empty folders of random folders.
+func TestPackUnpackRoundTrip(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {
@@ -200,7 +200,7 @@ func TestWhatIsUnpackedIsWhatWasPacked(t *testing.T) {
 			r.Fatal(err)
 		}
 		want, got := look(t, in), look(t, filepath.Join(out, "to"))
-		for p, w := range want { // absolute links into the folder are relative ones where it is unpacked
+		for p, w := range want { // absolute links into the folder become relative
 			if to, ok := strings.CutPrefix(w[strings.IndexByte(w, ' ')+1:], in); ok && strings.HasPrefix(w, "L") {
 				rel, _ := filepath.Rel(filepath.Join(in, filepath.Dir(p)), in+to)
 				if resolved := filepath.Join(filepath.Dir(p), got[p][strings.IndexByte(got[p], ' ')+1:]); resolved !=
@@ -220,14 +220,14 @@ func TestWhatIsUnpackedIsWhatWasPacked(t *testing.T) {
 		}
 		defer again.Close()
 		if digest(t, again) != digest(t, tree) {
-			r.Fatal("the same content has two names")
+			r.Fatal("the same content has two digests")
 		}
 		os.RemoveAll(dir)
 	})
 }
 
-// TestASecondPackSendsWhatChanged: of 32 MiB in large and small files, one changed, one added, one removed.
-func TestASecondPackSendsWhatChanged(t *testing.T) {
+// TestSecondPackSendsOnlyChanges: of 32 MiB in large and small files, one is changed, one added, one removed.
+func TestSecondPackSendsOnlyChanges(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "model.bin", noise(1, 16<<20), 0o644)
 	for i := range 4096 {
@@ -261,7 +261,7 @@ func TestASecondPackSendsWhatChanged(t *testing.T) {
 	t.Logf("first %d pieces, %d bytes; four changes %d pieces, %d bytes", first, all, n, size)
 }
 
-func TestAFileAlone(t *testing.T) {
+func TestPackSingleFile(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "train.csv", "1,2", 0o640)
 	put(t, dir, "other", "no", 0o640)
@@ -280,8 +280,8 @@ func TestAFileAlone(t *testing.T) {
 	}
 }
 
-// TestWhatLiesThereIsReplacedAndTheRestStays, also where a link lies in the way.
-func TestWhatLiesThereIsReplacedAndTheRestStays(t *testing.T) {
+// TestUnpackReplacesOnlySameNames, even if a link is in the way.
+func TestUnpackReplacesOnlySameNames(t *testing.T) {
 	dir, out, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
 	put(t, dir, "a", "new", 0o644)
 	put(t, dir, "d/b", "new", 0o644)
@@ -309,7 +309,7 @@ func TestWhatLiesThereIsReplacedAndTheRestStays(t *testing.T) {
 	}
 }
 
-func TestEveryByteIsChecked(t *testing.T) {
+func TestUnpackChecksEveryByte(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "a", noise(3, 3<<20), 0o644)
 	tree := packed(t, dir)
@@ -333,7 +333,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePackedSaysWhatToDo(t *testing.T) {
+func TestScanErrorsSayWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(dir string) error
 		says []string
@@ -362,7 +362,7 @@ func TestWhatCannotBePackedSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestALimitSaysWhatIsLarge(t *testing.T) {
+func TestLargeErrorListsLargestParts(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "data/raw/big.bin", strings.Repeat("x", 3000), 0o644)
 	put(t, dir, "data/raw/other.bin", strings.Repeat("x", 10), 0o644)
@@ -388,8 +388,8 @@ func TestALimitSaysWhatIsLarge(t *testing.T) {
 	}
 }
 
-// TestAFileThatChangesIsNoticed: while it is read, and between reading and sending.
-func TestAFileThatChangesIsNoticed(t *testing.T) {
+// TestPackDetectsChangedFile checks changes while it is read, and between reading and sending.
+func TestPackDetectsChangedFile(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "out.log")
 	put(t, dir, "big", noise(1, 9<<20), 0o644)
@@ -403,23 +403,23 @@ func TestAFileThatChangesIsNoticed(t *testing.T) {
 	}
 	var changed *pack.Changed
 	if _, err := pack.Pack(t.Context(), dir, pack.Options{Read: grow}); !errors.As(err, &changed) || changed.Path != log {
-		t.Errorf("one that does not come to rest: %v", err)
+		t.Errorf("a file that keeps changing: %v", err)
 	}
 	once := sync.OnceFunc(func() { grow(0, 0) })
 	tree, err := pack.Pack(t.Context(), dir, pack.Options{Read: func(int64, int64) { once() }})
 	if err != nil {
-		t.Fatalf("one that comes to rest: %v", err)
+		t.Fatalf("a file that stops changing: %v", err)
 	}
 	defer tree.Close()
 	put(t, dir, "big", noise(2, 9<<20), 0o644)
 	if _, err := tree.Content(tree.Pieces()[0]); !errors.As(err, &changed) || changed.Path != filepath.Join(dir, "big") {
-		t.Errorf("one that changed before it was sent: %v", err)
+		t.Errorf("a file that changed before it was sent: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "big")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tree.Content(tree.Pieces()[0]); !errors.As(err, &changed) {
-		t.Errorf("one that is gone: %v", err)
+		t.Errorf("a file that was removed: %v", err)
 	}
 }
 
@@ -439,7 +439,7 @@ func TestURIs(t *testing.T) {
 	}
 }
 
-// FuzzURI: what is read is written the same way, and names nothing elsewhere.
+// FuzzURI: parsing and formatting gives the same URI, whose name cannot lead elsewhere.
 func FuzzURI(f *testing.F) {
 	f.Add("pack://" + string(pack.DigestOf(nil)) + "/my%20code")
 	f.Add("pack://" + string(pack.DigestOf(nil)) + "/%2e%2e")
@@ -455,7 +455,7 @@ func FuzzURI(f *testing.F) {
 	})
 }
 
-// FuzzList: what is accepted can be unpacked from pieces that have the right bytes, and nothing lies outside.
+// FuzzList: an accepted list can be unpacked from pieces of the right sizes, and nothing is written outside.
 func FuzzList(f *testing.F) {
 	zero := pack.DigestOf([]byte{0})
 	f.Add([]byte(`{"version":1,"entries":[{"path":"a","mode":420,"size":1}],"pieces":[{"digest":"` + string(zero) + `","size":1}]}`))
@@ -485,7 +485,7 @@ func FuzzList(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer root.Close()
-		// What a disk does not take, such as a name of 300 bytes, is an error; it is no way out.
+		// Errors of the disk, such as for a name of 300 bytes, are allowed; escaping is not.
 		_ = pack.Unpack(t.Context(), s, l, root, "to")
 		for p := range look(t, outer) {
 			if p != "to" && !strings.HasPrefix(p, "to/") {

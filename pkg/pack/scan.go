@@ -13,41 +13,41 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnfit says of something in a folder that it cannot be packed. The text says what it is, and what to do.
+// ErrUnfit means that something in a folder cannot be packed. The message says what it is, and what to do.
 var ErrUnfit = errors.New("cannot be packed")
 
-// Limits of a pack where none are given: what is meant to be code rarely has more.
+// Default limits of a pack: code rarely has more.
 const (
 	DefaultBytes = 2 << 30
 	DefaultFiles = 200_000
 )
 
-// Options say how something is packed. The zero value is useful.
+// Options configure how something is packed. The zero value is useful.
 type Options struct {
-	MaxBytes int64 // of all files together; 0 is DefaultBytes
-	MaxFiles int   // files, folders and links; 0 is DefaultFiles
-	// Committed packs what git ignores as well: what was cloned has nothing but what was committed.
+	MaxBytes int64 // total size of all files; 0 is DefaultBytes
+	MaxFiles int   // number of files, folders and links; 0 is DefaultFiles
+	// Committed includes what git ignores: a clone contains only committed files.
 	Committed bool
-	// Note is told of what is left out since it has no content: sockets, devices, pipes.
+	// Note is called for entries that are left out because they have no content: sockets, devices, pipes.
 	Note func(string)
-	// Read is told of each piece that was read, and how much there is in all, bytes.
+	// Read is called for each piece that was read, with its size and the total size in bytes.
 	Read func(n, of int64)
 }
 
-// Tree is a folder or a file as it is to be packed. Close it after use.
+// Tree is a folder or a file that is being packed. Close it after use.
 type Tree struct {
 	root   *os.Root
-	dir    string // absolute: the folder, or the one that the file lies in
+	dir    string // absolute path of the folder, or of the folder that contains the file
 	name   string // of the folder or file
 	single bool
 	opts   Options
 	list   List
-	files  []file // those of the entries that have content
+	files  []file // of the entries with content
 	body   []byte // the list, encoded
 	digest Digest // of body
 }
 
-// file is the content of an entry: where it lies in the stream, and what tells whether it was changed.
+// file is the content of an entry: its position in the stream, and its modification time to detect changes.
 type file struct {
 	path     string // below the root
 	from     int64
@@ -55,10 +55,10 @@ type file struct {
 	modified int64 // nanoseconds
 }
 
-// Scan lists a folder or a file without reading it. It fails with fs.ErrNotExist, with ErrUnfit, or with a *Large
-// beyond the limits.
+// Scan lists a folder or a file without reading it. It returns fs.ErrNotExist, ErrUnfit, or a *Large if it exceeds
+// the limits.
 func Scan(ctx context.Context, name string, o Options) (*Tree, error) {
-	// What is called by a link is what the link leads to.
+	// If name is a link, pack its target.
 	abs, err := filepath.Abs(name)
 	if err == nil {
 		abs, err = filepath.EvalSymlinks(abs)
@@ -88,16 +88,16 @@ func Scan(ctx context.Context, name string, o Options) (*Tree, error) {
 	return t, nil
 }
 
-// Close lets go of the folder.
+// Close closes the folder.
 func (t *Tree) Close() error { return t.root.Close() }
 
-// Single says whether it is one file rather than a folder.
+// Single reports whether it is a single file rather than a folder.
 func (t *Tree) Single() bool { return t.single }
 
-// Bytes is the size of all files together.
+// Bytes returns the total size of all files.
 func (t *Tree) Bytes() int64 { return t.list.Bytes() }
 
-// Files is how many files and links there are.
+// Files returns the number of files and links.
 func (t *Tree) Files() int {
 	n := 0
 	for i := range t.list.Entries {
@@ -108,8 +108,7 @@ func (t *Tree) Files() int {
 	return n
 }
 
-// At names something of a folder that lies at a path, or below it: a file, a link, or what is in a directory. An empty
-// directory is nothing.
+// At returns a file or link at a path or below it. some is false if there is none; an empty directory does not count.
 func (t *Tree) At(place string) (name string, some bool) {
 	for i := range t.list.Entries {
 		e := &t.list.Entries[i]
@@ -163,7 +162,7 @@ func (t *Tree) add(e Entry, below string, info fs.FileInfo, at map[string]file) 
 	}
 }
 
-// folder adds what lies in a folder below the root.
+// folder adds the content of a folder below the root.
 func (t *Tree) folder(ctx context.Context, dir string, ig rules, at map[string]file) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -209,13 +208,13 @@ func (t *Tree) folder(ctx context.Context, dir string, ig rules, at map[string]f
 	return nil
 }
 
-// gone is the error of what cannot be read: it was there a moment ago, or is not for this user.
+// gone returns the error for something that cannot be read: it was removed meanwhile, or the user may not read it.
 func (t *Tree) gone(p string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Changed{Path: filepath.Join(t.dir, filepath.FromSlash(p))}
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%s %w: you may not read it (%w); change its rights, or leave it out in %s",
+		return fmt.Errorf("%s %w: you may not read it (%w); change its permissions, or leave it out in %s",
 			filepath.Join(t.dir, filepath.FromSlash(p)), ErrUnfit, fs.ErrPermission, ownIgnore)
 	}
 	return err
@@ -229,7 +228,7 @@ func (t *Tree) fitName(p string) error {
 	return nil
 }
 
-// entry describes something that was found; keep is false for what has no content.
+// entry describes a directory entry; keep is false if it has no content.
 func (t *Tree) entry(p string, info fs.FileInfo) (e Entry, keep bool, err error) {
 	e = Entry{Path: p, Mode: info.Mode().Perm()}
 	switch mode := info.Mode(); {
@@ -249,8 +248,8 @@ func (t *Tree) entry(p string, info fs.FileInfo) (e Entry, keep bool, err error)
 	return e, true, err
 }
 
-// link is where a link points to. An absolute path into the folder becomes a relative one: elsewhere the folder lies
-// elsewhere.
+// link returns the target of a link. It makes an absolute path into the folder relative, because the folder will have
+// another path elsewhere.
 func (t *Tree) link(p string) (string, error) {
 	target, err := t.root.Readlink(p)
 	if err != nil {
@@ -263,7 +262,7 @@ func (t *Tree) link(p string) (string, error) {
 		}
 	}
 	if target = filepath.ToSlash(target); !linkInside(p, target) {
-		return "", fmt.Errorf("%s %w: it is a link out of %s, to %s; replace it by what it points to, name that in "+
+		return "", fmt.Errorf("%s %w: it is a link out of %s, to %s; replace it by its target, name the target in "+
 			"inputs, or leave it out in %s", filepath.Join(t.dir, p), ErrUnfit, t.dir, target, ownIgnore)
 	}
 	return target, nil

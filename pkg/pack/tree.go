@@ -10,27 +10,25 @@ import (
 	"path/filepath"
 	"sort"
 	"time"
-
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// Changed is the error of a file that does not keep still while it is packed.
+// Changed is the error for a file that changes while it is packed.
 type Changed struct{ Path string }
 
-// Error names the file.
+// Error returns a message with the file's name.
 func (c *Changed) Error() string {
-	return c.Path + " changes while it is packed; wait until whatever writes it is done, or leave it out in " +
+	return c.Path + " changes while it is packed; wait until the program that writes it has finished, or leave it out in " +
 		ownIgnore
 }
 
-// tries is how often something that changes is packed, and stillFor how long it is given to come to rest.
+// tries is how often Pack tries to pack something that changes, and stillFor the pause before each retry.
 const (
 	tries    = 3
 	stillFor = 300 * time.Millisecond
 )
 
-// Pack lists a folder or a file and reads it. What changes meanwhile is packed again, some times, before it fails with
-// a *Changed; else it fails as Scan does.
+// Pack lists a folder or a file and reads it. If something changes meanwhile, it tries again several times before it
+// returns a *Changed. Otherwise it returns the errors of Scan.
 func Pack(ctx context.Context, name string, o Options) (*Tree, error) {
 	for try := 1; ; try++ {
 		t, err := Scan(ctx, name, o)
@@ -44,13 +42,15 @@ func Pack(ctx context.Context, name string, o Options) (*Tree, error) {
 		if !errors.As(err, &changed) || try == tries {
 			return nil, err
 		}
-		if err := clock.Pause(ctx, stillFor); err != nil {
-			return nil, err
+		select {
+		case <-time.After(stillFor):
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 }
 
-// read cuts the contents of all files into pieces, and writes the list.
+// read cuts the contents of all files into pieces, and encodes the list.
 func (t *Tree) read(ctx context.Context) error {
 	in := &stream{tree: t, ctx: ctx}
 	defer in.close()
@@ -81,11 +81,10 @@ func (t *Tree) read(ctx context.Context) error {
 	return err
 }
 
-// stream is the contents of a tree's files, one after the other. It fails with a *Changed when one is not as it was
-// listed.
+// stream reads the contents of a tree's files, concatenated. It returns a *Changed if a file differs from the list.
 type stream struct {
 	tree *Tree
-	ctx  context.Context //nolint:containedctx // of the call that reads
+	ctx  context.Context //nolint:containedctx // of the reading call
 	next int
 	open fs.File
 	left int64
@@ -93,7 +92,7 @@ type stream struct {
 
 // Read implements io.Reader.
 func (s *stream) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil { // a file may take minutes
+	if err := s.ctx.Err(); err != nil { // reading a file may take minutes
 		return 0, err
 	}
 	for s.left == 0 {
@@ -121,7 +120,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finish sees that the file that was read was not changed meanwhile.
+// finish checks that the file that was just read has not changed meanwhile.
 func (s *stream) finish() error {
 	if s.open == nil {
 		return nil
@@ -142,7 +141,7 @@ func (s *stream) close() {
 	}
 }
 
-// still says whether an open file is as it was listed.
+// still reports whether an open file is the same as when it was listed.
 func (f *file) still(open fs.File) bool {
 	info, err := open.Stat()
 	return err == nil && info.Size() == f.size && info.ModTime().UnixNano() == f.modified
@@ -152,10 +151,10 @@ func (t *Tree) changed(f *file) error {
 	return &Changed{Path: filepath.Join(t.dir, filepath.FromSlash(f.path))}
 }
 
-// URI is how jobs refer to the pack of a tree that Pack returned.
+// URI returns the URI with which jobs refer to the pack. The tree must come from Pack.
 func (t *Tree) URI() string { return URI{Digest: t.digest, Name: t.name}.String() }
 
-// Pieces are those of a tree that Pack returned, each once, and its list, which is the last one.
+// Pieces returns the pieces of a tree from Pack without duplicates, and its list as the last one.
 func (t *Tree) Pieces() []Piece {
 	seen := make(map[Digest]bool, len(t.list.Pieces))
 	var out []Piece
@@ -168,7 +167,7 @@ func (t *Tree) Pieces() []Piece {
 	return append(out, Piece{Digest: t.digest, Size: int64(len(t.body))})
 }
 
-// Content reads a piece of a tree that Pack returned, or its list. It fails with a *Changed when the folder has
+// Content returns the content of a piece of a tree from Pack, or of its list. It returns a *Changed if the folder has
 // changed.
 func (t *Tree) Content(p Piece) ([]byte, error) {
 	if p.Digest == t.digest {

@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Source hands out what lies under a digest: pieces and lists.
+// Source returns the content for a digest: pieces and lists.
 type Source interface {
-	// Get opens the content of a digest. What it reads is checked by whoever called it. It fails with fs.ErrNotExist
-	// where there is none. It is called by several goroutines at once.
+	// Get opens the content of a digest. The caller checks it. Get returns fs.ErrNotExist if the content is missing.
+	// Several goroutines call it.
 	Get(ctx context.Context, d Digest) (io.ReadCloser, error)
 }
 
-// ReadList reads the list of a pack. It fails with ErrCorrupt where what the source has is not what the digest names.
+// ReadList reads the list of a pack. It returns ErrCorrupt if the content does not match the digest.
 func ReadList(ctx context.Context, src Source, d Digest) (*List, error) {
 	body, err := get(ctx, src, d, MaxListBytes)
 	if err != nil {
@@ -36,10 +36,10 @@ func ReadList(ctx context.Context, src Source, d Digest) (*List, error) {
 	return l, nil
 }
 
-// getTries is how often something is asked for that cannot be read for a moment.
+// getTries is the maximum number of tries for temporary errors.
 const getTries = 4
 
-// get reads the content of a digest, of at most so many bytes, and checks it.
+// get reads the content of a digest, at most most bytes, and checks it.
 func get(ctx context.Context, src Source, d Digest, most int64) ([]byte, error) {
 	return backoff.Retry(ctx, func() ([]byte, error) {
 		body, err := getOnce(ctx, src, d, most)
@@ -61,17 +61,17 @@ func getOnce(ctx context.Context, src Source, d Digest, most int64) ([]byte, err
 		return nil, fmt.Errorf("%s: %w", d, err)
 	}
 	if sum := sha256.Sum256(body); int64(len(body)) > most || !bytes.Equal(sum[:], d.Sum()) {
-		return nil, fmt.Errorf("%s: %w: its content is not what it names", d, ErrCorrupt)
+		return nil, fmt.Errorf("%s: %w: the content does not match the digest", d, ErrCorrupt)
 	}
 	return body, nil
 }
 
-// parallel is how many pieces are under way at a time, each in memory.
+// parallel is the number of concurrent pieces, each in memory.
 const parallel = 8
 
-// Unpack writes what a list has to a path below root: a folder, which may be there already and whose other files stay,
-// or a file. What is there under the same name is replaced. Nothing outside of that path is touched, whatever links lie
-// there, and no byte is written that was not checked.
+// Unpack writes the content of a list to a path below root: a folder, which may exist and whose other files stay, or
+// a file. Existing files with the same names are replaced. Unpack changes nothing outside that path, whatever links
+// exist there, and writes no byte that was not checked.
 func Unpack(ctx context.Context, src Source, l *List, root *os.Root, to string) error {
 	u := unpacking{list: l, root: root, to: path.Clean(to), from: make([]int64, len(l.Entries)+1)}
 	for i := range l.Entries {
@@ -113,13 +113,13 @@ type unpacking struct {
 	list *List
 	root *os.Root
 	to   string
-	from []int64 // where in the stream the content of each entry begins; the last is the end
+	from []int64 // offset in the stream of each entry's content; the last is the end
 }
 
 func (u *unpacking) path(e *Entry) string { return path.Join(u.to, e.Path) }
 
-// prepare makes room: folders are there and can be written to, and so are files without content. Whatever else is in
-// the way of a file is gone; the first of its pieces makes it.
+// prepare creates writable folders and empty files, and removes existing files that are in the way. The first piece
+// of a file creates it.
 func (u *unpacking) prepare() error {
 	top := u.to
 	if u.list.Single() {
@@ -150,8 +150,8 @@ func (u *unpacking) prepare() error {
 	return nil
 }
 
-// clear removes what is in the way of an entry. A folder stays where one is wanted; instead of anything else a folder
-// is not removed: it may hold what nobody wants to lose.
+// clear removes what is in the way of an entry. An existing folder stays if the entry is a folder. Otherwise clear
+// returns an error, because the folder may contain files that the user wants to keep.
 func (u *unpacking) clear(e *Entry) error {
 	p := u.path(e)
 	info, err := u.root.Lstat(p)
@@ -168,7 +168,7 @@ func (u *unpacking) clear(e *Entry) error {
 	return u.root.Remove(p)
 }
 
-// write puts a piece that begins at an offset of the stream into its files.
+// write writes a piece that begins at an offset of the stream to its files.
 func (u *unpacking) write(from int64, body []byte) error {
 	i := sort.Search(len(u.list.Entries), func(i int) bool { return u.from[i+1] > from })
 	for ; len(body) > 0; i++ {
@@ -184,7 +184,7 @@ func (u *unpacking) write(from int64, body []byte) error {
 	return nil
 }
 
-// writeAt writes a part of a file, and makes the file where no other part of it has come yet.
+// writeAt writes a part of a file, and creates the file if this is the first part.
 func (u *unpacking) writeAt(e *Entry, body []byte, at int64) error {
 	f, err := u.root.OpenFile(u.path(e), os.O_WRONLY|os.O_CREATE, e.Mode|0o200)
 	if err != nil {
@@ -194,8 +194,8 @@ func (u *unpacking) writeAt(e *Entry, body []byte, at int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// finish makes the links, so that nothing was written through one, and takes the rights that writing needed: of folders
-// last, from the deepest up.
+// finish creates the links, last so that nothing is written through one, and sets the final permissions, of the
+// deepest folders first.
 func (u *unpacking) finish() error {
 	for i := len(u.list.Entries) - 1; i >= 0; i-- {
 		e := &u.list.Entries[i]

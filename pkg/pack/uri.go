@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// Scheme is that of a pack's URI.
+// Scheme is the scheme of a pack's URI.
 const Scheme = "pack"
 
-// Prefix is where packs lie in a store: each object is called by its digest.
+// Prefix is the prefix of packs in a store. Each object's name is its digest.
 const Prefix = "packs/"
 
-// ErrURI says that something is not the URI of a pack.
+// ErrURI means that a string is not the URI of a pack.
 var ErrURI = errors.New("not the URI of a pack")
 
-// Digest names content: "sha256-" and the SHA-256 of its bytes in hexadecimal.
+// Digest identifies content: "sha256-" and the SHA-256 of its bytes in hexadecimal.
 type Digest string
 
 const algorithm = "sha256-"
 
-// DigestOf is the digest of content.
+// DigestOf returns the digest of content.
 func DigestOf(content []byte) Digest {
 	sum := sha256.Sum256(content)
 	return Digest(algorithm + hex.EncodeToString(sum[:]))
 }
 
-// Sum is the SHA-256 that d has, or nil if it is no digest.
+// Sum returns the SHA-256 in d, or nil if d is not a digest.
 func (d Digest) Sum() []byte {
 	text, ok := strings.CutPrefix(string(d), algorithm)
 	if !ok || len(text) != 2*sha256.Size || strings.ToLower(text) != text {
@@ -45,16 +45,16 @@ func (d Digest) Sum() []byte {
 // URI refers to a pack: pack://DIGEST/NAME.
 type URI struct {
 	Digest Digest
-	Name   string // of the folder or file that was packed, for people and for where it is put
+	Name   string // of the packed folder or file; also used as the name when it is unpacked
 }
 
-// String is the URI as jobs have it.
+// String returns the URI as in jobs.
 func (u URI) String() string { return Scheme + "://" + string(u.Digest) + "/" + url.PathEscape(u.Name) }
 
-// IsURI says whether s is meant to refer to a pack.
+// IsURI reports whether s has the scheme of a pack's URI.
 func IsURI(s string) bool { return strings.HasPrefix(s, Scheme+"://") }
 
-// ParseURI reads a pack's URI. It fails with ErrURI.
+// ParseURI parses a pack's URI. It returns ErrURI.
 func ParseURI(s string) (URI, error) {
 	digest, name, ok := strings.Cut(strings.TrimPrefix(s, Scheme+"://"), "/")
 	u := URI{Digest: Digest(digest)}

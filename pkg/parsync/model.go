@@ -2,8 +2,8 @@ package parsync
 
 import "math"
 
-// Taken returns how many slots of each grade a scheduler takes that takes k of those free, the best first, each
-// the best of so many candidates drawn at random; with 0 candidates the best of all.
+// Taken returns how many slots of each grade a scheduler takes if it takes k of the free slots, best grade first.
+// Each is the best of the given number of randomly drawn candidates; with 0 candidates it is the best of all.
 func Taken(k float64, free []float64, candidates int) []float64 {
 	out := make([]float64, len(free))
 	all := 0.0
@@ -17,26 +17,26 @@ func Taken(k float64, free []float64, candidates int) []float64 {
 			left -= out[i]
 			continue
 		}
-		before := math.Pow(rest/all, float64(candidates)) // none of the candidates is better
+		before := math.Pow(rest/all, float64(candidates)) // probability that no candidate is of a better grade
 		rest = max(rest-s, 0)
 		out[i] = min(k*(before-math.Pow(rest/all, float64(candidates))), s)
 	}
 	return out
 }
 
-// Grade is a range of scores that schedulers do not tell apart.
+// Grade is a range of scores that schedulers treat as equal.
 type Grade struct {
-	Score float64 // the mean of its slots
+	Score float64 // mean of its slots
 	Share float64 // of all slots
 }
 
 const (
 	gradeWidth = 0.05 // of score
 	gradesMost = 64
-	gradesSpan = 6 // standard deviations: almost all slots
+	gradesSpan = 6 // standard deviations: covers almost all slots
 )
 
-// Grades divides scores that are normal about 1 with a variance into grades, the best first.
+// Grades divides normally distributed scores (mean 1, given variance) into grades, best first.
 func Grades(variance float64) []Grade {
 	sd := math.Sqrt(max(variance, 0))
 	width := math.Max(gradeWidth, gradesSpan*sd/gradesMost)

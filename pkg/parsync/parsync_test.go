@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-func TestNoTwoSchedulersRefreshTheSamePartition(t *testing.T) {
+func TestRotationRefreshesDistinctPartitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "schedulers")
 		p := n + rapid.IntRange(1, 40).Draw(t, "more")
@@ -36,11 +36,11 @@ func TestNoTwoSchedulersRefreshTheSamePartition(t *testing.T) {
 				}
 				refreshed[s][part] = true
 				if age := r.Age(s, part, turn); age != 0 {
-					t.Fatalf("what is refreshed now is %d turns old", age)
+					t.Fatalf("the partition refreshed in this turn is %d turns old", age)
 				}
 				if turn > start {
 					if age := r.Age(s, r.Partition(s, turn-1), turn); age != 1%p {
-						t.Fatalf("what was refreshed in the last turn is %d turns old", age)
+						t.Fatalf("the partition refreshed in the last turn is %d turns old", age)
 					}
 				}
 			}
@@ -53,7 +53,7 @@ func TestNoTwoSchedulersRefreshTheSamePartition(t *testing.T) {
 	})
 }
 
-func TestARotationNeedsMorePartitionsThanSchedulers(t *testing.T) {
+func TestNewRotationRejectsTooFewPartitions(t *testing.T) {
 	for _, c := range [][2]int{{2, 2}, {20, 10}, {0, 1}, {1, 0}} {
 		if _, err := parsync.NewRotation(c[0], c[1]); !errors.Is(err, parsync.ErrInvalid) {
 			t.Errorf("%d over %d: %v", c[0], c[1], err)
@@ -64,8 +64,8 @@ func TestARotationNeedsMorePartitionsThanSchedulers(t *testing.T) {
 	}
 }
 
-// TestAViewPrefersAsItsPolicySays compares a view with a plain list of what it should hold.
-func TestAViewPrefersAsItsPolicySays(t *testing.T) {
+// The test compares a view with a plain list of the slots it should hold.
+func TestViewTakeFollowsPolicy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		partitions, grades := rapid.IntRange(1, 130).Draw(t, "partitions"), rapid.IntRange(1, 4).Draw(t, "grades")
 		type place struct{ partition, grade int }
@@ -112,7 +112,7 @@ func TestAViewPrefersAsItsPolicySays(t *testing.T) {
 					first, second = better, fresher
 				}
 				if first > 0 || first == 0 && second > 0 {
-					t.Fatalf("%s took %d (%v) though %d (%v) is to be preferred", prefer, got, at, s, other)
+					t.Fatalf("%s took %d (%v) instead of %d (%v)", prefer, got, at, s, other)
 				}
 			}
 			delete(truth, got)
@@ -123,12 +123,12 @@ func TestAViewPrefersAsItsPolicySays(t *testing.T) {
 			}
 		}
 		if slot, ok := v.Take(parsync.LatencyFirst, first); ok {
-			t.Fatalf("the view has slot %d beside the %d that are free", slot, len(truth))
+			t.Fatalf("the view has slot %d in addition to the %d that are free", slot, len(truth))
 		}
 	})
 }
 
-func TestASampleIsTheBestOfItsCandidates(t *testing.T) {
+func TestViewSampleTakesBestCandidate(t *testing.T) {
 	v := parsync.NewView(2, 2)
 	v.Refresh(0, [][]int32{{1}, {2, 3}})
 	v.Refresh(1, [][]int32{{}, {4}})
@@ -147,11 +147,11 @@ func TestASampleIsTheBestOfItsCandidates(t *testing.T) {
 	}
 	slices.Sort(rest)
 	if !slices.Equal(rest, []int32{2, 3, 4}) {
-		t.Errorf("left were %v", rest)
+		t.Errorf("the remaining slots are %v", rest)
 	}
 }
 
-func TestAdaptiveChangesAtItsLimit(t *testing.T) {
+func TestAdaptiveSwitchesAtLimit(t *testing.T) {
 	for waited, want := range map[time.Duration]parsync.Policy{
 		0: parsync.QualityFirst, parsync.DefaultSwitch - 1: parsync.QualityFirst, parsync.DefaultSwitch: parsync.LatencyFirst,
 	} {
@@ -160,16 +160,16 @@ func TestAdaptiveChangesAtItsLimit(t *testing.T) {
 		}
 	}
 	if parsync.LatencyFirst.Prefer(0, 0) != parsync.LatencyFirst || parsync.QualityFirst.Prefer(time.Hour, 0) != parsync.QualityFirst {
-		t.Error("the others change")
+		t.Error("the other policies change too")
 	}
 	if _, err := parsync.ParsePolicy("best"); !errors.Is(err, parsync.ErrInvalid) {
 		t.Error(err)
 	}
 }
 
-// TestTheModelExpectsWhatHappens plays the paper's setting, schedulers that take slots without seeing each other, and
-// compares with its expectation (ATC '21, §3) of what Taken says that each takes.
-func TestTheModelExpectsWhatHappens(t *testing.T) {
+// The test simulates the paper's setting, schedulers that take slots without seeing each other,
+// and compares the conflicts with the expectation (ATC '21, §3), given what Taken returns for each.
+func TestTurnoverConflictsMatchesSimulation(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {
 		schedulers, slots, each, candidates int
@@ -219,7 +219,7 @@ func TestTheModelExpectsWhatHappens(t *testing.T) {
 	}
 }
 
-func TestGradesAreAllSlots(t *testing.T) {
+func TestGradesCoverAllSlots(t *testing.T) {
 	for _, variance := range []float64{0, 1e-6, 0.01, 0.04, 1} {
 		share, mean := 0.0, 0.0
 		for _, g := range parsync.Grades(variance) {

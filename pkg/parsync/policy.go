@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Policy says which of the free slots in its view a scheduler takes.
+// Policy determines which of the free slots in its view a scheduler takes.
 type Policy string
 
 // The policies of ATC '21, §4, and the baseline.
 const (
-	// LatencyFirst takes the best slot of the freshest partition that has one: hardly any conflicts.
+	// LatencyFirst takes the best slot of the freshest partition with free slots. It causes hardly any conflicts.
 	LatencyFirst Policy = "latency"
-	// QualityFirst takes the best slot of all partitions; of equally good ones, that in the freshest partition.
+	// QualityFirst takes the best slot of all partitions. Among equally good slots it prefers the freshest partition.
 	QualityFirst Policy = "quality"
-	// Adaptive is quality first until tasks wait longer than a limit, then latency first until they no longer do.
+	// Adaptive is quality first until tasks wait longer than a limit, then latency first until they wait less again.
 	Adaptive Policy = "parsync"
-	// StateSync is not a policy over partitions but the baseline without them (Omega): each scheduler refreshes its
-	// whole view at once, and takes the best slot of it.
+	// StateSync is the baseline without partitions (Omega): each scheduler refreshes its whole view at once and takes
+	// the best slot of it.
 	StateSync Policy = "statesync"
 )
 
-// DefaultSwitch is the delay at which Adaptive changes from quality to latency (ATC '21, §5).
+// DefaultSwitch is the delay at which Adaptive changes from quality first to latency first (ATC '21, §5).
 const DefaultSwitch = 1500 * time.Millisecond
 
-// Policies are all there are, in the order that results are shown.
+// Policies returns all policies in display order.
 func Policies() []Policy { return []Policy{Adaptive, LatencyFirst, QualityFirst, StateSync} }
 
-// ParsePolicy reads a policy's name. It fails with ErrInvalid, naming those there are.
+// ParsePolicy parses the name of a policy. For an unknown name it returns ErrInvalid with a list of the policies.
 func ParsePolicy(name string) (Policy, error) {
 	names := make([]string, 0, len(Policies()))
 	for _, p := range Policies() {
@@ -37,11 +37,11 @@ func ParsePolicy(name string) (Policy, error) {
 		}
 		names = append(names, string(p))
 	}
-	return "", fmt.Errorf("%w: policy %q; there are %s", ErrInvalid, name, strings.Join(names, ", "))
+	return "", fmt.Errorf("%w: unknown policy %q; the policies are %s", ErrInvalid, name, strings.Join(names, ", "))
 }
 
-// Prefer returns the order a scheduler takes by at the moment, LatencyFirst or QualityFirst, when the task
-// it would schedule next has waited so long. limit is the delay at which Adaptive changes, 0 DefaultSwitch.
+// Prefer returns the current preference of a scheduler, LatencyFirst or QualityFirst. waited is how long its next
+// task has waited. limit is the delay at which Adaptive changes; 0 means DefaultSwitch.
 func (p Policy) Prefer(waited, limit time.Duration) Policy {
 	switch p {
 	case Adaptive:

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// ErrInvalid says that there can be no such sizes or names.
+// ErrInvalid is returned for invalid sizes or names.
 var ErrInvalid = errors.New("parsync: invalid")
 
-// Rotation says which partition a scheduler refreshes at which turn. In each turn every scheduler
-// refreshes one partition, no two the same, and in any Partitions turns in a row each refreshes every
-// partition once (ATC '21, §4).
+// Rotation determines which partition a scheduler refreshes in which turn. In each turn every scheduler refreshes a
+// different partition, and in any Partitions consecutive turns each scheduler refreshes every partition once (ATC
+// '21, §4).
 type Rotation struct{ Schedulers, Partitions int }
 
-// NewRotation makes the rotation of so many schedulers over so many partitions. There must be more
-// partitions than schedulers, or with one scheduler at least one.
+// NewRotation returns a rotation for the given numbers of schedulers and partitions. There must be more partitions
+// than schedulers; one scheduler needs at least one partition.
 func NewRotation(schedulers, partitions int) (Rotation, error) {
 	if schedulers < 1 || partitions < 1 || schedulers > 1 && partitions <= schedulers {
 		return Rotation{},
@@ -24,14 +24,15 @@ func NewRotation(schedulers, partitions int) (Rotation, error) {
 	return Rotation{schedulers, partitions}, nil
 }
 
-// Partition returns the partition that a scheduler refreshes in a turn. Schedulers start spread evenly, so that a
-// partition is refreshed by one or another at even intervals.
+// Partition returns the partition that a scheduler refreshes in a turn. The schedulers are evenly spread, so each
+// partition is refreshed by some scheduler at even intervals.
 func (r Rotation) Partition(scheduler int, turn uint64) int {
 	offset := uint64(scheduler) * uint64(r.Partitions) / uint64(r.Schedulers) //nolint:gosec // sizes are positive
 	return int((turn + offset) % uint64(r.Partitions))                        //nolint:gosec // below Partitions
 }
 
-// Age returns how many turns ago a scheduler has refreshed a partition, when it has just had a turn: 0 is now.
+// Age returns how many turns ago a scheduler refreshed a partition, directly after the given turn. 0 means in this
+// turn.
 func (r Rotation) Age(scheduler, partition int, turn uint64) int {
 	return (r.Partition(scheduler, turn) - partition + r.Partitions) % r.Partitions
 }

@@ -2,17 +2,19 @@ package parsync
 
 import "math"
 
-// TurnoverConflicts is how many tasks are expected to be placed in vain. The paper counts schedulers that take slots
-// none twice, without seeing the others: on each of S slots N of them that take K each are expected to place N·K/S − 1
-// + (1 − K/S)^N in vain (E[Yi], ATC '21, §3). This refines it for schedulers that refresh at different moments, while
-// slots are taken and come free, by grades of slots, the better of which are preferred: it is the expectation over one
-// gap of all schedulers together. gap and hold are in seconds, hold the mean time a task holds its slot.
+// TurnoverConflicts returns the expected number of failed placements during one gap, over all schedulers. gap and
+// hold are in seconds; hold is the mean time for which a task holds its slot.
 //
-// A scheduler that takes a slot x seconds after it saw it free does so in vain when another has taken it meanwhile and
-// still holds it. Another takes it only when it is in its view, which a slot that came free after that view's refresh
-// is not: of a slot that has been free for h seconds the share that knows of it is min((x + h)/gap, 1). As slots stay
-// free for the time that they last on the average, S over the rate at which they are taken, h is exponential with that
-// mean.
+// The paper assumes schedulers that take slots at the same time without seeing each other. If N of them take K of S
+// slots each, the expected number of failures for each slot is N·K/S − 1 + (1 − K/S)^N (E[Yi], ATC '21, §3). This
+// function refines the model: schedulers refresh at different times, slots are taken and released meanwhile, and
+// better grades of slots are preferred.
+//
+// If a scheduler takes a slot x seconds after it saw the slot free, it fails if another scheduler has taken the slot
+// meanwhile and still holds it. The other can take it only if the slot is in its view, that is, if the slot became
+// free before the last refresh of that view. If a slot has been free for h seconds, the share min((x + h)/gap, 1) of
+// the schedulers knows of it. h is exponentially distributed; its mean is the mean time for which slots stay free: S
+// divided by the rate at which they are taken.
 func TurnoverConflicts(schedulers int, taken, free []float64, gap, hold float64) float64 {
 	sum := 0.0
 	for i, s := range free {
@@ -24,13 +26,13 @@ func TurnoverConflicts(schedulers int, taken, free []float64, gap, hold float64)
 }
 
 const (
-	turnoverSteps  = 32 // of a gap
-	turnoverRounds = 8  // of the fixed point between conflicts and how long slots stay free
+	turnoverSteps  = 32 // steps in a gap
+	turnoverRounds = 8  // iterations of the fixed point between conflicts and the time slots stay free
 )
 
-// gradeTurnover is TurnoverConflicts of one grade: n schedulers take k of s slots each.
+// gradeTurnover is TurnoverConflicts for one grade: n schedulers take k of s slots each.
 func gradeTurnover(n, k, s, gap, hold float64) float64 {
-	share := 0.0 // of the tries that are in vain
+	share := 0.0 // of tries that fail
 	for range turnoverRounds {
 		stays := s * gap / (n * k * math.Max(1-share, 1e-3))
 		next, held, step := 0.0, 0.0, gap/turnoverSteps
@@ -46,8 +48,8 @@ func gradeTurnover(n, k, s, gap, hold float64) float64 {
 	return n * k * share
 }
 
-// knows is the share of schedulers whose view has a slot that another saw free x seconds ago, where slots have been
-// free for an exponential time of the given mean.
+// knows returns the share of schedulers whose view includes a slot that another scheduler saw free x seconds ago.
+// Slots have been free for an exponential time with the given mean.
 func knows(x, gap, mean float64) float64 {
 	left := gap - x
 	if left <= 0 {

@@ -2,23 +2,23 @@ package parsync
 
 import "math/bits"
 
-// View is what one scheduler believes to be free: slots by partition and grade, grade 0 the best. A slot
-// is whatever the caller numbers: a machine, a unit of quota. The zero value is not usable.
+// View is what one scheduler believes to be free: slots by partition and grade, grade 0 is the best. The caller
+// assigns numbers to slots, such as machines or units of quota. Use NewView to create one.
 //
-// Slots are taken from the view when they are tried, so that a conflict is not tried
-// again before the partition is refreshed.
+// A slot is removed from the view when the scheduler tries it, so a conflicting slot is not tried again before the
+// partition is refreshed.
 type View struct {
 	grades     int
 	partitions int
-	words      int       // of a bitmap over partitions
+	words      int       // length of a bitmap over partitions
 	free       [][]int32 // by partition·grades + grade
-	has        []uint64  // by grade·words: which partitions have a free slot of the grade
-	any        []uint64  // which partitions have any
+	has        []uint64  // by grade·words: partitions with a free slot of the grade
+	any        []uint64  // partitions with a free slot of any grade
 	count      int
-	fresh      int // the partition refreshed last
+	fresh      int // the most recently refreshed partition
 }
 
-// NewView makes an empty view.
+// NewView returns an empty view.
 func NewView(partitions, grades int) *View {
 	words := (partitions + 63) / 64
 	return &View{
@@ -27,8 +27,8 @@ func NewView(partitions, grades int) *View {
 	}
 }
 
-// Refresh replaces what the view holds of a partition: free[g] are the free slots of grade g. It copies
-// them. The partition is then the freshest; partitions are to be refreshed in cyclic order.
+// Refresh replaces the view of a partition: free[g] are the free slots of grade g, which are copied. The partition is
+// then the freshest. The caller must refresh partitions in cyclic order.
 func (v *View) Refresh(partition int, free [][]int32) {
 	v.fresh = partition
 	for g := range v.grades {
@@ -39,8 +39,8 @@ func (v *View) Refresh(partition int, free [][]int32) {
 	}
 }
 
-// Take removes a slot from the view and returns it, chosen by prefer, LatencyFirst or QualityFirst. Among slots of the
-// same partition and grade choose(n) picks one, a number below n. ok is false when nothing is free.
+// Take removes a slot from the view and returns it. prefer is LatencyFirst or QualityFirst. choose(n) picks one of n
+// slots in the same partition and grade; it must return a number below n. ok is false if nothing is free.
 func (v *View) Take(prefer Policy, choose func(n int) int) (slot int32, ok bool) {
 	if v.count == 0 {
 		return 0, false
@@ -60,8 +60,9 @@ func (v *View) Take(prefer Policy, choose func(n int) int) (slot int32, ok bool)
 	return v.remove(partition, grade, choose(len(v.free[partition*v.grades+grade]))), true
 }
 
-// Sample removes the best of so many slots drawn at random from the whole view, however fresh, and returns it. It is
-// how schedulers that see the same avoid to prefer the same. It takes time in proportion to partitions times grades.
+// Sample removes and returns the best of several slots drawn at random from the whole view, regardless of its age. It
+// keeps schedulers with equal views from choosing the same slot. It takes time in proportion to partitions times
+// grades.
 func (v *View) Sample(candidates int, choose func(n int) int) (slot int32, ok bool) {
 	if v.count == 0 {
 		return 0, false
@@ -79,7 +80,7 @@ func (v *View) Sample(candidates int, choose func(n int) int) (slot int32, ok bo
 	return v.remove(partition, grade, index), true
 }
 
-// remove takes a slot out of its list.
+// remove removes a slot from its list and returns it.
 func (v *View) remove(partition, grade, i int) int32 {
 	at := partition*v.grades + grade
 	list := v.free[at]
@@ -94,7 +95,7 @@ func (v *View) remove(partition, grade, i int) int32 {
 	return slot
 }
 
-// mark notes whether a partition has slots of a grade, and of any.
+// mark updates the bitmaps: whether a partition has slots of a grade, and of any grade.
 func (v *View) mark(partition, grade int) {
 	word, bit := partition/64, uint64(1)<<(partition%64)
 	if len(v.free[partition*v.grades+grade]) > 0 {
@@ -111,8 +112,8 @@ func (v *View) mark(partition, grade int) {
 	v.any[word] &^= bit
 }
 
-// freshest returns the partition of a bitmap that was refreshed last: cyclically backwards from
-// the freshest. It is -1 when the bitmap is empty.
+// freshest returns the most recently refreshed partition in a bitmap, or -1 if the bitmap is empty. It searches
+// cyclically backwards from the freshest partition.
 func (v *View) freshest(bitmap []uint64) int {
 	word := v.fresh / 64
 	if w := bitmap[word] << (63 - v.fresh%64); w != 0 {

@@ -5,11 +5,9 @@ import (
 	"slices"
 )
 
-// LowerBound is a number of machines that no assignment of all instances can do
-// without: at each point of each resource, the machines with the most of it are
-// counted until their capacities hold what all instances demand there together.
-// No app is on fewer machines than its own limit asks for either. The bound is
-// more than there are machines if they cannot hold all.
+// LowerBound returns a number of machines that every assignment of all instances needs. At each point of each
+// resource it counts the machines with the largest capacity until they hold the total demand. It also respects each
+// app's own limit for one machine. If the machines cannot hold all instances, the bound is larger than their number.
 func LowerBound(p *Problem) int {
 	if len(p.Instances) == 0 {
 		return 0
@@ -43,9 +41,9 @@ func LowerBound(p *Problem) int {
 	return bound
 }
 
-// machinesFor is how many machines hold a demand at one point, the largest ones first.
+// machinesFor returns how many machines, largest first, hold a demand at one point.
 func machinesFor(p *Problem, perShape []int, d int, demand float64) int {
-	const tolerance = 1 - 1e-12 // sums of floats: what rounding adds has to buy no machine
+	const tolerance = 1 - 1e-12 // rounding errors of float sums must not add a machine
 	demand *= tolerance
 	if demand <= 0 {
 		return 0

@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// largestExact is up to how many instances a proof is tried: it looks at all ways to place them but those alike.
+// largestExact is the maximum number of instances for a proof, which enumerates all placements except symmetric ones.
 const largestExact = 24
 
-// prove searches the assignment with the most weighted flow by branch and bound,
-// takes it if it is better than what the network has, and says whether it is
-// proven. It gives up when the problem is large or Options.Exact nodes were not enough;
-// what it found until then counts all the same.
+// prove searches the assignment with the most weighted flow by branch and bound, adopts it if it is better than the
+// current one, and reports whether it is proven optimal. It gives up if the problem is too large or after
+// Options.Exact nodes. It adopts the best assignment found even then.
 func (n *Network) prove() bool {
 	if len(n.p.Instances) > largestExact {
 		return false
@@ -46,7 +45,7 @@ func (n *Network) prove() bool {
 	return e.nodes >= 0
 }
 
-// requeue works out anew which instances wait, and that anything may be free.
+// requeue recomputes which instances wait, and informs the racks that capacity may be free everywhere.
 func (n *Network) requeue() {
 	for app := range n.waiting {
 		n.waiting[app] = nil
@@ -62,7 +61,7 @@ func (n *Network) requeue() {
 	}
 }
 
-// flow counts what is placed by priority, in the order of classes.
+// flow counts the placed instances by priority, in the order of classes.
 func (n *Network) flow(classes []int) []int {
 	count := make([]int, len(classes))
 	for i, m := range n.at {
@@ -77,14 +76,15 @@ type exact struct {
 	n          *Network
 	instances  []int32
 	classes    []int
-	remaining  [][]int // instances from each on, by class
+	remaining  [][]int // instances from each index on, by class
 	count      []int   // placed, by class
 	best       []int
 	assignment Assignment
 	nodes      int
 }
 
-// search places instances from x on in all ways; instances alike in the order of machines only.
+// search enumerates the placements of the instances from x on. It places instances of the same app in the order of
+// machines only.
 func (e *exact) search(x int) {
 	if e.nodes--; e.nodes < 0 {
 		return
@@ -100,7 +100,7 @@ func (e *exact) search(x int) {
 	first, skipped := int32(0), false
 	if x > 0 && e.n.p.Instances[e.instances[x-1]].App == app {
 		last := e.n.at[e.instances[x-1]]
-		first, skipped = max(last, 0), last == Unplaced // after one that was left out, those alike are too
+		first, skipped = max(last, 0), last == Unplaced // if an instance is left out, later ones of its app are too
 	}
 	class := slices.Index(e.classes, e.n.priority(i))
 	for m := first; !skipped && int(m) < len(e.n.on); m++ {
@@ -116,7 +116,7 @@ func (e *exact) search(x int) {
 	e.search(x + 1)
 }
 
-// twin says whether an empty machine of the same shape comes before m: it does as well.
+// twin reports whether an equivalent empty machine of the same shape comes before m.
 func (e *exact) twin(first, m int32) bool {
 	if len(e.n.on[m]) > 0 {
 		return false
@@ -129,7 +129,7 @@ func (e *exact) twin(first, m int32) bool {
 	return false
 }
 
-// promising says whether placing all the rest would be better than the best.
+// promising reports whether placing all remaining instances would beat the best assignment.
 func (e *exact) promising(x int) bool {
 	for c := range e.count {
 		if all := e.count[c] + e.remaining[x][c]; all != e.best[c] {

@@ -6,7 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// Two databases that must not share a machine and an urgent web server, on two machines of four CPUs.
+// Two databases must not share a machine. An urgent web server needs one of the two machines, which have four CPUs
+// each.
 func ExampleNetwork_Solve() {
 	cpus := func(n int64) []int64 { return []int64{n * placement.Unit} }
 	n, err := placement.New(&placement.Problem{

@@ -2,8 +2,7 @@ package placement
 
 import "slices"
 
-// Present is the problem and the assignment without the instances that were
-// removed, as [Verify] wants them.
+// Present returns the problem and the assignment without the removed instances, for [Verify].
 func (n *Network) Present() (*Problem, Assignment) {
 	p := *n.p
 	p.Instances = nil
@@ -16,13 +15,13 @@ func (n *Network) Present() (*Problem, Assignment) {
 	return &p, at
 }
 
-// Assignment is where each instance is now. Instances that were removed are Unplaced.
+// Assignment returns the machine of each instance. Removed instances are Unplaced.
 func (n *Network) Assignment() Assignment { return slices.Clone(n.at) }
 
-// Problem is the problem as it is now, with what was added. It must not be changed.
+// Problem returns the current problem. The caller must not change it.
 func (n *Network) Problem() *Problem { return n.p }
 
-// Edges is how many edges the network has: |T| + |A||R| + |N|.
+// Edges returns the number of edges in the network: |T| + |A||R| + |N|.
 func (n *Network) Edges() int {
 	return len(n.p.Instances) + len(n.p.Apps)*len(n.racks) + len(n.p.Machines)
 }

@@ -10,30 +10,30 @@ import (
 // ErrSetting is wrapped by errors about a Setting.
 var ErrSetting = errors.New("bad setting")
 
-// Setting is a cluster and its load as the paper's evaluation has them.
+// Setting describes a cluster and its load like those in the paper's evaluation.
 type Setting struct {
 	Machines     int
 	Containers   int
 	Apps         int
-	AntiAffinity float64 // share of apps whose containers, or which and other apps, must not be together
-	Priority     float64 // share of containers that have priority over others
+	AntiAffinity float64 // share of apps whose containers must be separate from each other or from other apps
+	Priority     float64 // share of containers with a priority above the lowest
 	Seed         uint64
 }
 
-// PaperSetting is the setting of the paper's sections I and III.A: 100,000 containers of 13,056 apps on 10,000
+// PaperSetting returns the setting of the paper's sections I and III.A: 100,000 containers of 13,056 apps on 10,000
 // machines, 70% of apps with anti-affinity, 15% of containers with priority.
 func PaperSetting() Setting {
 	return Setting{Machines: 10_000, Containers: 100_000, Apps: 13_056, AntiAffinity: 0.7, Priority: 0.15, Seed: 1}
 }
 
-// Of the settings that Generate makes: machines have 32 CPUs and 64 GiB, as those of the trace that the paper uses, and
-// stand in racks of 625, four racks a cluster.
+// Constants of Generate. Machines have 32 CPUs and 64 GiB, like those in the paper's trace. A rack has 625 machines,
+// a cluster four racks.
 const (
 	generatedCPU    = 32
 	generatedMemory = 64
 	generatedRack   = 625
 	generatedRacks  = 4
-	generatedRanks  = 3 // classes above the lowest
+	generatedRanks  = 3 // priority classes above the lowest
 )
 
 func (s Setting) validate() error {
@@ -52,15 +52,14 @@ func (s Setting) validate() error {
 	return nil
 }
 
-// Generate makes a problem of a setting. Its apps are of very different size, most
-// of one container and a few of hundreds; a container takes 1 to 8 CPUs and 1 to 16 GiB, small
-// ones mostly. Of the apps with anti-affinity most keep their own containers
-// apart, others keep away from some other apps too. The same setting gives the same problem.
+// Generate creates a problem from a setting. The sizes of its apps differ widely: most have one container and a few
+// have hundreds. A container takes 1 to 8 CPUs and 1 to 16 GiB; most are small. Most apps with anti-affinity separate
+// their own containers; others also avoid some other apps. The same setting gives the same problem.
 func Generate(s Setting) (*Problem, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	g := &generator{Setting: s, rng: rand.New(rand.NewPCG(s.Seed, 0x616c6164))} //nolint:gosec // reproducible, no secret
+	g := &generator{Setting: s, rng: rand.New(rand.NewPCG(s.Seed, 0x616c6164))} //nolint:gosec // reproducible, not secret
 	g.p = &Problem{
 		Resources: []Resource{{"cpu", 1}, {"memory", 1}},
 		Shapes:    []Shape{{Capacity: []int64{generatedCPU * Unit, generatedMemory * Unit}}},
@@ -84,7 +83,7 @@ type generator struct {
 	size []int
 }
 
-// apps draws how many containers each app has, by a power law, and what they need.
+// apps draws the number of containers of each app, by a power law, and their demands.
 func (g *generator) apps() {
 	weights, sum := make([]float64, g.Apps), 0.0
 	for a := range weights {
@@ -93,7 +92,8 @@ func (g *generator) apps() {
 	}
 	g.size = make([]int, g.Apps)
 	extra := g.Containers - g.Apps
-	// More containers than a twentieth of the machines can keep apart would make an app impossible beside its enemies.
+	// An app with more containers than a twentieth of the machines could not be placed if its containers must be
+	// separate and avoid other apps.
 	most := max(1, g.Machines/20)
 	left := extra
 	for a := range g.size {
@@ -119,7 +119,7 @@ func (g *generator) apps() {
 	}
 }
 
-// pick draws one of the values with these chances.
+// pick draws one of the values with the given probabilities.
 func pick(rng *rand.Rand, values []float64, chances ...float64) float64 {
 	x := rng.Float64()
 	for i, c := range chances {
@@ -131,7 +131,7 @@ func pick(rng *rand.Rand, values []float64, chances ...float64) float64 {
 	return values[len(values)-1]
 }
 
-// priorities gives random apps a priority until their containers are the share that was asked for.
+// priorities gives random apps a priority until their containers are the requested share.
 func (g *generator) priorities() {
 	want := int(g.Priority * float64(g.Containers))
 	for _, a := range g.rng.Perm(g.Apps) {
@@ -143,7 +143,7 @@ func (g *generator) priorities() {
 	}
 }
 
-// rules gives a share of the apps anti-affinity.
+// rules gives a share of the apps anti-affinity rules.
 func (g *generator) rules() {
 	constrained := g.rng.Perm(g.Apps)[:int(g.AntiAffinity*float64(g.Apps))]
 	for _, a := range constrained {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Level is how wide a place is that a group is spread over or packed in. A single machine is what a [Rule] is about.
+// Level is the kind of place over which a group is spread or in which it is packed. For single machines use a [Rule].
 type Level uint8
 
 // The levels.
@@ -15,7 +15,7 @@ const (
 	ByCluster
 )
 
-// String names what machines have in common.
+// String returns the name of the level.
 func (l Level) String() string {
 	if l == ByCluster {
 		return "cluster"
@@ -23,18 +23,18 @@ func (l Level) String() string {
 	return "rack"
 }
 
-// Group is a rule about places wider than a machine: of the instances of its apps at most Most are in one rack or
-// cluster, or, with Most 0, all are in the same one.
+// Group is a rule about places larger than a machine: each rack or cluster holds at most Most instances of its apps.
+// If Most is 0, all instances must be in the same rack or cluster.
 type Group struct {
 	Apps []int32
 	By   Level
 	Most int32
 }
 
-// Packs says whether a group is to be in one place.
+// Packs reports whether all instances of the group must be in one place.
 func (g *Group) Packs() bool { return g.Most == 0 }
 
-// validateGroups says whether groups are well formed.
+// validateGroups checks that groups and barred machines are well formed.
 func (p *Problem) validateGroups() error {
 	for i, g := range p.Groups {
 		if g.By > ByCluster || g.Most < 0 {
@@ -42,7 +42,7 @@ func (p *Problem) validateGroups() error {
 		}
 		for k, a := range g.Apps {
 			if a < 0 || int(a) >= len(p.Apps) || slices.Index(g.Apps, a) != k {
-				return fmt.Errorf("groups[%d].apps[%d]: app %d of %d, or named twice", i, k, a, len(p.Apps))
+				return fmt.Errorf("groups[%d].apps[%d]: app %d of %d is missing or listed twice", i, k, a, len(p.Apps))
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func (p *Problem) validateGroups() error {
 	return nil
 }
 
-// places are the groups of a network with how many of each are where. It is nil of a problem that has none.
+// places counts the instances of each group by place. It is nil if the problem has no groups or barred machines.
 type places struct {
 	groups []Group
 	of     [][]int32            // groups of each app
@@ -64,11 +64,11 @@ type places struct {
 	in     [2][][]int32         // machines of each place, by level
 	count  [][]int32            // by group and place
 	total  []int32              // by group
-	target []int32              // by group: the one place where it is to be packed, or none
+	target []int32              // by group: the place in which to pack it, or none
 	barred []map[int32]struct{} // of each app
 }
 
-// none is a group's target where it may be anywhere.
+// none is the target of a group that may be anywhere.
 const none int32 = -1
 
 func newPlaces(p *Problem) *places {
@@ -107,7 +107,7 @@ func newPlaces(p *Problem) *places {
 	return x
 }
 
-// allow says whether one more of an app may be on a machine.
+// allow reports whether barred machines and groups allow one more instance of an app on a machine.
 func (x *places) allow(m, app int32) bool {
 	if _, is := x.barred[app][m]; is {
 		return false
@@ -124,7 +124,7 @@ func (x *places) allow(m, app int32) bool {
 	return true
 }
 
-// add counts an instance of an app on a machine, or takes it back.
+// add changes the count of an app on a machine by n, which may be negative.
 func (x *places) add(m, app, n int32) {
 	for _, g := range x.of[app] {
 		x.count[g][x.at[x.groups[g].By][m]] += n
@@ -132,9 +132,9 @@ func (x *places) add(m, app, n int32) {
 	}
 }
 
-// packing places what waits with each group that is packed and has no place yet in the one place where all of it fits
-// by the count and which has least room beyond. Where that turns out not to be enough, others are tried, as long as
-// there are any that all of it could fit in; what is placed of the group then comes back.
+// packing places the waiting instances. Each group that must be packed and has no place yet is aimed at one place:
+// one in which all of it fits by count, with the least room left. If the group turns out not to fit, its placed
+// instances are removed and other places are tried, as long as there are places with enough room.
 func (n *Network) packing() {
 	searches := make([]search, len(n.places.groups))
 	n.aim(searches)
@@ -153,22 +153,23 @@ func (n *Network) packing() {
 	for g := range n.places.target {
 		n.places.target[g] = none
 	}
-	if n.waits() > 0 { // a part of a group may still have a place
+	if n.waits() > 0 { // a part of a group may still fit somewhere
 		n.requeue()
 		n.fill()
 		n.augment()
 	}
 }
 
-// search is which places were tried for a group that is packed. The last choice is for a part of it.
+// search records which places were tried for a packed group. The last attempt is for a part of it.
 type search struct {
 	tried []bool
-	left  int // places that were not tried
+	left  int // places not yet tried
 	last  bool
 }
 
-// aim gives each group that is packed and has no place a place to try: of those that were not tried and that all of it
-// could fit in, the one that lacks least now. Where there is none, it is the one that lacks least of all, for a part.
+// aim chooses a place to try for each packed group without a place. It considers the places that were not tried and
+// could hold all of the group, and takes the one that lacks least room now. If there is none, it takes the place of
+// all that lacks least, for a part of the group.
 func (n *Network) aim(searches []search) {
 	x := n.places
 	for g := range x.groups {
@@ -205,8 +206,8 @@ func (n *Network) aim(searches []search) {
 	}
 }
 
-// search begins the search of a place for a group: those that could not take all of it even if nothing else were there
-// count as tried.
+// search starts the search of a place for a group. Places that could not hold the group even if they were empty count
+// as tried.
 func (n *Network) search(g int) search {
 	x := n.places
 	s := search{tried: make([]bool, len(x.count[g]))}
@@ -221,7 +222,7 @@ func (n *Network) search(g int) search {
 	return s
 }
 
-// roomOn is how many of an app some machines have room for, each for itself and at most for all that wait.
+// roomOn returns how many instances of an app fit on the machines. Each machine counts at most the number that waits.
 func (n *Network) roomOn(machines []int32, app int32, of func(m, app int32) int32) (room int32) {
 	for _, m := range machines {
 		room += min(of(m, app), int32(len(n.waiting[app]))) //nolint:gosec // in memory
@@ -229,7 +230,7 @@ func (n *Network) roomOn(machines []int32, app int32, of func(m, app int32) int3
 	return room
 }
 
-// room is how many more of an app a machine has room for as it is.
+// room returns how many more instances of an app fit on a machine now.
 func (n *Network) room(m, app int32) int32 {
 	if !n.fits(m, app) {
 		return 0
@@ -237,7 +238,7 @@ func (n *Network) room(m, app int32) int32 {
 	return n.most(n.limits.Self[app]-n.held[m].Get(app), app, n.freeOf(m))
 }
 
-// emptied is how many of an app a machine would have room for if nothing were on it.
+// emptied returns how many instances of an app would fit on a machine if it were empty.
 func (n *Network) emptied(m, app int32) int32 {
 	if _, is := n.places.barred[app][m]; is {
 		return 0
@@ -245,18 +246,18 @@ func (n *Network) emptied(m, app int32) int32 {
 	return n.most(n.limits.Self[app], app, n.p.Shapes[n.p.Machines[m].Shape].Capacity)
 }
 
-// most is how many of an app fit into some capacity, if no more than limit do.
+// most returns how many instances of an app fit into a capacity, at most limit.
 func (n *Network) most(limit, app int32, capacity []int64) int32 {
 	for d, x := range n.p.Apps[app].Demand {
 		if x > 0 {
-			limit = int32(min(int64(limit), capacity[d]/x)) //nolint:gosec // at most what it was
+			limit = int32(min(int64(limit), capacity[d]/x)) //nolint:gosec // at most the old limit
 		}
 	}
 	return limit
 }
 
-// retreat has a group that is packed where it does not fit whole try another place, if there is one that was not tried:
-// what is placed of it waits again. It says so.
+// retreat removes the placed instances of a packed group that does not fit into its target, so that the next place
+// can be tried. It returns false if the group is complete or no place is left to try.
 func (n *Network) retreat(g int, s *search) bool {
 	x := n.places
 	waits := func(a int32) bool { return len(n.waiting[a]) > 0 }

@@ -7,9 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// TestAGroupIsPackedWhereAllOfItFits: the first rack has room for a part of it alone, the second is larger than it has
-// to be, the third is just right.
-func TestAGroupIsPackedWhereAllOfItFits(t *testing.T) {
+// The first rack has room for only a part of the group, the second has more room than necessary, the third fits
+// exactly.
+func TestSolvePacksGroupWhereItFits(t *testing.T) {
 	p := &placement.Problem{
 		Resources: []placement.Resource{{Name: "cpu", Points: 1}},
 		Shapes:    []placement.Shape{{Capacity: []int64{4 * placement.Unit}}},
@@ -36,9 +36,9 @@ func TestAGroupIsPackedWhereAllOfItFits(t *testing.T) {
 	}
 }
 
-// A group that no rack can take whole is laid out in part, where most of it fits: at once, however many racks there
-// are. Machines without a label for their rack are a rack each, and barred to what is packed by rack.
-func TestAGroupThatFitsNowhereIsLaidOutAtOnce(t *testing.T) {
+// If no rack can hold a whole group, Solve places a part of it at once in the rack that fits most, however many racks
+// there are. Machines without a rack label are single-machine racks that are barred for groups packed by rack.
+func TestSolvePlacesPartOfOversizedGroup(t *testing.T) {
 	const machines, fullRack = 20_000, 1_003
 	for _, barred := range []bool{false, true} {
 		p := &placement.Problem{
@@ -51,7 +51,7 @@ func TestAGroupThatFitsNowhereIsLaidOutAtOnce(t *testing.T) {
 		for i := range machines {
 			at := i / 4
 			if i%4 == 3 && at != fullRack {
-				at += machines // racks of three and of one, but for one
+				at += machines // racks of three and of one, except one
 			}
 			p.Machines = append(p.Machines, placement.Machine{Name: fmt.Sprint("m", i), Rack: at})
 			if barred {

@@ -1,21 +1,20 @@
 package placement
 
-// Partner is another app with which rules limit an app.
+// Partner is another app that shares rules with an app.
 type Partner struct {
 	App   int32
-	Other int32 // the most of the other on a machine that holds this app
-	Self  int32 // the most of this app on a machine that holds the other
+	Other int32 // maximum of the other app on a machine with this app
+	Self  int32 // maximum of this app on a machine with the other
 }
 
-// Limits are the rules of a problem by app: what puts an app on a machine's
-// blacklist (paper, section III.C, equations 7 and 8). Of rules that speak of the same apps
-// the strictest counts.
+// Limits are the rules of a problem by app. They determine which apps are on a machine's blacklist (paper, section
+// III.C, equations 7 and 8). If several rules concern the same apps, the strictest applies.
 type Limits struct {
-	Self     []int32     // the most of an app on one machine
+	Self     []int32     // maximum of each app on one machine
 	Partners [][]Partner // of each app
 }
 
-// NewLimits gathers the rules of a problem.
+// NewLimits collects the rules of a problem.
 func NewLimits(p *Problem) *Limits {
 	l := &Limits{}
 	l.Grow(len(p.Apps))
@@ -25,7 +24,7 @@ func NewLimits(p *Problem) *Limits {
 	return l
 }
 
-// Grow makes room for apps up to n, which no rule limits yet.
+// Grow extends the limits to n apps. The new apps have no limits.
 func (l *Limits) Grow(n int) {
 	for len(l.Self) < n {
 		l.Self = append(l.Self, NoLimit)

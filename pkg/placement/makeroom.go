@@ -5,35 +5,35 @@ import (
 	"slices"
 )
 
-// MostLeave is how many instances may leave one machine for another instance: a search over what leaves grows with its
-// power.
+// MostLeave is the maximum number of instances that may leave one machine for another instance. The search grows
+// exponentially with it.
 const MostLeave = 3
 
-// mostTries bounds one search for room: where so many ways lead nowhere hardly any leads anywhere.
+// mostTries limits one search for room. If this many attempts fail, more hardly ever help.
 const mostTries = 100_000
 
-// Loss is what is lost where an instance leaves the machine that it runs on: Move where it goes on on another one,
-// Leave where it waits. +Inf is never.
+// Loss is the cost of removing an instance from its machine: Move if it continues on another machine, Leave if it has
+// to wait. +Inf means that this is not allowed.
 type Loss struct{ Move, Leave float64 }
 
-// Room is how instances have room: on which machines, in their order; what leaves its machine for that; and what is
-// lost by it.
+// Room is the result of MakeRoom: the machines for the instances, in their order; the moves of other instances; and
+// the total loss.
 type Room struct {
 	Machines []int32
 	Moves    []Move
 	Loss     float64
 }
 
-// MakeRoom finds out where some instances that have no machine would go, and which others would have to leave theirs
-// for that, and loses less than so much: nil where it can not. It changes nothing.
+// MakeRoom determines where some instances without a machine could go and which other instances would have to leave
+// their machines for that. It returns nil if there is no way with a loss below most. It changes nothing.
 //
-// An instance goes where it has room as things are, where there is such a machine. Else at most MostLeave leave one
-// machine: each goes where there is room now (the paper's migration with a depth of one, §IV.B), or waits. Of all such
-// ways that of the least loss is taken; of those that of the first machine, on which those leave that came first.
-// Several instances are given room one after another. A search ends after mostTries.
+// If there is a machine with room, the instance goes there. Otherwise at most MostLeave instances leave one machine.
+// Each of them goes to a machine that has room now (the paper's migration with a depth of one, §IV.B), or waits.
+// MakeRoom takes the way with the lowest loss; if several are equal, the first machine, and on it the instances that
+// came first. Several instances are placed one after another. A search ends after mostTries attempts.
 //
-// Weights are the caller's: whom an instance may not displace has a Loss of +Inf, which no sum of others outweighs (the
-// paper's equations 3 to 5).
+// The caller chooses the weights. An instance that must not be displaced has a Loss of +Inf, which no sum of others
+// outweighs (the paper's equations 3 to 5).
 func (n *Network) MakeRoom(instances []int32, most float64, loss func(int32) Loss) *Room {
 	x := &roomSearch{Network: n, lossOf: loss, out: &Room{}, emptied: make([]bool, len(n.on)), tries: mostTries}
 	n.journal = n.journal[:0]
@@ -46,24 +46,25 @@ func (n *Network) MakeRoom(instances []int32, most float64, loss func(int32) Los
 	return x.out
 }
 
-// roomSearch is a search for room.
+// roomSearch is the state of a search for room.
 type roomSearch struct {
 	*Network
 	lossOf  func(int32) Loss
 	out     *Room
-	emptied []bool // machines that something has left: what that frees is for those that it left for
+	emptied []bool // machines that instances have left; the freed room is reserved for the new instances
 	tries   int
 
-	// Of the instance at hand: its app, the machine that is looked at, what has left it so far, and the best way found.
+	// For the current instance: its app, the machine under examination, the moves tried so far, and the best way
+	// found.
 	app, host   int32
 	tried, best []Move
 	spent       float64
 	on          int32
 	least       float64
-	to          []int32 // machines, as what leaves is to go to them
+	to          []int32 // machines for leaving instances, in order of preference
 }
 
-// place finds room for one instance and has it go there.
+// place finds room for one instance and moves it there.
 func (x *roomSearch) place(i int32, most float64) bool {
 	x.app, x.on, x.best, x.least = x.p.Instances[i].App, Unplaced, nil, 0
 	x.order()
@@ -98,8 +99,8 @@ func (x *roomSearch) place(i int32, most float64) bool {
 	return true
 }
 
-// order lists machines as what leaves one is to go to them: those first that are of no use to the instance itself, as
-// more of its kind may come.
+// order lists the machines for leaving instances. Machines that the new instance could not use come first, because
+// more instances of its app may follow.
 func (x *roomSearch) order() {
 	x.to = x.to[:0]
 	for _, useful := range []bool{false, true} {
@@ -111,8 +112,8 @@ func (x *roomSearch) order() {
 	}
 }
 
-// yieldsAll says whether the machine would have room if all left that ever may: a quick look before it is settled which
-// ones do.
+// yieldsAll reports whether the machine would have room if all instances that may leave did. It is a quick check
+// before the exact choice.
 func (x *roomSearch) yieldsAll() bool {
 	room := x.space.room
 	copy(room, x.freeOf(x.host))
@@ -126,7 +127,8 @@ func (x *roomSearch) yieldsAll() bool {
 	return within(x.p.Apps[x.app].Demand, room)
 }
 
-// loss1 is what is lost by an instance that leaves. What has left a machine for another leaves no other.
+// loss1 returns the loss if an instance leaves its machine. An instance that has already been moved must not move
+// again.
 func (x *roomSearch) loss1(i int32) Loss {
 	if slices.ContainsFunc(x.out.Moves, func(m Move) bool { return m.Instance == i }) {
 		return Loss{math.Inf(1), math.Inf(1)}
@@ -134,7 +136,7 @@ func (x *roomSearch) loss1(i int32) Loss {
 	return x.lossOf(i)
 }
 
-// leaving has more of those on the machine leave it, each in its turn, until there is room.
+// leaving removes more of the given instances from the machine, in all combinations, until there is room.
 func (x *roomSearch) leaving(there []int32) {
 	if x.fits(x.host, x.app) {
 		if x.spent < x.least {
@@ -158,7 +160,7 @@ func (x *roomSearch) leaving(there []int32) {
 	}
 }
 
-// try has an instance leave the machine, and goes on with those after it.
+// try removes an instance from the machine and continues with the instances after it.
 func (x *roomSearch) try(i, to int32, loss float64, rest []int32) {
 	if x.tries == 0 {
 		return

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// smallPool draws a pool: machines, what runs there, what each loses by leaving, and one that has no machine.
+// smallPool draws a pool: machines, running instances with their losses, and one instance without a machine.
 func smallPool(t *rapid.T) (*placement.Problem, []placement.Loss) {
 	p := &placement.Problem{Resources: []placement.Resource{{Name: "cpu", Points: 1}, {Name: "memory", Points: 1}}}
 	amount := func(most int) []int64 {
@@ -49,7 +49,7 @@ func smallPool(t *rapid.T) (*placement.Problem, []placement.Loss) {
 	return p, losses
 }
 
-// holds says whether an assignment keeps every constraint.
+// holds reports whether an assignment respects every constraint.
 func holds(p *placement.Problem, at placement.Assignment) bool {
 	for i, m := range at {
 		if slices.Contains(p.Apps[p.Instances[i].App].Barred, m) {
@@ -60,8 +60,8 @@ func holds(p *placement.Problem, at placement.Assignment) bool {
 	return err == nil && len(r.Violations) == 0
 }
 
-// leastLoss tries every way to have instance 0 on a machine: all that run may stay, go on elsewhere, or wait. It is +Inf
-// where there is none.
+// leastLoss enumerates every way to place instance 0: each running instance may stay, move or wait. It returns +Inf
+// if there is no way.
 func leastLoss(p *placement.Problem, losses []placement.Loss) float64 {
 	best := math.Inf(1)
 	for host := range p.Machines {
@@ -94,9 +94,9 @@ func leastLoss(p *placement.Problem, losses []placement.Loss) float64 {
 	return best
 }
 
-// TestRoomIsMadeForTheLeastLoss compares with all ways there are: nothing moves where there is room as things are, and
-// else what loses the least, if that is less than it may be.
-func TestRoomIsMadeForTheLeastLoss(t *testing.T) {
+// TestMakeRoomMinimisesLoss compares with all possible ways. If there is room, nothing moves; otherwise the way
+// with the lowest loss is taken, if it is below the limit.
+func TestMakeRoomMinimisesLoss(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, losses := smallPool(t)
 		n, err := placement.New(p, placement.Options{})
@@ -105,25 +105,25 @@ func TestRoomIsMadeForTheLeastLoss(t *testing.T) {
 		}
 		most := float64(rapid.IntRange(1, 25).Draw(t, "most"))
 		want := leastLoss(p, losses)
-		for range 2 { // the second time as if nothing had been looked for
+		for range 2 { // the first call must not change anything
 			got := n.MakeRoom([]int32{0}, most, func(i int32) placement.Loss { return losses[i] })
 			if got == nil {
 				if want < most {
-					t.Fatalf("no room is made, and %v would do", want)
+					t.Fatalf("no room found, but there is a way with loss %v", want)
 				}
 				continue
 			}
 			if got.Loss != want {
-				t.Fatalf("it loses %v, and %v would do", got.Loss, want)
+				t.Fatalf("the loss is %v, but %v is possible", got.Loss, want)
 			}
 			at, sum := p.Deployed(), 0.0
 			at[0] = got.Machines[0]
 			if n := len(got.Moves); n > placement.MostLeave || n > 0 && holds(p, at) {
-				t.Fatalf("%d leave", n)
+				t.Fatalf("%d instances leave", n)
 			}
 			for _, m := range got.Moves {
 				if m.From != got.Machines[0] || p.Instances[m.Instance].Machine != m.From {
-					t.Fatalf("%+v makes no room on %d", m, got.Machines[0])
+					t.Fatalf("%+v does not make room on %d", m, got.Machines[0])
 				}
 				at[m.Instance] = m.To
 				if sum += losses[m.Instance].Move; m.To == placement.Unplaced {
@@ -131,15 +131,15 @@ func TestRoomIsMadeForTheLeastLoss(t *testing.T) {
 				}
 			}
 			if !holds(p, at) || math.Abs(sum-got.Loss) > 1e-9 {
-				t.Fatalf("%v; it loses %v, not %v", at, sum, got.Loss)
+				t.Fatalf("%v: the loss is %v, not %v", at, sum, got.Loss)
 			}
 		}
 	})
 }
 
-// TestSeveralHaveRoomTogether has the nodes of a gang come to machines of their own, and what leaves one go where there
-// is room now, not where another is about to leave.
-func TestSeveralHaveRoomTogether(t *testing.T) {
+// The nodes of a gang get separate machines. Displaced instances go to machines that have room now, not to one that
+// another instance is about to leave.
+func TestMakeRoomForSeveralInstances(t *testing.T) {
 	p := &placement.Problem{
 		Resources: []placement.Resource{{Name: "cpu", Points: 1}},
 		Shapes:    []placement.Shape{{Capacity: []int64{8}}, {Capacity: []int64{5}}},
@@ -155,7 +155,7 @@ func TestSeveralHaveRoomTogether(t *testing.T) {
 	}
 	move := func(int32) placement.Loss { return placement.Loss{Move: 1, Leave: math.Inf(1)} }
 	if r := n.MakeRoom([]int32{0, 1}, 10, move); r != nil {
-		t.Errorf("there is room for one that leaves, and %+v", r)
+		t.Errorf("a displaced instance has room elsewhere, but got %+v", r)
 	}
 	p.Machines = append(p.Machines, placement.Machine{Shape: 1})
 	if n, err = placement.New(p, placement.Options{}); err != nil {
@@ -166,12 +166,12 @@ func TestSeveralHaveRoomTogether(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r := n.MakeRoom([]int32{0, 1}, 2, move); r != nil {
-		t.Errorf("it may lose less than 2, and %+v", r)
+		t.Errorf("the loss limit is 2, but got %+v", r)
 	}
 }
 
-// TestNothingGoesWhereAnotherIsAboutToLeave: what a machine has left when another has gone is not there yet.
-func TestNothingGoesWhereAnotherIsAboutToLeave(t *testing.T) {
+// Room that a displaced instance frees is not available for another displaced instance.
+func TestMakeRoomUsesOnlyFreeRoom(t *testing.T) {
 	p := &placement.Problem{
 		Resources: []placement.Resource{{Name: "cpu", Points: 1}},
 		Shapes:    []placement.Shape{{Capacity: []int64{12}}, {Capacity: []int64{8}}},

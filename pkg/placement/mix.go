@@ -6,42 +6,43 @@ import (
 	"slices"
 )
 
-// mixMost bounds what filling machines one by one may cost, in amounts that are compared. Beyond it, as where every app
-// asks for something else, machines are filled app by app alone.
+// mixMost limits the cost of filling machines one by one, in compared amounts. Above it, for example if every app has
+// a different demand, machines are filled only app by app.
 const mixMost = 20_000_000
 
-// mixing fills machines one after the other, each with what suits what is left of it: of the demands that fit, the one
-// after which the machine has least left, each point counted by how much of it all that waits needs together (the norm
-// of Panigrahy et al., Heuristics for Vector Bin Packing, 2011, §4). What is scarce is used up and of the rest no more
-// than has to be: machines look like the average of what waits.
+// mixing fills machines one after another. Each step places the demand after which the machine has the least room
+// left, where each point is weighted by how much of it all waiting instances need together (the norm of Panigrahy et
+// al., Heuristics for Vector Bin Packing, 2011, §4). So scarce resources are used up, and each machine resembles the
+// average of the waiting demands.
 //
-// Apps that ask for the same are one kind, so that a machine costs the kinds and not the apps: what the paper's
-// isomorphism limiting does for the instances of an app. Within a kind the app with most instances is first that must
-// keep them apart, as it needs the most machines.
+// Apps with the same demand form one kind, so that the cost of a machine depends on the number of kinds, not apps.
+// This is the paper's isomorphism limiting, which it applies to the instances of an app. Within a kind, apps that
+// limit their instances on a machine come first, those with the most waiting instances before others, because they
+// need the most machines.
 type mixing struct {
 	n     *Network
 	waits int // instances
 	kinds []kind
-	of    []int32   // the kind of each app
-	place []int32   // of each app in its kind's apps
-	need  []float64 // what all that waits needs, in parts of the largest machine
-	scale []float64 // one part of the largest machine
+	of    []int32   // kind of each app
+	place []int32   // index of each app in its kind's apps
+	need  []float64 // total demand of the waiting instances, in parts of the largest machine
+	scale []float64 // factors that convert to parts of the largest machine
 
-	open []int32   // kinds that may fit a machine, while it is filled
-	next []int     // of each kind: apps before this one are on the machine's blacklist
-	free []float64 // what is left of the machine, in parts
+	open []int32   // kinds that may still fit the machine being filled
+	next []int     // for each kind: apps before this one are on the machine's blacklist
+	free []float64 // free capacity of the machine, in parts
 }
 
-// kind is the apps that ask for the same.
+// kind is a set of apps with the same demand.
 type kind struct {
 	demand []int64
 	parts  []float64 // the same in parts of the largest machine
-	left   int       // instances that wait
+	left   int       // waiting instances
 	apps   []int32   // by rank, the highest first
-	last   []int32   // by rank: the last app that has it
+	last   []int32   // by rank: the last app with that rank
 }
 
-// mixing looks at what waits. It is nil where that is nothing, or of too many kinds.
+// mixing prepares the waiting instances. It returns nil if there are too many kinds.
 func (n *Network) mixing() *mixing {
 	x := &mixing{n: n, of: make([]int32, len(n.p.Apps)), place: make([]int32, len(n.p.Apps)),
 		need: make([]float64, n.dims), free: make([]float64, n.dims), scale: n.typical(), waits: n.waits()}
@@ -99,7 +100,8 @@ func (x *mixing) sort(k *kind) {
 	}
 }
 
-// rank is how early an app comes in its kind: by how many of it wait, and last where they may be together.
+// rank returns an app's rank in its kind: the number of its waiting instances, or at most 1 if its instances may
+// share machines.
 func (x *mixing) rank(app int32) int {
 	waits := len(x.n.waiting[app])
 	if x.n.limits.Self[app] == NoLimit {
@@ -108,7 +110,8 @@ func (x *mixing) rank(app int32) int {
 	return waits
 }
 
-// take puts one of an app on a machine and moves the app to where it is in its kind now: behind the last of its rank.
+// take places one instance of an app on a machine and moves the app to its new position in its kind: behind the last
+// app of its new rank.
 func (x *mixing) take(app, m int32) {
 	n, k := x.n, &x.kinds[x.of[app]]
 	before := x.rank(app)
@@ -148,7 +151,7 @@ func (x *mixing) fill(m int32) {
 	}
 }
 
-// best finds the kind after which the machine has least left, −1 where none fits.
+// best returns the kind after which the machine has the least room left, or −1 if none fits.
 func (x *mixing) best(m int32) int32 {
 	left := x.n.freeOf(m)
 	for d, v := range left {
@@ -159,10 +162,10 @@ func (x *mixing) best(m int32) int32 {
 	for _, i := range x.open {
 		k := &x.kinds[i]
 		if k.left == 0 || !within(k.demand, left) {
-			continue // nor will it after more is taken
+			continue // it will not fit later either
 		}
 		kept = append(kept, i)
-		gain := 0.0 // of the squares: free² − (free − parts)²
+		gain := 0.0 // reduction of the squares: free² − (free − parts)²
 		for d, v := range k.parts {
 			gain += x.need[d] * v * (2*x.free[d] - v)
 		}
@@ -174,14 +177,14 @@ func (x *mixing) best(m int32) int32 {
 	return best
 }
 
-// allowed finds the first app of a kind that waits and is not on the machine's blacklist, −1 where there is none. As a
-// machine is filled its blacklist only grows.
+// allowed returns the first app of a kind that waits and is not on the machine's blacklist, or −1. While a machine is
+// filled, its blacklist only grows.
 func (x *mixing) allowed(kind, m int32) int32 {
 	k := &x.kinds[kind]
 	for ; x.next[kind] < len(k.apps); x.next[kind]++ {
 		app := k.apps[x.next[kind]]
 		if len(x.n.waiting[app]) == 0 {
-			break // nor do those behind it
+			break // the apps behind it do not wait either
 		}
 		if x.n.allows(m, app) {
 			return app
@@ -190,7 +193,8 @@ func (x *mixing) allowed(kind, m int32) int32 {
 	return -1
 }
 
-// mix fills machines one after the other, in the order of their numbers, and says whether all that waits has a place.
+// mix fills machines one after another, in the order of their numbers. It reports whether all waiting instances are
+// placed.
 func (n *Network) mix() bool {
 	x := n.mixing()
 	if x == nil {
@@ -202,7 +206,7 @@ func (n *Network) mix() bool {
 	return x.waits == 0
 }
 
-// used is how many machines hold anything.
+// used returns the number of machines with instances.
 func (n *Network) used() (machines int) {
 	for _, on := range n.on {
 		if len(on) > 0 {

@@ -9,8 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
 )
 
-// TestFewerMachinesThanEveryBaseline is the paper's setting, a tenth of it, as several seeds draw it, with
-// nothing broken.
+// The problems are the paper's setting at a tenth of its size, with several seeds. No constraint is broken.
 func TestFewerMachinesThanEveryBaseline(t *testing.T) {
 	for seed := range uint64(5) {
 		s := placement.PaperSetting()
@@ -35,15 +34,15 @@ func TestFewerMachinesThanEveryBaseline(t *testing.T) {
 			"ffd": baseline.FirstFit, "bfd": baseline.BestFit, "dot": baseline.DotProduct,
 		} {
 			if other := verified(place(p)); got >= other {
-				t.Errorf("seed %d: %d machines, and %s needs %d", seed, got, name, other)
+				t.Errorf("seed %d: %d machines, but %s needs only %d", seed, got, name, other)
 			}
 		}
 	}
 }
 
-// TestAsFewMachinesAsThereCanBe counts on small problems how often the network needs as few machines as the best of
-// all assignments of all instances, and that it never claims fewer.
-func TestAsFewMachinesAsThereCanBe(t *testing.T) {
+// On small problems, the network usually needs as few machines as the best assignment of all instances, and never
+// fewer.
+func TestSolveUsesFewMachines(t *testing.T) {
 	more, all := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := small(t, 6, 3)
@@ -65,12 +64,12 @@ func TestAsFewMachinesAsThereCanBe(t *testing.T) {
 		all++
 		switch {
 		case r.Machines < fewest:
-			t.Fatalf("%d machines, the best of all assignments needs %d", r.Machines, fewest)
+			t.Fatalf("%d machines, but the best assignment needs %d", r.Machines, fewest)
 		case r.Machines > fewest:
 			more++
 		}
 	})
 	if 10*more > all+20 {
-		t.Errorf("%d of %d with more machines than need be", more, all)
+		t.Errorf("%d of %d problems with more machines than necessary", more, all)
 	}
 }

@@ -9,36 +9,36 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement/internal/tally"
 )
 
-// Options are the limits of a Network's search.
+// Options limit a Network's search.
 type Options struct {
-	// Depth is how many instances in a row one may push on to another machine to
-	// get its place (the paper's depth limiting). 0 is DefaultDepth, below 0 none.
+	// Depth is the maximum length of a chain of migrations: how many instances in a row may push another to get a
+	// place (the paper's depth limiting). 0 means DefaultDepth, a negative value none.
 	Depth int
-	// Width is of how many machines, those that lack least, a search for migrations looks at each. 0 is DefaultWidth.
+	// Width is the number of machines, those that lack the least room, that each search for migrations examines. 0
+	// means DefaultWidth.
 	Width int
-	// Exact is how many nodes a proof may take when a small problem has instances left over. 0 is DefaultExact,
-	// below 0 none.
+	// Exact is the maximum number of nodes of an optimality proof for a small problem with unplaced instances. 0
+	// means DefaultExact, a negative value no proof.
 	Exact int
 }
 
-// The limits that an Options of zeros means.
+// The defaults of Options.
 const (
 	DefaultDepth = 2
 	DefaultWidth = 24
 	DefaultExact = 200_000
 )
 
-// rackSize is into how large racks machines are put when a problem has one rack only: the vertices R then do for
-// the search what real racks do, they rule out many machines at once.
+// rackSize is the size of artificial racks, which are used if the problem has only one rack. Like real racks they let
+// the search skip many machines at once.
 const rackSize = 512
 
-// Network is the flow network of the paper's section III.A: instances T, apps A,
-// clusters G, racks R and machines N. An edge T→A is an instance that waits, N→t a
-// machine's free vector with its blacklist; an edge A→R knows how much of the rack
-// the app need not look at any more. That makes |T| + |A||R| + |N| edges in place of |T||N|.
+// Network is the flow network of the paper's section III.A: instances T, apps A, clusters G, racks R and machines N.
+// An edge T→A is a waiting instance. An edge N→t is a machine's free capacity vector with its blacklist. An edge A→R
+// records which machines of the rack the app can skip. So there are |T| + |A||R| + |N| edges instead of |T||N|.
 //
-// It keeps the flow, so that after a change only what is not placed is searched
-// for. It is not safe for concurrent use.
+// The network keeps the flow, so that after a change it searches only for the instances that are not placed. It is
+// not safe for concurrent use.
 type Network struct {
 	p      *Problem
 	o      Options
@@ -46,47 +46,47 @@ type Network struct {
 	places *places
 	dims   int
 
-	free    []int64 // of each machine, dims long
+	free    []int64 // free capacity of each machine, dims values each
 	on      [][]int32
 	held    []tally.Counts
 	at      Assignment
-	waiting [][]int32 // instances of each app without a machine, in the order in which they came
-	left    []bool    // instances that were taken away
+	waiting [][]int32 // waiting instances of each app, in order of arrival
+	left    []bool    // removed instances
 
 	racks  []rack
 	rackOf []int32
 	inRow  []int32          // position of each machine in its rack
-	rackNo map[[2]int]int32 // rack of cluster and number, where the problem has racks
-	edges  [][]edge         // of each app, by rack; made when first used
-	order  []int32          // apps, the hardest to place first; made when first used
-	epoch  uint32           // changes whenever anything is freed anywhere
+	rackNo map[[2]int]int32 // rack by cluster and number
+	edges  [][]edge         // of each app, by rack; created at first use
+	order  []int32          // apps, hardest to place first; created at first use
+	epoch  uint32           // changes whenever capacity is freed on any machine
 
 	journal []step
 	space   scratch
-	looks   int // at machines that searches for migrations have left in this Solve
+	looks   int // remaining machines that searches for migrations may examine in this Solve
 }
 
 // rack is a vertex R.
 type rack struct {
 	cluster  int
 	machines []int32
-	most     []int64 // at least what the machine with most free has, at each point
+	most     []int64 // upper bound of the free capacity of a machine, at each point
 	blocks   []int64 // the same for each block of machines
-	epoch    uint32  // changes when something is freed in it
+	epoch    uint32  // changes when capacity is freed in the rack
 }
 
-// edge is an edge A→R. Instances of an app are all alike (the paper's isomorphism limiting): where one found no room
-// the next need not look, until something is freed.
+// edge is an edge A→R. All instances of an app are alike (the paper's isomorphism limiting): if one found no room,
+// the next need not search until capacity is freed.
 type edge struct {
 	epoch uint32
-	next  int32 // machines of the rack before this one are known to refuse the app
+	next  int32 // machines of the rack before this one have no room for the app
 }
 
 // step is a change that can be undone.
 type step struct{ instance, from, to int32 }
 
-// New makes the network of a problem. Where instances are already is kept as long
-// as it breaks no constraint; one that cannot be where it is, beside those before it, waits. An error wraps ErrProblem.
+// New creates the network of a problem. Instances stay on their current machines unless this breaks a constraint;
+// such an instance waits. Errors wrap ErrProblem.
 func New(p *Problem, o Options) (*Network, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func orElse(x, otherwise int) int {
 	return max(x, 0)
 }
 
-// join adds the vertex of a machine that the problem holds already.
+// join adds the vertex of a machine of the problem.
 func (n *Network) join(m int32, racked bool) {
 	machine := n.p.Machines[m]
 	n.free = append(n.free, n.p.Shapes[machine.Shape].Capacity...)
@@ -148,7 +148,7 @@ func (n *Network) join(m int32, racked bool) {
 	n.freed(m)
 }
 
-// freed tells the rack of a machine that there is more free on it.
+// freed informs the rack of a machine that capacity was freed on it.
 func (n *Network) freed(m int32) {
 	r := &n.racks[n.rackOf[m]]
 	r.epoch++
@@ -164,8 +164,8 @@ func (n *Network) freeOf(m int32) []int64 {
 	return n.free[i : i+n.dims : i+n.dims]
 }
 
-// fits says whether one of an app can be put on a machine: its demand is within what is free (equation 6) and it is not
-// on the machine's blacklist (equations 7 and 8).
+// fits reports whether an instance of an app can be put on a machine: its demand is within the free capacity
+// (equation 6) and it is not on the machine's blacklist (equations 7 and 8).
 func (n *Network) fits(m, app int32) bool {
 	return within(n.p.Apps[app].Demand, n.freeOf(m)) && n.allows(m, app)
 }
@@ -212,7 +212,7 @@ func (n *Network) put(i, m int32) {
 	n.at[i] = m
 }
 
-// take takes the flow of an instance back.
+// take removes the flow of an instance from its machine.
 func (n *Network) take(i int32) {
 	m, app := n.at[i], n.p.Instances[i].App
 	free := n.freeOf(m)
@@ -228,7 +228,7 @@ func (n *Network) take(i int32) {
 	n.at[i] = Unplaced
 }
 
-// move changes where an instance is, so that undo can change it back.
+// move moves an instance and records it in the journal, so that undo can reverse it.
 func (n *Network) move(i, to int32) {
 	from := n.at[i]
 	if from != Unplaced {
@@ -240,7 +240,7 @@ func (n *Network) move(i, to int32) {
 	n.journal = append(n.journal, step{i, from, to})
 }
 
-// undo takes back what was done since the journal was as long as mark.
+// undo reverses the moves since the journal had the length mark.
 func (n *Network) undo(mark int) {
 	for len(n.journal) > mark {
 		s := n.journal[len(n.journal)-1]
@@ -254,8 +254,8 @@ func (n *Network) undo(mark int) {
 	}
 }
 
-// sorted is the apps in the order in which they pack best: what is harder to place first, since it is larger or its
-// rules keep more instances away from it.
+// sorted returns the apps in packing order, hardest to place first: larger apps, and apps whose rules exclude more
+// instances.
 func (n *Network) sorted() []int32 {
 	if n.order != nil {
 		return n.order
@@ -268,8 +268,8 @@ func (n *Network) sorted() []int32 {
 	return n.order
 }
 
-// hardness is the largest part of a machine that an app needs, and the part of all instances that it has or its rules
-// keep away.
+// hardness returns, for each app, the largest part of a machine that an instance needs, plus the share of all
+// instances that it has itself or that its rules exclude.
 func (n *Network) hardness() []float64 {
 	count := make([]int, len(n.p.Apps))
 	for _, in := range n.p.Instances {
@@ -286,7 +286,7 @@ func (n *Network) hardness() []float64 {
 			enemies += count[p.App]
 		}
 		all := float64(1 + len(n.p.Instances))
-		hard[a] += float64(count[a]) / all // where rules keep them apart they need as many machines
+		hard[a] += float64(count[a]) / all // separate instances need as many machines
 		if share := float64(enemies) / all; share > few {
 			hard[a] += share
 		}
@@ -294,10 +294,10 @@ func (n *Network) hardness() []float64 {
 	return hard
 }
 
-// few is the share of all instances below which an app's enemies do not make it hard to place.
+// few is the share of all instances below which the excluded instances do not count.
 const few = 0.01
 
-// typical is for each point one part of what the largest machine has.
+// typical returns, for each point, the reciprocal of the largest machine's capacity.
 func (n *Network) typical() []float64 {
 	scale := make([]float64, n.dims)
 	for _, s := range n.p.Shapes {
@@ -314,10 +314,10 @@ func (n *Network) typical() []float64 {
 	return scale
 }
 
-// RemoveInstance takes an instance away, from its machine or from those that wait.
+// RemoveInstance removes an instance from its machine or from the waiting instances.
 func (n *Network) RemoveInstance(i int32) error {
 	if i < 0 || int(i) >= len(n.at) || n.left[i] {
-		return fmt.Errorf("%w: there is no instance %d", ErrProblem, i)
+		return fmt.Errorf("%w: instance %d does not exist", ErrProblem, i)
 	}
 	if m := n.at[i]; m != Unplaced {
 		n.take(i)

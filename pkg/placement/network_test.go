@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// TestTheNetworkFindsTheOptimum compares the weighted flow with that of all assignments there are.
-func TestTheNetworkFindsTheOptimum(t *testing.T) {
+// TestSolveIsOptimalOnSmallProblems compares the weighted flow with the maximum over all assignments.
+func TestSolveIsOptimalOnSmallProblems(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := small(t, 6, 3)
 		n, err := placement.New(p, placement.Options{})
@@ -22,13 +22,13 @@ func TestTheNetworkFindsTheOptimum(t *testing.T) {
 			t.Fatalf("%v breaks a constraint", r.Assignment)
 		}
 		if got, want := placement.Value(p, r.Assignment), best(p); got.Cmp(want) != 0 || !r.Optimal {
-			t.Fatalf("%v has a weighted flow of %v, there is one of %v (optimal: %v)", r.Assignment, got, want, r.Optimal)
+			t.Fatalf("%v has a weighted flow of %v, but %v is possible (optimal: %v)", r.Assignment, got, want, r.Optimal)
 		}
 	})
 }
 
-// TestPathsAloneKeepEveryConstraint looks at the search without the proof that small problems get.
-func TestPathsAloneKeepEveryConstraint(t *testing.T) {
+// The search runs without the exact proof that small problems get.
+func TestSolveWithoutProofRespectsConstraints(t *testing.T) {
 	short, all := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := small(t, 6, 3)
@@ -50,13 +50,13 @@ func TestPathsAloneKeepEveryConstraint(t *testing.T) {
 		}
 	})
 	if short*20 > all {
-		t.Errorf("%d of %d short of the optimum", short, all)
+		t.Errorf("%d of %d problems below the optimum", short, all)
 	}
 }
 
-// TestRemovalsNeedNoNewStart takes instances away. After each Solve nothing is broken, nothing that has a place loses
-// it for its like, and where nothing changed nothing moves.
-func TestRemovalsNeedNoNewStart(t *testing.T) {
+// After instances are removed, Solve breaks no constraint, no instance loses its machine to an equal one, and nothing
+// moves if nothing changed.
+func TestSolveAfterRemovals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, err := placement.New(small(t, 5, 3), placement.Options{})
 		if err != nil {
@@ -87,16 +87,16 @@ func TestRemovalsNeedNoNewStart(t *testing.T) {
 				left.Instances[i].Machine = placement.Unplaced
 			}
 			if got, want := placement.Value(left, now), best(left); r.Optimal && got.Cmp(want) != 0 {
-				t.Fatalf("%v: weighted flow %v of %v", now, got, want)
+				t.Fatalf("%v: weighted flow %v, expected %v", now, got, want)
 			}
 			if again := n.Solve(); len(again.Moves) > 0 {
-				t.Fatalf("nothing changed, and %v moved", again.Moves)
+				t.Fatalf("nothing changed, but %v moved", again.Moves)
 			}
 		}
 	})
 }
 
-func TestThePaperSetting(t *testing.T) {
+func TestPaperSetting(t *testing.T) {
 	s := placement.PaperSetting()
 	p, err := placement.Generate(s)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestThePaperSetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := n.Edges(); e > 350_000 {
-		t.Errorf("%d edges, the paper has about 300,000", e)
+		t.Errorf("%d edges, but the paper has about 300,000", e)
 	}
 	r := n.Solve()
 	report, err := placement.Verify(p, r.Assignment)
@@ -130,7 +130,7 @@ func TestThePaperSetting(t *testing.T) {
 		t.Errorf("%d placed on %d machines, %d violations", report.Placed, report.Machines, len(report.Violations))
 	}
 
-	// A rack is lost: only what ran there moves.
+	// A rack fails: only the instances on it move.
 	next := *p
 	next.Shapes = append(slices.Clone(p.Shapes), placement.Shape{Capacity: make([]int64, p.Dims())})
 	next.Machines, next.Instances = slices.Clone(p.Machines), slices.Clone(p.Instances)
@@ -143,7 +143,7 @@ func TestThePaperSetting(t *testing.T) {
 	}
 	for m := range next.Machines {
 		if next.Machines[m].Rack == 3 {
-			next.Machines[m].Shape = len(next.Shapes) - 1 // room for nothing
+			next.Machines[m].Shape = len(next.Shapes) - 1 // no capacity
 		}
 	}
 	if n, err = placement.New(&next, placement.Options{}); err != nil {
@@ -158,7 +158,7 @@ func TestThePaperSetting(t *testing.T) {
 	}
 }
 
-// TestTooFewMachines asks for more than there is room for: the priorities all have a place.
+// There is not enough room for all, but every instance with priority gets a machine.
 func TestTooFewMachines(t *testing.T) {
 	s := placement.Setting{Machines: 200, Containers: 4000, Apps: 600, AntiAffinity: 0.7, Priority: 0.15, Seed: 3}
 	p, err := placement.Generate(s)
@@ -179,18 +179,18 @@ func TestTooFewMachines(t *testing.T) {
 	}
 	for i, m := range r.Assignment {
 		if m == placement.Unplaced && p.Apps[p.Instances[i].App].Priority > 0 {
-			t.Errorf("%s has priority and waits", p.Instances[i].Name)
+			t.Errorf("%s has priority but waits", p.Instances[i].Name)
 			break
 		}
 	}
 }
 
-func TestGenerateRefusesWhatItCannotMake(t *testing.T) {
+func TestGenerateRejectsBadSetting(t *testing.T) {
 	for _, s := range []placement.Setting{
 		{}, {Machines: 1, Apps: 2, Containers: 1}, {Machines: 1, Apps: 1, Containers: 1, AntiAffinity: 2}, {Machines: 1, Apps: 1, Containers: 1, Priority: -1},
 	} {
 		if _, err := placement.Generate(s); err == nil {
-			t.Errorf("%+v was taken", s)
+			t.Errorf("%+v was accepted", s)
 		}
 	}
 }

@@ -1,18 +1,18 @@
 package placement
 
-// blockSize is how many machines of a rack are summed up together, so that full ones are passed by many at once.
+// blockSize is the number of machines of a rack that are summarised together, so that the search can skip full
+// blocks.
 const blockSize = 32
 
 func (r *rack) block(b, dims int) []int64 {
 	return r.blocks[b*dims : (b+1)*dims : (b+1)*dims]
 }
 
-// path finds the shortest path for an instance of an app, A→G→R→N→t: the first
-// machine with room, since machines cost in the order of their numbers and those
-// that are in use fill up first. It returns Unplaced when there is no path.
+// path finds the shortest path for an instance of an app, A→G→R→N→t: the first machine with room. Machines cost in
+// the order of their numbers, so machines in use fill up first. It returns Unplaced if there is no path.
 //
-// With a machine in except, that one is passed by, and nothing is learned from the
-// search: it is one of several that may all be undone.
+// If except is a machine, it is skipped, and the edges learn nothing from the search, because the search is one of
+// several that may all be undone.
 func (n *Network) path(app, except int32) int32 {
 	if n.edges[app] == nil {
 		n.edges[app] = make([]edge, len(n.racks))
@@ -25,7 +25,7 @@ func (n *Network) path(app, except int32) int32 {
 		rack, e := &n.racks[r], &n.edges[app][r]
 		epoch := rack.epoch
 		if n.places != nil {
-			epoch = n.epoch // what goes anywhere may let something come here
+			epoch = n.epoch // with groups, a change anywhere may allow an instance here
 		}
 		if e.epoch != epoch {
 			*e = edge{epoch: epoch}
@@ -40,7 +40,7 @@ func (n *Network) path(app, except int32) int32 {
 	return Unplaced
 }
 
-// inRack finds the first machine of a rack with room and moves the edge on to it.
+// inRack finds the first machine of a rack with room and advances the edge to it.
 func (n *Network) inRack(rack *rack, e *edge, app, except int32) int32 {
 	need := n.p.Apps[app].Demand
 	learn := except == Unplaced
@@ -74,7 +74,7 @@ func (n *Network) inRack(rack *rack, e *edge, app, except int32) int32 {
 	return Unplaced
 }
 
-// refresh sums a block of a rack up again, and the rack from its blocks.
+// refresh recomputes the summary of a block, and then that of its rack.
 func (n *Network) refresh(rack *rack, last int) {
 	b := last / blockSize
 	block := rack.block(b, n.dims)
@@ -91,7 +91,7 @@ func (n *Network) refresh(rack *rack, last int) {
 		leads = leads || x == rack.most[d] && block[d] < x
 	}
 	if !leads {
-		return // another block has as much as the rack is known for
+		return // the rack's maximum does not come from this block
 	}
 	clear(rack.most)
 	for i := 0; i < len(rack.blocks); i += n.dims {

@@ -6,34 +6,33 @@ import (
 	"math"
 )
 
-// Unit is how many parts one of a resource has: a demand of 1.5 CPUs is 1.5·Unit.
+// Unit is the number of parts in one unit of a resource: a demand of 1.5 CPUs is 1.5·Unit.
 const Unit = 1_000_000_000
 
-// MaxValue is the largest demand or capacity, in units of a resource: sums of many stay exact.
+// MaxValue is the maximum demand or capacity, in units of a resource, so that sums of many are exact.
 const MaxValue = 1_000_000
 
-// Unplaced is the machine of an instance that is on none.
+// Unplaced is the machine of an instance without a machine.
 const Unplaced int32 = -1
 
-// NoLimit is a rule's Max that limits nothing.
+// NoLimit is the Max of a rule without a limit.
 const NoLimit = math.MaxInt32
 
-// ErrProblem is wrapped by what [Problem.Validate] returns.
+// ErrProblem is wrapped by the errors of [Problem.Validate].
 var ErrProblem = errors.New("bad placement problem")
 
-// Resource is one resource and the points in time at which it is counted.
+// Resource is one resource and the number of points in time at which it is measured.
 type Resource struct {
 	Name   string
-	Points int // 1 for a quantity that does not change
+	Points int // 1 for a constant quantity
 }
 
-// Shape is what machines of one kind can hold.
+// Shape is the capacity of one kind of machine.
 type Shape struct {
 	Capacity []int64 // at each point of each resource, in parts of Unit
 }
 
-// Machine is one machine. Racks and clusters are numbered from 0; they are the
-// vertices R and G of the network.
+// Machine is one machine. Racks and clusters are numbered from 0. They are the vertices R and G of the network.
 type Machine struct {
 	Name    string
 	Shape   int
@@ -41,30 +40,29 @@ type Machine struct {
 	Cluster int
 }
 
-// App is what its instances have in common.
+// App holds the common properties of its instances.
 type App struct {
 	Name     string
 	Demand   []int64 // as Shape.Capacity
 	Priority int     // 0 is the lowest
-	Barred   []int32 // machines that its instances may not be on
+	Barred   []int32 // machines on which its instances must not run
 }
 
 // Instance is one container of an app.
 type Instance struct {
 	Name    string
 	App     int32
-	Machine int32 // where it runs already, or Unplaced
+	Machine int32 // where it already runs, or Unplaced
 }
 
-// Rule is an anti-affinity rule: a machine with an instance of app A holds at
-// most Max of app B. With A == B it bounds how many of A a machine holds at all.
-// Max 0 across apps means that the two are never together.
+// Rule is an anti-affinity rule: a machine with an instance of app A holds at most Max instances of app B. If A == B,
+// it limits the instances of A on a machine. If A != B, Max 0 means that the two apps never share a machine.
 type Rule struct {
 	A, B int32
 	Max  int32
 }
 
-// Problem is a pool of machines and what is to run on it.
+// Problem is a pool of machines and the instances to place on it.
 type Problem struct {
 	Resources []Resource
 	Shapes    []Shape
@@ -78,7 +76,7 @@ type Problem struct {
 // Assignment is the machine of each instance of a problem, or Unplaced.
 type Assignment []int32
 
-// Dims is the length of demand and capacity vectors.
+// Dims returns the length of demand and capacity vectors.
 func (p *Problem) Dims() int {
 	n := 0
 	for _, r := range p.Resources {
@@ -87,7 +85,7 @@ func (p *Problem) Dims() int {
 	return n
 }
 
-// Deployed is the assignment that the instances are in already.
+// Deployed returns the current assignment of the instances.
 func (p *Problem) Deployed() Assignment {
 	a := make(Assignment, len(p.Instances))
 	for i, in := range p.Instances {
@@ -96,7 +94,7 @@ func (p *Problem) Deployed() Assignment {
 	return a
 }
 
-// PointName names a point of the vectors: "cpu[45]", "disk".
+// PointName returns the name of a point of the vectors, such as "cpu[45]" or "disk".
 func (p *Problem) PointName(d int) string {
 	for _, r := range p.Resources {
 		if d < r.Points {
@@ -110,7 +108,7 @@ func (p *Problem) PointName(d int) string {
 	return "?"
 }
 
-// Validate says whether the problem is well formed; its error wraps ErrProblem and names the field.
+// Validate checks that the problem is well formed. Its error wraps ErrProblem and names the field.
 func (p *Problem) Validate() error {
 	for _, check := range []func() error{p.validateMachines, p.validateApps, p.validateInstances,
 		p.validateGroups} {

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// small draws a problem that can be solved by looking at everything.
+// small draws a problem that is small enough for enumeration.
 func small(t *rapid.T, instances, machines int) *placement.Problem {
 	p := &placement.Problem{Resources: []placement.Resource{{Name: "cpu", Points: 2}, {Name: "memory", Points: 1}}}
 	vector := func(name string, most int64) []int64 {
@@ -48,7 +48,7 @@ func small(t *rapid.T, instances, machines int) *placement.Problem {
 	return p
 }
 
-// places draws groups that are spread or packed, and machines that apps are barred from.
+// places draws groups that are spread or packed, and barred machines.
 func places(t *rapid.T, p *placement.Problem) {
 	for m := range p.Machines {
 		p.Machines[m].Cluster = rapid.IntRange(0, 1).Draw(t, "cluster")
@@ -69,7 +69,7 @@ func places(t *rapid.T, p *placement.Problem) {
 	}
 }
 
-// placed says, in the plainest way, whether an assignment keeps groups and bars.
+// placed checks, as simply as possible, whether an assignment respects groups and barred machines.
 func placed(p *placement.Problem, a placement.Assignment) bool {
 	for i, m := range a {
 		for _, b := range p.Apps[p.Instances[i].App].Barred {
@@ -100,7 +100,7 @@ func placed(p *placement.Problem, a placement.Assignment) bool {
 	return true
 }
 
-// allowed says, in the plainest way, whether an assignment keeps capacities and rules.
+// allowed checks, as simply as possible, whether an assignment respects capacities and rules.
 func allowed(p *placement.Problem, a placement.Assignment) bool {
 	if !placed(p, a) {
 		return false
@@ -131,7 +131,7 @@ func allowed(p *placement.Problem, a placement.Assignment) bool {
 	return true
 }
 
-// every calls f with each assignment that is allowed.
+// every calls f with each allowed assignment.
 func every(p *placement.Problem, f func(placement.Assignment)) {
 	a := make(placement.Assignment, len(p.Instances))
 	for i := range a {
@@ -145,7 +145,7 @@ func every(p *placement.Problem, f func(placement.Assignment)) {
 		}
 		for m := placement.Unplaced; int(m) < len(p.Machines); m++ {
 			a[i] = m
-			if allowed(p, a) { // a part of what is allowed is allowed
+			if allowed(p, a) { // a part of an allowed assignment is allowed
 				place(i + 1)
 			}
 		}
@@ -154,7 +154,7 @@ func every(p *placement.Problem, f func(placement.Assignment)) {
 	place(0)
 }
 
-// best is the largest weighted flow of all assignments.
+// best returns the largest weighted flow of all assignments.
 func best(p *placement.Problem) *big.Int {
 	most := new(big.Int)
 	every(p, func(a placement.Assignment) {
@@ -196,7 +196,7 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 }
 
-func TestNoNumberOfLowerPrioritiesOutweighsAHigherOne(t *testing.T) {
+func TestWeightsDominateLowerPriorities(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := small(t, 12, 3)
 		priorities, weights := placement.Weights(p)
@@ -216,7 +216,7 @@ func TestNoNumberOfLowerPrioritiesOutweighsAHigherOne(t *testing.T) {
 	})
 }
 
-func TestTheLowerBoundIsOne(t *testing.T) {
+func TestLowerBoundIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := small(t, 5, 3)
 		bound := placement.LowerBound(p)
@@ -235,7 +235,7 @@ func TestTheLowerBoundIsOne(t *testing.T) {
 	})
 }
 
-func TestTheVerifierAgreesWithThePlainestCheck(t *testing.T) {
+func TestVerifyMatchesSimpleCheck(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := small(t, 8, 3)
 		a := make(placement.Assignment, len(p.Instances))
@@ -263,8 +263,8 @@ func TestTheVerifierAgreesWithThePlainestCheck(t *testing.T) {
 	})
 }
 
-// TestTheVerifierSeesOneWrongMove takes a good assignment and spoils it in one place.
-func TestTheVerifierSeesOneWrongMove(t *testing.T) {
+// TestVerifyFindsSingleViolation takes a valid assignment and breaks it in one place.
+func TestVerifyFindsSingleViolation(t *testing.T) {
 	p := &placement.Problem{
 		Resources: []placement.Resource{{Name: "cpu", Points: 3}, {Name: "disk", Points: 1}},
 		Shapes:    []placement.Shape{{Capacity: []int64{4, 4, 4, 10}}},
@@ -294,10 +294,10 @@ func TestTheVerifierSeesOneWrongMove(t *testing.T) {
 	}
 	check(good, "")
 	check(placement.Assignment{0, 1, 0, 0, 2}, "m0 capacity: cpu[1] is 7e-09 of 4e-09")
-	check(placement.Assignment{0, 0, 2, 1, 1}, "m0 affinity: 2 of web, at most 1 beside web")
-	check(placement.Assignment{0, 1, 0, 2, 1}, "m1 affinity: 1 of web, at most 0 beside log")
-	check(placement.Assignment{0, 1, 0, -1, 2}, "") // what has no priority may wait
-	check(placement.Assignment{0, -1, 0, 1, 2}, "m1 priority: web (priority 1) waits while 1 of lower priority hold what it needs")
+	check(placement.Assignment{0, 0, 2, 1, 1}, "m0 affinity: 2 of web, at most 1 together with web")
+	check(placement.Assignment{0, 1, 0, 2, 1}, "m1 affinity: 1 of web, at most 0 together with log")
+	check(placement.Assignment{0, 1, 0, -1, 2}, "") // instances without priority may wait
+	check(placement.Assignment{0, -1, 0, 1, 2}, "m1 priority: web (priority 1) waits while 1 of lower priority use its place")
 	for _, bad := range []placement.Assignment{good[:4], {0, 1, 0, 1, 3}, {0, 1, 0, 1, -2}} {
 		if _, err := placement.Verify(p, bad); !errors.Is(err, placement.ErrProblem) {
 			t.Errorf("%v: got %v", bad, err)

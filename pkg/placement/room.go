@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// scratch is memory that searches use again and again.
+// scratch is reusable memory for searches.
 type scratch struct {
 	over    []int64
 	room    []int64
@@ -14,7 +14,7 @@ type scratch struct {
 	current int
 }
 
-// lack is by how much a machine is too full for an app.
+// lack is how much room a machine lacks for an app.
 type lack struct {
 	machine int32
 	by      float64
@@ -24,7 +24,7 @@ func newScratch(dims int) scratch {
 	return scratch{over: make([]int64, dims), room: make([]int64, dims)}
 }
 
-// classes are the priorities below rank that apps have, the highest first.
+// classes returns the priorities of apps below rank, highest first.
 func (s *scratch) classes(p *Problem, rank int) []int {
 	if s.current == rank && s.ranks != nil {
 		return s.ranks
@@ -40,7 +40,7 @@ func (s *scratch) classes(p *Problem, rank int) []int {
 	return s.ranks
 }
 
-// nearest are the machines that an app lacks least on, at most width of them, the best first.
+// nearest returns at most width machines, those that lack least room for an app first.
 func (n *Network) nearest(app, except int32, width int) []int32 {
 	need := n.p.Apps[app].Demand
 	ranked := n.space.ranked[:0]
@@ -83,7 +83,7 @@ func (n *Network) nearest(app, except int32, width int) []int32 {
 	return nearest
 }
 
-// clashes is how many instances of a machine rules forbid beside one more of an app.
+// clashes returns how many instances on a machine the rules forbid if one more instance of an app is added.
 func (n *Network) clashes(m, app int32) int32 {
 	held, clashes := &n.held[m], int32(0)
 	self := held.Get(app) + 1
@@ -99,16 +99,16 @@ func (n *Network) clashes(m, app int32) int32 {
 	return clashes
 }
 
-// leave chooses instances whose going makes room for one of an app: those that rules
-// forbid, then, while it is too full, the lowest priorities and of those the ones that
-// give most room; at last those that need not go after all stay. Only instances
-// that may says may go (nil: all). It is nil when that is not enough.
+// leave chooses instances to remove from a machine to make room for an instance of an app. It chooses first those
+// that rules forbid; then, while capacity is missing, the lowest priorities, and of those the ones that free the
+// most. At the end, instances that turn out unnecessary stay. Only instances for which may returns true can be chosen
+// (nil means all). It returns nil if that is not enough.
 func (n *Network) leave(m, app int32, may func(int32) bool) []int32 {
 	if n.limits.Self[app] < 1 || !within(n.p.Apps[app].Demand, n.p.Shapes[n.p.Machines[m].Shape].Capacity) {
 		return nil
 	}
 	if n.places != nil && !n.places.allow(m, app) {
-		return nil // whoever leaves the machine
+		return nil // removing instances from the machine does not help
 	}
 	l := leaving{n: n, m: m, app: app}
 	for _, i := range n.on[m] {
@@ -139,10 +139,10 @@ type leaving struct {
 	m, app int32
 	could  []int32
 	gone   []int32
-	forced int // the first of gone, which rules forbid
+	forced int // number of instances, first in gone, that rules forbid
 }
 
-// forbidden chooses what rules do not let stay, and says whether that may go.
+// forbidden chooses the instances that rules do not allow to stay, and reports whether all of them may leave.
 func (l *leaving) forbidden() bool {
 	n := l.n
 	held := &n.held[l.m]
@@ -158,7 +158,7 @@ func (l *leaving) forbidden() bool {
 		if other == 0 {
 			continue
 		}
-		// Beside so many of the app, the other may be there at all, or not.
+		// With this many instances of the app, some or all of the other app's must leave.
 		excess := other - p.Other
 		if self > p.Self {
 			excess = other
@@ -171,7 +171,7 @@ func (l *leaving) forbidden() bool {
 	return true
 }
 
-// some chooses as many instances of an app.
+// some chooses count instances of an app.
 func (l *leaving) some(app, count int32) bool {
 	for _, i := range l.could {
 		if count > 0 && l.n.p.Instances[i].App == app {
@@ -184,8 +184,8 @@ func (l *leaving) some(app, count int32) bool {
 
 func (l *leaving) demand(i int32) []int64 { return l.n.p.Apps[l.n.p.Instances[i].App].Demand }
 
-// crowding chooses more while the machine is too full: of the lowest priority the one that gives most room where it
-// lacks.
+// crowding chooses more instances while capacity is missing: of the lowest priority the one that frees most where it
+// is missing.
 func (l *leaving) crowding(over []int64) bool {
 	for _, i := range l.gone {
 		for d, x := range l.demand(i) {
@@ -218,7 +218,7 @@ func (l *leaving) crowding(over []int64) bool {
 	}
 }
 
-// relief is how much of what is too much a demand is, each point in proportion.
+// relief returns how much of the missing capacity a demand would free, as the sum of the shares at each point.
 func relief(over, demand []int64) float64 {
 	room := 0.0
 	for d, o := range over {
@@ -229,7 +229,7 @@ func relief(over, demand []int64) float64 {
 	return room
 }
 
-// spare keeps what turns out not to have to go, the highest priority first.
+// spare lets chosen instances stay that need not leave, highest priority first.
 func (l *leaving) spare(over []int64) {
 	chosen := slices.Clone(l.gone[l.forced:])
 	slices.SortStableFunc(chosen, func(a, b int32) int { return cmp.Compare(l.n.priority(b), l.n.priority(a)) })

@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// Move is an instance that has another place than before.
+// Move is a change of an instance's machine.
 type Move struct {
 	Instance int32
-	From, To int32 // Unplaced is no machine
+	From, To int32 // Unplaced means no machine
 }
 
-// Result is what a Solve changed and what it came to.
+// Result is the outcome of a Solve.
 type Result struct {
 	Assignment Assignment
 	Placed     int
-	Waiting    int    // instances without a machine, those that were removed not counted
-	Moves      []Move // against the assignment before: placements, migrations and preemptions, by instance
+	Waiting    int    // instances without a machine, except removed ones
+	Moves      []Move // changes to the previous assignment (placements, migrations and preemptions), by instance
 	Optimal    bool   // proven: no assignment has more weighted flow
 }
 
-// Solve routes what waits, the higher priorities first: along the shortest path
-// with room; else by migration, moving others on; else by preemption of lower
-// priorities, the fewest and lowest. What is preempted waits again, and is
-// searched for again. No instance is ever displaced for one of its own or a lower
-// priority and left without a machine, unless a proof shows that the weighted flow grows by it; it never shrinks.
+// Solve places the waiting instances, higher priorities first: along the shortest path with room; otherwise by
+// migration, which moves other instances to other machines; otherwise by preemption of lower priorities, the fewest
+// and lowest. Preempted instances wait and are tried again. An instance never loses its machine to one of equal or
+// lower priority and stays without, unless a proof shows that this increases the weighted flow. The weighted flow
+// never decreases.
 func (n *Network) Solve() *Result {
 	before := slices.Clone(n.at)
 	if n.places != nil {
@@ -41,7 +41,7 @@ func (n *Network) Solve() *Result {
 	return n.result(before, optimal)
 }
 
-// waits is how many instances have no machine.
+// waits returns the number of instances without a machine.
 func (n *Network) waits() int {
 	w := 0
 	for _, q := range n.waiting {
@@ -63,9 +63,9 @@ func (n *Network) result(before Assignment, optimal bool) *Result {
 	return r
 }
 
-// fill places what fits without moving anything. If there is room for all, whichever needs fewer machines: the largest
-// first, or machine by machine. If not, the higher priorities come first; then the largest of each again, or the
-// smallest, of which more may fit: of equal weight the number counts.
+// fill places what fits without moving anything. If there is room for all, it uses the order that needs fewer
+// machines: largest first, or machine by machine. Otherwise higher priorities come first, and within a priority
+// either the largest or the smallest (more of these may fit), whichever gives more weighted flow.
 func (n *Network) fill() {
 	n.looks = mostLooks
 	if n.waits() == 0 {
@@ -92,7 +92,7 @@ func (n *Network) fill() {
 	n.reset(filled)
 }
 
-// fewest places all on the fewest machines that it finds, if it finds room for all.
+// fewest places all instances on as few machines as it can, if it finds room for all.
 func (n *Network) fewest(before Assignment) {
 	mixed := n.mix()
 	machines := n.used()
@@ -112,7 +112,7 @@ func (n *Network) inOrder(apps []int32) {
 	}
 }
 
-// reset changes to another assignment that is known to be possible.
+// reset changes to another assignment, which must be valid.
 func (n *Network) reset(to Assignment) {
 	for i, m := range n.at {
 		if m != to[i] && m != Unplaced {
@@ -127,8 +127,8 @@ func (n *Network) reset(to Assignment) {
 	n.requeue()
 }
 
-// direct places the instances of an app for which there is room. Of those alike, the first that finds none speaks for
-// all.
+// direct places the instances of an app for which there is room. All are alike, so it stops at the first one without
+// room.
 func (n *Network) direct(app int32) {
 	queue := n.waiting[app]
 	for len(queue) > 0 {
@@ -144,13 +144,13 @@ func (n *Network) direct(app int32) {
 	n.waiting[app] = queue
 }
 
-// mostLooks bounds the searches for migrations of one Solve: where very much has no place, most has none by migration
-// either.
+// mostLooks limits the searches for migrations in one Solve. If very many instances have no room, migration does not
+// help most of them either.
 const mostLooks = 20_000_000
 
-// augment places what needs others to move or to go, until nothing more can be gained.
+// augment places instances by migration and preemption until nothing more can be gained.
 func (n *Network) augment() {
-	tried := make([]uint32, len(n.p.Apps)) // the epoch at which an app last found no way
+	tried := make([]uint32, len(n.p.Apps)) // the epoch of the last failed attempt for an app
 	ranked := slices.Clone(n.sorted())
 	slices.SortStableFunc(ranked, func(a, b int32) int {
 		return cmp.Compare(n.p.Apps[b].Priority, n.p.Apps[a].Priority)
@@ -179,8 +179,7 @@ func remove(queue []int32, i int32) []int32 {
 	return slices.Delete(slices.Clone(queue), at, at+1)
 }
 
-// migrate finds an instance a path on which others move on to other machines. Without push only a direct one is looked
-// for.
+// migrate places an instance by moving others to other machines. Without push it only looks for free room.
 func (n *Network) migrate(i int32, push bool) bool {
 	depth := 0
 	if push {
@@ -194,7 +193,7 @@ func (n *Network) migrate(i int32, push bool) bool {
 	return true
 }
 
-// commit makes what the journal holds known to the racks.
+// commit informs the racks about the capacity that the moves in the journal freed.
 func (n *Network) commit() {
 	for _, s := range n.journal {
 		if s.from != Unplaced {
@@ -204,8 +203,8 @@ func (n *Network) commit() {
 	n.journal = n.journal[:0]
 }
 
-// route places an instance, on any machine but one, pushing others on as deep as it may. It leaves everything as it was
-// when it cannot.
+// route places an instance on any machine except one, pushing others to a limited depth. On failure it leaves
+// everything unchanged.
 func (n *Network) route(i int32, depth int, except int32) bool {
 	app := n.p.Instances[i].App
 	if m := n.path(app, except); m != Unplaced {
@@ -215,7 +214,7 @@ func (n *Network) route(i int32, depth int, except int32) bool {
 	if depth == 0 {
 		return false
 	}
-	// Deeper searches look at fewer machines, so that a search stays small.
+	// Deeper searches look at fewer machines, which keeps a search small.
 	for _, m := range n.nearest(app, except, max(2, n.o.Width>>(2*(n.o.Depth-depth)))) {
 		mark := len(n.journal)
 		if n.push(i, m, depth) {
@@ -244,8 +243,8 @@ func (n *Network) push(i, m int32, depth int) bool {
 	return true
 }
 
-// preempt places an instance where what has to go for it weighs least: its highest priority is the lowest, and of that
-// the fewest go. What goes waits.
+// preempt places an instance where preemption costs least: the highest preempted priority is the lowest possible, and
+// of that priority the fewest are preempted. Preempted instances wait.
 func (n *Network) preempt(i int32) bool {
 	app := n.p.Instances[i].App
 	rank := n.p.Apps[app].Priority
@@ -281,8 +280,8 @@ func (n *Network) preempt(i int32) bool {
 	return true
 }
 
-// yields says whether a machine would have room for one of an app if all lower priorities went: a quick look before
-// it is settled which ones would.
+// yields reports whether a machine would have room for an instance of an app if all lower priorities left. It is a
+// quick check before the exact choice.
 func (n *Network) yields(m, app int32) bool {
 	room := n.space.room
 	copy(room, n.freeOf(m))
@@ -299,7 +298,8 @@ func (n *Network) yields(m, app int32) bool {
 
 func (n *Network) priority(i int32) int { return n.p.Apps[n.p.Instances[i].App].Priority }
 
-// loss counts instances by priority below rank, the highest first: what is compared in place of their weights.
+// loss counts instances by priority below rank, highest first. Comparing these counts is the same as comparing
+// weights.
 func (n *Network) loss(instances []int32, rank int) []int {
 	classes := n.space.classes(n.p, rank)
 	l := make([]int, len(classes))

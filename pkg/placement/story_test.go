@@ -12,22 +12,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// story is a network that a test file takes instances from and looks at.
+// story is a network with the names of a test file.
 type story struct {
 	p *placement.Problem
 	n *placement.Network
 	o placement.Options
 }
 
-// TestStories plays testdata.
+// TestStories runs the files in testdata. The commands are:
 //
-//	problem [depth=N] [exact=N]    what there is, a line each:
+//	problem [depth=N] [exact=N]    the problem, one item a line:
 //	    machine NAME cpu=N [rack=N]
 //	    app NAME cpu=N [priority=N]
 //	    apart A B [k]              a machine with A holds at most k (0) of B
 //	    instance NAME APP [on=MACHINE]
 //	remove-instance NAME
-//	solve                          prints what moved, where everything is, and what the verifier finds
+//	solve                          prints moves, machines and violations
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &story{}
@@ -58,7 +58,7 @@ func index[T any](all []T, name func(T) string, want string) int32 {
 	return int32(slices.IndexFunc(all, func(x T) bool { return name(x) == want }))
 }
 
-// words takes a line apart: what comes first, and what is behind key=.
+// words splits a line into plain words and key=value pairs.
 func words(line string) (plain []string, value func(key string, otherwise int) int, text func(key string) string) {
 	named := map[string]string{}
 	for _, w := range strings.Fields(line) {

@@ -7,25 +7,25 @@ import (
 	"slices"
 )
 
-// Kind is what a violation breaks.
+// Kind is the kind of constraint that a violation breaks.
 type Kind string
 
 // The kinds of violations.
 const (
 	OverCapacity Kind = "capacity" // a machine holds more of a resource than it has
-	Together     Kind = "affinity" // a machine holds instances that a rule keeps apart
-	Misplaced    Kind = "place"    // an instance is where it is barred from, or a group is not as it is to be
-	Outranked    Kind = "priority" // an instance waits while ones of lower priority hold its place
+	Together     Kind = "affinity" // a machine holds instances that a rule separates
+	Misplaced    Kind = "place"    // an instance is on a barred machine, or a group breaks its rule
+	Outranked    Kind = "priority" // an instance waits while instances of lower priority use its place
 )
 
-// Violation is one thing that an assignment breaks.
+// Violation is one broken constraint.
 type Violation struct {
 	Kind    Kind   `json:"kind"`
 	Machine string `json:"machine"`
 	Detail  string `json:"detail"`
 }
 
-// Report is what an assignment is worth.
+// Report is the result of Verify.
 type Report struct {
 	Instances  int
 	Placed     int
@@ -33,14 +33,14 @@ type Report struct {
 	Violations []Violation // of capacity: one for each machine and resource; of affinity: one for each machine and rule
 }
 
-// Verify checks an assignment against every constraint of a problem, exactly and
-// in one go over its machines. It shares no code with what makes assignments.
+// Verify checks an assignment exactly against every constraint of a problem, in one pass over its machines. It shares
+// no code with the solvers.
 //
-// Violations of priority are found too: an instance that is not placed although
-// on some machine it would fit in place of instances of lower priority alone.
+// It also finds priority violations: an instance that is not placed although it would fit on some machine if
+// instances of lower priority left.
 func Verify(p *Problem, a Assignment) (*Report, error) {
 	if len(a) != len(p.Instances) {
-		return nil, fmt.Errorf("%w: the assignment is of %d instances, not %d", ErrProblem, len(a), len(p.Instances))
+		return nil, fmt.Errorf("%w: the assignment has %d instances, not %d", ErrProblem, len(a), len(p.Instances))
 	}
 	r := &Report{Instances: len(a)}
 	on := make([][]int32, len(p.Machines)) // apps of the instances on each machine
@@ -71,7 +71,7 @@ func Verify(p *Problem, a Assignment) (*Report, error) {
 	return r, nil
 }
 
-// rulesOf lists for each app the rules of which it is A.
+// rulesOf returns, for each app, the rules whose A it is.
 func rulesOf(p *Problem) [][]Rule {
 	rules := make([][]Rule, len(p.Apps))
 	for _, r := range p.Rules {
@@ -109,7 +109,7 @@ func (v *verifier) capacity(m int, apps []int32) {
 	}
 }
 
-// sum adds demands up; what is too much for the numbers stays the largest one.
+// sum adds demands. A sum that would overflow is math.MaxInt64.
 func (v *verifier) sum(apps []int32) []int64 {
 	sum := make([]int64, v.p.Dims())
 	for _, app := range apps {
@@ -130,7 +130,7 @@ func amount(x int64) string {
 
 func (v *verifier) affinity(m int, apps []int32) {
 	for _, b := range v.broken(apps) {
-		v.add(Together, m, "%d of %s, at most %d beside %s",
+		v.add(Together, m, "%d of %s, at most %d together with %s",
 			b.count, v.p.Apps[b.rule.B].Name, b.rule.Max, v.p.Apps[b.rule.A].Name)
 	}
 }
@@ -140,7 +140,7 @@ type brokenRule struct {
 	count int
 }
 
-// broken are the rules that a machine with these apps breaks, in the order of apps and rules.
+// broken returns the rules that a machine with these apps breaks, in the order of apps and rules.
 func (v *verifier) broken(apps []int32) []brokenRule {
 	count := make(map[int32]int, len(apps))
 	for _, app := range apps {
@@ -158,7 +158,8 @@ func (v *verifier) broken(apps []int32) []brokenRule {
 	return broken
 }
 
-// priority finds, for each app that waits, one machine on which it would fit if what ranks below it were not there.
+// priority looks, for each waiting app, for one machine on which it would fit without the instances of lower
+// priority.
 func (v *verifier) priority(on [][]int32, waiting map[int32]bool) {
 	apps := make([]int32, 0, len(waiting))
 	for app := range waiting {
@@ -170,7 +171,7 @@ func (v *verifier) priority(on [][]int32, waiting map[int32]bool) {
 	for _, app := range apps {
 		for m := range on {
 			if n := v.outranked(app, m, on); n > 0 {
-				v.add(Outranked, m, "%s (priority %d) waits while %d of lower priority hold what it needs",
+				v.add(Outranked, m, "%s (priority %d) waits while %d of lower priority use its place",
 					v.p.Apps[app].Name, v.p.Apps[app].Priority, n)
 				break
 			}
@@ -178,8 +179,8 @@ func (v *verifier) priority(on [][]int32, waiting map[int32]bool) {
 	}
 }
 
-// outranked is how many instances of lower priority are on a machine that would
-// hold the app if they were not there, or 0 if it would not or there are none.
+// outranked returns how many instances of lower priority would have to leave a machine to make room for the app. It
+// is 0 if there are none, or if the app would still not fit.
 func (v *verifier) outranked(app int32, m int, on [][]int32) int {
 	apps := on[m]
 	kept := []int32{app}
@@ -201,7 +202,7 @@ func (v *verifier) outranked(app int32, m int, on [][]int32) int {
 	return below
 }
 
-// groups checks what is wider than a machine: where apps are barred from, and groups.
+// groups checks barred machines and groups.
 func (v *verifier) groups(on [][]int32) {
 	for m, apps := range on {
 		for _, app := range slices.Compact(slices.Sorted(slices.Values(apps))) {
@@ -216,7 +217,7 @@ func (v *verifier) groups(on [][]int32) {
 		for _, place := range in {
 			switch {
 			case group.Packs() && len(in) > 1:
-				v.add(Misplaced, place.machine, "%d of group %d are in its %s, and others elsewhere", place.count,
+				v.add(Misplaced, place.machine, "%d of group %d are in its %s, but others are not", place.count,
 					g, group.By)
 			case !group.Packs() && place.count > int(group.Most):
 				v.add(Misplaced, place.machine, "%d of group %d are in its %s, at most %d", place.count, g, group.By,
@@ -226,10 +227,10 @@ func (v *verifier) groups(on [][]int32) {
 	}
 }
 
-// place is how many of a group are in a rack or cluster, and one machine of it.
+// place is a rack or cluster: one of its machines, and how many instances of a group it has.
 type place struct{ machine, count int }
 
-// inPlaces counts a group by rack or cluster, in the order of machines.
+// inPlaces counts the instances of a group by rack or cluster, in the order of machines.
 func (v *verifier) inPlaces(g *Group, on [][]int32) (out []place) {
 	index := map[[2]int]int{}
 	for m, apps := range on {
@@ -254,12 +255,12 @@ func (v *verifier) inPlaces(g *Group, on [][]int32) (out []place) {
 	return out
 }
 
-// misplaced says whether one more of an app on a machine would be where it is not to be.
+// misplaced reports whether one more instance of an app on a machine would break a group or be barred.
 func (v *verifier) misplaced(on [][]int32, app int32, m int) bool {
 	if len(v.p.Groups) == 0 && len(v.p.Apps[app].Barred) == 0 {
 		return false
 	}
-	// As the network has it, what would go counts as being there still.
+	// Like the network, this counts the instances that would leave as still present.
 	then := slices.Clone(on)
 	then[m] = append(slices.Clone(on[m]), app)
 	before := len(v.report.Violations)

@@ -5,14 +5,12 @@ import (
 	"slices"
 )
 
-// Weights are the weights of flows by priority class (paper, section III.B,
-// equations 3 to 5): w_1 = 1, and each class weighs more than all instances of the
-// classes below it together, so that no number of them outweighs one of it. The
-// result is by rank of the priorities in use, ascending.
+// Weights returns the priorities in use, in ascending order, and the weights of their flows (paper, section III.B,
+// equations 3 to 5). w_1 = 1, and each class weighs more than all instances of the classes below it together, so that
+// no number of them outweighs one instance of it.
 //
-// They grow like the product of the classes' sizes; [Network] compares assignments
-// by their counts per class, from the highest down ([Better]), which is the
-// same order without the large numbers.
+// The weights grow like the product of the class sizes. [Network] avoids such large numbers: it compares the number
+// of placed instances in each class, from the highest class down. The order is the same.
 func Weights(p *Problem) (priorities []int, weights []*big.Int) {
 	perClass := map[int]int64{}
 	for _, in := range p.Instances {
@@ -31,7 +29,7 @@ func Weights(p *Problem) (priorities []int, weights []*big.Int) {
 	return priorities, weights
 }
 
-// Value is the weighted flow of an assignment: the sum of the weights of the instances that are placed.
+// Value returns the weighted flow of an assignment: the sum of the weights of the placed instances.
 func Value(p *Problem, a Assignment) *big.Int {
 	priorities, weights := Weights(p)
 	sum := new(big.Int)

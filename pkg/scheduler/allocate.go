@@ -14,8 +14,8 @@ func builtinActions() map[string]Action {
 	}
 }
 
-// Moves is an action that a policy may name beside ActionNames: that what runs is moved for what has no room. A session
-// moves nothing; who can have what runs go on elsewhere does it by the policy (pkg/broker).
+// Moves is an action that a policy may name in addition to ActionNames: running tasks may be moved elsewhere to make
+// room for tasks that fit nowhere. A session moves nothing itself; the broker acts on it (pkg/broker).
 const Moves = "move"
 
 type moves struct{}
@@ -27,7 +27,7 @@ func ActionNames() []string {
 	return []string{"enqueue", "allocate", "preempt", "reclaim", "backfill", "reserve"}
 }
 
-// enqueue lets jobs in: allocate does not look at others, so that a long queue costs little.
+// enqueue admits waiting jobs. allocate skips jobs that are not admitted, so a long queue costs little.
 type enqueue struct{}
 
 func (enqueue) Run(s *Session) {
@@ -50,7 +50,7 @@ func (enqueue) Run(s *Session) {
 	}
 }
 
-// MinRequest returns what a job needs at least besides what it has.
+// MinRequest returns the additional resources that the job needs to reach its minimum.
 func (s *Session) MinRequest(j *JobInfo) Vector {
 	var sum Vector
 	for _, t := range j.missing() {
@@ -59,9 +59,9 @@ func (s *Session) MinRequest(j *JobInfo) Vector {
 	return sum
 }
 
-// allocate gives jobs, in their order, what is idle: to one that is not ready all that it needs, or nothing; to a ready
-// one a task more, then it is another's turn. One that has waited for too long and whose queue, or one above it, has
-// not as much left keeps the others of that queue waiting too: what comes free is not for them.
+// allocate gives idle resources to jobs in their order. A job that is not ready gets all that it needs to be ready, or
+// nothing. A ready job gets one more task per turn. If an overdue job exceeds the limit of its queue or of an ancestor
+// queue, no other job of that queue gets resources either: whatever becomes idle is kept for the overdue job.
 type allocate struct{}
 
 func (allocate) Run(s *Session) {
@@ -85,7 +85,7 @@ func (allocate) Run(s *Session) {
 	}
 }
 
-// turn gives a job its turn and says whether it wants another.
+// turn gives a job its turn and reports whether the job wants another one.
 func (s *Session) turn(j *JobInfo) bool {
 	st := &s.turnStatement
 	if s.JobReady(j) {
@@ -100,15 +100,15 @@ func (s *Session) turn(j *JobInfo) bool {
 	return j.grows()
 }
 
-// search says where to look for a node.
+// search restricts where to look for a node.
 type search struct {
-	from, to int                      // nodes
-	class    func(t *TaskInfo) *Class // nil is the task's own
+	from, to int                      // range of node indices: from, up to but not including to
+	class    func(t *TaskInfo) *Class // which class to use for a task; nil: the task's own
 }
 
 func (s *Session) everywhere() search { return search{to: len(s.Nodes)} }
 
-// anywhere is where a job's next members may go.
+// anywhere returns the nodes where the job's next members may be placed.
 func (s *Session) anywhere(j *JobInfo) search {
 	if c := s.closeness(j); c.Required {
 		if n := j.standing(); n != nil {
@@ -118,7 +118,7 @@ func (s *Session) anywhere(j *JobInfo) search {
 	return s.everywhere()
 }
 
-// standing is a node on which the job has a member; nil if none.
+// standing returns a node on which the job has a member, or nil.
 func (j *JobInfo) standing() *NodeInfo {
 	for i := range j.Tasks {
 		if t := &j.Tasks[i]; t.comes() && t.Node != nil {
@@ -128,7 +128,7 @@ func (j *JobInfo) standing() *NodeInfo {
 	return nil
 }
 
-// around are the nodes that share so many levels of the topology with one.
+// around returns the nodes that share the first depth levels of the topology with n.
 func (s *Session) around(n *NodeInfo, depth int) search {
 	from, to := n.Index, n.Index+1
 	for from > 0 && s.close(n, s.Nodes[from-1], depth) {
@@ -145,7 +145,8 @@ func (s *Session) close(a, b *NodeInfo, depth int) bool {
 	return len(x) >= depth && len(y) >= depth && slices.Equal(x[:depth], y[:depth])
 }
 
-// fill gives a job that is not ready tasks until it is, or a ready one a single task. It says whether it could.
+// fill places tasks of a job that is not ready until it is ready, or a single task of a ready job. It reports whether
+// it succeeded.
 func (s *Session) fill(st *Statement, j *JobInfo, where search) bool {
 	ready, done := s.JobReady(j), false
 	var failed *Class
@@ -163,7 +164,7 @@ func (s *Session) fill(st *Statement, j *JobInfo, where search) bool {
 	return done
 }
 
-// offer gives a task the best node with idle room.
+// offer allocates the best node with idle room to the task. It reports whether there is one.
 func (s *Session) offer(st *Statement, t *TaskInfo, where search) bool {
 	why, of := s.limited(t.Job.Queue, &t.Class.request)
 	if t.Job.limit = of; of != nil {
@@ -185,7 +186,7 @@ func (s *Session) offer(st *Statement, t *TaskInfo, where search) bool {
 
 const noRoom = "no node has room for it now"
 
-// gather gives a job what it needs to be ready, close together as far as it asks for that.
+// gather places what the job needs to be ready, as close together as the job asks for.
 func (s *Session) gather(st *Statement, j *JobInfo) bool {
 	c := s.closeness(j)
 	if c.Depth == 0 {
@@ -207,15 +208,15 @@ func (s *Session) gather(st *Statement, j *JobInfo) bool {
 			st.Discard()
 		}
 		if c.Required {
-			j.why = Reason{"topology", "no group of nodes that are close together has room for all of it now"}
+			j.why = Reason{"topology", "no group of nodes that are close together has room for the whole gang now"}
 			return false
 		}
 	}
 	return s.fill(st, j, s.everywhere())
 }
 
-// domains are the groups of nodes that share so many levels of the topology and have so much idle, those with the least
-// first.
+// domains returns the groups of nodes that share the first depth levels of the topology and have at least need idle,
+// those with the least idle first.
 func (s *Session) domains(depth int, need *Vector) []search {
 	type domain struct {
 		search

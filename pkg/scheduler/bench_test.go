@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/schedulertest"
 )
 
-// BenchmarkSession is a whole session, from a snapshot to a result, with gang, drf, queues and predicates. Per task it must not grow.
+// BenchmarkSession measures a whole session, from snapshot to result, with gang, drf, queues and predicates. The cost
+// per task must not grow.
 func BenchmarkSession(b *testing.B) {
 	for _, tasks := range []int{10_000, 20_000, 50_000, 100_000} {
 		for _, full := range []float64{0.8, 2} {
@@ -40,7 +41,7 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
-// processor is what the process has had of processors: it tells what a session costs where others work beside.
+// processor returns the CPU time of the process, which is independent of other load on the machine.
 func processor() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {

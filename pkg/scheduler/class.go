@@ -2,32 +2,33 @@ package scheduler
 
 import "github.com/tradewind-broker/tradewind/pkg/scheduler/internal/rank"
 
-// Class is what tasks have in common that any node suits equally: what they ask for, and what their job may do.
+// Class is a set of tasks that are interchangeable for every node: same request, and jobs with the same permissions.
 type Class struct {
 	Index int
 	Spec  *Spec
-	// Evictable says that the job's members may be evicted.
+	// Evictable reports whether the members of the job may be evicted.
 	Evictable bool
 	request   Vector // with GPUs
 	devices   int
 	share     int32
-	// reservation is the number of the one whose nodes the task may use; negative if none.
+	// reservation is the number of the reservation whose nodes the task may use; negative: none.
 	reservation int32
-	// static is for each node what does not change in a session of its score, minus infinity where it can never go.
+	// static is, for each node, the part of its score that does not change in a session; rank.Never if the node can
+	// never take the class.
 	static []float64
-	// tree ranks the nodes by their scores now; nil until it is asked for.
+	// tree ranks the nodes by their current scores; nil until first used.
 	tree   *rank.Tournament
-	cursor int // in Session.changes
+	cursor int // index into Session.changes up to which tree is up to date
 }
 
-// classKey tells classes apart.
+// classKey identifies a class.
 type classKey struct {
 	spec        string
 	evictable   bool
 	reservation int32
 }
 
-// classOf returns the class of a task of a job.
+// classOf returns the class of a task with this spec in job j.
 func (s *Session) classOf(spec *Spec, j *JobInfo, reservation int32) *Class {
 	text, ok := s.specs[spec]
 	if !ok {
@@ -50,11 +51,11 @@ func (s *Session) classOf(spec *Spec, j *JobInfo, reservation int32) *Class {
 	return c
 }
 
-// mostTrees bounds the classes that keep their tree: the others build it anew.
+// mostTrees is the maximum number of classes that keep their tree. The others rebuild it for each use.
 const mostTrees = 1024
 
-// best returns the node with the highest score of those from to below to, nil if a task of the class can go to none. Of
-// equals it is the first.
+// best returns the node with the highest score among indices from ≤ i < to, the first of equals. It returns nil if no
+// such node can take a task of the class.
 func (s *Session) best(c *Class, from, to int) *NodeInfo {
 	s.refresh(c)
 	if i := c.tree.Best(from, to); i >= 0 {
@@ -79,7 +80,7 @@ func (s *Session) refresh(c *Class) {
 	s.seen = len(s.changes)
 }
 
-// fix computes what of a class's scores does not change.
+// fix computes the part of a class's scores that does not change in a session.
 func (s *Session) fix(c *Class) {
 	if c.static != nil {
 		return
@@ -102,7 +103,7 @@ func (s *Session) build(c *Class) {
 	c.tree.Play(len(s.Nodes), func(i int) float64 { return s.score(c, s.Nodes[i]) })
 }
 
-// changed notes that classes have to look at a node again.
+// changed records that a node's score has to be recomputed for all classes.
 func (s *Session) changed(n *NodeInfo) {
 	if s.quiet {
 		return
@@ -115,7 +116,7 @@ func (s *Session) changed(n *NodeInfo) {
 	s.changes = append(s.changes, i)
 }
 
-// score is what a node is worth to a class now: minus infinity where it has no room.
+// score returns the current score of a node for a class, rank.Never if the node has no room.
 func (s *Session) score(c *Class, n *NodeInfo) float64 {
 	x := c.static[n.Index]
 	if x == rank.Never || !n.fits(c, false) {
@@ -132,7 +133,7 @@ func (s *Session) score(c *Class, n *NodeInfo) float64 {
 	return x
 }
 
-// staticScore is what of a node's score does not change in a session.
+// staticScore returns the part of a node's score that does not change in a session.
 func (s *Session) staticScore(c *Class, n *NodeInfo) float64 {
 	if n.Node.Closed || n.reserved >= 0 && n.reserved != c.reservation {
 		return rank.Never
@@ -149,13 +150,13 @@ func (s *Session) staticScore(c *Class, n *NodeInfo) float64 {
 	return x
 }
 
-// allowed says whether a task of a class may ever go to a node.
+// allowed reports whether a task of the class may ever be placed on the node.
 func (s *Session) allowed(c *Class, n *NodeInfo) bool {
 	s.fix(c)
 	return c.static[n.Index] != rank.Never
 }
 
-// roomLater says whether a task will have room on a node once what is releasing is released.
+// roomLater reports whether the node has room for a task of the class once releasing tasks have stopped.
 func (s *Session) roomLater(c *Class, n *NodeInfo) bool {
 	if !s.allowed(c, n) || !n.fits(c, true) {
 		return false

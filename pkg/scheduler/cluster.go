@@ -2,7 +2,7 @@ package scheduler
 
 import "github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
 
-//nolint:revive // what a session is told: package cluster describes them
+//nolint:revive // documented in package cluster
 type (
 	Snapshot    = cluster.Snapshot
 	Node        = cluster.Node
@@ -30,13 +30,13 @@ type (
 	Reaction = cluster.Reaction
 )
 
-// The bounds and units of vectors, as in package cluster.
+// Limits and units of vectors, documented in package cluster.
 const (
 	MaxResources = cluster.MaxResources
 	Whole        = cluster.Whole
 )
 
-// The states, phases, reactions and operators, as in package cluster.
+// States, phases, reactions and operators, documented in package cluster.
 const (
 	Pending   = cluster.Pending
 	Allocated = cluster.Allocated
@@ -65,5 +65,5 @@ const (
 	Missing = cluster.Missing
 )
 
-// LimitOf bounds each resource of the first n by the amount given.
+// LimitOf returns a limit of amount for each of the first n resources.
 func LimitOf(amount Vector, n int) Limit { return cluster.LimitOf(amount, n) }

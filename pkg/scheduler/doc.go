@@ -1,32 +1,32 @@
 // Package scheduler decides which tasks of many users' jobs run where and when,
-// in the terms of Volcano: a [Snapshot] of nodes, queues and jobs is opened as
-// a [Session], a [Policy] names the actions that run over it one after the other
-// (enqueue, allocate, preempt, reclaim, backfill, reserve) and the plugins in
-// tiers that tell them in which order, where, and at whose cost. Closing the session
-// gives a [Result]: what to bind, evict, hold and change.
+// in the terms of Volcano. A [Snapshot] of nodes, queues and jobs is opened as
+// a [Session]. A [Policy] names the actions that run one after the other
+// (enqueue, allocate, preempt, reclaim, backfill, reserve) and, in tiers, the plugins
+// that decide order, placement and victims. Closing the session returns a [Result]:
+// what to bind and evict, which room to keep, and which jobs change.
 //
 //	s, err := scheduler.Open(snapshot, policy)
 //	s.Run()
 //	result := s.Close()
 //
 // A plugin registers functions with the session: orders of queues, namespaces, jobs and tasks,
-// predicates, scores of nodes, limits, readiness and victims ([Plugin]). A [Statement] holds
-// what was decided for one job until it is known whether all of it can be: it commits or
-// discards a gang as one. Tasks that are only allocated or pipelined exist in a session
-// only; binding, bound, running and releasing ones are the caller's to record.
+// predicates, scores of nodes, limits, readiness and victims ([Plugin]). A [Statement] collects
+// the decisions for one job and commits or discards them as a whole, so that a gang starts
+// completely or not at all. Allocated and pipelined tasks exist only within a session; the caller
+// records binding, bound, running and releasing tasks.
 //
-// It is a library without I/O, clock, randomness or goroutines: the same snapshot
-// and policy give the same result. What it reads of a snapshot it does not change.
+// The package has no I/O, clock, randomness or goroutines: the same snapshot
+// and policy give the same result. A session does not change its snapshot.
 //
-// What it is told is in package cluster, and how a policy is written in package
-// policy; both have their names here too. Names may change with a version below 1.
+// The input is defined in package cluster and the policy file in package policy; both
+// have aliases here. Names may change while the version is below 1.
 //
 // # Cost
 //
-// Tasks that ask for the same are one class. A class keeps the scores of all nodes in a
-// tournament tree, brought up to date with the nodes that changed since it was asked last, so that a
-// task costs the logarithm of the nodes; queues, namespaces and jobs wait in nested heaps,
-// of which an allocation moves one path.
+// Tasks with the same request form a class. A class keeps the scores of all nodes in a
+// tournament tree and updates only the nodes that changed since its last use, so
+// placing a task costs the logarithm of the number of nodes. Queues, namespaces and jobs are
+// in nested heaps; an allocation updates one path through them.
 //
 // The source is Huawei's account of Volcano (sections "common scheduling scenarios",
 // "scheduling framework" and "implementation"); dominant resource fairness is Ghodsi et

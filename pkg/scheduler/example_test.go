@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// A gang of three starts whole or not at all, and what it leaves is another's.
+// A gang of three starts completely or not at all; what it does not use goes to another job.
 func ExampleOpen() {
 	two := &scheduler.Spec{Request: scheduler.Vector{2}}
 	job := func(id string, least, tasks int) scheduler.Job {
@@ -36,7 +36,7 @@ func ExampleOpen() {
 	// single 0 on n0
 }
 
-// alphabet is a plugin: of two nodes that would do, the one that comes first in the alphabet.
+// alphabet is a plugin that prefers the alphabetically first node.
 type alphabet struct{}
 
 func (alphabet) Open(s *scheduler.Session) {

@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/internal/rank"
 )
 
-// Fingerprint is all that a statement may change.
+// Fingerprint returns all state that a statement may change.
 func (s *Session) Fingerprint() string {
 	out := ""
 	for _, n := range s.Nodes {
@@ -32,7 +32,7 @@ func (s *Session) Fingerprint() string {
 	return out
 }
 
-// Best is what the tree says, Scan what looking at each node does.
+// Best finds the best node with the tree, Scan by looking at each node.
 func (s *Session) Best(t *TaskInfo, from, to int) *NodeInfo { return s.best(t.Class, from, to) }
 
 func (s *Session) Scan(t *TaskInfo, from, to int) *NodeInfo {
@@ -46,7 +46,7 @@ func (s *Session) Scan(t *TaskInfo, from, to int) *NodeInfo {
 	return best
 }
 
-// RoomLater says whether a task has room on a node once what is releasing is released.
+// RoomLater reports whether the node has room for the task once releasing tasks have stopped.
 func (s *Session) RoomLater(t *TaskInfo, n *NodeInfo) bool { return s.roomLater(t.Class, n) }
 
 func (t *TaskInfo) CanGo() bool { return t.canGo() }
@@ -57,13 +57,13 @@ func Raise(left float64, weights, low, high []float64) []float64 {
 	return part
 }
 
-// ParseState returns the state of a name.
+// ParseState returns the state with a name.
 func ParseState(name string) (State, bool) { return parse(name, Unknown) }
 
-// ParsePhase returns the phase of a name.
+// ParsePhase returns the phase with a name.
 func ParsePhase(name string) (Phase, bool) { return parse(name, Aborted) }
 
-// parse returns the value of a name, of those up to last.
+// parse returns the value with a name, among those up to last.
 func parse[T interface {
 	~uint8
 	fmt.Stringer
@@ -76,7 +76,7 @@ func parse[T interface {
 	return 0, false
 }
 
-// Score is what a node is worth to a task now.
+// Score returns the current score of a node for a task.
 func (s *Session) Score(t *TaskInfo, n *NodeInfo) float64 {
 	s.fix(t.Class)
 	return s.score(t.Class, n)

@@ -8,8 +8,8 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// What contradicts itself is refused with the field that it is about; what is at the edge of what can be is taken.
-func TestWhatASnapshotMayBe(t *testing.T) {
+// Contradictory snapshots are rejected with the name of the field; boundary values are accepted.
+func TestOpenValidatesSnapshot(t *testing.T) {
 	const ofTask = "jobs[0].tasks[0].devices"
 	names := func(n int) (out []string) {
 		for range n {
@@ -22,50 +22,50 @@ func TestWhatASnapshotMayBe(t *testing.T) {
 		change func(s *Snapshot)
 		field  string // empty is none
 	}{
-		"as it is":              {func(*Snapshot) {}, ""},
-		"as many resources":     {func(s *Snapshot) { s.Resources = names(MaxResources) }, ""},
+		"unchanged":             {func(*Snapshot) {}, ""},
+		"maximum of resources":  {func(s *Snapshot) { s.Resources = names(MaxResources) }, ""},
 		"too many resources":    {func(s *Snapshot) { s.Resources = names(MaxResources + 1) }, "resources"},
-		"GPUs are the last":     {func(s *Snapshot) { s.GPU = 2 }, ""},
-		"GPUs are none of them": {func(s *Snapshot) { s.GPU = 3 }, "resources"},
-		"GPUs are the first":    {func(s *Snapshot) { s.GPU, s.Nodes[0].Devices = 0, 1 }, ""},
-		"as many GPUs":          {func(s *Snapshot) { s.Nodes[0].Devices = 64 }, ""},
+		"GPUs last":             {func(s *Snapshot) { s.GPU = 2 }, ""},
+		"GPU index too large":   {func(s *Snapshot) { s.GPU = 3 }, "resources"},
+		"GPUs first":            {func(s *Snapshot) { s.GPU, s.Nodes[0].Devices = 0, 1 }, ""},
+		"maximum of GPUs":       {func(s *Snapshot) { s.Nodes[0].Devices = 64 }, ""},
 		"too many GPUs":         {func(s *Snapshot) { s.Nodes[0].Devices = 65 }, "nodes[0].devices"},
-		"fewer than none":       {func(s *Snapshot) { s.Nodes[0].Devices = -1 }, "nodes[0].devices"},
-		"no GPUs, none counted": {func(s *Snapshot) { s.GPU, s.Nodes[0].Devices = -1, 0 }, ""},
-		"GPUs that none counts": {func(s *Snapshot) { s.GPU, s.Nodes[0].Devices = -1, 1 }, "nodes[0].devices"},
-		"a node of nothing":     {func(s *Snapshot) { s.Nodes[0].Capacity = Vector{} }, ""},
-		"less than nothing":     {func(s *Snapshot) { s.Nodes[0].Capacity[1] = -1 }, "nodes[0].capacity[1]"},
+		"negative GPUs":         {func(s *Snapshot) { s.Nodes[0].Devices = -1 }, "nodes[0].devices"},
+		"no GPUs, not counted":  {func(s *Snapshot) { s.GPU, s.Nodes[0].Devices = -1, 0 }, ""},
+		"GPUs, not counted":     {func(s *Snapshot) { s.GPU, s.Nodes[0].Devices = -1, 1 }, "nodes[0].devices"},
+		"empty capacity":        {func(s *Snapshot) { s.Nodes[0].Capacity = Vector{} }, ""},
+		"negative capacity":     {func(s *Snapshot) { s.Nodes[0].Capacity[1] = -1 }, "nodes[0].capacity[1]"},
 		"a node twice":          {func(s *Snapshot) { s.Nodes = append(s.Nodes, s.Nodes[0]) }, "nodes[1].name"},
 		"a queue below another": {func(s *Snapshot) { s.Queues = []Queue{{Name: "q", Parent: "p"}, {Name: "p"}} }, ""},
 		"a queue below itself":  {func(s *Snapshot) { s.Queues[0].Parent = "q" }, "queues[0].parent"},
-		"below what is below it": {func(s *Snapshot) {
+		"a cycle of queues": {func(s *Snapshot) {
 			s.Queues[0].Parent = "p"
 			s.Queues = append(s.Queues, Queue{Name: "p", Parent: "q"})
 		}, "queues[0].parent"},
-		"a namespace twice":      {func(s *Snapshot) { s.Namespaces = make([]Namespace, 2) }, "namespaces[1].name"},
-		"from one member on":     {func(s *Snapshot) { s.Jobs[0].Min, s.Jobs[0].Max = 1, 1 }, ""},
-		"from none on":           {func(s *Snapshot) { s.Jobs[0].Min = 0 }, ""},
-		"from fewer on":          {func(s *Snapshot) { s.Jobs[0].Min = -1 }, "jobs[0].max"},
-		"at most fewer":          {func(s *Snapshot) { s.Jobs[0].Max = -1 }, "jobs[0].max"},
-		"at most none":           {func(s *Snapshot) { s.Jobs[0].Min, s.Jobs[0].Max = 2, 1 }, "jobs[0].max"},
-		"however many":           {func(s *Snapshot) { s.Jobs[0].Min, s.Jobs[0].Max = 2, 0 }, ""},
-		"as many roles":          {func(s *Snapshot) { s.Jobs[0].Roles = make([]Role, 32767) }, ""},
-		"too many roles":         {func(s *Snapshot) { s.Jobs[0].Roles = make([]Role, 32768) }, "jobs[0].roles"},
-		"a job twice":            {func(s *Snapshot) { s.Jobs = append(s.Jobs, s.Jobs[0]) }, "jobs[1].id"},
-		"no spec":                {func(s *Snapshot) { s.Jobs[0].Tasks[0].Spec = nil }, "jobs[0].tasks[0].spec"},
-		"it asks for nothing":    {func(s *Snapshot) { spec(s).Request = Vector{} }, ""},
-		"less than that":         {func(s *Snapshot) { spec(s).Request[1] = -1 }, "jobs[0].tasks[0].request[1]"},
-		"as many GPUs a task":    {func(s *Snapshot) { spec(s).Devices, spec(s).Share = 64, Whole }, ""},
-		"too many a task":        {func(s *Snapshot) { spec(s).Devices = 65 }, "jobs[0].tasks[0].devices"},
-		"fewer than none a task": {func(s *Snapshot) { spec(s).Devices = -1 }, "jobs[0].tasks[0].devices"},
-		"more of a GPU":          {func(s *Snapshot) { spec(s).Devices, spec(s).Share = 1, Whole+1 }, ofTask},
-		"less of a GPU":          {func(s *Snapshot) { spec(s).Devices, spec(s).Share = 1, -1 }, ofTask},
-		"no GPU, none counted":   {func(s *Snapshot) { s.GPU, s.Nodes[0].Devices, spec(s).Devices = -1, 0, 0 }, ""},
-		"a GPU that none counts": {func(s *Snapshot) { s.GPU, s.Nodes[0].Devices, spec(s).Devices = -1, 0, 1 }, ofTask},
-		"it is on a GPU":         {func(s *Snapshot) { onGPU(s, 1) }, ""},
-		"it is on the first":     {func(s *Snapshot) { onGPU(s, 0) }, ""},
-		"it is on none there is": {func(s *Snapshot) { onGPU(s, 2) }, "onDevices"},
-		"nor before the first":   {func(s *Snapshot) { onGPU(s, -1) }, "onDevices"},
+		"a namespace twice":     {func(s *Snapshot) { s.Namespaces = make([]Namespace, 2) }, "namespaces[1].name"},
+		"at most one member":    {func(s *Snapshot) { s.Jobs[0].Min, s.Jobs[0].Max = 1, 1 }, ""},
+		"no minimum":            {func(s *Snapshot) { s.Jobs[0].Min = 0 }, ""},
+		"negative minimum":      {func(s *Snapshot) { s.Jobs[0].Min = -1 }, "jobs[0].max"},
+		"negative maximum":      {func(s *Snapshot) { s.Jobs[0].Max = -1 }, "jobs[0].max"},
+		"maximum below minimum": {func(s *Snapshot) { s.Jobs[0].Min, s.Jobs[0].Max = 2, 1 }, "jobs[0].max"},
+		"no maximum":            {func(s *Snapshot) { s.Jobs[0].Min, s.Jobs[0].Max = 2, 0 }, ""},
+		"maximum of roles":      {func(s *Snapshot) { s.Jobs[0].Roles = make([]Role, 32767) }, ""},
+		"too many roles":        {func(s *Snapshot) { s.Jobs[0].Roles = make([]Role, 32768) }, "jobs[0].roles"},
+		"a job twice":           {func(s *Snapshot) { s.Jobs = append(s.Jobs, s.Jobs[0]) }, "jobs[1].id"},
+		"no spec":               {func(s *Snapshot) { s.Jobs[0].Tasks[0].Spec = nil }, "jobs[0].tasks[0].spec"},
+		"empty request":         {func(s *Snapshot) { spec(s).Request = Vector{} }, ""},
+		"negative request":      {func(s *Snapshot) { spec(s).Request[1] = -1 }, "jobs[0].tasks[0].request[1]"},
+		"maximum of task GPUs":  {func(s *Snapshot) { spec(s).Devices, spec(s).Share = 64, Whole }, ""},
+		"too many task GPUs":    {func(s *Snapshot) { spec(s).Devices = 65 }, "jobs[0].tasks[0].devices"},
+		"negative task GPUs":    {func(s *Snapshot) { spec(s).Devices = -1 }, "jobs[0].tasks[0].devices"},
+		"more than a whole GPU": {func(s *Snapshot) { spec(s).Devices, spec(s).Share = 1, Whole+1 }, ofTask},
+		"negative share":        {func(s *Snapshot) { spec(s).Devices, spec(s).Share = 1, -1 }, ofTask},
+		"no GPU, none counted":  {func(s *Snapshot) { s.GPU, s.Nodes[0].Devices, spec(s).Devices = -1, 0, 0 }, ""},
+		"a GPU, none counted":   {func(s *Snapshot) { s.GPU, s.Nodes[0].Devices, spec(s).Devices = -1, 0, 1 }, ofTask},
+		"on a GPU":              {func(s *Snapshot) { onGPU(s, 1) }, ""},
+		"on the first GPU":      {func(s *Snapshot) { onGPU(s, 0) }, ""},
+		"on a missing GPU":      {func(s *Snapshot) { onGPU(s, 2) }, "onDevices"},
+		"on GPU -1":             {func(s *Snapshot) { onGPU(s, -1) }, "onDevices"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Snapshot{
@@ -82,7 +82,7 @@ func TestWhatASnapshotMayBe(t *testing.T) {
 				t.Error(err)
 			case c.field != "" && (!errors.As(err, &f) || !errors.Is(err, ErrInvalid) ||
 				!strings.HasSuffix(f.Field, c.field)):
-				t.Errorf("%v, want what is wrong with %s", err, c.field)
+				t.Errorf("%v, want an error about %s", err, c.field)
 			}
 		})
 	}

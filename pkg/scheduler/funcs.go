@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Plugin teaches a session how to order, where to place and whom to evict.
+// Plugin extends a session with rules for order, placement and eviction.
 type Plugin interface {
-	// Open registers the plugin's functions. The session has its nodes, queues, jobs and tasks, with what they hold,
-	// and nothing has been decided yet.
+	// Open registers the plugin's functions. The session already has its nodes, queues, jobs and tasks and what they
+	// hold; nothing has been decided yet.
 	Open(s *Session)
 }
 
-// Reason says why something is not done: which plugin says so, and what it says.
+// Reason explains why something is not done: the plugin that decided it, and its explanation.
 type Reason struct {
 	Plugin string `json:"plugin"`
 	Text   string `json:"text"`
 }
 
-// Functions that a policy may disable of a plugin, by name.
+// Names of the functions that a policy may disable for a plugin.
 const (
 	fnQueueOrder     = "queueOrder"
 	fnNamespaceOrder = "namespaceOrder"
@@ -48,17 +48,17 @@ func functionNames() []string {
 // VictimsFn returns those of the candidates that may be evicted for a task.
 type VictimsFn func(for_ *TaskInfo, candidates []*TaskInfo) []*TaskInfo //nolint:revive // the word is Go's
 
-// VoteFn returns an empty string for yes, else why not.
+// VoteFn returns an empty string for yes, otherwise the reason against it.
 type VoteFn func(j *JobInfo) string
 
-// functions are what plugins registered, in the order of tiers.
+// functions are the functions that plugins registered, in the order of tiers.
 type functions struct {
 	queueOrders     []func(a, b *QueueInfo) int
 	namespaceOrders []func(a, b *NamespaceInfo) int
 	jobOrders       []func(a, b *JobInfo) int
 	taskOrders      []func(a, b *TaskInfo) int
 	predicates      []predicate
-	preferences     []func(c *Class, n *NodeInfo) float64 // never change in a session
+	preferences     []func(c *Class, n *NodeInfo) float64 // constant within a session
 	nodeOrders      []func(c *Class, n *NodeInfo) float64
 	allocatable     []limitFn
 	valid           []vote
@@ -74,8 +74,9 @@ type functions struct {
 	spaces          bool
 }
 
-// predicate says why a task can not go to a node, empty if it can: always looks at what does not change in a session,
-// now at what does; later asks about the time when what is releasing is released. Either may be nil.
+// predicate returns why a task can not be placed on a node, or an empty string if it can. always checks what is
+// constant in a session, now checks what changes; with later it assumes that releasing tasks have stopped. Either may
+// be nil.
 type predicate struct {
 	plugin string
 	always func(c *Class, n *NodeInfo) string
@@ -92,24 +93,24 @@ type limitFn struct {
 	f      LimitFn
 }
 
-// LimitFn says why a queue may not hold so much more, and which queue that or one above it is of whose part there is
-// not enough left; an empty string if it may.
+// LimitFn returns why queue q may not hold the additional request, and the queue (q or an ancestor) whose limit is
+// exceeded. It returns an empty string if the request is allowed.
 type LimitFn func(q *QueueInfo, request *Vector) (why string, of *QueueInfo)
 
-// Victim is a task to be evicted for what it is, not for another.
+// Victim is a task to be evicted for its own sake, not to make room for another task.
 type Victim struct {
 	Task *TaskInfo
 	Why  string
 }
 
-// Handler is told of each change, when what the task holds is already counted.
+// Handler is called for each change, after the resources of the task have been counted.
 type Handler struct {
-	// Allocated is called when a task gets resources, or is to have those that are being released; Deallocated when it
-	// is to lose them.
+	// Allocated is called when a task gets resources or will get those that are being released; Deallocated when it
+	// loses them or will lose them.
 	Allocated, Deallocated func(t *TaskInfo)
 }
 
-// enabled says whether the policy lets the plugin that is being opened register a function.
+// enabled reports whether the policy lets the plugin being opened register this function.
 func (s *Session) enabled(fn string) bool { return !slices.Contains(s.opening.Disable, fn) }
 
 // OrderQueues registers an order of sibling queues: negative puts a first.
@@ -119,7 +120,7 @@ func (s *Session) OrderQueues(f func(a, b *QueueInfo) int) {
 	}
 }
 
-// OrderNamespaces registers an order of namespaces within a queue. Without any, namespaces do not matter.
+// OrderNamespaces registers an order of namespaces within a queue. Without any, namespaces are ignored.
 func (s *Session) OrderNamespaces(f func(a, b *NamespaceInfo) int) {
 	if s.enabled(fnNamespaceOrder) {
 		s.fn.namespaceOrders = append(s.fn.namespaceOrders, f)
@@ -127,22 +128,22 @@ func (s *Session) OrderNamespaces(f func(a, b *NamespaceInfo) int) {
 	}
 }
 
-// OrderJobs registers an order of the jobs of a queue and namespace. It may depend on what each of both jobs holds, not
-// on what others do.
+// OrderJobs registers an order of the jobs of a queue and namespace. It may depend on what the two compared jobs hold,
+// but not on other jobs.
 func (s *Session) OrderJobs(f func(a, b *JobInfo) int) {
 	if s.enabled(fnJobOrder) {
 		s.fn.jobOrders = append(s.fn.jobOrders, f)
 	}
 }
 
-// OrderTasks registers an order of the tasks of a job. It must not depend on states.
+// OrderTasks registers an order of the tasks of a job. It must not depend on task states.
 func (s *Session) OrderTasks(f func(a, b *TaskInfo) int) {
 	if s.enabled(fnTaskOrder) {
 		s.fn.taskOrders = append(s.fn.taskOrders, f)
 	}
 }
 
-// Require registers a predicate; either function may be nil.
+// Require registers a predicate (see predicate); either function may be nil.
 func (s *Session) Require(always func(c *Class, n *NodeInfo) string,
 	now func(c *Class, n *NodeInfo, later bool) string) {
 	if s.enabled(fnPredicate) {
@@ -150,96 +151,97 @@ func (s *Session) Require(always func(c *Class, n *NodeInfo) string,
 	}
 }
 
-// Prefer registers a score of nodes that does not change in a session. Scores of all plugins are added.
+// Prefer registers a score of nodes that is constant within a session. The scores of all plugins are added.
 func (s *Session) Prefer(f func(c *Class, n *NodeInfo) float64) {
 	if s.enabled(fnNodeOrder) {
 		s.fn.preferences = append(s.fn.preferences, f)
 	}
 }
 
-// OrderNodes registers a score of nodes, of what they are and hold, the higher the better. Scores of all plugins are
-// added.
+// OrderNodes registers a score of nodes that may depend on what they hold; higher is better. The scores of all plugins
+// are added.
 func (s *Session) OrderNodes(f func(c *Class, n *NodeInfo) float64) {
 	if s.enabled(fnNodeOrder) {
 		s.fn.nodeOrders = append(s.fn.nodeOrders, f)
 	}
 }
 
-// Limit registers a bound on what a queue may hold.
+// Limit registers a limit on what a queue may hold.
 func (s *Session) Limit(f LimitFn) {
 	if s.enabled(fnAllocatable) {
 		s.fn.allocatable = append(s.fn.allocatable, limitFn{s.opening.Name, f})
 	}
 }
 
-// Validate registers why a job can not be scheduled, whatever there is room for.
+// Validate registers a check that a job can be scheduled at all, regardless of free resources.
 func (s *Session) Validate(f VoteFn) {
 	if s.enabled(fnJobValid) {
 		s.fn.valid = append(s.fn.valid, vote{s.opening.Name, f})
 	}
 }
 
-// Ready registers whether a job may be bound as it is; all have to agree.
+// Ready registers a check that a job may be bound with its current members; all checks must pass.
 func (s *Session) Ready(f func(j *JobInfo) bool) {
 	if s.enabled(fnJobReady) {
 		s.fn.ready = append(s.fn.ready, f)
 	}
 }
 
-// PipelinedWhen registers whether a job could be bound once what is releasing is released; all have to agree.
+// PipelinedWhen registers a check that a job could be bound once releasing tasks have stopped; all checks must pass.
 func (s *Session) PipelinedWhen(f func(j *JobInfo) bool) {
 	if s.enabled(fnJobPipelined) {
 		s.fn.pipelined = append(s.fn.pipelined, f)
 	}
 }
 
-// Admit registers why a job is not let in by enqueue, empty if it is.
+// Admit registers a check that enqueue may admit a job.
 func (s *Session) Admit(f VoteFn) {
 	if s.enabled(fnEnqueueable) {
 		s.fn.enqueueable = append(s.fn.enqueueable, vote{s.opening.Name, f})
 	}
 }
 
-// Preemptable registers who may be evicted for a task of the same queue. Functions of a tier have to agree on a victim;
-// the first tier that has any such function decides.
+// Preemptable registers which tasks may be evicted for a task of the same queue. All functions of a tier must agree
+// on a victim; the first tier with any such function decides.
 func (s *Session) Preemptable(f VictimsFn) {
 	if s.enabled(fnPreemptable) {
 		s.fn.preemptable[s.tier] = append(s.fn.preemptable[s.tier], f)
 	}
 }
 
-// Reclaimable registers who may be evicted for a task of another queue, as Preemptable does.
+// Reclaimable registers which tasks may be evicted for a task of another queue; tiers work as in Preemptable.
 func (s *Session) Reclaimable(f VictimsFn) {
 	if s.enabled(fnReclaimable) {
 		s.fn.reclaimable[s.tier] = append(s.fn.reclaimable[s.tier], f)
 	}
 }
 
-// Evict registers tasks that preempt evicts for what they are.
+// Evict registers tasks that preempt evicts for their own sake, not to make room.
 func (s *Session) Evict(f func() []Victim) {
 	if s.enabled(fnVictims) {
 		s.fn.victims = append(s.fn.victims, f)
 	}
 }
 
-// Reservable registers that a job has waited for so long that nodes are to be kept for it; one is enough.
+// Reservable registers a check that a job has waited so long that nodes must be kept for it; one positive check is
+// enough.
 func (s *Session) Reservable(f func(j *JobInfo) bool) {
 	if s.enabled(fnReservable) {
 		s.fn.reservable = append(s.fn.reservable, f)
 	}
 }
 
-// Gather registers how close together a job's members are to stand; the first that asks for something decides.
+// Gather registers how close together a job's members must be; the first function that asks for something decides.
 func (s *Session) Gather(f func(j *JobInfo) Closeness) {
 	if s.enabled(fnCloseness) {
 		s.fn.closeness = append(s.fn.closeness, f)
 	}
 }
 
-// Handle registers what is told of each change.
+// Handle registers a handler that is called for each change.
 func (s *Session) Handle(h Handler) { s.fn.handlers = append(s.fn.handlers, h) }
 
-// first is what the first of some orders says that sees a difference, 0 if none does.
+// first returns the result of the first order that distinguishes a and b, 0 if none does.
 func first[T any](orders []func(a, b T) int, a, b T) int {
 	for _, f := range orders {
 		if c := f(a, b); c != 0 {
@@ -257,14 +259,14 @@ func (s *Session) compareNamespaces(a, b *NamespaceInfo) int {
 	return cmp.Or(first(s.fn.namespaceOrders, a, b), cmp.Compare(a.Index, b.Index))
 }
 
-// compareJobs falls back to age.
+// compareJobs compares by the plugins' orders, then by age.
 func (s *Session) compareJobs(a, b *JobInfo) int {
 	return cmp.Or(first(s.fn.jobOrders, a, b), a.Job.Created.Compare(b.Job.Created), cmp.Compare(a.Index, b.Index))
 }
 
 func (s *Session) compareTasks(a, b *TaskInfo) int { return first(s.fn.taskOrders, a, b) }
 
-// limited says why a queue may not hold so much more.
+// limited returns why a queue may not hold the additional request, and the queue whose limit is exceeded.
 func (s *Session) limited(q *QueueInfo, request *Vector) (Reason, *QueueInfo) {
 	for _, l := range s.fn.allocatable {
 		if why, of := l.f(q, request); why != "" {
@@ -283,7 +285,7 @@ func voted(votes []vote, j *JobInfo) (Reason, bool) {
 	return Reason{}, true
 }
 
-// JobReady says whether a job may be bound as it is.
+// JobReady reports whether a job may be bound with its current members.
 func (s *Session) JobReady(j *JobInfo) bool {
 	for _, f := range s.fn.ready {
 		if !f(j) {
@@ -293,7 +295,7 @@ func (s *Session) JobReady(j *JobInfo) bool {
 	return true
 }
 
-// JobPipelined says whether a job could be bound once what is releasing is released.
+// JobPipelined reports whether a job could be bound once releasing tasks have stopped.
 func (s *Session) JobPipelined(j *JobInfo) bool {
 	for _, f := range s.fn.pipelined {
 		if !f(j) {
@@ -303,7 +305,7 @@ func (s *Session) JobPipelined(j *JobInfo) bool {
 	return true
 }
 
-// victimsOf asks the tiers which candidates may be evicted. Without a function that says so, nobody may.
+// victimsOf returns the candidates that the tiers allow to evict for t; none if no tier has a function.
 func victimsOf(tiers [][]VictimsFn, t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 	for _, tier := range tiers {
 		if len(tier) == 0 {

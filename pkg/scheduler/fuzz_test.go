@@ -7,7 +7,7 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// FuzzReadPolicy: what is read can be opened; what is not says where it is wrong.
+// FuzzReadPolicy: a readable policy can be opened; the error of any other has a place.
 func FuzzReadPolicy(f *testing.F) {
 	f.Add("actions: [enqueue, allocate]\ntiers: [[gang, {name: binpack, args: {weight: 2, resources: {gpu: 5}}}]]")
 	f.Add("actions: [allocate]\ntiers:\n  - - name: tdm\n      args: {windows: {night: {from: \"22:00\", to: \"06:00\", zone: UTC}}}\n")
@@ -35,10 +35,10 @@ func FuzzReadPolicy(f *testing.F) {
 	})
 }
 
-func TestAPolicyIsExchangedWhileSessionsRun(t *testing.T) {
+func TestHolderReloadsConcurrently(t *testing.T) {
 	var h Holder
 	if len(h.Policy().Actions) != 6 {
-		t.Fatal("the default is not in force at first")
+		t.Fatal("the default policy is not in force initially")
 	}
 	done := make(chan bool)
 	go func() {
@@ -52,7 +52,7 @@ func TestAPolicyIsExchangedWhileSessionsRun(t *testing.T) {
 	}
 	<-done
 	if err := h.Reload("p.yaml", []byte("actions: [alocate]")); err == nil {
-		t.Fatal("a bad policy was taken")
+		t.Fatal("a bad policy was accepted")
 	}
 	if got := h.Policy().Actions; len(got) != 1 {
 		t.Fatalf("after a bad policy %v is in force", got)

@@ -2,33 +2,32 @@ package scheduler
 
 import "slices"
 
-// TaskInfo is a task as a session sees it. There are as many as tasks wait, and each is looked at several times: it is
-// kept small.
+// TaskInfo is a task within a session. There is one for each task, and each is read several times, so it is kept small.
 type TaskInfo struct {
 	Task  *Task
 	Job   *JobInfo
 	Class *Class
-	// Node is where it holds, or is to hold, resources; nil if nowhere in the snapshot.
+	// Node is where the task holds or will hold resources; nil if it holds none or its node is not in the snapshot.
 	Node *NodeInfo
-	// nominated is where an earlier session made room.
+	// nominated is the node where an earlier session made room for it.
 	nominated *NodeInfo
-	// on are the devices of the node it has a share of, a bit each.
+	// on is a bit set of the node's devices of which it has a share.
 	on    uint64
-	place int32 // in Node.Tasks
-	rank  int32 // in the job's order of tasks
-	turn  int32 // when it was given resources in this session
-	role  int16 // in Job.Job.Roles; negative if in none
+	place int32 // index in Node.Tasks
+	rank  int32 // position in the job's order of tasks
+	turn  int32 // when it got resources in this session
+	role  int16 // index in Job.Job.Roles; negative: none
 	State State
 }
 
-// eviction is a task that is evicted, and why; by is nil if for no other job.
+// eviction is an evicted task and the reason; by is nil if it was not evicted for another job.
 type eviction struct {
 	task *TaskInfo
 	by   *JobInfo
 	why  string
 }
 
-// JobInfo is a job as a session sees it.
+// JobInfo is a job within a session.
 type JobInfo struct {
 	Index     int
 	Job       *Job
@@ -36,61 +35,61 @@ type JobInfo struct {
 	Namespace *NamespaceInfo
 	Tasks     []TaskInfo
 	count     [Unknown + 1]int32
-	next      int32 // no task before it, in their order, is pending
+	next      int32 // no task before this rank is pending
 	Phase     Phase
-	uniform   bool  // all tasks are of one class
+	uniform   bool  // all tasks have the same class
 	nominated bool  // an earlier session made room for a task
-	priority  int   // of Job: here, next to what else orders of jobs look at
+	priority  int   // copy of Job.Priority, next to the other fields that job orders read
 	least     int   // Min
 	roles     []int // occupied or pipelined members by role
-	// order is the order of tasks; nil is that of Tasks.
+	// order is the order of tasks; nil is the order of Tasks.
 	order []*TaskInfo
-	// Allocated is what its members hold or are to hold, without those that are releasing.
+	// Allocated is what its members hold or will hold, without those that are releasing.
 	Allocated Vector
-	// reserved is the reservation made for it; nil if none.
+	// reserved is its reservation; nil if none.
 	reserved *Reservation
-	stopped  Reaction // what is to become of it: Restart or Abort
+	stopped  Reaction // Restart or Abort if the session stops the job
 	why      Reason
 	blocked  bool       // waits for other jobs
-	limit    *QueueInfo // which had not as much left when the job was last tried; nil if all had
+	limit    *QueueInfo // queue whose limit stopped the job when it was last tried; nil if none did
 }
 
-// QueueInfo is a queue as a session sees it.
+// QueueInfo is a queue within a session.
 type QueueInfo struct {
 	Index    int
-	Queue    *Queue // of the cluster itself, a nameless one
+	Queue    *Queue // nameless for the cluster itself
 	Parent   *QueueInfo
 	Children []*QueueInfo
 	Depth    int
 	Jobs     []*JobInfo
-	// Allocated is what its jobs and those of its children hold or are to hold; Wanted what they wait for
-	// besides; Admitted what jobs let in need at least that have not started.
+	// Allocated is what its jobs and those of its children hold or will hold. Wanted is what they additionally wait
+	// for. Admitted is the minimum that admitted jobs need to start.
 	Allocated, Wanted, Admitted Vector
 }
 
-// NamespaceInfo is a namespace as a session sees it.
+// NamespaceInfo is a namespace within a session.
 type NamespaceInfo struct {
 	Index     int
 	Namespace *Namespace
 	Allocated Vector
-	version   int // changes with Allocated
+	version   int // incremented when Allocated changes
 }
 
-// Count returns how many of the job's tasks are in a state.
+// Count returns the number of the job's tasks in a state.
 func (j *JobInfo) Count(s State) int { return int(j.count[s]) }
 
-// Occupied returns how many members the job has for certain.
+// Occupied returns the number of members that the job certainly has.
 func (j *JobInfo) Occupied() int {
 	return int(j.count[Allocated] + j.count[Binding] + j.count[Bound] + j.count[Running] + j.count[Succeeded])
 }
 
-// Coming returns how many members the job has, with those that wait for what is being released.
+// Coming returns the number of members, including pipelined ones.
 func (j *JobInfo) Coming() int { return j.Occupied() + int(j.count[Pipelined]) }
 
-// Min returns how many members start together at least.
+// Min returns the minimum number of members that start together.
 func (j *JobInfo) Min() int { return j.least }
 
-// Max returns how many members run at most.
+// Max returns the maximum number of running members.
 func (j *JobInfo) Max() int {
 	if j.Job.Max > 0 {
 		return j.Job.Max
@@ -98,7 +97,7 @@ func (j *JobInfo) Max() int {
 	return len(j.Tasks)
 }
 
-// rolesMet says whether each role has its minimum; missing is how many members that takes.
+// rolesMet returns how many members are missing until each role has its minimum.
 func (j *JobInfo) rolesMet() (missing int) {
 	for i, r := range j.Job.Roles {
 		missing += max(0, r.Min-j.roles[i])
@@ -106,7 +105,7 @@ func (j *JobInfo) rolesMet() (missing int) {
 	return missing
 }
 
-// Full says whether the job has its minimum of members: all of them, or with those that are coming.
+// full reports whether the job has its minimum of members, if coming is set including pipelined ones.
 func (j *JobInfo) full(coming bool) bool {
 	n := j.Occupied()
 	if coming {
@@ -132,8 +131,8 @@ func (j *JobInfo) occupiedRolesMet() bool {
 	return true
 }
 
-// wants says whether a pending task is one the job lacks: of a role below its minimum, or, where more members
-// than those of such roles are missing, any. A job that has its minimum wants any up to its maximum.
+// wants reports whether the job needs this pending task: its role is below its minimum, or more members are missing
+// than roles require. A job that has its minimum wants any task up to its maximum.
 func (j *JobInfo) wants(t *TaskInfo) bool {
 	coming := j.Coming()
 	if coming >= j.Max() {
@@ -146,7 +145,7 @@ func (j *JobInfo) wants(t *TaskInfo) bool {
 	return j.Min()-coming > missing
 }
 
-// pending calls each with the job's pending tasks in their order until it returns false.
+// pending calls each with the job's pending tasks in order until each returns false.
 func (j *JobInfo) pending(each func(t *TaskInfo) bool) {
 	for int(j.next) < len(j.Tasks) && j.task(int(j.next)).State != Pending {
 		j.next++
@@ -158,7 +157,7 @@ func (j *JobInfo) pending(each func(t *TaskInfo) bool) {
 	}
 }
 
-// task returns the one of a rank.
+// task returns the task with a rank.
 func (j *JobInfo) task(rank int) *TaskInfo {
 	if j.order == nil {
 		return &j.Tasks[rank]
@@ -166,16 +165,16 @@ func (j *JobInfo) task(rank int) *TaskInfo {
 	return j.order[rank]
 }
 
-// Pending returns how many tasks wait.
+// Pending returns the number of waiting tasks.
 func (j *JobInfo) Pending() int { return int(j.count[Pending]) }
 
-// starving says whether the job waits to start, or has lost members that it can not be without.
+// starving reports whether the job has pending tasks and fewer members than its minimum, including pipelined ones.
 func (j *JobInfo) starving() bool { return j.count[Pending] > 0 && !j.full(true) }
 
-// grows says whether a task of the job waits, and it may have another member.
+// grows reports whether a task of the job is pending and the job may have another member.
 func (j *JobInfo) grows() bool { return j.count[Pending] > 0 && j.Coming() < j.Max() }
 
-// running returns the members that hold resources and can be evicted, the last ones to start first.
+// evictable returns the members that can be evicted, the last started first.
 func (j *JobInfo) evictable() []*TaskInfo {
 	var out []*TaskInfo
 	for i := range j.Tasks {
@@ -187,12 +186,12 @@ func (j *JobInfo) evictable() []*TaskInfo {
 	return out
 }
 
-// canGo says whether a task can be evicted. What was allocated in this session is only undone.
+// canGo reports whether a task can be evicted. Tasks allocated in this session are undone instead.
 func (t *TaskInfo) canGo() bool {
 	return t.State == Binding || t.State == Bound || t.State == Running
 }
 
-// sortTasks puts tasks in the order in which they are to be scheduled.
+// sortTasks sorts the job's tasks into scheduling order.
 func (s *Session) sortTasks(j *JobInfo) {
 	if j.uniform {
 		return
@@ -207,7 +206,7 @@ func (s *Session) sortTasks(j *JobInfo) {
 	}
 }
 
-// path returns the ancestor of a queue at a depth.
+// at returns the ancestor of a queue at a depth.
 func (q *QueueInfo) at(depth int) *QueueInfo {
 	for q.Depth > depth {
 		q = q.Parent
@@ -215,8 +214,8 @@ func (q *QueueInfo) at(depth int) *QueueInfo {
 	return q
 }
 
-// part returns where two queues part: the siblings that they are, or are below of. Both are the same if one is an
-// ancestor of the other.
+// part returns the sibling ancestors (or the queues themselves) at which the paths of two queues diverge. Both results
+// are the same queue if one is an ancestor of the other.
 func part(a, b *QueueInfo) (*QueueInfo, *QueueInfo) {
 	depth := min(a.Depth, b.Depth)
 	a, b = a.at(depth), b.at(depth)
@@ -226,5 +225,5 @@ func part(a, b *QueueInfo) (*QueueInfo, *QueueInfo) {
 	return a, b
 }
 
-// weight of a queue or namespace, where none is one.
+// weight returns the weight of a queue or namespace; unset is 1.
 func weight(w int) float64 { return float64(max(1, w)) }

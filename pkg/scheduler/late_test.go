@@ -7,9 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// TestAJobIsLateWithItsOldTasksOnly: what of a job has just begun to wait does not go before what waits in others for
-// too long, because something older of its own job did.
-func TestAJobIsLateWithItsOldTasksOnly(t *testing.T) {
+// TestOnlyOldTasksMakeJobOverdue: a task that has just started to wait does not go before overdue tasks of other jobs
+// because an older task of its own job was overdue.
+func TestOnlyOldTasksMakeJobOverdue(t *testing.T) {
 	now := time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 	task := func(id string, waited time.Duration) scheduler.Task {
 		return scheduler.Task{ID: id, Since: now.Add(-waited),
@@ -44,9 +44,9 @@ func TestAJobIsLateWithItsOldTasksOnly(t *testing.T) {
 	}
 }
 
-// TestANamespaceThatHoldsMuchIsNotStarved: what has waited for too long goes first, and keeps those behind it waiting,
-// though its namespace holds more than others.
-func TestANamespaceThatHoldsMuchIsNotStarved(t *testing.T) {
+// TestOverdueJobGoesBeforeFairness: an overdue job goes first, and makes the jobs behind it wait, even if its namespace
+// holds more than others.
+func TestOverdueJobGoesBeforeFairness(t *testing.T) {
 	now := time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 	policy, err := scheduler.ReadPolicy("p.yaml",
 		[]byte(`{actions: [allocate], tiers: [[{name: sla, args: {maxWait: 30m}}], [namespace, proportion]]}`))
@@ -67,7 +67,7 @@ func TestANamespaceThatHoldsMuchIsNotStarved(t *testing.T) {
 		job("large", "ada", 4, time.Hour, scheduler.Pending),
 		job("small", "bob", 1, time.Minute, scheduler.Pending),
 	}
-	for range jobs { // whichever of them is told of first
+	for range jobs { // in every rotation
 		jobs = append(jobs[1:], jobs[0])
 		snap := &scheduler.Snapshot{
 			Now: now, Resources: []string{"cpu"}, GPU: -1, Jobs: jobs,
@@ -85,9 +85,9 @@ func TestANamespaceThatHoldsMuchIsNotStarved(t *testing.T) {
 	}
 }
 
-// TestWhichOfAJobsTasksAreLate: of two jobs that have waited for too long the first has its turns for as long as any
-// of its tasks that wait has waited for as long, and no longer, whichever of them went before.
-func TestWhichOfAJobsTasksAreLate(t *testing.T) {
+// TestOverdueTasks: of two overdue jobs the first has turns as long as any of its waiting tasks is overdue, and no
+// longer, whichever of its tasks went before.
+func TestOverdueTasks(t *testing.T) {
 	now := time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 	policy, err := scheduler.ReadPolicy("p.yaml",
 		[]byte(`{actions: [allocate], tiers: [[{name: sla, args: {maxWait: 30m}}]]}`))
@@ -95,16 +95,16 @@ func TestWhichOfAJobsTasksAreLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		first  []time.Duration // for how long each of the first job's tasks has waited
+		first  []time.Duration // how long each of the first job's tasks has waited
 		room   int64
-		within int // how many of those that go are of the first job
+		within int // number of placed tasks of the first job
 	}{
-		"old, then young":          {[]time.Duration{time.Hour, time.Second}, 2, 1},
-		"young, then old":          {[]time.Duration{time.Second, time.Hour}, 2, 2},
-		"both old":                 {[]time.Duration{time.Hour, time.Hour}, 2, 2},
-		"old to the second":        {[]time.Duration{time.Hour, 30 * time.Minute}, 2, 2},
-		"a second younger":         {[]time.Duration{time.Hour, 30*time.Minute - time.Second}, 2, 1},
-		"one of which that is old": {[]time.Duration{time.Second, time.Second, time.Hour, time.Second}, 4, 3},
+		"old, then young":    {[]time.Duration{time.Hour, time.Second}, 2, 1},
+		"young, then old":    {[]time.Duration{time.Second, time.Hour}, 2, 2},
+		"both old":           {[]time.Duration{time.Hour, time.Hour}, 2, 2},
+		"old to the second":  {[]time.Duration{time.Hour, 30 * time.Minute}, 2, 2},
+		"a second younger":   {[]time.Duration{time.Hour, 30*time.Minute - time.Second}, 2, 1},
+		"one of four is old": {[]time.Duration{time.Second, time.Second, time.Hour, time.Second}, 4, 3},
 	} {
 		snap := &scheduler.Snapshot{Now: now, Resources: []string{"cpu"}, GPU: -1,
 			Queues: []scheduler.Queue{{Name: "q"}},

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/schedulertest"
 )
 
-// What a task costs in time is measured by bench/scheduler; what it costs in memory is the same in every run, and time follows it.
-func TestMemoryOfATaskDoesNotGrowWithTheirNumber(t *testing.T) {
+// bench/scheduler measures the time per task. Its memory is the same in every run, and the time grows with it.
+func TestMemoryPerTaskDoesNotGrow(t *testing.T) {
 	each := func(tasks int) float64 {
 		snapshot := schedulertest.New(schedulertest.Options{Nodes: 1000, Tasks: tasks})
 		var before, after runtime.MemStats
@@ -25,6 +25,6 @@ func TestMemoryOfATaskDoesNotGrowWithTheirNumber(t *testing.T) {
 	}
 	few, many := each(10_000), each(100_000)
 	if many > few || many > 350 {
-		t.Errorf("a task of 10,000 takes %.0f bytes, one of 100,000 %.0f: at most as many, and at most 350", few, many)
+		t.Errorf("a task of 10,000 takes %.0f bytes, one of 100,000 %.0f: want no more than that, and at most 350", few, many)
 	}
 }

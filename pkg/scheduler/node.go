@@ -2,36 +2,36 @@ package scheduler
 
 import "math/bits"
 
-// maxDevices bounds the GPUs of a node.
+// maxDevices is the maximum number of GPUs of a node.
 const maxDevices = 64
 
-// NodeInfo is a node as a session sees it.
+// NodeInfo is a node within a session.
 type NodeInfo struct {
 	Index int
 	Node  *Node
-	// Idle is what nobody holds. Future is what nobody will hold once what is releasing is released and what is
-	// pipelined has it.
+	// Idle is what no task holds now. Future is what no task will hold once releasing tasks have stopped and pipelined
+	// tasks have their resources.
 	Idle, Future Vector
-	Tasks        []*TaskInfo // that hold or are to hold resources
-	running      []*TaskInfo // those of them that held them when the session was opened: only they can be evicted
+	Tasks        []*TaskInfo // tasks that hold or will hold resources
+	running      []*TaskInfo // those that held resources when the session was opened; only these can be evicted
 	devices      []device
-	// most is what is left of the GPU of which most is, and whole counts those that nobody has a share of: now, without
-	// what others wait for.
+	// most is the largest free share of any GPU, and whole the number of completely free GPUs, both now and without what
+	// pipelined tasks will take.
 	most     int32
 	whole    int
-	labels   map[Pair]labelCount // nil unless tasks speak of each other's labels
-	reserved int32               // number of the reservation; negative if none
+	labels   map[Pair]labelCount // nil unless a task has Near or Apart rules
+	reserved int32               // number of the reservation; negative: none
 }
 
-// device is what is left of a GPU, in thousandths.
+// device is the free share of a GPU, in thousandths.
 type device struct{ idle, future int32 }
 
-// labelCount counts tasks on a node: those with a label and those that stay apart from it; now, and once
-// what is releasing is released.
+// labelCount counts tasks on a node that have a label (has) and that must be apart from it (apart), now and once
+// releasing tasks have stopped (Then).
 type labelCount struct{ has, hasThen, apart, apartThen int32 }
 
-// fits says whether a task has room: now, without taking it from those that wait for what is being released; or
-// with later, once that is released.
+// fits reports whether a task has room now, without taking it from pipelined tasks, or with later once releasing tasks
+// have stopped.
 func (n *NodeInfo) fits(c *Class, later bool) bool {
 	if !c.request.FitsIn(&n.Future) || !later && !c.request.FitsIn(&n.Idle) {
 		return false
@@ -55,7 +55,7 @@ func (n *NodeInfo) fits(c *Class, later bool) bool {
 	return found >= c.devices
 }
 
-// choose picks the devices for a task that fits: those with the least left that is enough, so that whole ones stay
+// choose picks devices for a task that fits: those with the smallest sufficient free share, so that free devices stay
 // whole.
 func (n *NodeInfo) choose(c *Class, later bool) uint64 {
 	var on uint64
@@ -76,7 +76,7 @@ func (n *NodeInfo) choose(c *Class, later bool) uint64 {
 	return on
 }
 
-// take adds a task that has State and on set.
+// take adds a task whose State and on are set.
 func (n *NodeInfo) take(t *TaskInfo) {
 	t.Node, t.place = n, int32(len(n.Tasks)) //nolint:gosec // an index
 	n.Tasks = append(n.Tasks, t)
@@ -92,7 +92,7 @@ func (n *NodeInfo) leave(t *TaskInfo) {
 	t.Node = nil
 }
 
-// move adds sign times what a task needs to what is idle and to what will be.
+// move adds sign times the task's request to Idle (now) and to Future (then).
 func (n *NodeInfo) move(t *TaskInfo, now, then bool, sign int64) {
 	c := t.Class
 	if now {
@@ -123,7 +123,7 @@ func (n *NodeInfo) move(t *TaskInfo, now, then bool, sign int64) {
 	}
 }
 
-// count looks at what is left of GPUs.
+// count updates most and whole.
 func (n *NodeInfo) count() {
 	n.most, n.whole = 0, 0
 	for i := range n.devices {
@@ -162,7 +162,7 @@ func (n *NodeInfo) tell(spec *Spec, now, then bool, by int32) {
 	}
 }
 
-// stands says whether a task and those on the node stand each other.
+// stands reports whether the label rules of the task and of the tasks on the node allow each other.
 func (n *NodeInfo) stands(spec *Spec, later bool) bool {
 	if n.labels == nil {
 		return true

@@ -10,16 +10,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
 )
 
-// ErrInvalid is in the chain of every error about a snapshot or a policy that can not be worked with.
+// ErrInvalid is wrapped by every error about an invalid snapshot or policy.
 var ErrInvalid = policy.ErrInvalid
 
-// Fault is what is wrong with a snapshot.
+// Fault is an error in a snapshot.
 type Fault struct {
-	Field  string // nodes[3].devices
+	Field  string // for example nodes[3].devices
 	Reason string
 }
 
-// Error prints field: reason.
+// Error returns "field: reason".
 func (f *Fault) Error() string { return f.Field + ": " + f.Reason }
 
 // Unwrap returns ErrInvalid.
@@ -29,7 +29,7 @@ func invalid(reason, field string, args ...any) error {
 	return &Fault{Field: fmt.Sprintf(field, args...), Reason: reason}
 }
 
-// Option changes what a session can do.
+// Option configures a session.
 type Option func(*options)
 
 type options struct {
@@ -38,17 +38,17 @@ type options struct {
 }
 
 // WithPlugin adds a plugin that a policy may name, or replaces one.
-func WithPlugin(name string, make func(Args) Plugin) Option { //nolint:revive // make is what it does
+func WithPlugin(name string, make func(Args) Plugin) Option { //nolint:revive // shadows make on purpose
 	return func(o *options) { o.plugins[name] = make }
 }
 
-// WithGuards has quotas and guarantees of queues and the minimums of gangs hold whatever a policy says: what proportion
-// and capacity limit, and what gang calls ready, without their say in anything else. It is for policies that others
-// write.
+// WithGuards enforces queue limits, guarantees and gang minimums under any policy: the limits of the proportion and
+// capacity plugins and the readiness rule of the gang plugin, without their other functions. Use it for policies that
+// other people write.
 func WithGuards() Option { return func(o *options) { o.guards = true } }
 
-// Open opens a session over a snapshot, which must not change while it lasts. It fails with a Fault, which is
-// ErrInvalid, when the snapshot contradicts itself, and with ErrInvalid when the policy names what there is not.
+// Open opens a session over a snapshot, which must not change while the session is in use. If the snapshot contradicts
+// itself, Open returns a *Fault. All errors, also those about unknown names in the policy, wrap ErrInvalid.
 func Open(snapshot *Snapshot, policy *Policy, opts ...Option) (*Session, error) {
 	o := options{plugins: map[string]func(Args) Plugin{}}
 	for _, b := range builtins() {
@@ -80,7 +80,7 @@ func (s *Session) openPolicy(o *options) error {
 		for k, conf := range tier {
 			f := o.plugins[conf.Name]
 			if f == nil {
-				return fmt.Errorf("policy: tiers[%d][%d]: %w: there is no plugin %s", i, k, ErrInvalid,
+				return fmt.Errorf("policy: tiers[%d][%d]: %w: unknown plugin %s", i, k, ErrInvalid,
 					quote(conf.Name))
 			}
 			s.opening = conf
@@ -97,7 +97,7 @@ func (s *Session) openPolicy(o *options) error {
 	for i, name := range s.policy.Actions {
 		a := actions[name]
 		if a == nil {
-			return fmt.Errorf("policy: actions[%d]: %w: there is no action %s", i, ErrInvalid, quote(name))
+			return fmt.Errorf("policy: actions[%d]: %w: unknown action %s", i, ErrInvalid, quote(name))
 		}
 		s.actions = append(s.actions, namedAction{name, a})
 	}
@@ -110,7 +110,7 @@ func (s *Session) openPolicy(o *options) error {
 func (s *Session) openNodes() error {
 	snap := s.Snapshot
 	if len(snap.Resources) > MaxResources || snap.GPU >= len(snap.Resources) {
-		return invalid(fmt.Sprintf("%d resources, of which GPUs are number %d: at most %d can be counted",
+		return invalid(fmt.Sprintf("%d resources, with GPUs at index %d: at most %d can be counted",
 			len(snap.Resources), snap.GPU, MaxResources), "resources")
 	}
 	slab := make([]NodeInfo, len(snap.Nodes))
@@ -128,7 +128,7 @@ func (s *Session) openNodes() error {
 		*n = NodeInfo{Index: i, Node: node, Idle: node.Capacity, reserved: -1}
 		switch {
 		case s.nodes[node.Name] != nil:
-			return invalid("the name "+quote(node.Name)+" is another node's", "nodes[%d].name", k)
+			return invalid("the name "+quote(node.Name)+" belongs to another node", "nodes[%d].name", k)
 		case node.Devices < 0 || node.Devices > maxDevices:
 			return invalid(fmt.Sprintf("%d GPUs: a node has at most %d", node.Devices, maxDevices),
 				"nodes[%d].devices", k)
@@ -137,7 +137,7 @@ func (s *Session) openNodes() error {
 		}
 		for r, v := range node.Capacity {
 			if v < 0 {
-				return invalid("a capacity is below nothing", "nodes[%d].capacity[%d]", k, r)
+				return invalid("a capacity is negative", "nodes[%d].capacity[%d]", k, r)
 			}
 		}
 		if node.Devices > 0 {
@@ -168,7 +168,7 @@ func (s *Session) openQueues() error {
 		q.Index, q.Queue = i+1, &snap.Queues[i]
 		name := q.Queue.Name
 		if name == "" || s.queues[name] != nil {
-			return invalid("the name "+quote(name)+" is empty, or another queue's", "queues[%d].name", i)
+			return invalid("the name "+quote(name)+" is empty or belongs to another queue", "queues[%d].name", i)
 		}
 		s.queues[name] = q
 		s.Queues = append(s.Queues, q)
@@ -177,7 +177,7 @@ func (s *Session) openQueues() error {
 		q.Parent = root
 		if p := q.Queue.Parent; p != "" {
 			if q.Parent = s.queues[p]; q.Parent == nil {
-				return invalid("there is no queue "+quote(p), "queues[%d].parent", i)
+				return invalid("missing queue "+quote(p), "queues[%d].parent", i)
 			}
 		}
 		q.Parent.Children = append(q.Parent.Children, q)
@@ -185,7 +185,7 @@ func (s *Session) openQueues() error {
 	for i, q := range s.Queues[1:] {
 		for p := q.Parent; p != root; p = p.Parent {
 			if q.Depth++; q.Depth > len(s.Queues) {
-				return invalid("it is below itself", "queues[%d].parent", i)
+				return invalid("the queue is its own ancestor", "queues[%d].parent", i)
 			}
 		}
 		q.Depth++
@@ -202,7 +202,7 @@ func (s *Session) openNamespaces() error {
 	for i := range s.Snapshot.Namespaces {
 		n := &s.Snapshot.Namespaces[i]
 		if s.namespaces[n.Name] != nil {
-			return invalid("the name "+quote(n.Name)+" is another namespace's", "namespaces[%d].name", i)
+			return invalid("the name "+quote(n.Name)+" belongs to another namespace", "namespaces[%d].name", i)
 		}
 		add(n)
 	}
@@ -214,7 +214,7 @@ func (s *Session) openNamespaces() error {
 	return nil
 }
 
-// openReservations takes up those whose job waits still and whose nodes are there; one whose nodes are not is dropped.
+// openReservations takes over the reservations of unfinished jobs whose nodes are all available, and drops the others.
 func (s *Session) openReservations() error {
 	waits := map[string]bool{}
 	for i := range s.Snapshot.Jobs {
@@ -258,13 +258,13 @@ func (s *Session) openJobs() error {
 			Phase: job.Phase, priority: job.Priority, least: max(1, job.Min)}
 		switch {
 		case s.jobs[job.ID] != nil:
-			return invalid("the ID "+quote(job.ID)+" is another job's", "jobs[%d].id", i)
+			return invalid("the ID "+quote(job.ID)+" belongs to another job", "jobs[%d].id", i)
 		case j.Queue == nil:
-			return invalid("there is no queue "+quote(job.Queue), "jobs[%d].queue", i)
+			return invalid("missing queue "+quote(job.Queue), "jobs[%d].queue", i)
 		case len(j.Queue.Children) > 0:
-			return invalid("queue "+quote(job.Queue)+" has queues below it: jobs wait in those", "jobs[%d].queue", i)
+			return invalid("queue "+quote(job.Queue)+" has child queues: jobs belong in those", "jobs[%d].queue", i)
 		case len(job.Roles) > math.MaxInt16:
-			return invalid(fmt.Sprintf("%d roles: it has at most %d", len(job.Roles), math.MaxInt16),
+			return invalid(fmt.Sprintf("%d roles: a job has at most %d", len(job.Roles), math.MaxInt16),
 				"jobs[%d].roles", i)
 		case job.Min < 0 || job.Max < 0 || job.Max > 0 && job.Max < job.Min:
 			return invalid(fmt.Sprintf("from %d to %d members", job.Min, job.Max), "jobs[%d].max", i)
@@ -313,14 +313,14 @@ func (s *Session) openTasks() error {
 	return nil
 }
 
-// checkSpecs looks at what tasks ask for, each spec once for each job.
+// checkSpecs checks the specs of all tasks. A spec shared by consecutive tasks is checked once.
 func (s *Session) checkSpecs() error {
 	for _, j := range s.Jobs {
 		var last *Spec
 		for i := range j.Job.Tasks {
 			spec := j.Job.Tasks[i].Spec
 			if spec == nil {
-				return invalid("it has no spec", "jobs[%d].tasks[%d].spec", j.Index, i)
+				return invalid("the task has no spec", "jobs[%d].tasks[%d].spec", j.Index, i)
 			}
 			if spec == last {
 				continue
@@ -337,12 +337,12 @@ func (s *Session) checkSpecs() error {
 func (s *Session) checkSpec(spec *Spec, job, task int) error {
 	for r, v := range spec.Request {
 		if v < 0 {
-			return invalid("a request is below nothing", "jobs[%d].tasks[%d].request[%d]", job, task, r)
+			return invalid("a request is negative", "jobs[%d].tasks[%d].request[%d]", job, task, r)
 		}
 	}
 	switch {
 	case spec.Devices < 0 || spec.Devices > maxDevices || spec.Share < 0 || spec.Share > Whole:
-		return invalid(fmt.Sprintf("%d of each of %d GPUs: it is at most %d of %d", spec.Share, spec.Devices, Whole,
+		return invalid(fmt.Sprintf("%d of each of %d GPUs: the maximum is %d of %d", spec.Share, spec.Devices, Whole,
 			maxDevices), "jobs[%d].tasks[%d].devices", job, task)
 	case spec.Devices > 0 && s.Snapshot.GPU < 0:
 		return invalid("GPUs are not among the resources", "jobs[%d].tasks[%d].devices", job, task)
@@ -357,12 +357,12 @@ func (s *Session) checkSpec(spec *Spec, job, task int) error {
 	return nil
 }
 
-// openTask counts a task where it is.
+// openTask adds a task to its job, queue and node.
 func (s *Session) openTask(t *TaskInfo) error {
 	j := t.Job
 	node := s.nodes[t.Task.Node]
 	if t.State == Allocated || t.State == Pipelined {
-		t.State = Pending // they did not outlast their session
+		t.State = Pending // these states end with their session
 	}
 	j.count[t.State]++
 	if t.role >= 0 && t.comes() {
@@ -380,7 +380,7 @@ func (s *Session) openTask(t *TaskInfo) error {
 		t.charge(+1)
 	}
 	if node == nil {
-		return nil // its node is not in the snapshot: it counts for its queue only
+		return nil // its node is not in the snapshot: it counts only for its queue
 	}
 	for _, d := range t.Task.OnDevices {
 		if d < 0 || d >= len(node.devices) {
@@ -399,8 +399,8 @@ func (s *Session) openTask(t *TaskInfo) error {
 	return nil
 }
 
-// assume picks devices for a task of which it is not known which it has a share of: the fullest that have room, or the
-// emptiest.
+// assume picks devices for a running task whose devices are unknown: the fullest that have room, or else those with the
+// most room.
 func (n *NodeInfo) assume(c *Class) uint64 {
 	order := make([]int, len(n.devices))
 	for i := range order {

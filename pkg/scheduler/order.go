@@ -2,12 +2,12 @@ package scheduler
 
 import "github.com/tradewind-broker/tradewind/pkg/scheduler/internal/rank"
 
-// line is the order in which jobs have their turn: the first job of the first namespace of the first queue, from
-// the cluster down. A turn changes shares along one path only, so that the rest of the heaps stays as it is.
+// line yields jobs in turn order: the first job of the first namespace of the first queue, from the cluster down. A
+// turn changes shares along one path only, so the rest of the heaps stays valid.
 type line struct {
 	s    *Session
 	root *branch
-	path []*branch // of the turn
+	path []*branch // from the root to the queue whose turn it is
 	at   *space
 	job  *JobInfo
 }
@@ -21,14 +21,14 @@ type branch struct {
 
 // space is a namespace within a queue.
 type space struct {
-	namespace *NamespaceInfo // nil where namespaces do not matter
-	version   int            // of the namespace, when it was put in line
+	namespace *NamespaceInfo // nil if namespaces are ignored
+	version   int            // version of the namespace when this was put in line
 	jobs      rank.Heap[*JobInfo]
 }
 
 func (b *branch) empty() bool { return len(b.children.Items) == 0 && len(b.spaces.Items) == 0 }
 
-// lineUp puts the jobs in line that want is true of.
+// lineUp puts the jobs for which want is true in line.
 func (s *Session) lineUp(want func(j *JobInfo) bool) *line {
 	l := &line{s: s}
 	l.root = l.branch(s.Queues[0], want)
@@ -70,8 +70,8 @@ func (l *line) branch(q *QueueInfo, want func(j *JobInfo) bool) *branch {
 	return b
 }
 
-// compareSpaces puts the namespace first whose first job has waited for too long: however much others of it hold, it
-// would else wait for as long as others come.
+// compareSpaces puts a namespace first if its first job is overdue. Otherwise that job could wait as long as other
+// namespaces submit jobs, because its own namespace holds much.
 func (s *Session) compareSpaces(a, b *space) int {
 	if x, y := s.spaceOverdue(a), s.spaceOverdue(b); x != y {
 		if x {
@@ -90,7 +90,8 @@ func (sp *space) stamp() {
 	}
 }
 
-// next gives the turn to the next job, nil if there is none left. The turn ends with done.
+// next starts the turn of the next job and returns it, or nil if the line is empty. The caller ends the turn with
+// done or drop.
 func (l *line) next() *JobInfo {
 	if l.root.empty() {
 		return nil
@@ -106,7 +107,7 @@ func (l *line) next() *JobInfo {
 		if l.at.namespace == nil || l.at.version == l.at.namespace.version {
 			break
 		}
-		// Its share has changed through another queue since it was put in line.
+		// Another queue has changed this namespace's share since it was put in line.
 		l.at.stamp()
 		b.spaces.Sink()
 	}
@@ -114,8 +115,8 @@ func (l *line) next() *JobInfo {
 	return l.job
 }
 
-// done ends a turn: the job stays in line if it wants another one. What the turn changed is its job's, namespace's and
-// queues' shares only, and they are the first of their heaps still.
+// done ends a turn; with again the job stays in line. The turn changed only the shares of its job, namespace and
+// queues, and these are still the first items of their heaps.
 func (l *line) done(again bool) {
 	if again {
 		l.at.jobs.Sink()
@@ -139,7 +140,7 @@ func (l *line) done(again bool) {
 	}
 }
 
-// drop takes a queue, the turn's or one above it, out of line with all that is below it.
+// drop removes a queue (that of the turn or an ancestor) and everything below it from the line.
 func (l *line) drop(q *QueueInfo) {
 	for i := len(l.path) - 1; i >= 0; i-- {
 		b := l.path[i]

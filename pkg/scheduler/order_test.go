@@ -10,17 +10,17 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// What queues and namespaces hold counts with what they held, by their weights, whichever of them is named first: who
-// had the least by that has the one core that is left.
-func TestWhoHadTheLeastIsNext(t *testing.T) {
+// Queues and namespaces are ordered by what they hold plus past usage, divided by weight, independent of their order in
+// the snapshot. The one with the least gets the only free core.
+func TestLeastServedIsNext(t *testing.T) {
 	for name, c := range map[string]struct{ first, next string }{
-		"who had nothing":                 {"used-cpu=4", ""},
-		"who holds nothing":               {"holds=2", "holds=0"},
-		"who held little and holds much":  {"used-cpu=4 holds=1", "used-cpu=1 holds=3"},
-		"who held much and holds little":  {"used-cpu=2 holds=3", "used-cpu=4 holds=0"},
-		"half of what its weight is":      {"used-cpu=2", "weight=4 used-cpu=6"},
-		"half of it, by what it holds":    {"holds=1", "weight=4 holds=3"},
-		"weighed, of what is held by now": {"used-cpu=1 holds=1", "weight=3 used-cpu=1 holds=2"},
+		"no past usage":                   {"used-cpu=4", ""},
+		"nothing held":                    {"holds=2", "holds=0"},
+		"little past usage and much held": {"used-cpu=4 holds=1", "used-cpu=1 holds=3"},
+		"much past usage and little held": {"used-cpu=2 holds=3", "used-cpu=4 holds=0"},
+		"past usage below weight":         {"used-cpu=2", "weight=4 used-cpu=6"},
+		"held below weight":               {"holds=1", "weight=4 holds=3"},
+		"past usage and held, by weight":  {"used-cpu=1 holds=1", "weight=3 used-cpu=1 holds=2"},
 	} {
 		for _, plugin := range []string{"queues", "namespaces"} {
 			for _, turned := range []bool{false, true} {
@@ -69,20 +69,20 @@ func TestWhoHadTheLeastIsNext(t *testing.T) {
 	}
 }
 
-// Parts of several GPUs are to be had of those that have so much left, whichever resource GPUs are, and count for what
-// a queue may have.
-func TestPartsOfSeveralGPUs(t *testing.T) {
+// A task can get shares of several GPUs that have enough left, whatever index GPUs have. The shares count towards the
+// capability of the queue.
+func TestSharesOfSeveralGPUs(t *testing.T) {
 	for name, c := range map[string]struct {
-		used        int   // GPUs of four of which others have a share
-		share, most int64 // of each; that the queue may have in all
+		used        int   // GPUs, of four, of which other tasks have a share
+		share, most int64 // share of each used GPU; capability of the queue
 		placed      bool
 	}{
 		"none is used":           {0, 0, 4000, true},
-		"two are as good as new": {2, 501, 4000, true},
-		"one is":                 {3, 501, 4000, false},
+		"two have enough left":   {2, 501, 4000, true},
+		"one has enough left":    {3, 501, 4000, false},
 		"half of each is left":   {3, 500, 4000, true},
-		"as much as it may have": {2, 600, 2200, true},
-		"a little more":          {2, 600, 2199, false},
+		"exactly the capability": {2, 600, 2200, true},
+		"above the capability":   {2, 600, 2199, false},
 	} {
 		for _, gpu := range []int{0, 2} {
 			snap := &Snapshot{Resources: []string{"a", "b", "c"}, GPU: gpu, Nodes: []Node{{Name: "n", Devices: 4}}}
@@ -108,8 +108,8 @@ func TestPartsOfSeveralGPUs(t *testing.T) {
 	}
 }
 
-// What has no name is told by its number, and where GPUs are not counted nodes are kept as well.
-func TestResourcesWithoutAName(t *testing.T) {
+// Unnamed resources are reported by number, and reservations work without GPUs.
+func TestUnnamedResources(t *testing.T) {
 	now := time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 	q := Queue{Name: "q"}
 	q.Capability.Set[1], q.Capability.Amount[1] = true, 2
@@ -127,7 +127,7 @@ func TestResourcesWithoutAName(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Run()
-	if why := s.Why("j"); len(why) == 0 || !strings.Contains(why[0].Text, "of the 2 resource 1 that it may have") {
+	if why := s.Why("j"); len(why) == 0 || !strings.Contains(why[0].Text, "of at most 2 resource 1") {
 		t.Errorf("%+v", why)
 	}
 	if kept := s.Close().Reservations; len(kept) != 1 || !kept[0].Start.Equal(now.Add(time.Hour)) {
@@ -135,8 +135,8 @@ func TestResourcesWithoutAName(t *testing.T) {
 	}
 }
 
-// A policy that whoever is to follow it refuses does not come into force, nor one that can not be read.
-func TestAPolicyThatIsRefusedDoesNotComeIntoForce(t *testing.T) {
+// A policy that Check rejects or that can not be read does not replace the current one.
+func TestHolderRejectsInvalidPolicy(t *testing.T) {
 	refused := errors.New("not here")
 	h := Holder{Check: func(p *Policy) error {
 		if p.Actions[0] == "reclaim" {
@@ -156,8 +156,8 @@ func TestAPolicyThatIsRefusedDoesNotComeIntoForce(t *testing.T) {
 	}
 }
 
-// What jobs that are let in need is known of their queue and those above it, for whoever lets others in.
-func TestWhatIsLetInCountsForItsQueues(t *testing.T) {
+// The needs of admitted jobs are added to their queue and its ancestors, for use in admission checks.
+func TestAdmittedJobsCountForQueues(t *testing.T) {
 	w := newWorld(t)
 	w.add("node n cpu=8\nqueue dept\nqueue a parent=dept\nqueue b parent=dept")
 	w.add("job j queue=a phase=waiting cpu=1 min=2 tasks=3\njob k queue=b phase=waiting cpu=2 tasks=1\n" +
@@ -174,8 +174,8 @@ func TestWhatIsLetInCountsForItsQueues(t *testing.T) {
 	}
 }
 
-// A node is kept for one job at a time: of two reservations of it the first holds.
-func TestANodeIsKeptForOneJob(t *testing.T) {
+// A node is reserved for one job at a time: of two reservations the first wins.
+func TestNodeIsReservedForOneJob(t *testing.T) {
 	w := newWorld(t)
 	w.add("queue q\nnode n cpu=2\njob r queue=q cpu=1 on=n left=1h")
 	w.add("job a queue=q cpu=2 tasks=1\njob b queue=q cpu=2 tasks=1")

@@ -36,7 +36,7 @@ func builtins() []builtin {
 	}
 }
 
-// PluginNames are the plugins that a policy may name.
+// PluginNames returns the names of the built-in plugins.
 func PluginNames() []string {
 	all := builtins()
 	names := make([]string, len(all))
@@ -46,8 +46,8 @@ func PluginNames() []string {
 	return names
 }
 
-// gang starts a job's members together or not at all. One that runs with fewer than its minimum comes first, and gives
-// up after a time what it has: it can not go on, and others could.
+// gang starts a job's members together or not at all. A job that runs with fewer members than its minimum comes first.
+// After strandedFor it gives up what it has: it can not continue, and other jobs could use it.
 type gang struct{ strandedFor time.Duration }
 
 func newGang(a Args) Plugin { return gang{a.Duration("strandedFor", 5*time.Minute)} }
@@ -58,7 +58,7 @@ func (g gang) Open(s *Session) {
 	s.Evict(func() []Victim { return g.stranded(s) })
 }
 
-// guard has no gang start with fewer than its minimum.
+// guard prevents gangs from starting with fewer members than their minimum.
 func (gang) guard(s *Session) {
 	s.Validate(func(j *JobInfo) string {
 		left := len(j.Tasks) - j.Count(Failed)
@@ -71,8 +71,8 @@ func (gang) guard(s *Session) {
 	s.PipelinedWhen(func(j *JobInfo) bool { return j.full(true) })
 }
 
-// gangRank puts those that hold something they can not use first, then those that have not started, then those that
-// only grow.
+// gangRank puts jobs first that hold resources they can not use, then jobs that have not started, then jobs that only
+// grow.
 func gangRank(j *JobInfo) int {
 	switch {
 	case j.full(true):
@@ -84,7 +84,7 @@ func gangRank(j *JobInfo) int {
 	}
 }
 
-// stranded says whether the job holds resources with fewer members than its minimum.
+// stranded reports whether the job holds resources with fewer members than its minimum.
 func (j *JobInfo) stranded() bool {
 	return j.count[Running]+j.count[Bound]+j.count[Binding] > 0 && !j.full(false)
 }
@@ -102,7 +102,7 @@ func (g gang) stranded(s *Session) (out []Victim) {
 	return out
 }
 
-// priority puts what is more important first, and lets it take from what is less so.
+// priority puts jobs with a higher priority first and lets them preempt jobs with a lower one.
 type priority struct{}
 
 func (priority) Open(s *Session) {
@@ -123,7 +123,7 @@ func keep(candidates []*TaskInfo, ok func(v *TaskInfo) bool) (out []*TaskInfo) {
 	return out
 }
 
-// drf is dominant resource fairness between jobs: the one that holds the least of what it holds most of comes first.
+// drf is dominant resource fairness between jobs: the job with the smallest dominant share comes first.
 type drf struct{ shares []float64 }
 
 func (d *drf) Open(s *Session) {
@@ -160,21 +160,21 @@ func (*namespaces) Open(s *Session) {
 	s.OrderNamespaces(func(a, b *NamespaceInfo) int { return cmp.Compare(of[a.Index], of[b.Index]) })
 }
 
-// sla orders jobs that have waited for too long before the others, and has nodes kept for them.
+// sla puts overdue jobs (waiting longer than maxWait) before others and reserves nodes for them.
 type sla struct{ maxWait time.Duration }
 
 func newSLA(a Args) Plugin { return sla{a.Duration("maxWait", 0)} }
 
-// lateness is what of a job's waiting does not change in a session.
+// lateness is the part of a job's waiting that does not change in a session.
 type lateness uint8
 
 const (
 	notLate    lateness = iota
-	lateToGo            // late while it has not its minimum of members
-	lateToGrow          // late while any of its tasks waits that has waited for too long
+	lateToGo            // overdue while it has fewer members than its minimum
+	lateToGrow          // overdue while any of its tasks has waited too long
 )
 
-// most is how long a job may wait; 0 is as long as it takes.
+// most returns how long a job may wait; 0 is unlimited.
 func (p sla) most(j *Job) time.Duration {
 	if j.MaxWait != 0 {
 		return j.MaxWait
@@ -196,7 +196,7 @@ func (p sla) late(s *Session, j *Job) lateness {
 
 func (p sla) Open(s *Session) {
 	all, fresh := make([]lateness, len(s.Jobs)), make([]int32, len(s.Jobs))
-	young := func(t *TaskInfo) bool { // waits for less than its job does
+	young := func(t *TaskInfo) bool { // has not waited too long itself
 		return !t.Task.Since.IsZero() && s.Now.Sub(t.Task.Since) < p.most(t.Job.Job)
 	}
 	for i, j := range s.Jobs {
@@ -238,7 +238,7 @@ func (p sla) Open(s *Session) {
 	s.Reservable(late)
 }
 
-// topology has gangs stand close together.
+// topology places the members of gangs close together.
 type topology struct{ depth int }
 
 func newTopology(a Args) Plugin { return topology{int(a.Number("depth", 0))} }

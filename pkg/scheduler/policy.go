@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
 )
 
-//nolint:revive // what a policy is made of: package policy describes them
+//nolint:revive // documented in package policy
 type (
 	Policy       = policy.Policy
 	PluginConfig = policy.Plugin
@@ -15,7 +15,7 @@ type (
 	PolicyError  = policy.Error
 )
 
-// DefaultPolicy suits most: urgency, gangs and waiting times first, then fair shares.
+// DefaultPolicy returns a policy that suits most clusters: overdue jobs, priorities and gangs first, then fair shares.
 func DefaultPolicy() *Policy {
 	p := &Policy{Actions: ActionNames()}
 	for _, tier := range [][]string{{"sla", "priority", "gang"},
@@ -29,15 +29,15 @@ func DefaultPolicy() *Policy {
 	return p
 }
 
-// Holder holds the policy in force for any number of goroutines, and exchanges it while they work. The zero value
-// holds the default.
+// Holder holds the current policy for concurrent use and allows to replace it at any time. The zero value holds the
+// default policy.
 type Holder struct {
-	// Check says what is wrong with a policy for those who are to follow it, with Policy.Wrong; nil is nothing.
+	// Check validates a policy further, with errors from Policy.Wrong; nil checks nothing.
 	Check   func(*Policy) error
 	current atomic.Pointer[Policy]
 }
 
-// Policy returns the policy in force. It must not be changed.
+// Policy returns the current policy. The caller must not change it.
 func (h *Holder) Policy() *Policy {
 	if p := h.current.Load(); p != nil {
 		return p
@@ -45,8 +45,8 @@ func (h *Holder) Policy() *Policy {
 	return DefaultPolicy()
 }
 
-// Reload puts another policy in force for sessions opened from now on. If it can not be read, with a PolicyError, the
-// one in force stays.
+// Reload replaces the policy for sessions opened from now on. If the file is invalid, Reload returns a PolicyError and
+// the current policy stays.
 func (h *Holder) Reload(file string, data []byte) error {
 	p, err := ReadPolicy(file, data)
 	if err == nil && h.Check != nil {
@@ -59,8 +59,8 @@ func (h *Holder) Reload(file string, data []byte) error {
 	return nil
 }
 
-// ReadPolicy reads a policy from YAML, as policy.Read does, with the actions and plugins of this package. It fails with
-// a *PolicyError that names line and field. The name of the file is only told.
+// ReadPolicy reads a policy from YAML, as policy.Read does, with the actions and plugins of this package. Errors are a
+// *PolicyError with line and field. The file name is used only in errors.
 func ReadPolicy(file string, data []byte) (*Policy, error) {
 	known := &policy.Vocabulary{Actions: append(ActionNames(), Moves), Functions: functionNames(),
 		Plugins: PluginNames(), Settings: map[string]map[string]policy.Kind{}}

@@ -1,19 +1,19 @@
 package scheduler
 
-// predicates keeps tasks off nodes whose labels, taints or other tasks do not suit them. Resources are looked at
-// whether or not a policy has this plugin.
+// predicates keeps tasks off nodes with unsuitable labels, taints or tasks. Resources are checked even without this
+// plugin.
 type predicates struct{}
 
 func (predicates) Open(s *Session) {
 	s.Require(suits, func(c *Class, n *NodeInfo, later bool) string {
 		if n.labels != nil && !n.stands(c.Spec, later) {
-			return "tasks there and this one do not stand each other"
+			return "the near or apart rules of this task or of the tasks on it are not met"
 		}
 		return ""
 	})
 }
 
-// suits says why a task of a class does not suit a node, whatever runs there.
+// suits returns why a task of the class may never run on the node, whatever else runs there; empty if it may.
 func suits(c *Class, n *NodeInfo) string {
 	for k, v := range c.Spec.Selector {
 		if n.Node.Labels[k] != v {
@@ -22,7 +22,7 @@ func suits(c *Class, n *NodeInfo) string {
 	}
 	for i := range c.Spec.Affinity {
 		if a := &c.Spec.Affinity[i]; a.Weight == 0 && !a.Holds(n.Node.Labels) {
-			return "its label " + a.Key + " is not what the task asks for"
+			return "its label " + a.Key + " does not match the task's affinity"
 		}
 	}
 	for _, t := range n.Node.Taints {
@@ -33,7 +33,7 @@ func suits(c *Class, n *NodeInfo) string {
 	return ""
 }
 
-// nodeOrder prefers nodes that tasks ask for, and spreads.
+// nodeOrder prefers nodes that tasks ask for, and spreads load.
 type nodeOrder struct{ least, balanced, preferences float64 }
 
 func newNodeOrder(a Args) Plugin {
@@ -67,7 +67,7 @@ func (p nodeOrder) Open(s *Session) {
 	})
 }
 
-// inverses are one over the capacity of each node, so that scores need no division.
+// inverses returns 1/capacity of each node, so that scores need no division.
 func inverses(s *Session) [][MaxResources]float64 {
 	out := make([][MaxResources]float64, len(s.Nodes))
 	for i, n := range s.Nodes {
@@ -84,7 +84,7 @@ func inverses(s *Session) [][MaxResources]float64 {
 	return out
 }
 
-// preference is what soft terms and taints make of a node, up to 100.
+// preference scores a node from 0 to 100 by soft terms and taints.
 func preference(c *Class, n *NodeInfo) float64 {
 	have, all := 0, 0
 	for i := range c.Spec.Affinity {
@@ -107,8 +107,8 @@ func preference(c *Class, n *NodeInfo) float64 {
 	return x
 }
 
-// binpack prefers nodes that are full already, so that others stay empty for what is large: by each resource's weight,
-// and of GPUs those of which a part is taken.
+// binpack prefers nodes that are already full, so that others stay free for large tasks. It weights resources, and
+// among GPUs it prefers those that are already shared.
 type binpack struct {
 	weight, device float64
 	resources      map[string]float64
@@ -144,13 +144,13 @@ func (p binpack) Open(s *Session) {
 			x += p.device * (1 - float64(n.tightest(c.share)-c.share)/Whole)
 		}
 		if c.devices == 0 && len(n.devices) > 0 {
-			x -= p.device // its cores and memory are for those that use its GPUs
+			x -= p.device // keep its cores and memory for tasks that use its GPUs
 		}
 		return 100 * p.weight * x
 	})
 }
 
-// tightest is the least that is left of a device with room for a share, in thousandths.
+// tightest returns the smallest free share of any device that has room for share, in thousandths.
 func (n *NodeInfo) tightest(share int32) int32 {
 	least := int32(Whole)
 	for i := range n.devices {

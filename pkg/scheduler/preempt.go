@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// preempt makes room for jobs of a higher order within their queue, at the cost of those of a lower one. Whom it may
-// cost the plugins say.
+// preempt makes room for jobs by evicting tasks of other jobs in the same queue. The plugins decide which tasks may be
+// evicted.
 type preempt struct{}
 
 func (preempt) Run(s *Session) {
@@ -16,7 +16,7 @@ func (preempt) Run(s *Session) {
 		func(j, victim *JobInfo) bool { return j.Queue == victim.Queue }, "preempted by job ")
 }
 
-// reclaim takes back for a queue what others have of what it deserves.
+// reclaim takes back resources that a queue deserves from queues that hold more than they deserve.
 type reclaim struct{}
 
 func (reclaim) Run(s *Session) {
@@ -24,7 +24,8 @@ func (reclaim) Run(s *Session) {
 		func(j, victim *JobInfo) bool { return j.Queue != victim.Queue }, "reclaimed for job ")
 }
 
-// evictForThemselves evicts what plugins want evicted whatever for: all of it, where a job can not go on without.
+// evictForThemselves evicts the tasks that plugins want evicted for their own sake, together with the rest of the job
+// if it can not continue without them.
 func (s *Session) evictForThemselves() {
 	for _, f := range s.fn.victims {
 		st := s.Statement()
@@ -40,14 +41,14 @@ func (s *Session) evictForThemselves() {
 	}
 }
 
-// room is an attempt to make room for jobs at others' cost.
+// room is an attempt to make room for jobs by evicting tasks of others.
 type room struct {
 	s     *Session
 	tiers [][]VictimsFn
 	whom  func(j, victim *JobInfo) bool
 	why   string
-	// hopeless are the jobs' kinds that found no room since the last commit, with the queue whose part was not enough:
-	// others like them will find none either.
+	// hopeless has the kinds of jobs that found no room since the last commit, with the queue whose limit stopped them.
+	// Similar jobs are not tried again.
 	hopeless map[hopelessKey]*QueueInfo
 	commits  int
 }
@@ -61,8 +62,8 @@ type hopelessKey struct {
 	holds    bool
 }
 
-// makeRoom tries each job that wants room, in the order in which they have their turns. A job without a task to place
-// is passed over; the others of its queue are not.
+// makeRoom tries each job that wants room, in turn order. A job that can not place a task is skipped; the other jobs of
+// its queue are still tried.
 func (s *Session) makeRoom(tiers [][]VictimsFn, wants func(j *JobInfo) bool, whom func(j, victim *JobInfo) bool,
 	why string) {
 	if !s.held || !slices.ContainsFunc(tiers, func(t []VictimsFn) bool { return len(t) > 0 }) {
@@ -79,14 +80,15 @@ func (s *Session) makeRoom(tiers [][]VictimsFn, wants func(j *JobInfo) bool, who
 	for j := l.next(); j != nil; j = l.next() {
 		made := r.turn(j)
 		if !made && j.limit != nil && s.overdue(j) {
-			l.drop(j.limit) // as in allocate: what came free would not be for those behind it
+			l.drop(j.limit) // as in allocate: what becomes free would not be for the jobs behind it
 			continue
 		}
 		l.done(made && wants(j))
 	}
 }
 
-// turn makes room for what a job needs to be ready, or a ready one for a task more, and says whether it did.
+// turn makes room for the tasks that a job needs to be ready, or for one more task of a ready job, and reports
+// whether it did.
 func (r *room) turn(j *JobInfo) bool {
 	key := r.key(j)
 	if r.commits != r.s.commits || r.hopeless == nil {
@@ -118,7 +120,7 @@ func (r *room) key(j *JobInfo) hopelessKey {
 	return k
 }
 
-// fill finds room for one task after the other, idle or being released, or makes it.
+// fill places one task after the other on idle or releasing resources, and evicts others if neither suffices.
 func (r *room) fill(st *Statement, j *JobInfo) bool {
 	s := r.s
 	ready, done := s.JobPipelined(j), false
@@ -130,7 +132,7 @@ func (r *room) fill(st *Statement, j *JobInfo) bool {
 		}
 		if !s.offer(st, t, where) && !s.pipeline(st, t, where) && !r.oust(st, t, where) {
 			failed = t.Class
-			return j.limit == nil || !s.overdue(j) // as in allocate: which queue had not enough is to be known
+			return j.limit == nil || !s.overdue(j) // as in allocate: an overdue job must find out which queue limits it
 		}
 		done = ready || s.JobPipelined(j)
 		return !done
@@ -138,7 +140,7 @@ func (r *room) fill(st *Statement, j *JobInfo) bool {
 	return done
 }
 
-// pipeline gives a task what is being released anyway.
+// pipeline gives a task resources that are being released anyway.
 func (s *Session) pipeline(st *Statement, t *TaskInfo, where search) bool {
 	if _, of := s.limited(t.Job.Queue, &t.Class.request); of != nil {
 		return false
@@ -152,9 +154,9 @@ func (s *Session) pipeline(st *Statement, t *TaskInfo, where search) bool {
 	return false
 }
 
-// price is what it costs to make room on a node, the lower the better.
+// price is the cost of making room on a node; lower is better.
 type price struct {
-	priority int // highest of those it costs
+	priority int // highest priority among the victims
 	tasks    int
 }
 
@@ -162,10 +164,10 @@ func (p price) below(o price) bool {
 	return cmp.Or(cmp.Compare(p.priority, o.priority), cmp.Compare(p.tasks, o.tasks)) < 0
 }
 
-// mostTried bounds the nodes on which room could be made that are compared.
+// mostTried is the maximum number of nodes with possible room that are compared.
 const mostTried = 64
 
-// oust makes room for a task on the node where that costs the least.
+// oust makes room for a task on the node where the price is lowest.
 func (r *room) oust(st *Statement, t *TaskInfo, where search) bool {
 	s := r.s
 	var best *NodeInfo
@@ -198,8 +200,8 @@ func (r *room) oust(st *Statement, t *TaskInfo, where search) bool {
 	return true
 }
 
-// victims are those on a node that may be evicted for a task, the first to go first; none if their going would not make
-// room.
+// victims returns the tasks on a node that may be evicted for t, in eviction order. It returns none if evicting all of
+// them would not make room.
 func (r *room) victims(t *TaskInfo, n *NodeInfo) []*TaskInfo {
 	s := r.s
 	if len(n.running) == 0 || !s.allowed(t.Class, n) {
@@ -222,8 +224,8 @@ func (r *room) victims(t *TaskInfo, n *NodeInfo) []*TaskInfo {
 	return victims
 }
 
-// goesFirst orders victims: those of the last queue first, of the lowest priority, of jobs with members to spare, of
-// the last job; then those that do not run yet, which costs less; then those that started last.
+// goesFirst orders victims of different jobs by last queue, lowest priority, jobs with members to spare, and last job.
+// Within a job, tasks that do not run yet come first because they lose less, then those that started last.
 func (s *Session) goesFirst(a, b *TaskInfo) int {
 	if a.Job != b.Job {
 		if x, y := part(a.Job.Queue, b.Job.Queue); x != y {
@@ -251,7 +253,8 @@ func (s *Session) goesFirst(a, b *TaskInfo) int {
 	return cmp.Or(b.Task.Since.Compare(a.Task.Since), cmp.Compare(b.rank, a.rank))
 }
 
-// unit is what goes with a task: itself while its job has more than its minimum, else all of the job.
+// unit returns the tasks that must be evicted together with t: only t if its job can continue without it, otherwise the
+// whole job.
 func (t *TaskInfo) unit() []*TaskInfo {
 	if t.alone() {
 		return []*TaskInfo{t}
@@ -259,7 +262,7 @@ func (t *TaskInfo) unit() []*TaskInfo {
 	return t.Job.evictable()
 }
 
-// alone says whether the task's job can go on without it.
+// alone reports whether the job can continue without the task.
 func (t *TaskInfo) alone() bool {
 	j := t.Job
 	if j.Job.Batch || j.Occupied() <= j.Min() && j.Min() > 1 {
@@ -268,15 +271,15 @@ func (t *TaskInfo) alone() bool {
 	return t.role < 0 || j.roles[t.role] > j.Job.Roles[t.role].Min
 }
 
-// evict evicts victims until a task has room on a node, and returns them; nil if it has none in the end.
+// evict evicts victims until the task fits on the node, and returns them by unit; nil if it does not fit in the end.
 func (r *room) evict(st *Statement, t *TaskInfo, n *NodeInfo, victims []*TaskInfo) [][]*TaskInfo {
 	var units [][]*TaskInfo
 	for _, v := range victims {
 		if !v.canGo() {
-			continue // it went with another
+			continue // it was evicted with an earlier unit
 		}
 		if units != nil && len(victimsOf(r.tiers, t, []*TaskInfo{v})) == 0 {
-			continue // not any more
+			continue // no longer allowed
 		}
 		unit := v.unit()
 		for _, u := range unit {
@@ -298,13 +301,13 @@ func (r *room) enough(t *TaskInfo, n *NodeInfo) bool {
 	return of == nil
 }
 
-// spare takes back evictions that turned out not to be needed, of the most important first.
+// spare undoes evictions that turned out to be unnecessary, starting with the most important task.
 func (r *room) spare(st *Statement, t *TaskInfo, n *NodeInfo, units [][]*TaskInfo) {
 	for i := len(units) - 2; i >= 0; i-- {
 		for _, u := range units[i] {
 			st.unevict(u)
 		}
-		// A member can not come back alone to a gang that went as a whole after it.
+		// A member can not return alone if the whole gang was evicted after it.
 		if !units[i][0].Job.full(false) || !r.enough(t, n) {
 			for _, u := range units[i] {
 				st.Evict(u, t.Job, r.why+t.Job.Job.ID)
@@ -322,5 +325,5 @@ func priceOf(units [][]*TaskInfo) price {
 	return p
 }
 
-// String says where and for whom.
+// String returns "job/task".
 func (t *TaskInfo) String() string { return fmt.Sprintf("%s/%s", t.Job.Job.ID, t.Task.ID) }

@@ -12,8 +12,8 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// draw makes a world at random: nodes in zones, some with GPUs and labels, weighted queues, gangs and elastic jobs of which
-// some run.
+// draw generates a random world: nodes in zones, some with GPUs and labels, weighted queues, gangs and elastic jobs,
+// some of them running.
 func draw(rt *rapid.T, t *testing.T) *world {
 	w := newWorld(t)
 	var b strings.Builder
@@ -66,7 +66,7 @@ func drawJob(rt *rapid.T, name string, queues int) string {
 	return line + "\n" + task
 }
 
-// check looks for what must never be, in the world after a session.
+// check verifies invariants of the world after a session.
 func (w *world) check(rt *rapid.T, before map[string]int) {
 	w.checkNodes(rt)
 	for i := range w.snap.Jobs {
@@ -83,10 +83,10 @@ func (w *world) check(rt *rapid.T, before map[string]int) {
 			}
 		}
 		if members < max(1, j.Min) && running > 0 && members > before[j.ID] {
-			rt.Fatalf("job %s has %d members after %d, of at least %d", j.ID, members, before[j.ID], j.Min)
+			rt.Fatalf("job %s has %d members, before %d, minimum %d", j.ID, members, before[j.ID], j.Min)
 		}
 		if running > 0 && members < max(1, j.Min) && before[j.ID] >= max(1, j.Min) {
-			rt.Fatalf("job %s was left with %d members of at least %d", j.ID, members, j.Min)
+			rt.Fatalf("job %s was left with %d members, minimum %d", j.ID, members, j.Min)
 		}
 		if running > 0 && members > before[j.ID] {
 			w.checkRoles(rt, j)
@@ -95,7 +95,7 @@ func (w *world) check(rt *rapid.T, before map[string]int) {
 	}
 }
 
-// checkRoles looks for a job that has begun, or grown, with fewer members of a role than that needs.
+// checkRoles checks that no job has started or grown with too few members of a role.
 func (w *world) checkRoles(rt *rapid.T, j *Job) {
 	for _, r := range j.Roles {
 		have := 0
@@ -105,7 +105,7 @@ func (w *world) checkRoles(rt *rapid.T, j *Job) {
 			}
 		}
 		if have < r.Min {
-			rt.Fatalf("job %s has %d members of role %s, of at least %d", j.ID, have, r.Name, r.Min)
+			rt.Fatalf("job %s has %d members of role %s, minimum %d", j.ID, have, r.Name, r.Min)
 		}
 	}
 }
@@ -153,8 +153,8 @@ func policies(t *testing.T) []*Policy {
 	}
 }
 
-// TestNothingIsOverfullAndNoGangIsPartial lets worlds change at random and runs a session after each change.
-func TestNothingIsOverfullAndNoGangIsPartial(t *testing.T) {
+// TestSessionsKeepCapacitiesAndGangs changes worlds at random and runs a session after each change.
+func TestSessionsKeepCapacitiesAndGangs(t *testing.T) {
 	all := policies(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		w := draw(rt, t)
@@ -163,7 +163,7 @@ func TestNothingIsOverfullAndNoGangIsPartial(t *testing.T) {
 		for round := range rapid.IntRange(1, 6).Draw(rt, "rounds") {
 			for _, e := range w.run(p).Evictions {
 				if w.job(e.Job).Kept {
-					rt.Fatalf("%s/%s was to be kept", e.Job, e.Task)
+					rt.Fatalf("%s/%s was evicted but must be kept", e.Job, e.Task)
 				}
 			}
 			w.check(rt, before)
@@ -191,7 +191,7 @@ func TestNothingIsOverfullAndNoGangIsPartial(t *testing.T) {
 	})
 }
 
-// finish has tasks that run succeed.
+// finish makes running tasks succeed.
 func (w *world) finish(done func(job string) bool) {
 	for i := range w.snap.Jobs {
 		for k := range w.snap.Jobs[i].Tasks {
@@ -202,8 +202,8 @@ func (w *world) finish(done func(job string) bool) {
 	}
 }
 
-// TestADiscardLeavesNothing does and undoes at random.
-func TestADiscardLeavesNothing(t *testing.T) {
+// TestDiscardRestoresSession makes and discards decisions at random.
+func TestDiscardRestoresSession(t *testing.T) {
 	p := DefaultPolicy()
 	rapid.Check(t, func(rt *rapid.T) {
 		w := draw(rt, t)
@@ -235,8 +235,8 @@ func TestADiscardLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestTheTreeFindsTheBestNode compares it with looking at each, while things change.
-func TestTheTreeFindsTheBestNode(t *testing.T) {
+// TestTreeAgreesWithScan compares the tree with a scan of all nodes, while things change.
+func TestTreeAgreesWithScan(t *testing.T) {
 	all := policies(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		w := draw(rt, t)
@@ -269,7 +269,8 @@ func TestTheTreeFindsTheBestNode(t *testing.T) {
 	})
 }
 
-// TestSharesConvergeToWeights lets queues that want more than there is begin anyhow; reclaim leads to their weights.
+// TestSharesConvergeToWeights starts with arbitrary shares of queues that want everything; reclaim leads to their
+// weights.
 func TestSharesConvergeToWeights(t *testing.T) {
 	p := policyOf(t, []string{"allocate", "reclaim"}, []string{"gang", "proportion+predicates"}, "")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -307,8 +308,8 @@ func TestSharesConvergeToWeights(t *testing.T) {
 	})
 }
 
-// TestSharesAreMaxMinFair holds the division between queues to its definition: nobody who could use more has less, for its weight, than another has beyond
-// what it is owed.
+// TestSharesAreMaxMinFair checks the definition: no queue that could use more has less, relative to its weight, than
+// another queue that has more than its lower bound.
 func TestSharesAreMaxMinFair(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(rt, "n")
@@ -337,7 +338,7 @@ func TestSharesAreMaxMinFair(t *testing.T) {
 	})
 }
 
-// TestNoJobStarves keeps small jobs coming while large gangs wait: each starts in the end.
+// TestNoJobStarves submits small jobs continuously while large gangs wait: each gang starts in the end.
 func TestNoJobStarves(t *testing.T) {
 	p := policyOf(t, ActionNames(), nil, "actions: [enqueue, allocate, backfill, reserve]\ntiers: [[{name: sla, args: {maxWait: 1h}}, gang], [drf, predicates, binpack]]")
 	rapid.Check(t, func(rt *rapid.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// backfill puts jobs that will be over in time on nodes that are kept for others.
+// backfill places jobs that will finish in time on nodes that are reserved for others.
 type backfill struct{}
 
 func (backfill) Run(s *Session) {
@@ -34,8 +34,8 @@ func (backfill) Run(s *Session) {
 	}
 }
 
-// reserve keeps nodes for the first job that has waited for too long: those that will be empty the soonest and suffice.
-// There is one reservation at a time in each queue, so that little stays idle for it.
+// reserve reserves nodes for the first overdue job: the sufficient set that will be empty the soonest. Each queue has
+// at most one reservation at a time, so that few nodes stay idle for it.
 type reserve struct{}
 
 func (reserve) Run(s *Session) {
@@ -58,7 +58,7 @@ func (reserve) Run(s *Session) {
 	}
 }
 
-// plan chooses the nodes to keep for a job.
+// plan chooses the nodes to reserve for a job. It reports false if the job would not fit on an empty cluster.
 func (s *Session) plan(j *JobInfo) (Reservation, bool) {
 	type candidate struct {
 		n     *NodeInfo
@@ -110,13 +110,13 @@ func (s *Session) plan(j *JobInfo) (Reservation, bool) {
 		}
 	}
 	if len(tasks) > 0 {
-		j.why = Reason{"reserve", "it would not fit if all nodes were empty"}
+		j.why = Reason{"reserve", "it would not fit even if all nodes were empty"}
 		return r, false
 	}
 	return r, true
 }
 
-// missing are the tasks that a job needs to be ready.
+// missing returns the tasks that a job still needs to be ready.
 func (j *JobInfo) missing() []*TaskInfo {
 	var out []*TaskInfo
 	roles := slices.Clone(j.roles)
@@ -136,7 +136,7 @@ func (j *JobInfo) missing() []*TaskInfo {
 	return out
 }
 
-// packEmpty puts as many tasks on a node as it would hold if it were empty, and returns the others.
+// packEmpty places as many tasks on the node as it could hold if it were empty, and returns the others.
 func (s *Session) packEmpty(n *NodeInfo, tasks []*TaskInfo) []*TaskInfo {
 	empty := NodeInfo{Node: n.Node, Idle: n.Node.Capacity, devices: make([]device, len(n.devices))}
 	if len(n.devices) > 0 {

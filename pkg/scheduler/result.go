@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Result is what a session decided.
+// Result has the decisions of a session.
 type Result struct {
-	// Binds are tasks to start: the members of a gang all, or none.
+	// Binds are the tasks to start. All missing members of a gang are included, or none.
 	Binds []Bind
-	// Nominations are pending tasks for which room is being made: Task.Node of the next snapshot, so that nobody else
-	// gets it.
+	// Nominations are pending tasks for which room is being made. The caller sets Task.Node in the next snapshot, so
+	// that no other task gets the room.
 	Nominations []Bind
 	Evictions   []Eviction
-	Jobs        []JobChange // those of which anything changed
-	// Reservations in force, for the next snapshot.
+	Jobs        []JobChange // only jobs that changed
+	// Reservations are in force and belong in the next snapshot.
 	Reservations []Reservation
 }
 
@@ -23,29 +23,29 @@ type Result struct {
 type Bind struct {
 	Job, Task, Node string
 	Devices         []int
-	// Turn orders binds by when they were decided.
+	// Turn is the order in which binds were decided.
 	Turn int
 }
 
-// Eviction is a task to stop. What it has done since its last checkpoint is to be saved first.
+// Eviction is a task to stop. The caller should save its work since the last checkpoint first.
 type Eviction struct {
 	Job, Task, Node string
-	For             string // the job that room is made for; may be empty
+	For             string // job for which room is made; may be empty
 	Reason          string
 }
 
-// JobChange is what became of a job.
+// JobChange is a change of a job's phase or condition.
 type JobChange struct {
 	Job   string
 	Phase Phase
-	// Restart says that all of it starts again.
+	// Restart means that all tasks start again.
 	Restart bool
-	// Stranded says that it holds resources with fewer members than its minimum. Job.Stranded is since when.
+	// Stranded means that it holds resources with fewer members than its minimum; Job.Stranded records since when.
 	Stranded bool
 	Reason   string
 }
 
-// Close ends the session.
+// Close ends the session and returns its decisions.
 func (s *Session) Close() *Result {
 	r := &Result{}
 	binds, nominations := 0, 0
@@ -110,7 +110,7 @@ func (s *Session) closeJob(r *Result, j *JobInfo) {
 	}
 }
 
-// Devices returns which of its node's GPUs the task has a share of.
+// Devices returns the indices of the node's GPUs of which the task has a share.
 func (t *TaskInfo) Devices() []int {
 	var out []int
 	for on := t.on; on != 0; on &= on - 1 {
@@ -119,9 +119,9 @@ func (t *TaskInfo) Devices() []int {
 	return out
 }
 
-// Why says why a job has not started, or has fewer members than it could, after Run: what the session found, then for
-// each class of tasks that waits how many nodes keep it away for which reason, the most frequent first. Nothing keeps a
-// job that has all it asked for.
+// Why explains, after Run, why a job has not started or has fewer members than it could: first the session's own
+// reason, then for each class of waiting tasks the reasons of the nodes with the number of nodes, most frequent
+// first. It returns nil if no task of the job waits.
 func (s *Session) Why(job string) []Reason {
 	j := s.jobs[job]
 	if j == nil || j.count[Pending] == 0 && j.count[Pipelined] == 0 || j.Phase.Over() && j.why.Text == "" {
@@ -137,7 +137,7 @@ func (s *Session) Why(job string) []Reason {
 		add(Reason{"session", "queue " + j.Queue.Queue.Name + " is closed"})
 	}
 	if n := j.count[Pipelined]; n > 0 {
-		add(Reason{"preempt", fmt.Sprintf("room for %d of its tasks is being made: it waits for others to stop", n)})
+		add(Reason{"preempt", fmt.Sprintf("room is being made for %d of its tasks: it waits for other tasks to stop", n)})
 	}
 	if j.why.Text != noRoom {
 		add(j.why)
@@ -161,7 +161,7 @@ func (s *Session) Why(job string) []Reason {
 	return out
 }
 
-// refusals counts nodes by what keeps tasks of a class away.
+// refusals counts nodes by the reason why they can not take a task of the class.
 func (s *Session) refusals(c *Class) []Reason {
 	counts := map[Reason]int{}
 	var order []Reason
@@ -184,9 +184,9 @@ func (s *Session) refusals(c *Class) []Reason {
 func (s *Session) refusal(c *Class, n *NodeInfo) Reason {
 	switch {
 	case n.Node.Closed:
-		return Reason{"session", "takes nothing new"}
+		return Reason{"session", "accepts no new tasks"}
 	case n.reserved >= 0 && n.reserved != c.reservation:
-		return Reason{"reserve", "is kept for job " + s.reservations[n.reserved].Job}
+		return Reason{"reserve", "is reserved for job " + s.reservations[n.reserved].Job}
 	}
 	for _, f := range s.fn.predicates {
 		if f.always != nil {
@@ -208,7 +208,7 @@ func (s *Session) refusal(c *Class, n *NodeInfo) Reason {
 	return Reason{}
 }
 
-// shortage says what of a node is not enough.
+// shortage returns which resource of the node is insufficient.
 func (s *Session) shortage(c *Class, n *NodeInfo) Reason {
 	for r, need := range c.request {
 		capacity := n.Node.Capacity[r]
@@ -222,5 +222,5 @@ func (s *Session) shortage(c *Class, n *NodeInfo) Reason {
 			return Reason{"predicates", "has too little " + s.resource(r) + " left"}
 		}
 	}
-	return Reason{"predicates", fmt.Sprintf("has no %d GPUs with %d/%d of each left", c.devices, c.share, Whole)}
+	return Reason{"predicates", fmt.Sprintf("has fewer than %d GPUs with %d/%d of each left", c.devices, c.share, Whole)}
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/internal/rank"
 )
 
-// Session is one cycle of scheduling over a snapshot. It is for one goroutine.
+// Session is one scheduling cycle over a snapshot. It must be used by one goroutine only.
 type Session struct {
 	Snapshot *Snapshot
 	Now      time.Time
 	// Total is the capacity of all nodes that are not closed.
 	Total      Vector
-	Nodes      []*NodeInfo  // those that stand close are next to each other
-	Queues     []*QueueInfo // the first is the cluster, of which all others are below
+	Nodes      []*NodeInfo  // sorted by topology, so that close nodes are adjacent
+	Queues     []*QueueInfo // the first is the cluster, the root of all others
 	Namespaces []*NamespaceInfo
 	Jobs       []*JobInfo
 
 	fn      functions
 	policy  *Policy
 	actions []namedAction
-	opening PluginConfig // whose functions are being registered
+	opening PluginConfig // the plugin that is registering functions
 	tier    int
 
 	queues     map[string]*QueueInfo
@@ -32,23 +32,23 @@ type Session struct {
 	specs     map[*Spec]string
 	classes   map[classKey]*Class
 	classList []*Class
-	trees     []*Class // that have one, the oldest first
-	changes   []int32  // nodes that changed, in the order of time
-	latest    []int32  // by node, where it is the last time in changes: what was before need not be looked at
-	seen      int      // how many changes any class has taken up
-	quiet     bool     // what is tried now will be undone
-	held      bool     // any task held resources when the session was opened
+	trees     []*Class // classes that have a tree, the oldest first
+	changes   []int32  // changed nodes, in order of time
+	latest    []int32  // by node, its last index in changes; earlier entries are obsolete
+	seen      int      // number of changes that any class has applied
+	quiet     bool     // set while changes are tried that will be undone
+	held      bool     // some task held resources when the session was opened
 
-	reservations []Reservation // those in force, by number; made ones come after
+	reservations []Reservation // by number; those made in this session come last
 	evicted      []eviction
 	commits      int
-	// turnStatement is that of the turn under way: one for all, as there are many.
+	// turnStatement is the statement of the current turn, reused because there are many turns.
 	turnStatement Statement
 	turns         int32
 	ran           bool
 }
 
-// Run runs the policy's actions. It may be called once.
+// Run runs the policy's actions. Further calls do nothing.
 func (s *Session) Run() {
 	if s.ran {
 		return
@@ -62,7 +62,7 @@ func (s *Session) Run() {
 
 // Action is a step of a session.
 type Action interface {
-	// Run decides through statements of the session.
+	// Run decides by means of the session's statements.
 	Run(s *Session)
 }
 
@@ -71,19 +71,19 @@ type namedAction struct {
 	action Action
 }
 
-// Job returns a job of the snapshot by its ID, nil if there is none.
+// Job returns the job with an ID, or nil.
 func (s *Session) Job(id string) *JobInfo { return s.jobs[id] }
 
-// Queue returns a queue by its name, nil if there is none.
+// Queue returns the queue with a name, or nil.
 func (s *Session) Queue(name string) *QueueInfo { return s.queues[name] }
 
-// Node returns a node by its name, nil if there is none.
+// Node returns the node with a name, or nil.
 func (s *Session) Node(name string) *NodeInfo { return s.nodes[name] }
 
-// Namespace returns a namespace by its name, nil if no job and no snapshot names it.
+// Namespace returns the namespace with a name, or nil if neither a job nor the snapshot has it.
 func (s *Session) Namespace(name string) *NamespaceInfo { return s.namespaces[name] }
 
-// setState moves a task between states, with what its job counts.
+// setState changes the state of a task and the counts of its job.
 func (t *TaskInfo) setState(to State) {
 	j := t.Job
 	j.count[t.State]--
@@ -104,7 +104,7 @@ func (t *TaskInfo) setState(to State) {
 
 func (t *TaskInfo) comes() bool { return t.State.Occupies() || t.State == Pipelined }
 
-// charge adds what a task holds to its job, queues and namespace, or takes it away with sign -1.
+// charge adds what a task holds to its job, queues and namespace, or subtracts it if sign is -1.
 func (t *TaskInfo) charge(sign int) {
 	req := t.Class.request
 	if sign < 0 {
@@ -118,7 +118,7 @@ func (t *TaskInfo) charge(sign int) {
 	t.Job.Namespace.version++
 }
 
-// give lets a pending task have idle resources of a node, or with to Pipelined those that will be.
+// give gives a pending task idle resources of a node or, if to is Pipelined, those that are being released.
 func (s *Session) give(t *TaskInfo, n *NodeInfo, to State) {
 	t.on = n.choose(t.Class, to == Pipelined)
 	t.setState(to)
@@ -145,11 +145,11 @@ func (s *Session) takeBack(t *TaskInfo) {
 	}
 }
 
-// evict has a task give back what it holds, once it has stopped.
+// evict marks a task as releasing: it still holds its resources until it has stopped.
 func (s *Session) evict(t *TaskInfo) {
 	n := t.Node
 	if n != nil {
-		n.move(t, false, true, +1) // its place is kept: it holds it still, but others may count on it
+		n.move(t, false, true, +1) // it still holds its place, but others may plan with it
 	}
 	t.setState(Releasing)
 	t.charge(-1)
@@ -177,19 +177,19 @@ func (s *Session) unevict(t *TaskInfo, to State) {
 	}
 }
 
-// schedulable says whether allocate and those after it look at a job.
+// schedulable reports whether allocate and later actions consider the job.
 func (j *JobInfo) schedulable() bool {
 	return (j.Phase == Inqueue || j.Phase == Started) && !j.blocked && j.stopped == Ignore && !j.Queue.Queue.Closed
 }
 
-// react sets off what failures mean to jobs and those that wait for them, and counts what the others want.
+// react applies the consequences of failures to jobs and their dependents, and counts what the other jobs want.
 func (s *Session) react() error {
 	for _, j := range s.Jobs {
 		if !j.Phase.Over() && j.count[Failed] > 0 && j.Job.OnFailure != Ignore {
 			s.failed(j)
 		}
 	}
-	for again := true; again; { // an abort may go through a chain of jobs
+	for again := true; again; { // an abort may propagate along a chain of jobs
 		again = false
 		for _, j := range s.Jobs {
 			if j.Phase == Waiting && j.stopped == Ignore && s.depend(j) {
@@ -212,16 +212,16 @@ func (s *Session) react() error {
 	return nil
 }
 
-// failed restarts a job one of whose tasks has failed, or aborts it.
+// failed restarts or aborts a job with a failed task.
 func (s *Session) failed(j *JobInfo) {
 	to, why := j.Job.OnFailure, "a member failed"
 	if to == Restart && j.Job.MaxRestarts > 0 && j.Job.Restarts >= j.Job.MaxRestarts {
-		to, why = Abort, "a member failed, after as many restarts as it may have"
+		to, why = Abort, "a member failed and the job has used all its restarts"
 	}
 	s.stop(j, to, why)
 }
 
-// stop evicts all of a job.
+// stop evicts all tasks of a job.
 func (s *Session) stop(j *JobInfo, to Reaction, why string) {
 	j.stopped, j.why = to, Reason{"session", why}
 	if to == Abort {
@@ -233,7 +233,7 @@ func (s *Session) stop(j *JobInfo, to Reaction, why string) {
 	}
 }
 
-// depend says whether a job was aborted because of what it waits for.
+// depend reports whether a job was aborted because a job that it depends on failed.
 func (s *Session) depend(j *JobInfo) bool {
 	j.blocked = false
 	for _, d := range j.Job.After {
@@ -241,7 +241,7 @@ func (s *Session) depend(j *JobInfo) bool {
 		switch {
 		case before == nil || before.Phase == Finished:
 		case before.Phase != Aborted:
-			j.blocked, j.why = true, Reason{"session", "it waits for job " + d.Job + ", which is not over"}
+			j.blocked, j.why = true, Reason{"session", "it waits for job " + d.Job + ", which has not finished"}
 		case d.OnFailure != Ignore:
 			s.stop(j, Abort, "job "+d.Job+", which it waits for, has failed")
 			return true
@@ -250,8 +250,8 @@ func (s *Session) depend(j *JobInfo) bool {
 	return false
 }
 
-// resume gives those that an earlier session evicted others for what was released since, and keeps the rest of it for
-// them.
+// resume gives jobs for which an earlier session evicted others the resources released since, and keeps the rest of
+// those resources for them.
 func (s *Session) resume() {
 	jobs := slices.DeleteFunc(slices.Clone(s.Jobs), func(j *JobInfo) bool {
 		return !j.schedulable() || !j.nominated
@@ -275,7 +275,7 @@ func (s *Session) resume() {
 			}
 		}
 		if !s.JobPipelined(j) {
-			st.Discard() // its place is gone: it is as others are
+			st.Discard() // its room no longer exists: it competes like other jobs
 			continue
 		}
 		st.Commit()

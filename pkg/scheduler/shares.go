@@ -9,10 +9,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
 )
 
-// shares divides the cluster between queues. As proportion it does so by weight: in each resource what siblings want is
-// raised in step with their weights until their parent's part is used up. As capacity (fixed), what a queue deserves is
-// given. Either way a queue's guarantee is kept for it and it gets no more than its capability; what nobody deserves is
-// lent, and reclaimed.
+// shares divides the cluster between queues. As plugin proportion it divides by weight: in each resource, the shares
+// of siblings grow in proportion to their weights, up to what each wants, until their parent's share is used up. As
+// plugin capacity (fixed), the configured Deserved is used. Either way a queue's guarantee is kept for it and its
+// capability is its maximum. Resources that no queue deserves are lent, and reclaimed later.
 type shares struct {
 	fixed bool
 	s     *Session
@@ -22,11 +22,11 @@ type shares struct {
 type queueShare struct {
 	deserved   Vector
 	capability Limit
-	share      float64 // of deserved that is allocated, in the resource where that is most
-	held       Vector  // what is allocated or guaranteed, the larger
+	share      float64 // largest ratio of allocated to deserved over all resources
+	held       Vector  // the larger of allocated and guaranteed
 	below      Vector  // sum of held of the children
-	guarantees bool    // of any child
-	amount     Limit   // what children may hold in all
+	guarantees bool    // a child has a guarantee
+	amount     Limit   // what the children together may hold
 }
 
 func (p *shares) Open(s *Session) {
@@ -36,7 +36,7 @@ func (p *shares) Open(s *Session) {
 	s.Reclaimable(p.reclaimable)
 }
 
-// guard keeps queues within what they may have.
+// guard limits queues to their capability and protects guarantees.
 func (p *shares) guard(s *Session) {
 	p.s = s
 	p.queue = make([]queueShare, len(s.Queues))
@@ -69,7 +69,7 @@ func (p *shares) update(q *QueueInfo) {
 	}
 }
 
-// divide gives the children of a queue their parts of what it deserves.
+// divide sets the deserved amounts of a queue's children.
 func (p *shares) divide(q *QueueInfo) {
 	n := len(q.Children)
 	if n == 0 {
@@ -106,8 +106,8 @@ func (p *shares) divide(q *QueueInfo) {
 	}
 }
 
-// raise sets part[i] between low[i] and high[i], in step with the weights, so that the sum is left: max-min fairness.
-// The lows are given even if they exceed it.
+// raise sets part[i] between low[i] and high[i], in proportion to the weights, so that the sum is left: max-min
+// fairness. Every part gets at least low[i], even if the sum of the lows exceeds left.
 func raise(left float64, weights, low, high, part []float64) {
 	sum := func(level float64) (total float64) {
 		for i := range part {
@@ -133,17 +133,17 @@ func raise(left float64, weights, low, high, part []float64) {
 	}
 	sum(a)
 	for i := range part {
-		part[i] = math.Round(part[i]*64) / 64 // what halving left
+		part[i] = math.Round(part[i]*64) / 64 // rounding error of the bisection
 	}
 }
 
-// limit keeps a queue and those above it within their capability, and out of what is guaranteed to others.
+// limit keeps a queue and its ancestors within their capability and away from what is guaranteed to others.
 func (p *shares) limit(q *QueueInfo, request *Vector) (why string, of *QueueInfo) {
 	for ; q.Parent != nil; q = q.Parent {
 		x := &p.queue[q.Index]
 		after := q.Allocated.Plus(*request)
 		if ok, r := x.capability.Within(&after); !ok && request[r] > 0 {
-			return fmt.Sprintf("queue %s has %s of the %s %s that it may have, and this needs %s", q.Queue.Name,
+			return fmt.Sprintf("queue %s holds %s of at most %s %s, and this needs %s more", q.Queue.Name,
 				p.s.written(r, q.Allocated[r]), p.s.written(r, x.capability.Amount[r]), p.s.resource(r),
 				p.s.written(r, request[r])), q
 		}
@@ -156,7 +156,7 @@ func (p *shares) limit(q *QueueInfo, request *Vector) (why string, of *QueueInfo
 		for r := range sum {
 			if request[r] > 0 && parent.amount.Set[r] && sum[r] > parent.amount.Amount[r] &&
 				after[r] > q.Queue.Guarantee[r] {
-				return fmt.Sprintf("what is left of %s is guaranteed to other queues", p.s.resource(r)), q
+				return fmt.Sprintf("the remaining %s is guaranteed to other queues", p.s.resource(r)), q
 			}
 		}
 	}
@@ -170,26 +170,27 @@ func (s *Session) resource(r int) string {
 	return fmt.Sprintf("resource %d", r)
 }
 
-// written is an amount of a resource as people write it.
+// written returns an amount of a resource in the unit that users write.
 func (s *Session) written(r int, amount int64) string {
 	return strconv.FormatFloat(float64(amount)/float64(max(s.Snapshot.Units[r], 1)), 'f', -1, 64)
 }
 
-// admit refuses jobs that their queue could never have.
+// admit rejects jobs whose minimum exceeds the capability of their queue or of an ancestor.
 func (p *shares) admit(j *JobInfo) string {
 	need := p.s.MinRequest(j)
 	for q := j.Queue; q.Parent != nil; q = q.Parent {
 		if ok, r := p.queue[q.Index].capability.Within(&need); !ok && need[r] > 0 {
-			return fmt.Sprintf("it needs %s %s at once and queue %s may have %s", p.s.written(r, need[r]),
+			return fmt.Sprintf("it needs %s %s at once and queue %s may hold at most %s", p.s.written(r, need[r]),
 				p.s.resource(r), q.Queue.Name, p.s.written(r, p.queue[q.Index].capability.Amount[r]))
 		}
 	}
 	return ""
 }
 
-// reclaimable lets a queue that stays within what it deserves take back from those that have more than they do. Queues
-// of different parents are compared where they part. As tasks are not divisible it may also go beyond, by a task, where
-// the other is further beyond and loses no more than that: shares come closer, and neither has reason to take it back.
+// reclaimable lets a queue that stays within what it deserves reclaim from queues that hold more than they deserve.
+// Queues with different parents are compared at their sibling ancestors. Because tasks are not divisible, a queue may
+// also exceed its deserved amount by one task, if the other queue exceeds its own by more and loses no more than that:
+// shares come closer, and the other queue has no reason to reclaim it.
 func (p *shares) reclaimable(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 	return keep(candidates, func(v *TaskInfo) bool {
 		mine, theirs := part(t.Job.Queue, v.Job.Queue)
@@ -218,11 +219,11 @@ func (p *shares) reclaimable(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 	})
 }
 
-// closerEps is by which part of the cluster amounts have to differ to be different.
+// closerEps is the smallest relevant difference between amounts, as a fraction of the cluster.
 const closerEps = 1e-9
 
-// excess is which part of the cluster an amount is beyond what a queue deserves, in the resource of a request where
-// that is most.
+// excess returns by how much an amount exceeds what the queue deserves, as a fraction of the cluster: the largest value
+// over the requested resources.
 func (p *shares) excess(q *QueueInfo, amount, request *Vector) float64 {
 	most := math.Inf(-1)
 	for r := range amount {
@@ -233,7 +234,7 @@ func (p *shares) excess(q *QueueInfo, amount, request *Vector) float64 {
 	return most
 }
 
-// covers says whether what a queue deserves covers an amount, in the resources of a request.
+// covers reports whether the amount is within what the queue deserves, in the requested resources.
 func (p *shares) covers(q *QueueInfo, amount, request *Vector) bool {
 	deserved := &p.queue[q.Index].deserved
 	for r := range amount {
@@ -244,7 +245,7 @@ func (p *shares) covers(q *QueueInfo, amount, request *Vector) bool {
 	return true
 }
 
-// over says whether a queue has more than it deserves of anything that is asked for.
+// over reports whether the queue holds more than it deserves of any requested resource.
 func (p *shares) over(q *QueueInfo, request *Vector) bool {
 	deserved := &p.queue[q.Index].deserved
 	for r := range request {

@@ -1,7 +1,7 @@
 package scheduler
 
-// Statement holds what is decided for one job until it is known whether all of it can be. What it did is seen by the
-// session at once; Discard leaves nothing of it.
+// Statement collects the decisions for one job until it is clear whether all of them can be made. The session sees them
+// at once; Discard undoes them completely.
 type Statement struct {
 	s   *Session
 	ops []op
@@ -13,39 +13,39 @@ const (
 	opAllocate opKind = iota
 	opPipeline
 	opEvict
-	opVoid // undone in the middle
+	opVoid // undone individually
 )
 
 type op struct {
 	kind opKind
 	task *TaskInfo
-	from State // of what was evicted
+	from State // state before an eviction
 	by   *JobInfo
 	why  string
 }
 
-// Statement begins a statement.
+// Statement returns a new, empty statement.
 func (s *Session) Statement() *Statement { return &Statement{s: s} }
 
-// Allocate gives a pending task idle resources of a node on which it fits.
+// Allocate gives a pending task idle resources of a node. The task must fit.
 func (st *Statement) Allocate(t *TaskInfo, n *NodeInfo) {
 	st.s.give(t, n, Allocated)
 	st.ops = append(st.ops, op{kind: opAllocate, task: t})
 }
 
-// Pipeline gives a pending task what is being released on a node.
+// Pipeline gives a pending task resources that are being released on a node.
 func (st *Statement) Pipeline(t *TaskInfo, n *NodeInfo) {
 	st.s.give(t, n, Pipelined)
 	st.ops = append(st.ops, op{kind: opPipeline, task: t})
 }
 
-// Evict has a task that binds, is bound or runs give back what it holds.
+// Evict makes a binding, bound or running task give back its resources.
 func (st *Statement) Evict(t *TaskInfo, by *JobInfo, why string) {
 	st.ops = append(st.ops, op{kind: opEvict, task: t, from: t.State, by: by, why: why})
 	st.s.evict(t)
 }
 
-// unevict takes one eviction back, whatever was decided after it.
+// unevict undoes one eviction and keeps later decisions.
 func (st *Statement) unevict(t *TaskInfo) {
 	for i := len(st.ops) - 1; i >= 0; i-- {
 		if o := &st.ops[i]; o.kind == opEvict && o.task == t {
@@ -66,10 +66,10 @@ func (st *Statement) undo(o *op) {
 	}
 }
 
-// mark is a point to go back to.
+// mark returns a point for back.
 func (st *Statement) mark() int { return len(st.ops) }
 
-// back undoes all since a mark.
+// back undoes all decisions since a mark.
 func (st *Statement) back(mark int) {
 	for i := len(st.ops) - 1; i >= mark; i-- {
 		st.undo(&st.ops[i])
@@ -77,10 +77,10 @@ func (st *Statement) back(mark int) {
 	st.ops = st.ops[:mark]
 }
 
-// Discard undoes all.
+// Discard undoes all decisions.
 func (st *Statement) Discard() { st.back(0) }
 
-// Commit makes it part of the session's result.
+// Commit makes the decisions part of the session's result.
 func (st *Statement) Commit() {
 	for i := range st.ops {
 		if o := &st.ops[i]; o.kind == opEvict {
@@ -91,5 +91,5 @@ func (st *Statement) Commit() {
 	st.ops = st.ops[:0]
 }
 
-// Len returns how many decisions it holds.
+// Len returns the number of uncommitted decisions.
 func (st *Statement) Len() int { return len(st.ops) }

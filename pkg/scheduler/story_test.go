@@ -11,7 +11,7 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// policyOf makes a policy of action names and tiers of plugin names, or reads the text of one.
+// policyOf builds a policy from action names and tiers of plugin names, or reads it from text.
 func policyOf(t *testing.T, actions, tiers []string, text string) *Policy {
 	t.Helper()
 	if strings.TrimSpace(text) == "" {
@@ -29,14 +29,14 @@ func policyOf(t *testing.T, actions, tiers []string, text string) *Policy {
 
 // TestStories runs testdata/*.txt. The commands are
 //
-//	world            begins anew with nodes, queues and jobs
+//	world            starts a new world with nodes, queues and jobs
 //	add              adds to it
-//	run actions=(…) tiers=(a+b,c)   runs a session, under that policy or the one in its text, and does what it says
-//	release          lets what was evicted be gone
-//	advance d=10m    lets time pass
+//	run actions=(…) tiers=(a+b,c)   runs a session under that policy or the one in its text, and applies its decisions
+//	release          stops the tasks that are being evicted
+//	advance d=10m    advances the clock
 //	set              changes a node or task: node a closed=false, task j/0 state=pending
-//	why job=j        says why a job waits
-//	policy           reads a policy and prints it, or what is wrong
+//	why job=j        prints why a job waits
+//	policy           reads a policy and prints it, or the error
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -86,7 +86,7 @@ func runStory(t *testing.T, path string) {
 			}
 			return fmt.Sprintf("{%v %v}\n", p.Actions, p.Tiers)
 		}
-		t.Fatalf("%s: what is %q?", d.Pos, d.Cmd)
+		t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
 		return ""
 	})
 }

@@ -1,7 +1,7 @@
 package scheduler
 
-// tdm divides nodes by time: those with a window take, in its hours, tasks that may be evicted, and lose them at its
-// end.
+// tdm is time-division multiplexing: nodes with a time window accept evictable tasks during the window and evict them
+// at its end.
 type tdm struct{ windows map[string]Window }
 
 func newTDM(a Args) Plugin { return tdm{a.Windows("windows")} }
@@ -24,13 +24,13 @@ func (p tdm) Open(s *Session) {
 		case !p.open(s, n):
 			return "its time window " + n.Node.Window + " is not open"
 		case !c.Evictable:
-			return "at the end of its time window tasks are evicted, and this one must not be"
+			return "tasks are evicted at the end of its time window, and this task must not be evicted"
 		}
 		return ""
 	}, nil)
 	s.Prefer(func(c *Class, n *NodeInfo) float64 {
 		if n.Node.Window != "" {
-			return 100 // others are for those that can not be here
+			return 100 // keep other nodes for tasks that can not run here
 		}
 		return 0
 	})

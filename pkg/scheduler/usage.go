@@ -8,10 +8,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
 )
 
-// usage orders queues and namespaces by what they hold and have held, by weight.
+// usage orders queues and namespaces by their current plus their past usage, divided by weight.
 type usage struct{ halfLife time.Duration }
 
-// DefaultHalfLife is after how long what was held counts half where a policy does not say.
+// DefaultHalfLife is the half-life of past usage if the policy sets none.
 const DefaultHalfLife = 24 * time.Hour
 
 func newUsage(a Args) Plugin { return usage{a.Duration("halfLife", DefaultHalfLife)} }

@@ -11,7 +11,7 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// world is a cluster that does what sessions decide.
+// world is a cluster that applies the decisions of sessions.
 type world struct {
 	t    *testing.T
 	snap Snapshot
@@ -44,7 +44,7 @@ func attributes(line string) (name string, set map[string]string) {
 func (w *world) number(s string) int64 {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		w.t.Fatalf("%q is no number", s)
+		w.t.Fatalf("%q is not a number", s)
 	}
 	return int64(x * 1000)
 }
@@ -119,7 +119,7 @@ func (w *world) add(lines string) {
 		case "task":
 			w.addTask(name, set)
 		default:
-			w.t.Fatalf("what is %q?", line)
+			w.t.Fatalf("unknown line %q", line)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func (w *world) addJob(name string, set map[string]string) {
 	w.addTask(name, set)
 }
 
-// addTask adds tasks=N pending ones to the last job, and one in each state on the nodes named: on=a,b bound=c.
+// addTask adds tasks=N pending tasks to the last job, and one in each state on the named nodes: on=a,b bound=c.
 func (w *world) addTask(_ string, set map[string]string) {
 	j := &w.snap.Jobs[len(w.snap.Jobs)-1]
 	spec := w.spec(set)
@@ -259,7 +259,7 @@ func (w *world) addTask(_ string, set map[string]string) {
 func (w *world) job(id string) *Job {
 	i := slices.IndexFunc(w.snap.Jobs, func(j Job) bool { return j.ID == id })
 	if i < 0 {
-		w.t.Fatalf("there is no job %q", id)
+		w.t.Fatalf("job %q is missing", id)
 	}
 	return &w.snap.Jobs[i]
 }
@@ -270,7 +270,7 @@ func (w *world) task(job, task string) *Task {
 	return &j.Tasks[i]
 }
 
-// run runs a session and does what it decides.
+// run runs a session and applies its decisions.
 func (w *world) run(p *Policy) *Result {
 	s, err := Open(&w.snap, p)
 	if err != nil {
@@ -311,7 +311,7 @@ func (w *world) run(p *Policy) *Result {
 	return r
 }
 
-// release lets all that were told to stop be gone: they wait again.
+// release stops all evicted tasks: they wait again.
 func (w *world) release() {
 	for i := range w.snap.Jobs {
 		for k := range w.snap.Jobs[i].Tasks {

@@ -1,10 +1,10 @@
-// Package secret keeps the secrets of jobs. A job's file names them; whoever hands the job in gives their values, or
-// says where they are kept. They lie in the store sealed, and are opened for the agent of a task that names them, and
-// for nobody else.
+// Package secret stores the secrets of jobs. A job's file names them; the user who submits the job gives their
+// values, or references to where they are stored. They are encrypted in the store, and only decrypted for the agent
+// of a task that names them.
 //
-// A value is sealed with AES-256-GCM under a key that is derived (HKDF, RFC 5869) from a key of the deployment and the
-// job's ID, so that what is stolen from the table is worthless and one job's secrets do not open for another. A
-// reference is kept as it is, and what it refers to is fetched each time it is handed out: it may be changed there.
+// A value is encrypted with AES-256-GCM. The key is derived (HKDF, RFC 5869) from a key of the deployment and the
+// job's ID, so that a stolen table is worthless and one job cannot decrypt another job's secrets. A reference is
+// stored as it is, and the secret is fetched each time a task needs it, so it may change where it is stored.
 package secret
 
 import (
@@ -21,39 +21,39 @@ import (
 	"strings"
 )
 
-// Errors of this package, wrapped with detail. None of them shows a value.
+// Errors of this package, wrapped with detail. None of them contains a value.
 var (
-	// ErrReference: what is referred to is not there, may not be read, or has no value. Asking again does not help.
-	ErrReference = errors.New("secret: cannot be had")
-	// ErrSealed: what was sealed cannot be opened: by a key that is gone, for another job, or changed since.
-	ErrSealed = errors.New("secret: cannot be opened")
-	// ErrLarge: a job's secrets have more than MaxBytes.
+	// ErrReference means that the referenced secret is missing, may not be read, or is empty. A retry does not help.
+	ErrReference = errors.New("secret: not available")
+	// ErrSealed means that decryption failed: the key is gone, the secrets belong to another job, or they were changed.
+	ErrSealed = errors.New("secret: cannot be decrypted")
+	// ErrLarge means that a job's secrets have more than MaxBytes.
 	ErrLarge = errors.New("secret: too large")
 )
 
-// MaxBytes is how much the names and values of a job's secrets may have together. They are one record.
+// MaxBytes is the maximum total size of the names and values of a job's secrets, which are one record.
 const MaxBytes = 128 << 10
 
-// Schemes are what references begin with, before a colon.
+// Schemes of references: the part before the first colon.
 const (
 	// SSM is a parameter of AWS Systems Manager: ssm:/path.
 	SSM = "ssm"
 	// SecretsManager is a secret of AWS Secrets Manager, by name or ARN: secretsmanager:name.
 	SecretsManager = "secretsmanager"
-	// GCPSM is a secret of Google Secret Manager: gcpsm:projects/P/secrets/S, with /versions/V if need be.
+	// GCPSM is a secret of Google Secret Manager: gcpsm:projects/P/secrets/S, optionally with /versions/V.
 	GCPSM = "gcpsm"
-	// KeyVault is a secret of Azure Key Vault: keyvault:VAULT/NAME, with /VERSION if need be.
+	// KeyVault is a secret of Azure Key Vault: keyvault:VAULT/NAME, optionally with /VERSION.
 	KeyVault = "keyvault"
 	// Kubernetes is a key of a Secret in a cluster: kubernetes:NAMESPACE/NAME/KEY.
 	Kubernetes = "kubernetes"
 )
 
-// Schemes are all schemes of references.
+// Schemes returns all schemes of references.
 func Schemes() []string { return []string{SSM, SecretsManager, GCPSM, KeyVault, Kubernetes} }
 
-// Reference splits a value that says where the secret is kept: one that begins with a scheme and a colon, with no blank
-// after it. What is wrong with the rest its source says: were ssm:a the secret itself, who forgot a slash would hand
-// the task that, and nobody would tell.
+// Reference splits a value that is a reference: one that begins with a scheme and a colon and contains no blanks. The
+// source checks the rest. If Reference treated ssm:a as a plain secret, a user who forgot a slash would get that text
+// as the secret, without an error.
 func Reference(value string) (scheme, name string, ok bool) {
 	scheme, name, ok = strings.Cut(value, ":")
 	if !ok || !slices.Contains(Schemes(), scheme) || name == "" || strings.ContainsAny(name, " \t\r\n") {
@@ -62,13 +62,13 @@ func Reference(value string) (scheme, name string, ok bool) {
 	return scheme, name, true
 }
 
-// Source fetches secrets that are kept elsewhere.
+// Source fetches secrets that are stored elsewhere.
 type Source interface {
-	// Fetch returns a secret. It fails with ErrReference where asking again does not help.
+	// Fetch returns a secret. It returns ErrReference if a retry does not help.
 	Fetch(ctx context.Context, name string) (string, error)
 }
 
-// Refused says which of a job's secrets cannot be had, and why.
+// Refused is the error for one of a job's secrets that is not available.
 type Refused struct {
 	Name string // of the secret
 	Err  error
@@ -80,16 +80,16 @@ func (r *Refused) Error() string { return r.Name + ": " + r.Err.Error() }
 // Unwrap implements errors.
 func (r *Refused) Unwrap() error { return r.Err }
 
-// Vault seals and opens secrets. It is safe for concurrent use.
+// Vault encrypts and decrypts secrets. It is safe for concurrent use.
 type Vault struct {
-	// Keys are the deployment's, at least 32 bytes each, the newest first: it seals, all open.
+	// Keys returns the deployment's keys, at least 32 bytes each, newest first. The newest encrypts; all can decrypt.
 	Keys func() ([][]byte, error)
-	// Sources fetch references, by scheme.
+	// Sources are the sources for references, by scheme.
 	Sources map[string]Source
 }
 
-// Seal seals the secrets of a job by name, once every reference among them was found good. It fails with a *Refused, or
-// with ErrLarge.
+// Seal encrypts the secrets of a job, which are keyed by name, after it has checked that every reference works. It
+// returns a *Refused or ErrLarge.
 func (v *Vault) Seal(ctx context.Context, job string, values map[string]string) ([]byte, error) {
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -113,11 +113,11 @@ func (v *Vault) Seal(ctx context.Context, job string, values map[string]string) 
 	if err != nil {
 		return nil, err
 	}
-	return box.Seal(nil, nil, plain, []byte(job)), nil //nolint:gosec // it makes up a nonce for each
+	return box.Seal(nil, nil, plain, []byte(job)), nil //nolint:gosec // it generates a nonce for each call
 }
 
-// Open opens what was sealed for a job and returns the secrets of some names, those that are kept elsewhere fetched. It
-// fails with ErrSealed, and with a *Refused about ErrReference.
+// Open decrypts the secrets of a job and returns those with the given names; it fetches references. It returns
+// ErrSealed, or a *Refused that wraps ErrReference.
 func (v *Vault) Open(ctx context.Context, job string, sealed []byte, names []string) (map[string]string, error) {
 	keys, err := v.Keys()
 	if err != nil {
@@ -135,11 +135,11 @@ func (v *Vault) Open(ctx context.Context, job string, sealed []byte, names []str
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: those of %s", ErrSealed, job)
+		return nil, fmt.Errorf("%w: the secrets of %s", ErrSealed, job)
 	}
 	var values map[string]string
 	if err := json.Unmarshal(plain, &values); err != nil {
-		return nil, fmt.Errorf("%w: those of %s", ErrSealed, job) // what is wrong would show some of it
+		return nil, fmt.Errorf("%w: the secrets of %s", ErrSealed, job) // without err, which would show a part of them
 	}
 	open := make(map[string]string, len(names))
 	for _, name := range names {
@@ -154,7 +154,7 @@ func (v *Vault) Open(ctx context.Context, job string, sealed []byte, names []str
 	return open, nil
 }
 
-// value is a secret itself, fetched if need be.
+// value returns the secret for a stored value; it fetches references.
 func (v *Vault) value(ctx context.Context, kept string) (string, error) {
 	scheme, name, ok := Reference(kept)
 	if !ok {
@@ -162,7 +162,7 @@ func (v *Vault) value(ctx context.Context, kept string) (string, error) {
 	}
 	source := v.Sources[scheme]
 	if source == nil {
-		return "", fmt.Errorf("%w: this broker reads no %s", ErrReference, scheme)
+		return "", fmt.Errorf("%w: this broker does not read %s", ErrReference, scheme)
 	}
 	value, err := source.Fetch(ctx, name)
 	if err == nil && value == "" {
@@ -174,7 +174,7 @@ func (v *Vault) value(ctx context.Context, kept string) (string, error) {
 	return value, nil
 }
 
-// newBox is the cipher for the secrets of a job. It makes up a nonce for each, and puts it in front.
+// newBox returns the cipher for the secrets of a job. It generates a nonce for each message and puts it in front.
 func newBox(key []byte, job string) (cipher.AEAD, error) {
 	derived, err := hkdf.Key(sha256.New, key, nil, "tradewind secrets 1 "+job, 32)
 	if err != nil {

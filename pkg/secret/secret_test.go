@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
-// kept is a source of what a map holds.
+// kept is a source with the secrets in a map.
 type kept map[string]string
 
 func (k kept) Fetch(_ context.Context, name string) (string, error) {
@@ -32,7 +32,7 @@ func vault(keys ...string) *secret.Vault {
 	}, Sources: map[string]secret.Source{secret.SSM: kept{"/team/hf": "kept there"}}}
 }
 
-func TestWhatIsSealedOpensForItsJobAlone(t *testing.T) {
+func TestSealedSecretsOpenOnlyForTheirJob(t *testing.T) {
 	ctx := t.Context()
 	v := vault("k")
 	sealed, err := v.Seal(ctx, "job-1", map[string]string{"TOKEN": "hunter2", "HF": "ssm:/team/hf", "OTHER": "x"})
@@ -40,32 +40,32 @@ func TestWhatIsSealedOpensForItsJobAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bytes.Contains(sealed, []byte("hunter2")) || bytes.Contains(sealed, []byte("TOKEN")) {
-		t.Error("it is not sealed")
+		t.Error("it is not encrypted")
 	}
 	got, err := v.Open(ctx, "job-1", sealed, []string{"HF", "TOKEN"})
 	if err != nil || len(got) != 2 || got["TOKEN"] != "hunter2" || got["HF"] != "kept there" {
 		t.Errorf("%v %v", got, err)
 	}
 	if _, err := v.Open(ctx, "job-2", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
-		t.Errorf("it opens for another job: %v", err)
+		t.Errorf("another job can decrypt it: %v", err)
 	}
 	if _, err := vault("n").Open(ctx, "job-1", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
-		t.Errorf("it opens with another key: %v", err)
+		t.Errorf("another key can decrypt it: %v", err)
 	}
 	if got, err := vault("n", "k").Open(ctx, "job-1", sealed, []string{"TOKEN"}); err != nil || got["TOKEN"] != "hunter2" {
-		t.Errorf("it does not open with an older key: %v", err)
+		t.Errorf("an older key cannot decrypt it: %v", err)
 	}
 	sealed[len(sealed)-1] ^= 1
 	if _, err := v.Open(ctx, "job-1", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
-		t.Errorf("it opens though it was changed: %v", err)
+		t.Errorf("it can be decrypted after a change: %v", err)
 	}
 }
 
-func TestAReferenceThatIsNotGoodIsRefusedByName(t *testing.T) {
+func TestSealRejectsBadReferenceByName(t *testing.T) {
 	v := vault("k")
 	for value, want := range map[string]string{
-		"ssm:/team/none":       "A: ssm:/team/none: secret: cannot be had: no such parameter",
-		"secretsmanager:thing": "A: secret: cannot be had: this broker reads no secretsmanager",
+		"ssm:/team/none":       "A: ssm:/team/none: secret: not available: no such parameter",
+		"secretsmanager:thing": "A: secret: not available: this broker does not read secretsmanager",
 	} {
 		_, err := v.Seal(t.Context(), "job", map[string]string{"A": value, "B": "hunter2"})
 		var refused *secret.Refused
@@ -79,7 +79,7 @@ func TestAReferenceThatIsNotGoodIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestFewValuesAreTakenForReferences(t *testing.T) {
+func TestReferenceRecognition(t *testing.T) {
 	for value, want := range map[string]bool{
 		"ssm:/a/b": true, "ssm:/a:3": true, "secretsmanager:team/hf": true, "ssm:a": true, "ssm:": false,
 		"ssm:/a b": false, "gcpsm:projects/p/secrets/s": true, "keyvault:v/n": true, "kubernetes:a/b/c": true, "gcpsm:projects": true,
@@ -91,8 +91,8 @@ func TestFewValuesAreTakenForReferences(t *testing.T) {
 	}
 }
 
-// Whatever the values are, they come back as they were, and no error shows them.
-func TestValuesComeBack(t *testing.T) {
+// Any values survive the round trip, and no error shows them.
+func TestSealOpenRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.MapOf(rapid.StringMatching(`[A-Z]{1,5}`), rapid.StringMatching(`(?s).{1,30}`)).Draw(t, "values")
 		var names []string

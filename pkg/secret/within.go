@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// Within is a source that hands out only what its owner has named: who runs a broker can read more than who hands in
-// jobs should.
+// Within restricts a source to secrets that the broker's owner has listed, because a broker can read more than users
+// who submit jobs should.
 type Within struct {
 	Source Source
 	Scheme string   // GCPSM or KeyVault
-	Names  []string // OWNER/NAME, of a project or a vault; a star at the end is any rest of the name
+	Names  []string // OWNER/NAME, where OWNER is a project or a vault; NAME may end in * for any rest
 }
 
-// CheckNames says what is wrong with names of Within.
+// CheckNames returns an error if one of the names is not valid for Within.
 func CheckNames(names []string) error {
 	for _, n := range names {
 		owner, name, ok := strings.Cut(n, "/")
 		if !ok || owner == "" || name == "" || strings.Contains(strings.TrimSuffix(name, "*"), "*") ||
 			strings.ContainsAny(owner, "*") || strings.Contains(name, "/") {
-			return fmt.Errorf("secrets: %q is not PROJECT/NAME or VAULT/NAME, a star at its end is any rest",
+			return fmt.Errorf("secrets: %q is not PROJECT/NAME or VAULT/NAME; a name may end in * for any rest",
 				n)
 		}
 	}
 	return nil
 }
 
-// Fetch implements Source. A name that is none is refused by the source, which says how it is written.
+// Fetch implements Source. Names with the wrong format are passed on to the source, whose error describes the format.
 func (w Within) Fetch(ctx context.Context, name string) (string, error) {
 	part := strings.Split(name, "/")
 	switch {
 	case w.Scheme == GCPSM && (len(part) == 4 || len(part) == 6): // projects/P/secrets/S/versions/V
 		part = []string{part[1], part[3]}
-	case w.Scheme == KeyVault && (len(part) == 2 || len(part) == 3): // VAULT/NAME/VERSION, whatever their case
+	case w.Scheme == KeyVault && (len(part) == 2 || len(part) == 3): // VAULT/NAME/VERSION, case-insensitive
 		part = []string{strings.ToLower(part[0]), strings.ToLower(part[1])}
 	default:
 		return w.Source.Fetch(ctx, name)
@@ -53,7 +53,7 @@ func (w Within) Fetch(ctx context.Context, name string) (string, error) {
 	return w.Source.Fetch(ctx, name)
 }
 
-// Refusal is a source that has nothing, and says why.
+// Refusal is a source without secrets. Its text is the reason.
 type Refusal string
 
 // Fetch implements Source.
@@ -61,5 +61,5 @@ func (r Refusal) Fetch(context.Context, string) (string, error) {
 	return "", fmt.Errorf("%w: %s", ErrReference, string(r))
 }
 
-// Words are those of an error without ErrReference's own, for who puts them before it again.
+// Words returns the text of an error without ErrReference's own, for callers that wrap it with ErrReference again.
 func Words(err error) string { return strings.TrimPrefix(err.Error(), ErrReference.Error()+": ") }

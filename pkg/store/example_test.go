@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// A record and the event that it causes are committed together, and only by who has seen the record's last version.
+// A record and its event are committed together. The commit fails if the caller has not seen the record's last version.
 func ExampleStore() {
 	var s store.Store = mem.New()
 	ctx, job := context.Background(), store.Key{Partition: "job/1", Sort: "job"}
@@ -20,7 +20,7 @@ func ExampleStore() {
 		})
 	}
 	fmt.Println(write(store.Absent, "planned"))
-	fmt.Println(errors.Is(write(store.Absent, "lost"), store.ErrConflict)) // it exists: nothing is written
+	fmt.Println(errors.Is(write(store.Absent, "lost"), store.ErrConflict)) // the record exists, so nothing is written
 
 	records, err := s.Get(ctx, job)
 	if err != nil {
@@ -29,7 +29,7 @@ func ExampleStore() {
 	}
 	fmt.Println(write(records[0].Version, "running")) // load again, decide again, commit
 
-	events, err := s.Outbox(ctx, 10) // for the relay to publish
+	events, err := s.Outbox(ctx, 10) // the relay publishes these
 	for _, e := range events {
 		fmt.Println(e.ID, err)
 	}

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Validate says whether tx is one that every driver takes: it returns nil,
-// ErrTooLarge or ErrInvalid with detail. Drivers call it before anything else, so
-// that they agree; it reads tx only.
+// Validate reports whether every driver accepts tx: it returns nil, or
+// ErrTooLarge or ErrInvalid with detail. Every driver calls it first, so that
+// all agree. It only reads tx.
 func (tx Tx) Validate() error {
 	if n := len(tx.Writes) + len(tx.Events); n > MaxItems {
-		return fmt.Errorf("%w: %d writes and events, at most %d", ErrTooLarge, n, MaxItems)
+		return fmt.Errorf("%w: %d writes and events; the maximum is %d", ErrTooLarge, n, MaxItems)
 	}
 	total := 0
 	for i := range tx.Writes {
@@ -29,7 +29,7 @@ func (tx Tx) Validate() error {
 		total += n
 	}
 	if total > MaxTxBytes {
-		return fmt.Errorf("%w: a transaction of %d bytes, at most %d", ErrTooLarge, total, MaxTxBytes)
+		return fmt.Errorf("%w: a transaction of %d bytes; the maximum is %d", ErrTooLarge, total, MaxTxBytes)
 	}
 	return tx.validateUnique()
 }
@@ -39,14 +39,14 @@ func (tx Tx) validateUnique() error {
 	for i := range tx.Writes {
 		keys[tx.Writes[i].Key] = struct{}{}
 		if len(keys) != i+1 {
-			return fmt.Errorf("%w: key %q twice", ErrInvalid, tx.Writes[i].Key)
+			return fmt.Errorf("%w: duplicate key %q", ErrInvalid, tx.Writes[i].Key)
 		}
 	}
 	ids := make(map[string]struct{}, len(tx.Events))
 	for i := range tx.Events {
 		ids[tx.Events[i].ID] = struct{}{}
 		if len(ids) != i+1 {
-			return fmt.Errorf("%w: event %q twice", ErrInvalid, tx.Events[i].ID)
+			return fmt.Errorf("%w: duplicate event %q", ErrInvalid, tx.Events[i].ID)
 		}
 	}
 	return nil
@@ -60,11 +60,11 @@ func (w *Write) validate() (size int, err error) {
 		return 0, fmt.Errorf("%w: unknown operation %d on %q", ErrInvalid, w.Op, w.Key)
 	}
 	if w.Op == Check && w.Expect == Any {
-		return 0, fmt.Errorf("%w: a check of %q that expects nothing", ErrInvalid, w.Key)
+		return 0, fmt.Errorf("%w: the check of %q expects no version", ErrInvalid, w.Key)
 	}
 	size = len(w.Key.Partition) + len(w.Key.Sort) + len(w.Body)
 	if size > MaxItemBytes {
-		return 0, fmt.Errorf("%w: record %q of %d bytes, at most %d", ErrTooLarge, w.Key, size, MaxItemBytes)
+		return 0, fmt.Errorf("%w: record %q has %d bytes; the maximum is %d", ErrTooLarge, w.Key, size, MaxItemBytes)
 	}
 	return size, nil
 }
@@ -75,12 +75,12 @@ func (e *Event) validate() (size int, err error) {
 	}
 	size = len(e.ID) + len(e.Body)
 	if size > MaxItemBytes {
-		return 0, fmt.Errorf("%w: event %q of %d bytes, at most %d", ErrTooLarge, e.ID, size, MaxItemBytes)
+		return 0, fmt.Errorf("%w: event %q has %d bytes; the maximum is %d", ErrTooLarge, e.ID, size, MaxItemBytes)
 	}
 	return size, nil
 }
 
-// Validate returns ErrInvalid or ErrTooLarge for a key that no record can have.
+// Validate returns ErrInvalid or ErrTooLarge if no record can have this key.
 func (k Key) Validate() error {
 	if err := validateText("partition", k.Partition); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (k Key) Validate() error {
 	return validateText("sort key", k.Sort)
 }
 
-// ValidateQuery returns ErrInvalid or ErrTooLarge for the arguments of a query
-// that no driver can answer.
+// ValidateQuery returns ErrInvalid or ErrTooLarge for query arguments that no
+// driver accepts.
 func ValidateQuery(partition, prefix string, page Page) error {
 	if err := validateText("partition", partition); err != nil {
 		return err
@@ -115,15 +115,15 @@ func validateText(what, s string) error {
 	case s == "":
 		return fmt.Errorf("%w: empty %s", ErrInvalid, what)
 	case len(s) > MaxKeyBytes:
-		return fmt.Errorf("%w: %s of %d bytes, at most %d", ErrTooLarge, what, len(s), MaxKeyBytes)
+		return fmt.Errorf("%w: %s has %d bytes; the maximum is %d", ErrTooLarge, what, len(s), MaxKeyBytes)
 	case !utf8.ValidString(s):
 		return fmt.Errorf("%w: %s %q is not UTF-8", ErrInvalid, what, s)
 	}
 	return nil
 }
 
-// RoundExpiry returns t as drivers keep it: in UTC and whole seconds, rounded up;
-// zero stays zero.
+// RoundExpiry returns t in UTC, rounded up to whole seconds, as drivers store it.
+// Zero stays zero.
 func RoundExpiry(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

@@ -11,10 +11,10 @@ import (
 func TestConflictErrorNamesItsKeys(t *testing.T) {
 	err := error(&store.ConflictError{Keys: []store.Key{{Partition: "job/1", Sort: "task/a"}, {Partition: "queue", Sort: "q"}}})
 	if !errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrInvalid) {
-		t.Errorf("%v is not ErrConflict, or more", err)
+		t.Errorf("errors.Is must match only ErrConflict: %v", err)
 	}
 	if got, want := err.Error(), "store: version conflict on job/1/task/a, queue/q"; got != want {
-		t.Errorf("the error says %q, want %q", got, want)
+		t.Errorf("Error() = %q, want %q", got, want)
 	}
 }
 

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/tes"
 )
 
@@ -158,8 +157,8 @@ func TestAPlainPathIsAURL(t *testing.T) {
 // TestWhyATaskFailedIsSaid has the reason where clients look for it, also where there was no attempt.
 func TestWhyATaskFailedIsSaid(t *testing.T) {
 	const reason = "no feasible plan: no offer has 5000 vCPUs"
-	d := &view.JobDetail{TaskList: []view.TaskView{{State: "cancelled"}}}
-	d.State, d.Reason = record.JobFailed, reason
+	d := &apitypes.JobDetail{TaskList: []apitypes.TaskView{{State: "cancelled"}}}
+	d.State, d.Reason = apitypes.JobFailed, reason
 	failed := tes.Task{State: tes.StateOf(d)}
 	failed.Explain(d.Reason)
 	if len(failed.Logs) != 1 || !reflect.DeepEqual(failed.Logs[0].SystemLogs, []string{reason}) ||

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // StateOf is the state of a job's task as TES calls it.
-func StateOf(d *view.JobDetail) State {
+func StateOf(d *apitypes.JobDetail) State {
 	if len(d.TaskList) == 0 {
 		return Unknown
 	}
@@ -17,13 +17,13 @@ func StateOf(d *view.JobDetail) State {
 	switch {
 	case task.State == string(record.TaskSucceeded):
 		return Complete
-	case d.State == record.JobCancelled:
+	case d.State == apitypes.JobCancelled:
 		return Canceled
-	case d.State == record.JobFailed, d.State == record.JobEnding && task.State == string(record.TaskFailed):
+	case d.State == apitypes.JobFailed, d.State == apitypes.JobEnding && task.State == string(record.TaskFailed):
 		return failed(d.Reason)
 	case task.State == string(record.TaskFailed): // why is said with the job's end, which comes next
 		return Running
-	case d.State == record.JobEnding:
+	case d.State == apitypes.JobEnding:
 		return Canceling
 	}
 	switch task.State {

@@ -12,52 +12,52 @@ import (
 
 // Errors of a connection, wrapped with detail.
 var (
-	// ErrEnded: the broker says that the visit is over, or was never there.
-	ErrEnded = errors.New("the visit is over")
-	// ErrBusy: the other side has not taken what it was sent; send again.
+	// ErrEnded means that the broker answered that the visit has ended or does not exist.
+	ErrEnded = errors.New("the visit has ended")
+	// ErrBusy means that the other side has not yet received what was sent before; send again.
 	ErrBusy = errors.New("tunnel: the other side is behind")
 )
 
 // Sizes, bytes.
 const (
-	MaxPiece  = 64 << 10 // of one call that sends
+	MaxPiece  = 64 << 10 // maximum that one call sends
 	MaxAnswer = 4 * MaxPiece
-	MaxUnread = 1 << 20 // sent in a direction and not acknowledged
+	MaxUnread = 1 << 20 // maximum sent in one direction and not acknowledged
 )
 
 // Times of a connection. Wall time.
 const (
-	holdFor   = 20 * time.Second // that the broker is asked to hold a call
-	awayFor   = 30 * time.Second // that it may not answer
-	lastWords = 3 * time.Second  // for what is left to send when the connection is closed
+	holdFor   = 20 * time.Second // how long the broker may hold a call
+	awayFor   = 30 * time.Second // how long the broker may be unreachable
+	lastWords = 3 * time.Second  // how long Close may take to send the rest
 )
 
-// Calls are how one side reaches the broker.
+// Calls are the calls of one side to the broker.
 type Calls interface {
-	// Send sends a piece that begins at an offset. It fails with ErrEnded where asking again is of no use.
+	// Send sends a piece that begins at an offset. It returns ErrEnded if a retry does not help.
 	Send(ctx context.Context, offset int64, piece []byte) error
-	// Receive returns what there is from an offset on, as soon as there is something, or nothing after wait. What lies
-	// before the offset is forgotten. It fails as Send does.
+	// Receive returns the bytes from an offset on as soon as there are any, or nothing after wait. The broker drops
+	// everything before the offset. It returns the same errors as Send.
 	Receive(ctx context.Context, offset int64, wait time.Duration) ([]byte, error)
 }
 
-// Conn is a connection over calls. Read, Write and Close may be called at the same time.
+// Conn is a connection over calls. Read, Write and Close may be called concurrently.
 type Conn struct {
 	calls  Calls
 	ctx    context.Context //nolint:containedctx // ends with the connection
 	cancel context.CancelCauseFunc
-	sent   chan struct{} // closed when nothing more is sent
+	sent   chan struct{} // closed when nothing more will be sent
 
 	mu       sync.Mutex
 	changed  sync.Cond
 	out      []byte // to be sent
 	closed   bool   // by its owner
-	in       []byte // received, not read
-	ended    error  // why nothing more comes
+	in       []byte // received but not read
+	ended    error  // why nothing more will be received
 	received int64
 }
 
-// Connect makes a connection. It ends with ctx, with Close, or when a call fails for good.
+// Connect returns a connection. It ends with ctx, with Close, or when a call fails for good.
 func Connect(ctx context.Context, calls Calls) *Conn {
 	c := &Conn{calls: calls, sent: make(chan struct{})}
 	c.changed.L = &c.mu
@@ -68,7 +68,7 @@ func Connect(ctx context.Context, calls Calls) *Conn {
 	return c
 }
 
-// end ends the connection, unless it has ended.
+// end ends the connection, unless it has already ended.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	if c.ended == nil {
@@ -79,7 +79,7 @@ func (c *Conn) end(err error) {
 	c.cancel(err)
 }
 
-// send sends what is written, as much at once as has come together while the last piece was under way.
+// send sends what is written. Each piece contains what was written while the previous one was being sent.
 func (c *Conn) send() {
 	defer close(c.sent)
 	for offset := int64(0); ; {
@@ -125,7 +125,7 @@ func (c *Conn) receive() {
 	}
 }
 
-// patiently makes a call again while its failure is one that may pass.
+// patiently retries a call while its error may be temporary.
 func (c *Conn) patiently(call func() error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 20*time.Millisecond, time.Second
@@ -169,7 +169,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements io.Writer. It waits while much is still to be sent.
+// Write implements io.Writer. It blocks while much is still unsent.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +187,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close sends what is left, within a few seconds, and ends the connection.
+// Close sends the rest, within a few seconds, and ends the connection.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -202,7 +202,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Err is why the connection has ended; nil while it has not, and where its owner closed it.
+// Err returns why the connection has ended; nil if it has not ended or its owner closed it.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,12 +1,13 @@
-// Package tunnel carries bytes between a person and a machine to which nothing can dial in. Both sides call the
-// broker, over HTTP, and the broker keeps what one has sent until the other has taken it.
+// Package tunnel carries bytes between a user and a machine to which nothing can dial in. Both sides call the broker
+// over HTTP, and the broker stores what one side has sent until the other has received it.
 //
-// A direction is a stream of bytes with offsets. Who sends says at which offset a piece begins, so that a piece that is
-// sent again, for want of an answer, counts once. Who receives says from which offset on, which acknowledges all
-// before it: that is forgotten, and the rest comes again. So either side may lose its connection and go on.
+// Each direction is a stream of bytes with offsets. The sender gives the offset at which a piece begins, so that a
+// piece that is sent again, because the answer was lost, counts once. The receiver gives the offset from which it
+// wants to read. That acknowledges everything before it, which is dropped; the rest is sent again. So either side may
+// lose its connection and continue.
 //
-// [Conn] makes a connection of such calls. On it, yamux gives each side as many streams as it needs, each with a window
-// of its own. What the streams say is in stream.go.
+// [Conn] makes a connection out of such calls. On it, yamux provides as many streams as each side needs, each with
+// its own window. stream.go defines the content of the streams.
 //
-// What the broker keeps is in the package relay: an agent has no use for a store.
+// Package relay contains the broker's side, because an agent needs no store.
 package tunnel

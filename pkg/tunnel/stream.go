@@ -12,61 +12,61 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// Kind is what a visit is for.
+// Kind is the kind of a visit.
 type Kind string
 
 // The kinds of visits.
 const (
 	Exec    Kind = "exec"    // a command
-	Shell   Kind = "shell"   // a command on a terminal; without one, the shell
+	Shell   Kind = "shell"   // a command on a terminal; if there is none, the shell
 	Forward Kind = "forward" // connections to a port of the machine
 )
 
-// Role is what a stream of a visit is for. Its first line, JSON, is a Header that says it.
+// Role is the role of a stream of a visit. The stream's first line is a Header in JSON that contains it.
 type Role string
 
-// The roles. Of a command the person opens the first three, in this order, before it starts.
+// The roles. For a command, the user's side opens the first three, in this order, before it starts.
 const (
-	Control Role = "control" // a Start, then Notes to and fro; the last is the machine's and has the exit
+	Control Role = "control" // a Start, then Notes in both directions; the machine's last one contains the exit code
 	Main    Role = "main"    // standard input and output, or the terminal's
 	Errors  Role = "errors"  // standard error
 	Dial    Role = "dial"    // one connection to the port: answered by a Note, then its bytes
 )
 
-// Header begins a stream.
+// Header is the first line of a stream.
 type Header struct {
 	Role Role `json:"role"`
 }
 
-// Size is that of a terminal, in characters.
+// Size is the size of a terminal, in characters.
 type Size struct {
 	Rows uint16 `json:"rows"`
 	Cols uint16 `json:"cols"`
 }
 
-// Start is what is to run.
+// Start describes the command to run.
 type Start struct {
 	Command  []string `json:"command,omitempty"` // empty is a shell
 	Terminal bool     `json:"terminal,omitempty"`
 	Size     Size     `json:"size,omitzero"`
-	Term     string   `json:"term,omitempty"` // the kind of terminal, as TERM names it
+	Term     string   `json:"term,omitempty"` // the type of terminal, as in TERM
 }
 
-// Note is a word between the sides.
+// Note is a message between the sides.
 type Note struct {
-	Size   *Size  `json:"size,omitempty"`   // the terminal's is now
+	Size   *Size  `json:"size,omitempty"`   // the new size of the terminal
 	Signal string `json:"signal,omitempty"` // to send to the command: INT, TERM, HUP or QUIT
-	Exit   *int   `json:"exit,omitempty"`   // the command has ended, with this code
-	Error  string `json:"error,omitempty"`  // or did not start, or there is no connection, for this reason
+	Exit   *int   `json:"exit,omitempty"`   // the command has ended with this exit code
+	Error  string `json:"error,omitempty"`  // why the command did not start or the connection failed
 }
 
-// MaxHead is the most bytes of a line of JSON that begins a stream, or is a Note.
+// MaxHead is the maximum length of a line of JSON (a Header or a Note), in bytes.
 const MaxHead = 256 << 10
 
-// ErrHead says that a stream does not begin as it should.
-var ErrHead = errors.New("tunnel: a stream is not what it should be")
+// ErrHead means that the beginning of a stream is not valid.
+var ErrHead = errors.New("tunnel: invalid stream")
 
-// aliveEvery is how often each side asks whether the other is there, and answersIn how long it waits for the answer.
+// aliveEvery is the interval of keep-alive probes from each side, and answersIn the timeout for their answer.
 const (
 	aliveEvery = 15 * time.Second
 	answersIn  = 30 * time.Second
@@ -75,16 +75,17 @@ const (
 func settings() *yamux.Config {
 	cfg := yamux.DefaultConfig()
 	cfg.KeepAliveInterval, cfg.ConnectionWriteTimeout = aliveEvery, answersIn
-	// A side that has said all may listen for as long as the other talks: what is dead is found by asking, not by time.
+	// A side that has closed its direction may listen for as long as the other sends. Dead peers are detected by
+	// probes, not by timeouts.
 	cfg.StreamCloseTimeout, cfg.StreamOpenTimeout = 0, 0
 	cfg.LogOutput, cfg.Logger = nil, log.New(io.Discard, "", 0)
 	return cfg
 }
 
-// Person is the side of a visit that opens streams.
+// Person returns a session for the side of a visit that opens streams.
 func Person(c *Conn) (*yamux.Session, error) { return yamux.Client(c, settings()) }
 
-// Machine is the side that accepts them. It says first that it has come.
+// Machine returns a session for the side that accepts streams. It first announces itself.
 func Machine(c *Conn) (*yamux.Session, error) {
 	if _, err := io.WriteString(c, arrived); err != nil {
 		return nil, err
@@ -92,17 +93,17 @@ func Machine(c *Conn) (*yamux.Session, error) {
 	return yamux.Server(c, settings())
 }
 
-// arrived is what a machine says first: until it does, nobody answers whether they are there.
+// arrived is what a machine sends first. Until then, keep-alive probes would not be answered.
 const arrived = "tradewind visit 1\n"
 
-// Met waits until the machine has come, before the connection is given to Person.
+// Met waits until the machine has announced itself. Call it before Person.
 func Met(c *Conn) error {
 	word := make([]byte, len(arrived))
 	if _, err := io.ReadFull(c, word); err != nil {
 		return err
 	}
 	if string(word) != arrived {
-		return fmt.Errorf("%w: the machine's first word is %q", ErrHead, word)
+		return fmt.Errorf("%w: the machine announced itself with %q", ErrHead, word)
 	}
 	return nil
 }
@@ -116,7 +117,7 @@ func Open(s *yamux.Session, role Role) (*yamux.Stream, error) {
 	return st, Say(st, Header{Role: role})
 }
 
-// Say writes a line.
+// Say writes v as a line of JSON.
 func Say(w io.Writer, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
@@ -126,10 +127,10 @@ func Say(w io.Writer, v any) error {
 	return err
 }
 
-// Lines reads lines of JSON, and then what follows them.
+// Lines reads lines of JSON, and then the bytes that follow them.
 type Lines struct{ *bufio.Reader }
 
-// NewLines reads from r.
+// NewLines returns Lines that read from r.
 func NewLines(r io.Reader) Lines { return Lines{bufio.NewReaderSize(r, MaxHead)} }
 
 // Next decodes the next line.

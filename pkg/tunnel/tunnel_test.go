@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
 )
 
-// side makes the calls of one side, of which some are lost before and some after they were taken.
+// side makes the calls of one side; some are lost before and some after they were processed.
 type side struct {
 	tunneltest.Calls
 	fails func() bool
@@ -54,8 +54,8 @@ func (s *side) Receive(ctx context.Context, offset int64, wait time.Duration) ([
 	return piece, err
 }
 
-// TestWhatIsSentArrivesOnce sends through calls that get lost, by two relays on one store as two functions have them.
-func TestWhatIsSentArrivesOnce(t *testing.T) {
+// TestSentBytesArriveOnce sends through calls that get lost, by two relays on one store, as with two functions.
+func TestSentBytesArriveOnce(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		size, lost := 1+random.IntN(300_000), random.Uint32N(4)
@@ -85,12 +85,12 @@ func TestWhatIsSentArrivesOnce(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if !bytes.Equal(said, heard) {
-			t.Fatalf("seed %d: what arrives is not what was sent", seed)
+			t.Fatalf("seed %d: the received bytes differ from the sent ones", seed)
 		}
 	}
 }
 
-func TestAStreamThatNobodyTakesHoldsItsSender(t *testing.T) {
+func TestUnreadStreamBlocksSender(t *testing.T) {
 	r := relay.New(mem.New(), time.Now, 0)
 	piece := make([]byte, tunnel.MaxPiece)
 	var offset int64
@@ -102,17 +102,17 @@ func TestAStreamThatNobodyTakesHoldsItsSender(t *testing.T) {
 		offset += int64(len(piece))
 	}
 	if !errors.Is(err, tunnel.ErrBusy) || offset != tunnel.MaxUnread {
-		t.Fatalf("after %d bytes that nobody takes: %v", offset, err)
+		t.Fatalf("after %d unread bytes: %v", offset, err)
 	}
 	if _, err := r.Take(t.Context(), "s", offset); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Append(t.Context(), "s", offset, piece); err != nil {
-		t.Errorf("all is taken, and still: %v", err)
+		t.Errorf("everything was read, and still: %v", err)
 	}
 }
 
-func TestAVisitThatIsOverEndsItsConnection(t *testing.T) {
+func TestEndedVisitEndsConnection(t *testing.T) {
 	s := &side{Calls: tunneltest.Calls{Relay: relay.New(mem.New(), time.Now, 0), Out: "up", In: "down"},
 		fails: func() bool { return false }}
 	s.over.Store(true)
@@ -125,8 +125,9 @@ func TestAVisitThatIsOverEndsItsConnection(t *testing.T) {
 	}
 }
 
-// A side that has said all hears what the other says much later: a command without input, a server that thinks.
-func TestWhoHasSaidAllStillListens(t *testing.T) {
+// A side that has closed its direction still receives what the other sends much later: a command without input, a
+// slow server.
+func TestHalfClosedSideStillReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

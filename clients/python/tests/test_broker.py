@@ -108,7 +108,7 @@ def test_a_service_is_updated_replica_by_replica(client: Client, state: Path) ->
             assert (await c.run(run.id).update(serving("three"))).id == run.id
 
     asyncio.run(again())
-    with pytest.raises(BrokerError, match="has 3 replicas, and 2 run"):
+    with pytest.raises(BrokerError, match="has 3 replicas, but 2 are running"):
         run.update(Job("serves", Task("web", run="true", service=Service(replicas=3))))
     run.cancel()
     assert run.wait(check=False).state == "cancelled"

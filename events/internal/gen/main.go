@@ -1,7 +1,7 @@
-// Command gen writes the event contracts that other languages read: a JSON
-// Schema and an example for each event type, and one AsyncAPI 3 document. Run
-// it by `go generate ./events`; with -check it writes nothing and fails when a
-// file is stale.
+// Command gen writes the event contracts for other languages: a JSON Schema and
+// an example for each event type, and one AsyncAPI 3 document. Run it with
+// `go generate ./events`. With -check it writes nothing and fails if a file is
+// stale.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 
 func main() {
 	dir := flag.String("dir", ".", "the events folder")
-	check := flag.Bool("check", false, "only compare, exit 1 when stale")
+	check := flag.Bool("check", false, "only compare, and exit with 1 if a file is stale")
 	flag.Parse()
 	if err := run(*dir, *check); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
@@ -40,7 +40,7 @@ func run(dir string, check bool) error {
 	for name, body := range files {
 		path := filepath.Join(dir, name)
 		if check {
-			have, err := os.ReadFile(path) //nolint:gosec // a path of our own making
+			have, err := os.ReadFile(path) //nolint:gosec // the path is ours
 			if err != nil || !bytes.Equal(have, body) {
 				return fmt.Errorf("%s is stale: run go generate ./events", name)
 			}
@@ -56,7 +56,7 @@ func run(dir string, check bool) error {
 	return nil
 }
 
-// generate returns the content of every file by its name below the events folder.
+// generate returns the contents of all files by their names below the events folder.
 func generate() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	doc := newAsyncAPI()
@@ -82,7 +82,7 @@ func generate() (map[string][]byte, error) {
 	return files, nil
 }
 
-// shortName is the type without its prefix: "dag.submitted.v1".
+// shortName returns the type without its prefix, for example "dag.submitted.v1".
 func shortName(d events.Data) string { return strings.TrimPrefix(d.Type(), "tradewind.") }
 
 func schemaOf(d events.Data) ([]byte, error) {
@@ -95,7 +95,7 @@ func schemaOf(d events.Data) ([]byte, error) {
 	return indent(schema)
 }
 
-// describe copies the doc tags, which are plain text, into the schema's properties.
+// describe copies the doc tags, which are plain text, to the schema's properties.
 func describe(schema *jsonschema.Schema, t reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -182,8 +182,8 @@ func indent(v any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// asyncAPI is the part of an AsyncAPI 3.0 document that Tradewind uses: one channel, the bus; one
-// operation a function, which receives the messages its routes name.
+// asyncAPI is the part of an AsyncAPI 3.0 document that Tradewind uses: one channel, the bus, and one operation for
+// each function, which receives the messages that are routed to it.
 type asyncAPI struct {
 	AsyncAPI   string         `yaml:"asyncapi"`
 	Info       map[string]any `yaml:"info"`
@@ -227,7 +227,7 @@ func (a *asyncAPI) add(d events.Data, short string) {
 	}
 }
 
-// submap returns a nested map that newAsyncAPI made.
+// submap returns a nested map, and creates it if it is missing.
 func submap(m map[string]any, key string) map[string]any {
 	sub, ok := m[key].(map[string]any)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -62,7 +62,7 @@ type Elsewhere struct {
 
 // Asked is a broker that asks its own clouds.
 type Asked interface {
-	CheckClouds(context.Context) (*api.CloudReports, error)
+	CheckClouds(context.Context) (*apitypes.CloudReports, error)
 }
 
 func (a app) cloudCheckCommand() *cobra.Command {

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -334,5 +334,5 @@ func (a app) kit(name string) (cloudkit.Kit, error) {
 			return k, nil
 		}
 	}
-	return cloudkit.Kit{}, command.BadInput(suggest.OneOf(name, cloudkit.Names(a.kits)), "there is no cloud %q", name)
+	return cloudkit.Kit{}, command.BadInput(fault.OneOf(name, cloudkit.Names(a.kits)), "there is no cloud %q", name)
 }

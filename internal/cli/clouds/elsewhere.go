@@ -10,7 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -26,7 +26,7 @@ func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, p
 	}
 	result := CloudCheck{OK: true, Clouds: []CheckedCloud{}}
 	var sold []string
-	buys := slices.ContainsFunc(reports.Clouds, func(r api.CloudReport) bool { return !r.Played })
+	buys := slices.ContainsFunc(reports.Clouds, func(r apitypes.CloudReport) bool { return !r.Played })
 	for _, r := range reports.Clouds {
 		if sold = append(sold, r.Name); len(names) > 0 && !slices.Contains(names, r.Name) {
 			continue

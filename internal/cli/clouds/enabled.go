@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
@@ -31,13 +31,13 @@ type Enabled struct {
 
 // Learned is what the broker that runs here has seen of earlier jobs of a name. Where none runs, or it does not know,
 // that is nothing: a plan is made without.
-func (e Enabled) Learned(ctx context.Context, job string) record.History {
+func (e Enabled) Learned(ctx context.Context, job string) apitypes.History {
 	if e.broker == nil {
-		return record.History{}
+		return apitypes.History{}
 	}
 	h, err := e.broker.Learned(ctx, job)
 	if err != nil {
-		return record.History{}
+		return apitypes.History{}
 	}
 	return *h
 }

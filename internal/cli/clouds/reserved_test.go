@@ -3,13 +3,14 @@ package clouds
 import (
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 func TestWhatAnAccountHasIsToldInALine(t *testing.T) {
 	share := 0.254
-	units := func(n int64) capacity.Amount { return capacity.Amount{CentiUnits: 100 * n} }
+	units := func(n int64) apitypes.Amount { return apitypes.Amount{CentiUnits: 100 * n} }
 	for want, k := range map[string]driver.Reserved{
 		"reserved: 4 of m5.large in us-east-1 (settings, x) at 0.2500 USD an hour more, used first": {
 			ID: "x", Where: "us-east-1", InstanceType: "m5.large", Count: 4, USDPerHour: 0.25, By: "settings"},

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -179,7 +179,7 @@ func unknownCommand(c *cobra.Command, name string) error {
 func nearest(name string, words []string) (meant []string) {
 	least := len(name) + 1
 	for _, w := range words {
-		d := suggest.Distance(strings.ToLower(name), w, len(name))
+		d := fault.Distance(strings.ToLower(name), w, len(name))
 		if strings.HasPrefix(w, name) {
 			d = 0
 		}
@@ -256,7 +256,7 @@ func suggestFlag(c *cobra.Command, name string) string {
 			begun = f.Name
 		}
 	})
-	if meant := cmp.Or(suggest.Nearest(name, known), begun); meant != "" {
+	if meant := cmp.Or(fault.Nearest(name, known), begun); meant != "" {
 		return "--" + meant
 	}
 	return ""

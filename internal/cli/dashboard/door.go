@@ -20,8 +20,8 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
-	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/signin"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
@@ -219,7 +219,7 @@ func (f *flushing) Write(b []byte) (int, error) {
 
 // fail tells an error of asking the broker: in its own words where it answered.
 func fail(w http.ResponseWriter, err error) {
-	var p *api.Problem
+	var p *apitypes.Problem
 	switch {
 	case errors.As(err, &p):
 		w.Header().Set("Content-Type", "application/problem+json")

@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/deploy"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 )
 
@@ -149,7 +149,7 @@ func announced(names []string) ([]string, error) {
 	for _, name := range names {
 		typ, ok := events.TypeOf(name)
 		if !ok {
-			return nil, command.BadInput(suggest.OneOf(name, short(known)), "--announce: there is no event %q", name)
+			return nil, command.BadInput(fault.OneOf(name, short(known)), "--announce: there is no event %q", name)
 		}
 		types = append(types, typ)
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -142,7 +142,7 @@ func (a app) checkKubernetes(o *kubernetesOptions) error {
 	buys := false
 	for _, name := range v.Clouds {
 		if known := append(slices.Clone(a.clouds), cloudkit.Local); !slices.Contains(known, name) {
-			return command.BadInput(suggest.OneOf(name, known), "--clouds: there is no cloud %q", name)
+			return command.BadInput(fault.OneOf(name, known), "--clouds: there is no cloud %q", name)
 		}
 		buys = buys || name != cloudkit.Local
 	}

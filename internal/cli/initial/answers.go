@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
@@ -116,7 +116,7 @@ func (n *needs) add(word string, count float64, known []catalog.AcceleratorInfo)
 		}
 	}
 	err := fmt.Errorf("%q is neither CPUs (8 CPUs), memory (32 GB) nor an accelerator of the catalogue (A100:1)", word)
-	if hint := suggest.DidYouMean(name, names); hint != "" {
+	if hint := fault.DidYouMean(name, names); hint != "" {
 		err = fmt.Errorf("%w; %s", err, hint)
 	}
 	return err

@@ -18,9 +18,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
@@ -230,13 +229,13 @@ func (f *File) Upload() ([]byte, error) {
 	if !f.changed {
 		return f.body, nil
 	}
-	return native.Marshal(f.Spec)
+	return dag.Marshal(f.Spec)
 }
 
 // Locate has what the broker refuses name a line of the file. Where packs or flags changed what the file says, the
 // broker was handed other lines.
 func (f *File) Locate(err error) error {
-	var bad *api.Problem
+	var bad *apitypes.Problem
 	if !f.changed || !errors.As(err, &bad) || bad.File == "" || bad.Field == "" {
 		return err
 	}

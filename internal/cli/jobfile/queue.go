@@ -3,14 +3,14 @@ package jobfile
 import (
 	"context"
 
-	"github.com/tradewind-broker/tradewind/internal/suggest"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // DoubtQueue says that a queue is new where one that is there has nearly its name, and is empty otherwise: queues are
 // made by the first job that names them, and so by one that mistypes it.
-func DoubtQueue(ctx context.Context, name string, queues func(context.Context) (*api.QueueList, error)) string {
+func DoubtQueue(ctx context.Context, name string, queues func(context.Context) (*apitypes.QueueList, error)) string {
 	if name == "" || name == record.DefaultQueueName {
 		return ""
 	}
@@ -24,7 +24,7 @@ func DoubtQueue(ctx context.Context, name string, queues func(context.Context) (
 			return ""
 		}
 	}
-	near := suggest.Nearest(name, known)
+	near := fault.Nearest(name, known)
 	if near == "" {
 		return ""
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
@@ -18,7 +18,7 @@ func (s silent) OpenVisit(ctx context.Context, _, _ string, _ client.Visiting) (
 	return nil, ctx.Err()
 }
 
-func (silent) Job(context.Context, string) (*view.JobDetail, error) {
+func (silent) Job(context.Context, string) (*apitypes.JobDetail, error) {
 	return nil, errors.New("not asked for")
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/yamux"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
@@ -20,7 +20,7 @@ import (
 // Asked is what is asked of a broker.
 type Asked interface {
 	OpenVisit(ctx context.Context, job, task string, v client.Visiting) (*client.Visit, error)
-	Job(ctx context.Context, id string) (*view.JobDetail, error)
+	Job(ctx context.Context, id string) (*apitypes.JobDetail, error)
 }
 
 // Where is the machine that is meant.

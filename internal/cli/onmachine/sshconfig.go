@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func (a app) sshConfigCommand() *cobra.Command {
@@ -82,7 +82,7 @@ func (a app) knows(ctx context.Context, b Asked, job, task string) error {
 }
 
 // Knows says whether a job has a task, and which was meant where it has none.
-func Knows(v *view.JobDetail, task string) error {
+func Knows(v *apitypes.JobDetail, task string) error {
 	var names, replicas []string
 	for _, t := range v.TaskList {
 		if t.Name == task {
@@ -94,7 +94,7 @@ func Knows(v *view.JobDetail, task string) error {
 		}
 	}
 	hint := "`tradewind status " + v.ID + "` lists them"
-	switch meant := suggest.Nearest(task, names); {
+	switch meant := fault.Nearest(task, names); {
 	case len(replicas) > 0:
 		hint = "it is a service: its replicas are " + strings.Join(replicas[:min(len(replicas), 3)], ", ")
 		if len(replicas) > 3 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -23,7 +24,7 @@ func Beside(on clouds.Enabled, dir string, now func() time.Time) (api.PlanFunc, 
 		return inputOf(history.Fill(spec, on.Learned(ctx, spec.Name)), now())
 	}
 	plan := func(ctx context.Context, spec *dag.Job) (*record.Plan, error) { return p.Plan(ctx, input(ctx, spec)) }
-	frontier := func(ctx context.Context, spec *dag.Job, points int) (api.FrontierView, error) {
+	frontier := func(ctx context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error) {
 		return host.Frontier(ctx, p, input(ctx, spec), points)
 	}
 	return plan, frontier, on.Says(c.Clouds()), nil

@@ -14,10 +14,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -121,8 +121,8 @@ type FoundOffer struct {
 	Reservation string `json:"reservation,omitempty"`
 	Reserved    int    `json:"reserved,omitempty"`
 	// Has and Takes are how much there is of a commitment, and how much a machine takes of it.
-	Has   capacity.Amount `json:"has,omitzero"`
-	Takes capacity.Amount `json:"takes,omitzero"`
+	Has   apitypes.Amount `json:"has,omitzero"`
+	Takes apitypes.Amount `json:"takes,omitzero"`
 }
 
 // reservedOffers are those on capacity that the account has already, as far as they suit a query.

@@ -118,7 +118,7 @@ func (a *app) written(spec *dag.Job, from, out string) (body []byte, what string
 			return nil, "", err
 		}
 	}
-	if body, err = native.Marshal(spec); err != nil {
+	if body, err = dag.Marshal(spec); err != nil {
 		return nil, "", err
 	}
 	a.Warn(spec.Warnings)

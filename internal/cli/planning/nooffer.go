@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -85,7 +85,7 @@ func strangeRegion(c *catalog.Catalog, allowed []string) string {
 			continue
 		}
 		hint := "regions: no cloud has " + strconv.Quote(name)
-		if near := suggest.DidYouMean(name, known); near != "" {
+		if near := fault.DidYouMean(name, known); near != "" {
 			hint += "; " + near
 		}
 		return hint
@@ -163,7 +163,7 @@ func KnownClouds(c *catalog.Catalog, clouds []string) error {
 	for _, name := range clouds {
 		if !slices.Contains(c.Clouds(), name) {
 			hint := "the catalogue has " + strings.Join(c.Clouds(), ", ")
-			if meant := suggest.DidYouMean(name, c.Clouds()); meant != "" {
+			if meant := fault.DidYouMean(name, c.Clouds()); meant != "" {
 				hint = meant + " " + hint
 			}
 			return command.BadInput(hint, "--cloud: no cloud is called %q", name)

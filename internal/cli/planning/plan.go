@@ -16,11 +16,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
@@ -154,14 +154,14 @@ type PlanTask struct {
 	Accelerator  string   `json:"accelerator,omitempty"` // V100:8
 	Market       string   `json:"market"`                // spot, on-demand, reserved or committed
 	// Reservation is the capacity that the account has already and that it runs on; Takes is how much of a commitment.
-	Reservation string          `json:"reservation,omitempty"`
-	Takes       capacity.Amount `json:"takes,omitzero"`
-	Nodes       int             `json:"nodes"`
-	USDPerHour  float64         `json:"usdPerHour"`     // of one machine
-	Hours       float64         `json:"hours"`          // expected
-	Time        *history.Figure `json:"time,omitempty"` // how long it is taken to run there, and where that is from
-	USD         float64         `json:"usd"`            // expected
-	Runners     []record.Runner `json:"runners,omitempty"`
+	Reservation string            `json:"reservation,omitempty"`
+	Takes       apitypes.Amount   `json:"takes,omitzero"`
+	Nodes       int               `json:"nodes"`
+	USDPerHour  float64           `json:"usdPerHour"`     // of one machine
+	Hours       float64           `json:"hours"`          // expected
+	Time        *apitypes.Figure  `json:"time,omitempty"` // how long it is taken to run there, and where that is from
+	USD         float64           `json:"usd"`            // expected
+	Runners     []apitypes.Runner `json:"runners,omitempty"`
 }
 
 func (a app) plan(ctx context.Context, path string, o *planOptions) error {
@@ -474,7 +474,7 @@ func (a app) planTotals(r *PlanResult) error {
 }
 
 // Adds is what a runner-up would have added to the plan, in the unit of its objective.
-func Adds(r record.Runner, objective string) string {
+func Adds(r apitypes.Runner, objective string) string {
 	switch objective {
 	case string(dag.MinimizeMakespan):
 		return text.Span(text.Hours(r.Adds))

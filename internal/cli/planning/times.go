@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/history"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // timesFrom says of each task where the time is from that it is planned with; nothing where the file says it of all.
@@ -12,7 +12,7 @@ func timesFrom(tasks []PlanTask) []string {
 	froms, told := make([]string, len(tasks)), false
 	for i := range tasks {
 		froms[i] = timeFrom(tasks[i].Time)
-		told = told || tasks[i].Time != nil && tasks[i].Time.From != history.FromFile
+		told = told || tasks[i].Time != nil && tasks[i].Time.From != apitypes.FromFile
 	}
 	if !told {
 		clear(froms)
@@ -20,19 +20,19 @@ func timesFrom(tasks []PlanTask) []string {
 	return froms
 }
 
-func timeFrom(f *history.Figure) string {
+func timeFrom(f *apitypes.Figure) string {
 	if f == nil {
 		return ""
 	}
 	runs := text.Count(f.Runs, "run")
 	switch f.From {
-	case history.FromHistory:
+	case apitypes.FromHistory:
 		return runs
-	case history.FromLike:
+	case apitypes.FromLike:
 		return runs + " of tasks like it"
-	case history.FromScaled:
+	case apitypes.FromScaled:
 		return runs + " on another accelerator"
-	case history.FromNothing:
+	case apitypes.FromNothing:
 		return "assumed"
 	}
 	return "the file"
@@ -42,7 +42,7 @@ func timeFrom(f *history.Figure) string {
 func surprises(tasks []PlanTask) (lines []string) {
 	for i := range tasks {
 		f := tasks[i].Time
-		if f == nil || f.From != history.FromFile || f.Runs < minSurprise ||
+		if f == nil || f.From != apitypes.FromFile || f.Runs < minSurprise ||
 			f.Hours >= f.LowHours && f.Hours <= f.HighHours {
 			continue
 		}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // Happening is something that happened to a job.
@@ -32,7 +32,7 @@ const (
 	orderOver
 )
 
-func submitted(v view.JobView) Happening {
+func submitted(v apitypes.JobView) Happening {
 	what := fmt.Sprintf("submitted %s: %s, to minimise %s", v.ID, text.Count(v.Tasks, "task"), v.Objective)
 	if !v.Deadline.IsZero() {
 		what += ", within " + text.Span(v.Deadline.Sub(v.Submitted))
@@ -46,7 +46,7 @@ func submitted(v view.JobView) Happening {
 // reasonMost is how much of a reason for a plan is told, in cells: what happened has been told in full just before.
 const reasonMost = 60
 
-func planned(p record.PlanHead, anew bool) Happening {
+func planned(p apitypes.PlanHead, anew bool) Happening {
 	h := Happening{At: p.At, order: orderPlanned}
 	proof := "proven optimal"
 	if p.Status != "optimal" {
@@ -69,8 +69,8 @@ func planned(p record.PlanHead, anew bool) Happening {
 }
 
 // turned tells of a job's new state where that is news.
-func turned(v view.JobView, now time.Time) []Happening {
-	if v.State == record.JobWaiting {
+func turned(v apitypes.JobView, now time.Time) []Happening {
+	if v.State == apitypes.JobWaiting {
 		return []Happening{{At: now, Text: "waits: " + text.Clean(v.Reason), Tone: text.Warn, Notable: true,
 			order: orderOver}}
 	}
@@ -78,7 +78,7 @@ func turned(v view.JobView, now time.Time) []Happening {
 }
 
 // taskTurned tells of a task's new state where no attempt does.
-func taskTurned(was, is view.TaskView, now time.Time) []Happening {
+func taskTurned(was, is apitypes.TaskView, now time.Time) []Happening {
 	if was.Waits == "" && is.Waits != "" {
 		return []Happening{{At: now, Task: is.Name, Text: text.Clean(is.Waits), Tone: text.Warn, Notable: true,
 			order: orderOver}}
@@ -97,7 +97,7 @@ func taskTurned(was, is view.TaskView, now time.Time) []Happening {
 // gaveUp tells of the tasks that have failed once their job ends for it. Before that they may be tried again: between
 // two tries a task has failed too.
 func (j *Job) gaveUp() (news []Happening) {
-	if j.State != record.JobEnding && !j.State.Over() {
+	if j.State != apitypes.JobEnding && !j.State.Over() {
 		return nil
 	}
 	for i := range j.Tasks {
@@ -113,7 +113,7 @@ func (j *Job) gaveUp() (news []Happening) {
 }
 
 // attempted tells how an attempt began, and how it ended.
-func attempted(was, is record.Attempt, task string, moved bool) (news []Happening) {
+func attempted(was, is apitypes.Attempt, task string, moved bool) (news []Happening) {
 	if was.Launched.IsZero() && !is.Launched.IsZero() {
 		news = append(news, launched(is, task, moved))
 	}
@@ -128,7 +128,7 @@ func attempted(was, is record.Attempt, task string, moved bool) (news []Happenin
 	return news
 }
 
-func launched(a record.Attempt, task string, moved bool) Happening {
+func launched(a apitypes.Attempt, task string, moved bool) Happening {
 	h := Happening{At: a.Launched, Task: task, order: orderBegun}
 	switch {
 	case moved:
@@ -152,30 +152,30 @@ func launched(a record.Attempt, task string, moved bool) Happening {
 }
 
 // ended tells how an attempt ended.
-func ended(a record.Attempt, task string) Happening {
+func ended(a apitypes.Attempt, task string) Happening {
 	h := Happening{
 		At: a.Ended, Task: task, Tone: text.Warn, order: orderEnded,
-		Notable: a.Outcome != record.OutcomeSucceeded && a.Outcome != record.OutcomeCancelled,
+		Notable: a.Outcome != apitypes.OutcomeSucceeded && a.Outcome != apitypes.OutcomeCancelled,
 	}
 	why := because(text.Gist(a.Reason))
 	on := func(what string) { h.Text, h.Offer, h.Rest = what, text.Clean(a.OfferID), why }
 	switch a.Outcome {
-	case record.OutcomeSucceeded:
+	case apitypes.OutcomeSucceeded:
 		h.Text, h.Tone = "succeeded after "+text.Span(a.Ended.Sub(a.Launched)), text.Good
 		h.Text += cost(a)
-	case record.OutcomeRefused:
+	case apitypes.OutcomeRefused:
 		on("refused on")
-	case record.OutcomeBlocked:
+	case apitypes.OutcomeBlocked:
 		on("not tried on")
-	case record.OutcomePreempted:
+	case apitypes.OutcomePreempted:
 		on("preempted on")
-	case record.OutcomeMoved:
+	case apitypes.OutcomeMoved:
 		on("left")
-	case record.OutcomeLost:
+	case apitypes.OutcomeLost:
 		on("lost its machine on")
-	case record.OutcomeBudget:
+	case apitypes.OutcomeBudget:
 		h.Text = "stopped before it would overspend" + why
-	case record.OutcomeFailed:
+	case apitypes.OutcomeFailed:
 		h.Text, h.Tone = fmt.Sprintf("attempt %d failed%s", a.Number, why), text.Bad
 	default:
 		h.Text, h.Tone = string(a.Outcome)+why, text.Plain
@@ -184,7 +184,7 @@ func ended(a record.Attempt, task string) Happening {
 }
 
 // cost is what an attempt cost, which is known once its machines are gone; before, what they cost by their price.
-func cost(a record.Attempt) string {
+func cost(a apitypes.Attempt) string {
 	if a.USD > 0 {
 		return " for " + text.USD(a.USD) + " USD"
 	}

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // The states of a task that TaskView.State may have beside the broker's own.
@@ -18,13 +17,13 @@ const (
 
 // Job is a job as far as it was told of.
 type Job struct {
-	view.JobView
-	Tasks []view.TaskView
-	Plans []record.PlanHead
+	apitypes.JobView
+	Tasks []apitypes.TaskView
+	Plans []apitypes.PlanHead
 	// Counts has the number of tasks in each state.
 	Counts map[string]int
 
-	attempts map[attemptKey]record.Attempt
+	attempts map[attemptKey]apitypes.Attempt
 	failed   map[int]bool // tasks that are known to have failed for good
 	moves    []int        // by task: attempts that went elsewhere than the one before
 	weight   []float64    // by task: machine hours expected at most, its share of the whole
@@ -42,7 +41,7 @@ func NewJob(scale float64) *Job {
 	if scale <= 0 {
 		scale = 1
 	}
-	return &Job{scale: scale, Counts: map[string]int{}, attempts: map[attemptKey]record.Attempt{},
+	return &Job{scale: scale, Counts: map[string]int{}, attempts: map[attemptKey]apitypes.Attempt{},
 		failed: map[int]bool{}}
 }
 
@@ -64,7 +63,7 @@ func (j *Job) Now(wall time.Time) time.Time {
 
 // Apply takes in an update that came at a moment of the wall's, and returns what happened since the one before, in the
 // order of the broker's time. Nothing is said to have happened in the first one but what makes the job's story so far.
-func (j *Job) Apply(u api.JobUpdate, wall time.Time) []Happening {
+func (j *Job) Apply(u apitypes.JobUpdate, wall time.Time) []Happening {
 	was := *j
 	j.JobView, j.now, j.told = u.Job, u.Now, wall
 	var news []Happening
@@ -90,10 +89,10 @@ func (j *Job) Apply(u api.JobUpdate, wall time.Time) []Happening {
 }
 
 // applyTasks takes in the tasks that changed.
-func (j *Job) applyTasks(u api.JobUpdate) (news []Happening) {
+func (j *Job) applyTasks(u apitypes.JobUpdate) (news []Happening) {
 	old := j.Tasks
 	if u.Full {
-		j.Tasks = make([]view.TaskView, max(u.Job.Tasks, len(u.Tasks))) // of a large job the others follow
+		j.Tasks = make([]apitypes.TaskView, max(u.Job.Tasks, len(u.Tasks))) // of a large job the others follow
 		grown := make([]float64, len(j.Tasks))
 		copy(grown, j.weight)
 		moves := make([]int, len(j.Tasks))
@@ -104,7 +103,7 @@ func (j *Job) applyTasks(u api.JobUpdate) (news []Happening) {
 		if t.Index < 0 || t.Index >= len(j.Tasks) {
 			continue
 		}
-		var before view.TaskView
+		var before apitypes.TaskView
 		if t.Index < len(old) {
 			before = old[t.Index]
 		}
@@ -121,7 +120,7 @@ func (j *Job) applyTasks(u api.JobUpdate) (news []Happening) {
 
 // weigh notes how much of the job a task is. A later plan expects less of a task that has saved some of its work, so
 // the most that was ever expected counts.
-func (j *Job) weigh(t view.TaskView) {
+func (j *Job) weigh(t apitypes.TaskView) {
 	const little = 1e-3 // hours: a task of which nothing is known is a task all the same
 	w := max(t.Hours*float64(max(t.Nodes, 1)), little, j.weight[t.Index])
 	j.weights += w - j.weight[t.Index]
@@ -129,9 +128,9 @@ func (j *Job) weigh(t view.TaskView) {
 }
 
 // applyAttempts takes in the attempts that changed.
-func (j *Job) applyAttempts(u api.JobUpdate) (news []Happening) {
+func (j *Job) applyAttempts(u apitypes.JobUpdate) (news []Happening) {
 	changed := slices.Clone(u.Attempts)
-	slices.SortStableFunc(changed, func(a, b record.Attempt) int {
+	slices.SortStableFunc(changed, func(a, b apitypes.Attempt) int {
 		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Number, b.Number))
 	})
 	for _, a := range changed {
@@ -154,7 +153,7 @@ func (j *Job) applyAttempts(u api.JobUpdate) (news []Happening) {
 // Share is how much of the work is done at a moment of the broker's time, 0 to 1: by machine hours, a running task
 // counting by its time so far.
 func (j *Job) Share(now time.Time) float64 {
-	if j.State == record.JobSucceeded {
+	if j.State == apitypes.JobSucceeded {
 		return 1
 	}
 	if j.weights <= 0 {
@@ -168,7 +167,7 @@ func (j *Job) Share(now time.Time) float64 {
 }
 
 // taskShare is how much of a task is done, 0 to 1.
-func taskShare(t *view.TaskView, now time.Time) float64 {
+func taskShare(t *apitypes.TaskView, now time.Time) float64 {
 	const almost = 0.97 // until it says so itself
 	switch t.State {
 	case string(record.TaskSucceeded):
@@ -202,7 +201,7 @@ func (j *Job) Attempts() (attempts, moves int) {
 }
 
 // Outcomes counts the attempts that ended in one of some ways.
-func (j *Job) Outcomes(of ...record.Outcome) (n int) {
+func (j *Job) Outcomes(of ...apitypes.Outcome) (n int) {
 	for _, a := range j.attempts {
 		if slices.Contains(of, a.Outcome) {
 			n++

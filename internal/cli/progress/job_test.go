@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 func TestTheClockGoesOnBetweenUpdates(t *testing.T) {
@@ -38,7 +37,7 @@ func TestAStreamThatBeginsAgainTellsNothingTwice(t *testing.T) {
 		j.Apply(u, wall)
 	}
 	attempts, moves := j.Attempts()
-	again := api.JobUpdate{Now: at(100), Full: true, Job: j.JobView, Tasks: append([]view.TaskView(nil), j.Tasks...), Plans: j.Plans}
+	again := apitypes.JobUpdate{Now: at(100), Full: true, Job: j.JobView, Tasks: append([]apitypes.TaskView(nil), j.Tasks...), Plans: j.Plans}
 	for _, a := range j.attempts {
 		again.Attempts = append(again.Attempts, a)
 	}
@@ -71,8 +70,8 @@ func TestTheShareOfTheWorkGrowsWithTimeAndEndsAtAll(t *testing.T) {
 
 func TestUpdatesThatMakeNoSenseDoNoHarm(t *testing.T) {
 	j := NewJob(0)
-	j.Apply(api.JobUpdate{Tasks: []view.TaskView{{Index: -1}, {Index: 7}}, Attempts: []record.Attempt{{Task: 9, Number: 1}}}, wall)
-	j.Apply(api.JobUpdate{Full: true, Job: view.JobView{ID: "x", Tasks: 3}, Tasks: []view.TaskView{{Index: 0, After: []int{5, -1}, State: "?"}}}, wall)
+	j.Apply(apitypes.JobUpdate{Tasks: []apitypes.TaskView{{Index: -1}, {Index: 7}}, Attempts: []apitypes.Attempt{{Task: 9, Number: 1}}}, wall)
+	j.Apply(apitypes.JobUpdate{Full: true, Job: apitypes.JobView{ID: "x", Tasks: 3}, Tasks: []apitypes.TaskView{{Index: 0, After: []int{5, -1}, State: "?"}}}, wall)
 	v := View{Job: j, Glyphs: ASCII()}
 	if got := v.Render(wall, 80, 24); !strings.Contains(got, "x") {
 		t.Errorf("got %q", got)
@@ -88,7 +87,7 @@ func TestLinesOfALargeJobAreFew(t *testing.T) {
 	u := large(1000, 612, 20)
 	for i := range 500 {
 		a := attempt(1, first, 1)
-		a.Task, a.Launched, a.Ended, a.Outcome = i, at(1), at(30), record.OutcomePreempted
+		a.Task, a.Launched, a.Ended, a.Outcome = i, at(1), at(30), apitypes.OutcomePreempted
 		u.Attempts = append(u.Attempts, a)
 	}
 	l.Update(u, wall.Add(time.Second))
@@ -142,9 +141,9 @@ func TestGlyphs(t *testing.T) {
 
 func TestOfServicesItIsTheReadyThatCount(t *testing.T) {
 	j := NewJob(1)
-	j.Apply(api.JobUpdate{Now: at(5), Full: true,
-		Job:   view.JobView{ID: "chat", Tasks: 2, State: record.JobRunning, Submitted: at(0)},
-		Plans: []record.PlanHead{{Version: 1, At: at(0), Hours: 1}}, Tasks: []view.TaskView{
+	j.Apply(apitypes.JobUpdate{Now: at(5), Full: true,
+		Job:   apitypes.JobView{ID: "chat", Tasks: 2, State: apitypes.JobRunning, Submitted: at(0)},
+		Plans: []apitypes.PlanHead{{Version: 1, At: at(0), Hours: 1}}, Tasks: []apitypes.TaskView{
 			{Index: 0, Name: "web.0", Service: "web", State: "running", Ready: true, Hours: 1, Started: at(1)},
 			{Index: 1, Name: "web.1", Service: "web", State: "running", Hours: 1, Started: at(1)},
 		}}, wall)
@@ -158,9 +157,9 @@ func TestOfServicesItIsTheReadyThatCount(t *testing.T) {
 // Between two tries a task has failed, and is tried again. Only the end of its job says that it is not.
 func TestATaskThatIsTriedAgainHasNotFailedForGood(t *testing.T) {
 	j := NewJob(1)
-	told := func(state record.JobState, task record.TaskState) (n int) {
-		u := api.JobUpdate{Now: at(1), Job: view.JobView{ID: "j", State: state, Tasks: 1}, Full: !j.Known(),
-			Tasks: []view.TaskView{{Index: 0, Name: "a", State: string(task), Reason: "exit code 3"}}}
+	told := func(state apitypes.JobState, task record.TaskState) (n int) {
+		u := apitypes.JobUpdate{Now: at(1), Job: apitypes.JobView{ID: "j", State: state, Tasks: 1}, Full: !j.Known(),
+			Tasks: []apitypes.TaskView{{Index: 0, Name: "a", State: string(task), Reason: "exit code 3"}}}
 		for _, h := range j.Apply(u, wall) {
 			if strings.HasPrefix(h.Text, "failed for good") {
 				n++
@@ -169,16 +168,16 @@ func TestATaskThatIsTriedAgainHasNotFailedForGood(t *testing.T) {
 		return n
 	}
 	for i, step := range []struct {
-		job  record.JobState
+		job  apitypes.JobState
 		task record.TaskState
 		want int
 	}{
-		{record.JobRunning, record.TaskRunning, 0},
-		{record.JobRunning, record.TaskFailed, 0},
-		{record.JobRunning, record.TaskRunning, 0},
-		{record.JobRunning, record.TaskFailed, 0},
-		{record.JobEnding, record.TaskFailed, 1},
-		{record.JobFailed, record.TaskFailed, 0},
+		{apitypes.JobRunning, record.TaskRunning, 0},
+		{apitypes.JobRunning, record.TaskFailed, 0},
+		{apitypes.JobRunning, record.TaskRunning, 0},
+		{apitypes.JobRunning, record.TaskFailed, 0},
+		{apitypes.JobEnding, record.TaskFailed, 1},
+		{apitypes.JobFailed, record.TaskFailed, 0},
 	} {
 		if got := told(step.job, step.task); got != step.want {
 			t.Errorf("step %d: told %d times that it has failed for good, want %d", i, got, step.want)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Limits of Lines for large jobs: they get a summary now and then instead of a line for each change.
@@ -38,7 +38,7 @@ func NewLines(out io.Writer, scale float64, style text.Style) *Lines {
 func (l *Lines) Job() *Job { return l.job }
 
 // Update writes what an update brings.
-func (l *Lines) Update(u api.JobUpdate, wall time.Time) {
+func (l *Lines) Update(u apitypes.JobUpdate, wall time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	first := !l.job.Known()

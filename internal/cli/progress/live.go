@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // frameEvery is how often the clock and the animation of a view go on.
@@ -101,7 +101,7 @@ func (l *Live) tell(change func(*picture)) {
 func (l *Live) Job() *Job { return l.pic.Job }
 
 // Update paints what an update brings.
-func (l *Live) Update(u api.JobUpdate, wall time.Time) {
+func (l *Live) Update(u apitypes.JobUpdate, wall time.Time) {
 	l.tell(func(p *picture) { p.happened(p.Job.Apply(u, wall)) })
 }
 

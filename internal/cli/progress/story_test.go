@@ -10,10 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Times of the stories, on the broker's clock and the wall's.
@@ -30,8 +27,8 @@ const (
 	third  = "azure/eastus/Standard_NC6s_v3/on-demand"
 )
 
-func viewed(minutes float64, state record.JobState, spent float64) view.JobView {
-	v := view.JobView{
+func viewed(minutes float64, state apitypes.JobState, spent float64) apitypes.JobView {
+	v := apitypes.JobView{
 		ID: "train-infer-abc123", Name: "train-infer", State: state, Objective: "cost", Submitted: start, Deadline: at(360), BudgetUSD: 40,
 		Tasks: 2, SpentUSD: spent, PlannedUSD: 1.27, OnDemandUSD: 8.4, Plan: 1,
 	}
@@ -41,71 +38,71 @@ func viewed(minutes float64, state record.JobState, spent float64) view.JobView 
 	return v
 }
 
-func tasks(train, infer view.TaskView) []view.TaskView {
+func tasks(train, infer apitypes.TaskView) []apitypes.TaskView {
 	train.Index, train.Name, train.Nodes, train.Hours = 0, "train", 1, 2.1
 	infer.Index, infer.Name, infer.Nodes, infer.Hours, infer.After = 1, "infer", 3, 0.5, []int{0}
 	infer.Offer = "aws/us-east-1/use1-az1/m8g.2xlarge/spot"
 	if infer.State == "" {
 		infer.State = "waiting"
 	}
-	return []view.TaskView{train, infer}
+	return []apitypes.TaskView{train, infer}
 }
 
-func attempt(number int, offer string, usd float64) record.Attempt {
-	return record.Attempt{Task: 0, Number: number, OfferID: offer, Nodes: 1, Offer: cloud.Offer{USDPerHour: usd}}
+func attempt(number int, offer string, usd float64) apitypes.Attempt {
+	return apitypes.Attempt{Task: 0, Number: number, OfferID: offer, Nodes: 1, Offer: apitypes.Offer{USDPerHour: usd}}
 }
 
 // story is what a follower is told of a job that finds a zone full, is preempted, resumes elsewhere and ends.
-func story() []api.JobUpdate {
-	plan1 := record.PlanHead{Version: 1, At: at(0.1), Status: "optimal", USD: 1.27, Hours: 2.6, OnDemandUSD: 8.4}
-	plan2 := record.PlanHead{Version: 2, At: at(2.1), Status: "feasible", Bound: 1.2, USD: 1.4, Hours: 2.6, Reason: "aws: capacity (InsufficientInstanceCapacity): no capacity for p3.2xlarge in use1-az1"}
+func story() []apitypes.JobUpdate {
+	plan1 := apitypes.PlanHead{Version: 1, At: at(0.1), Status: "optimal", USD: 1.27, Hours: 2.6, OnDemandUSD: 8.4}
+	plan2 := apitypes.PlanHead{Version: 2, At: at(2.1), Status: "feasible", Bound: 1.2, USD: 1.4, Hours: 2.6, Reason: "aws: capacity (InsufficientInstanceCapacity): no capacity for p3.2xlarge in use1-az1"}
 	refused := attempt(1, first, 0.918)
-	refused.Ended, refused.Outcome, refused.Reason = at(2), record.OutcomeRefused, "aws: capacity (InsufficientInstanceCapacity): no capacity for p3.2xlarge in use1-az1"
+	refused.Ended, refused.Outcome, refused.Reason = at(2), apitypes.OutcomeRefused, "aws: capacity (InsufficientInstanceCapacity): no capacity for p3.2xlarge in use1-az1"
 	spot := attempt(2, second, 0.79)
 	spot.Launched = at(2.2)
 	taken := spot
-	taken.Ended, taken.Outcome, taken.Reason, taken.USD = at(60), record.OutcomePreempted, "spot interruption", 0.76
+	taken.Ended, taken.Outcome, taken.Reason, taken.USD = at(60), apitypes.OutcomePreempted, "spot interruption", 0.76
 	resumed := attempt(3, third, 3.06)
 	resumed.Launched, resumed.Resumed = at(61), 0.42
 	done := resumed
-	done.Ended, done.Outcome, done.USD = at(140), record.OutcomeSucceeded, 4.03
-	gang := record.Attempt{Task: 1, Number: 1, OfferID: "aws/us-east-1/use1-az1/m8g.2xlarge/spot", Nodes: 3, Offer: cloud.Offer{USDPerHour: 0.03}, Launched: at(141)}
+	done.Ended, done.Outcome, done.USD = at(140), apitypes.OutcomeSucceeded, 4.03
+	gang := apitypes.Attempt{Task: 1, Number: 1, OfferID: "aws/us-east-1/use1-az1/m8g.2xlarge/spot", Nodes: 3, Offer: apitypes.Offer{USDPerHour: 0.03}, Launched: at(141)}
 	gangDone := gang
-	gangDone.Ended, gangDone.Outcome, gangDone.USD = at(171), record.OutcomeSucceeded, 0.05
+	gangDone.Ended, gangDone.Outcome, gangDone.USD = at(171), apitypes.OutcomeSucceeded, 0.05
 	failed := gang
-	failed.Ended, failed.Outcome, failed.Reason = at(150), record.OutcomeFailed, "exit code 1: \x1b[31mTraceback\x1b[0m\nValueError"
+	failed.Ended, failed.Outcome, failed.Reason = at(150), apitypes.OutcomeFailed, "exit code 1: \x1b[31mTraceback\x1b[0m\nValueError"
 
-	planning := viewed(0, record.JobPlanning, 0)
+	planning := viewed(0, apitypes.JobPlanning, 0)
 	planning.Plan = 0
-	over := viewed(171, record.JobSucceeded, 4.84)
+	over := viewed(171, apitypes.JobSucceeded, 4.84)
 	over.Succeeded = 2
-	lost := viewed(150, record.JobFailed, 4.81)
+	lost := viewed(150, apitypes.JobFailed, 4.81)
 	lost.Succeeded, lost.Reason = 1, "task infer: exit code 1"
-	mid := viewed(100, record.JobRunning, 2.7)
-	trained := view.TaskView{State: "succeeded", Attempts: 3, Offer: third, Started: at(62), Ended: at(140), USD: 4.79}
+	mid := viewed(100, apitypes.JobRunning, 2.7)
+	trained := apitypes.TaskView{State: "succeeded", Attempts: 3, Offer: third, Started: at(62), Ended: at(140), USD: 4.79}
 
-	return []api.JobUpdate{
-		{Now: at(0), Full: true, Job: planning, Tasks: tasks(view.TaskView{State: "waiting"}, view.TaskView{})},
-		{Now: at(1), Job: viewed(1, record.JobRunning, 0), Plans: []record.PlanHead{plan1}, Tasks: tasks(view.TaskView{State: "launching", Attempts: 1, Offer: first}, view.TaskView{})},
+	return []apitypes.JobUpdate{
+		{Now: at(0), Full: true, Job: planning, Tasks: tasks(apitypes.TaskView{State: "waiting"}, apitypes.TaskView{})},
+		{Now: at(1), Job: viewed(1, apitypes.JobRunning, 0), Plans: []apitypes.PlanHead{plan1}, Tasks: tasks(apitypes.TaskView{State: "launching", Attempts: 1, Offer: first}, apitypes.TaskView{})},
 		{
-			Now: at(5), Job: viewed(5, record.JobRunning, 0.04), Plans: []record.PlanHead{plan1, plan2}, Attempts: []record.Attempt{spot, refused},
-			Tasks: tasks(view.TaskView{State: "running", Attempts: 2, Offer: second, Started: at(3)}, view.TaskView{})[:1],
+			Now: at(5), Job: viewed(5, apitypes.JobRunning, 0.04), Plans: []apitypes.PlanHead{plan1, plan2}, Attempts: []apitypes.Attempt{spot, refused},
+			Tasks: tasks(apitypes.TaskView{State: "running", Attempts: 2, Offer: second, Started: at(3)}, apitypes.TaskView{})[:1],
 		},
 		{
-			Now: at(60.5), Job: viewed(60.5, record.JobRunning, 0.76), Attempts: []record.Attempt{taken},
-			Tasks: tasks(view.TaskView{State: "queued", Attempts: 2, Offer: second, Progress: 0.42}, view.TaskView{})[:1],
+			Now: at(60.5), Job: viewed(60.5, apitypes.JobRunning, 0.76), Attempts: []apitypes.Attempt{taken},
+			Tasks: tasks(apitypes.TaskView{State: "queued", Attempts: 2, Offer: second, Progress: 0.42}, apitypes.TaskView{})[:1],
 		},
 		{
-			Now: at(100), Job: mid, Attempts: []record.Attempt{resumed},
-			Tasks: tasks(view.TaskView{State: "running", Attempts: 3, Offer: third, Started: at(62), Progress: 0.42, USD: 0.76}, view.TaskView{})[:1],
+			Now: at(100), Job: mid, Attempts: []apitypes.Attempt{resumed},
+			Tasks: tasks(apitypes.TaskView{State: "running", Attempts: 3, Offer: third, Started: at(62), Progress: 0.42, USD: 0.76}, apitypes.TaskView{})[:1],
 		},
 		{
-			Now: at(142), Job: viewed(142, record.JobRunning, 4.8), Attempts: []record.Attempt{done, gang},
-			Tasks: tasks(trained, view.TaskView{State: "running", Attempts: 1, Started: at(141)}),
+			Now: at(142), Job: viewed(142, apitypes.JobRunning, 4.8), Attempts: []apitypes.Attempt{done, gang},
+			Tasks: tasks(trained, apitypes.TaskView{State: "running", Attempts: 1, Started: at(141)}),
 		},
-		{Now: at(171), Job: over, Attempts: []record.Attempt{gangDone}, Tasks: tasks(trained, view.TaskView{State: "succeeded", Attempts: 1, Started: at(141), Ended: at(171), USD: 0.05})},
+		{Now: at(171), Job: over, Attempts: []apitypes.Attempt{gangDone}, Tasks: tasks(trained, apitypes.TaskView{State: "succeeded", Attempts: 1, Started: at(141), Ended: at(171), USD: 0.05})},
 		// Instead of the last one.
-		{Now: at(150), Job: lost, Attempts: []record.Attempt{failed}, Tasks: tasks(trained, view.TaskView{State: "failed", Attempts: 1, Started: at(141), Ended: at(150), Reason: "exit code 1"})},
+		{Now: at(150), Job: lost, Attempts: []apitypes.Attempt{failed}, Tasks: tasks(trained, apitypes.TaskView{State: "failed", Attempts: 1, Started: at(141), Ended: at(150), Reason: "exit code 1"})},
 	}
 }
 
@@ -147,7 +144,7 @@ func TestStory(t *testing.T) {
 }
 
 // until is the story up to a step.
-func until(t *testing.T, d *datadriven.TestData) []api.JobUpdate {
+func until(t *testing.T, d *datadriven.TestData) []apitypes.JobUpdate {
 	var step int
 	d.ScanArgs(t, "step", &step)
 	updates := story()
@@ -158,11 +155,11 @@ func until(t *testing.T, d *datadriven.TestData) []api.JobUpdate {
 }
 
 // large is a job of many tasks, of which some run.
-func large(n, done, running int) api.JobUpdate {
-	u := api.JobUpdate{Now: at(30), Full: true, Job: viewed(30, record.JobRunning, 12.5)}
+func large(n, done, running int) apitypes.JobUpdate {
+	u := apitypes.JobUpdate{Now: at(30), Full: true, Job: viewed(30, apitypes.JobRunning, 12.5)}
 	u.Job.Tasks, u.Job.Succeeded = n, done
 	for i := range n {
-		task := view.TaskView{Index: i, Name: fmt.Sprintf("t%04d", i), State: "waiting", Nodes: 1, Hours: 0.1, Offer: first}
+		task := apitypes.TaskView{Index: i, Name: fmt.Sprintf("t%04d", i), State: "waiting", Nodes: 1, Hours: 0.1, Offer: first}
 		switch {
 		case i < done:
 			task.State, task.Started, task.Ended = "succeeded", at(1), at(5)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // tasks is the table of tasks in at most room lines: all of them, or, where they are too many, how many are in each
@@ -58,25 +58,25 @@ func (v *View) counts(width int) string {
 
 // active are the tasks that something can be told of: failed ones, then those that hold or get machines, the longest at
 // it first.
-func (v *View) active() []view.TaskView {
+func (v *View) active() []apitypes.TaskView {
 	rank := map[string]int{
 		string(record.TaskFailed): 0, string(record.TaskRunning): 1, string(record.TaskLaunching): 2,
 		string(record.TaskAdmitted): 3,
 	}
-	var active []view.TaskView
+	var active []apitypes.TaskView
 	for i := range v.Job.Tasks {
 		if _, ok := rank[v.Job.Tasks[i].State]; ok {
 			active = append(active, v.Job.Tasks[i])
 		}
 	}
-	slices.SortStableFunc(active, func(a, b view.TaskView) int {
+	slices.SortStableFunc(active, func(a, b apitypes.TaskView) int {
 		return cmp.Or(cmp.Compare(rank[a.State], rank[b.State]), a.Started.Compare(b.Started))
 	})
 	return active
 }
 
 // table has a row for each of some tasks.
-func (v *View) table(tasks []view.TaskView, now time.Time, width int) []string {
+func (v *View) table(tasks []apitypes.TaskView, now time.Time, width int) []string {
 	t := text.Table{Columns: []text.Column{
 		{},
 		{Name: "TASK", Flexible: true},
@@ -93,7 +93,7 @@ func (v *View) table(tasks []view.TaskView, now time.Time, width int) []string {
 	return t.Lines(width, v.Style)
 }
 
-func (v *View) row(t *view.TaskView, now time.Time) []text.Cell {
+func (v *View) row(t *apitypes.TaskView, now time.Time) []text.Cell {
 	glyph, tone := v.Glyphs.state(t.State, v.Frame)
 	where := text.Cell{Text: where(t)}
 	if t.State == stateWaiting || t.State == string(record.TaskQueued) {
@@ -110,7 +110,7 @@ func (v *View) row(t *view.TaskView, now time.Time) []text.Cell {
 	}
 }
 
-func where(t *view.TaskView) string {
+func where(t *apitypes.TaskView) string {
 	s := text.Clean(t.Offer)
 	if t.Nodes > 1 && s != "" {
 		s += fmt.Sprintf(" × %d", t.Nodes)
@@ -118,7 +118,7 @@ func where(t *view.TaskView) string {
 	return s
 }
 
-func (v *View) state(t *view.TaskView, now time.Time) string {
+func (v *View) state(t *apitypes.TaskView, now time.Time) string {
 	switch {
 	case now.Before(t.KeptUntil):
 		return fmt.Sprintf("%s, kept %s", t.State, text.Span(t.KeptUntil.Sub(now)))
@@ -142,7 +142,7 @@ func (v *View) state(t *view.TaskView, now time.Time) string {
 }
 
 // parents names what a task waits for, as long as that is short.
-func (v *View) parents(t *view.TaskView) string {
+func (v *View) parents(t *apitypes.TaskView) string {
 	const longest = 20
 	var names []string
 	for _, p := range t.After {
@@ -157,7 +157,7 @@ func (v *View) parents(t *view.TaskView) string {
 }
 
 // times is how long a task has run, or did, and how long it was expected to.
-func times(t *view.TaskView, now time.Time) string {
+func times(t *apitypes.TaskView, now time.Time) string {
 	switch {
 	case t.Started.IsZero():
 		if t.Hours > 0 && t.Service == "" {
@@ -177,7 +177,7 @@ func times(t *view.TaskView, now time.Time) string {
 	}
 }
 
-func (v *View) attempts(t *view.TaskView) string {
+func (v *View) attempts(t *apitypes.TaskView) string {
 	switch moves := v.Job.moves[t.Index]; {
 	case t.Attempts <= 1:
 		return ""

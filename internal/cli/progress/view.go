@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // View paints a job at one moment.
@@ -68,13 +68,13 @@ func (v *View) header(now time.Time, width int) []string {
 	return []string{title, v.bar(now, width), v.money(width), v.clock(now, width), ""}
 }
 
-func jobTone(s record.JobState) text.Tone {
+func jobTone(s apitypes.JobState) text.Tone {
 	switch s {
-	case record.JobSucceeded:
+	case apitypes.JobSucceeded:
 		return text.Good
-	case record.JobFailed:
+	case apitypes.JobFailed:
 		return text.Bad
-	case record.JobWaiting, record.JobEnding, record.JobCancelled:
+	case apitypes.JobWaiting, apitypes.JobEnding, apitypes.JobCancelled:
 		return text.Warn
 	default:
 		return text.Active
@@ -108,10 +108,10 @@ func (v *View) bar(now time.Time, width int) string {
 // serves says whether all of the job's tasks are replicas of services.
 func (v *View) serves() bool {
 	return len(v.Job.Tasks) > 0 && len(v.Job.Tasks) == v.Job.JobView.Tasks &&
-		!slices.ContainsFunc(v.Job.Tasks, func(t view.TaskView) bool { return t.Service == "" })
+		!slices.ContainsFunc(v.Job.Tasks, func(t apitypes.TaskView) bool { return t.Service == "" })
 }
 
-func jobBarTone(s record.JobState) text.Tone {
+func jobBarTone(s apitypes.JobState) text.Tone {
 	if s.Over() {
 		return jobTone(s)
 	}
@@ -126,7 +126,7 @@ func (v *View) money(width int) string {
 		parts = append(parts, "plan "+text.USD(j.PlannedUSD), "on demand "+text.USD(j.OnDemandUSD))
 	}
 	saved := text.Saved(j.SpentUSD, j.OnDemandUSD)
-	if j.State == record.JobSucceeded && saved != "" && text.AsPlanned(j.SpentUSD, j.PlannedUSD) {
+	if j.State == apitypes.JobSucceeded && saved != "" && text.AsPlanned(j.SpentUSD, j.PlannedUSD) {
 		parts[len(parts)-1] += ": " + v.Style.Paint(text.Good, saved)
 	}
 	if j.BudgetUSD > 0 {
@@ -150,7 +150,7 @@ func (v *View) clock(now time.Time, width int) string {
 		so += " virtual"
 	}
 	parts := []string{so}
-	if !j.Deadline.IsZero() && (!j.State.Over() || j.State == record.JobSucceeded) {
+	if !j.Deadline.IsZero() && (!j.State.Over() || j.State == apitypes.JobSucceeded) {
 		parts = append(parts, v.deadline(now))
 	}
 	if n, moves := j.Attempts(); moves > 0 {

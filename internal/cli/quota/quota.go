@@ -11,21 +11,22 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
 // names are what people call resources that are no accelerators.
 var names = map[string]string{
-	"vcpus": record.VCPUs, "vcpu": record.VCPUs, "cpus": record.VCPUs, "cpu": record.VCPUs,
-	"memory": record.MemoryGiB, "memorygib": record.MemoryGiB,
-	"usd-per-hour": record.USDPerHour, "usdperhour": record.USDPerHour,
-	"usd-per-month": record.USDPerMonth, "usdpermonth": record.USDPerMonth,
+	"vcpus": apitypes.VCPUs, "vcpu": apitypes.VCPUs, "cpus": apitypes.VCPUs, "cpu": apitypes.VCPUs,
+	"memory": apitypes.MemoryGiB, "memorygib": apitypes.MemoryGiB,
+	"usd-per-hour": apitypes.USDPerHour, "usdperhour": apitypes.USDPerHour,
+	"usd-per-month": apitypes.USDPerMonth, "usdpermonth": apitypes.USDPerMonth,
 }
 
 // Flag is a flag whose value is amounts. A number alone is vCPUs. Given again, it adds to what was said before.
-type Flag struct{ Amounts record.Amounts }
+type Flag struct{ Amounts apitypes.Amounts }
 
 // String implements pflag.Value.
 func (f *Flag) String() string { return Tell(f.Amounts) }
@@ -37,12 +38,12 @@ func (*Flag) Type() string { return "amounts" }
 func (f *Flag) Set(s string) error {
 	out := maps.Clone(f.Amounts)
 	if out == nil {
-		out = record.Amounts{}
+		out = apitypes.Amounts{}
 	}
 	for part := range strings.SplitSeq(s, ",") {
 		name, value, named := strings.Cut(part, "=")
 		if !named {
-			name, value = record.VCPUs, part
+			name, value = apitypes.VCPUs, part
 		}
 		name = strings.TrimSpace(name)
 		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
@@ -72,7 +73,7 @@ func resource(name string) (string, error) {
 	if err == nil {
 		return kind, nil
 	}
-	near := suggest.Nearest(name, slices.Sorted(maps.Keys(names)))
+	near := fault.Nearest(name, slices.Sorted(maps.Keys(names)))
 	var unknown *accel.UnknownError
 	if near == "" && errors.As(err, &unknown) && len(unknown.Suggestions) > 0 {
 		near = unknown.Suggestions[0]
@@ -84,7 +85,7 @@ func resource(name string) (string, error) {
 }
 
 // Over are amounts in force with what a flag says of some of them; 0 takes one away.
-func (f *Flag) Over(old record.Amounts) record.Amounts {
+func (f *Flag) Over(old apitypes.Amounts) apitypes.Amounts {
 	if len(old) == 0 {
 		return f.Amounts
 	}
@@ -94,7 +95,7 @@ func (f *Flag) Over(old record.Amounts) record.Amounts {
 }
 
 // Tell writes amounts: "A100=8, memoryGiB=512"; empty for none.
-func Tell(a record.Amounts) string {
+func Tell(a apitypes.Amounts) string {
 	words := make([]string, 0, len(a))
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		words = append(words, name+"="+text.Number(a[name]))
@@ -104,10 +105,10 @@ func Tell(a record.Amounts) string {
 
 // Of writes what of resources beside vCPUs a queue holds and may hold: "A100 4 of 8, usdPerHour 3.2 of 20"; empty where
 // it bounds none. Of a month's budget it is what was spent and is set aside, there and below.
-func Of(q *record.Queue) string {
+func Of(q *apitypes.Queue) string {
 	words := make([]string, 0, len(q.Max))
 	for _, name := range slices.Sorted(maps.Keys(q.Max)) {
-		if name == record.USDPerMonth {
+		if name == apitypes.USDPerMonth {
 			words = append(words, fmt.Sprintf("%s %s of %s in %s, %s of it set aside", name,
 				text.USD(q.Month.SpentUSD+q.Month.ReservedUSD+q.Month.BelowUSD), text.USD(q.Max[name]), q.Month.Of,
 				text.USD(q.Month.ReservedUSD+q.Month.AsideBelowUSD)))
@@ -117,7 +118,7 @@ func Of(q *record.Queue) string {
 	}
 	for _, x := range []struct {
 		what string
-		of   record.Amounts
+		of   apitypes.Amounts
 	}{{"deserves", q.Deserved}, {"guaranteed", q.Guaranteed}} {
 		if len(x.of) > 0 {
 			words = append(words, x.what+" "+Tell(x.of))

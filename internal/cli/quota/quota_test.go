@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/quota"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func TestAmountsAreReadAsPeopleWriteThem(t *testing.T) {
@@ -34,15 +34,15 @@ func TestWhatAFlagLeavesOutStays(t *testing.T) {
 	if err := f.Set("A100=0,memory=64"); err != nil {
 		t.Fatal(err)
 	}
-	old := record.Amounts{"A100": 8, "H100": 2}
+	old := apitypes.Amounts{"A100": 8, "H100": 2}
 	if got := quota.Tell(f.Over(old)); got != "A100=0, H100=2, memoryGiB=64" || old["A100"] != 8 {
 		t.Errorf("it is %q, and was %v", got, old)
 	}
 }
 
 func TestAMonthsBudgetIsToldWithWhatIsSpentAndSetAside(t *testing.T) {
-	q := record.Queue{Max: record.Amounts{record.USDPerMonth: 500},
-		Month: record.Month{Of: "2026-11", SpentUSD: 120, ReservedUSD: 30, BelowUSD: 50, AsideBelowUSD: 15}}
+	q := apitypes.Queue{Max: apitypes.Amounts{apitypes.USDPerMonth: 500},
+		Month: apitypes.Month{Of: "2026-11", SpentUSD: 120, ReservedUSD: 30, BelowUSD: 50, AsideBelowUSD: 15}}
 	if got := quota.Of(&q); got != "usdPerMonth 200.00 of 500.00 in 2026-11, 45.00 of it set aside" {
 		t.Errorf("it is told as %q", got)
 	}
@@ -50,11 +50,11 @@ func TestAMonthsBudgetIsToldWithWhatIsSpentAndSetAside(t *testing.T) {
 
 func TestWhatQueuesBelowHoldIsInUse(t *testing.T) {
 	table := quota.Table(
-		record.Queue{Name: "lab", MaxVCPU: 8, Running: 1, VCPU: 2, Max: record.Amounts{"A100": 8},
-			Use: record.Amounts{"A100": 1}},
-		record.Queue{Name: "vision", Parent: "lab", Running: 1, VCPU: 1},
-		record.Queue{Name: "night", Parent: "vision", Running: 2, VCPU: 4, Use: record.Amounts{"A100": 3}},
-		record.Queue{Name: "alone", Parent: "elsewhere", Running: 1, VCPU: 1},
+		apitypes.Queue{Name: "lab", MaxVCPU: 8, Running: 1, VCPU: 2, Max: apitypes.Amounts{"A100": 8},
+			Use: apitypes.Amounts{"A100": 1}},
+		apitypes.Queue{Name: "vision", Parent: "lab", Running: 1, VCPU: 1},
+		apitypes.Queue{Name: "night", Parent: "vision", Running: 2, VCPU: 4, Use: apitypes.Amounts{"A100": 3}},
+		apitypes.Queue{Name: "alone", Parent: "elsewhere", Running: 1, VCPU: 1},
 	)
 	want := [][]string{{"lab", "4", "7"}, {"vision", "3", "5"}, {"night", "2", "4"}, {"alone", "1", "1"}}
 	for i, row := range table.Rows {

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // Table is a table of queues: their quotas, shares, and what is in use of each, there and in those below it.
-func Table(queues ...record.Queue) *text.Table {
+func Table(queues ...apitypes.Queue) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MOST", Right: true},
 		{Name: "VCPUS", Right: true}, {Name: "MOST", Right: true}, {Name: "BELOW", Flexible: true, Optional: 2},
@@ -27,17 +28,17 @@ func Table(queues ...record.Queue) *text.Table {
 }
 
 // held are queues with what those below them hold, which counts against their limits as well.
-func held(queues []record.Queue) []record.Queue {
+func held(queues []apitypes.Queue) []apitypes.Queue {
 	all, tree := slices.Clone(queues), record.Pointers(queues)
 	for i, q := range tree {
 		all[i].Running, all[i].Use = record.UseOf(tree, q)
-		all[i].VCPU = all[i].Use[record.VCPUs]
+		all[i].VCPU = all[i].Use[apitypes.VCPUs]
 	}
 	return all
 }
 
 // describeQueue is what is said of a queue, with what is unusual about it.
-func describeQueue(q record.Queue) string {
+func describeQueue(q apitypes.Queue) string {
 	var words []string
 	if q.Description != "" {
 		words = append(words, q.Description)

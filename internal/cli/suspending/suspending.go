@@ -12,17 +12,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // Asked is what is asked of a broker.
 type Asked interface {
-	Suspend(ctx context.Context, id, by, reason string) (*view.JobView, error)
-	Resume(ctx context.Context, id, by string) (*view.JobView, error)
-	SuspendQueue(ctx context.Context, name, by, reason string, drain bool) (*record.Queue, error)
-	ResumeQueue(ctx context.Context, name, by string) (*record.Queue, error)
+	Suspend(ctx context.Context, id, by, reason string) (*apitypes.JobView, error)
+	Resume(ctx context.Context, id, by string) (*apitypes.JobView, error)
+	SuspendQueue(ctx context.Context, name, by, reason string, drain bool) (*apitypes.Queue, error)
+	ResumeQueue(ctx context.Context, name, by string) (*apitypes.Queue, error)
 }
 
 // Found is a broker.
@@ -161,7 +160,7 @@ func (x *asking) suspendJob(ctx context.Context, id string) error {
 		return err
 	}
 	said := "is suspended"
-	if v.State == view.Suspending {
+	if v.State == apitypes.JobSuspending {
 		said = "is suspended: what runs saves its work and gives back its machines"
 	}
 	return x.tell(v, id, said)

@@ -12,9 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/suspending"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // heard is what a broker was asked.
@@ -22,27 +20,27 @@ type heard struct{ said []string }
 
 func (h *heard) note(words ...string) { h.said = append(h.said, strings.Join(words, " ")) }
 
-func (h *heard) Suspend(_ context.Context, id, by, reason string) (*view.JobView, error) {
+func (h *heard) Suspend(_ context.Context, id, by, reason string) (*apitypes.JobView, error) {
 	h.note("suspend", id, by, reason)
-	return &view.JobView{ID: id, State: view.Suspending}, nil
+	return &apitypes.JobView{ID: id, State: apitypes.JobSuspending}, nil
 }
 
-func (h *heard) Resume(_ context.Context, id, by string) (*view.JobView, error) {
+func (h *heard) Resume(_ context.Context, id, by string) (*apitypes.JobView, error) {
 	h.note("resume", id, by)
-	return &view.JobView{ID: id}, nil
+	return &apitypes.JobView{ID: id}, nil
 }
 
-func (h *heard) SuspendQueue(_ context.Context, name, by, reason string, drain bool) (*record.Queue, error) {
+func (h *heard) SuspendQueue(_ context.Context, name, by, reason string, drain bool) (*apitypes.Queue, error) {
 	h.note("suspend queue", name, by, reason)
-	return &record.Queue{Name: name, Closed: true, Suspended: record.Suspension{By: by, Since: time.Unix(0, 0), Drain: drain}}, nil
+	return &apitypes.Queue{Name: name, Closed: true, Suspended: apitypes.Suspension{By: by, Since: time.Unix(0, 0), Drain: drain}}, nil
 }
 
-func (h *heard) ResumeQueue(_ context.Context, name, by string) (*record.Queue, error) {
+func (h *heard) ResumeQueue(_ context.Context, name, by string) (*apitypes.Queue, error) {
 	if name == "nowhere" {
-		return nil, &api.Problem{Status: http.StatusNotFound, Detail: "queue nowhere: not found"}
+		return nil, &apitypes.Problem{Status: http.StatusNotFound, Detail: "queue nowhere: not found"}
 	}
 	h.note("resume queue", name, by)
-	return &record.Queue{Name: name}, nil
+	return &apitypes.Queue{Name: name}, nil
 }
 
 // TestWhatIsSaidReachesTheBroker runs the commands with their flags.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // ahead is how far ahead the table tells what is expected, hours.
@@ -37,7 +37,7 @@ func marketsCommand(app *command.App, brokers Brokers) *cobra.Command {
 			return err
 		}
 		all := len(list.Markets)
-		list.Markets = slices.DeleteFunc(list.Markets, func(m view.MarketView) bool {
+		list.Markets = slices.DeleteFunc(list.Markets, func(m apitypes.MarketView) bool {
 			return !strings.Contains(m.Offer, only) || bids && len(m.Bids) == 0
 		})
 		switch {
@@ -55,7 +55,7 @@ func marketsCommand(app *command.App, brokers Brokers) *cobra.Command {
 	return c
 }
 
-func marketTable(markets []view.MarketView) *text.Table {
+func marketTable(markets []apitypes.MarketView) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "MARKET", Flexible: true, Least: 24, Fit: text.Place}, {Name: "USD/H", Right: true},
 		{Name: fmt.Sprintf("IN %d H", ahead), Right: true}, {Name: "LOW TO HIGH", Optional: 1},
@@ -87,11 +87,11 @@ func of(n, all int) string {
 }
 
 // bidsOf tells who bids: the one attempt, or how many and up to what.
-func bidsOf(bids []view.Bid) string {
+func bidsOf(bids []apitypes.Bid) string {
 	if len(bids) == 0 {
 		return ""
 	}
-	most := slices.MaxFunc(bids, func(a, b view.Bid) int { return cmp.Compare(a.MaxUSD, b.MaxUSD) })
+	most := slices.MaxFunc(bids, func(a, b apitypes.Bid) int { return cmp.Compare(a.MaxUSD, b.MaxUSD) })
 	if len(bids) == 1 {
 		return fmt.Sprintf("%s up to %s", most.Job, text.USD(most.MaxUSD))
 	}

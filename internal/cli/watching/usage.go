@@ -10,8 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // mostUsage is how far one may look back: a month.
@@ -50,7 +49,7 @@ func usageCommand(app *command.App, brokers Brokers) *cobra.Command {
 	return c
 }
 
-func usageTable(u *api.UsageView) *text.Table {
+func usageTable(u *apitypes.UsageView) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "QUEUE", Flexible: true}, {Name: "TASKS", Right: true}, {Name: "MOST", Right: true},
 		{Name: "VCPU", Right: true}, {Name: "MOST", Right: true},
@@ -75,7 +74,7 @@ func mean(values []float64) float64 {
 const sparks = 30
 
 // spark draws the vCPUs of a queue over time, each mark the most of some steps, the highest bar the most of all.
-func spark(q view.QueueUsage) string {
+func spark(q apitypes.QueueUsage) string {
 	bars := []rune(" ▁▂▃▄▅▆▇█")
 	most := slices.Max(q.VCPUs)
 	if most == 0 {

@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Asked is what is asked of a broker.
 type Asked interface {
-	Markets(ctx context.Context) (*api.MarketList, error)
-	Usage(ctx context.Context, last time.Duration) (*api.UsageView, error)
+	Markets(ctx context.Context) (*apitypes.MarketList, error)
+	Usage(ctx context.Context, last time.Duration) (*apitypes.UsageView, error)
 }
 
 // Brokers finds the broker that a command is for.

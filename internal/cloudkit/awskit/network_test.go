@@ -19,6 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/awskit"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -48,7 +49,7 @@ func bought(t *testing.T, client *ec2.Client, s cloudkit.Settings, image string)
 		t.Fatal(err)
 	}
 	machines, err := o.Cloud.Launch(t.Context(), cloud.LaunchSpec{
-		Cluster: name, Nodes: 1, Image: image, Offer: cloud.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1",
+		Cluster: name, Nodes: 1, Image: image, Offer: apitypes.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1",
 			InstanceType: "t3.micro", USDPerHour: 0.0104},
 		Bootstrap: cloud.Bootstrap{Endpoint: "https://broker.example", Tokens: []string{"token"}},
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
@@ -88,7 +89,7 @@ func TestAPushIsBelievedFromTheAccountThatIsNamedAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	launched, err := o.Cloud.Launch(t.Context(), cloud.LaunchSpec{Cluster: "job.0.1", Nodes: 1,
-		Offer:     cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n2-standard-2", Spot: true},
+		Offer:     apitypes.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n2-standard-2", Spot: true},
 		Bootstrap: cloud.Bootstrap{Endpoint: broker, Tokens: []string{"t"}}})
 	if err != nil {
 		t.Fatal(err)

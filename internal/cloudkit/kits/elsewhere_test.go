@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -95,22 +95,22 @@ func TestAJobGoesOnElsewhereWhereACloudIsNotReady(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			submitted, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: spec})
+			submitted, err := h.Broker().Users.Submit(t.Context(), broker.Submission{Spec: spec})
 			if err != nil {
 				t.Fatal(err)
 			}
 			within, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // of a hang
 			defer cancel()
-			var d *view.JobDetail
+			var d *apitypes.JobDetail
 			for len(gpus.Living()) == 0 {
-				if d, err = h.Broker().JobDetail(t.Context(), submitted.ID); err != nil || d.State.Over() {
+				if d, err = h.Broker().Views.JobDetail(t.Context(), submitted.ID); err != nil || d.State.Over() {
 					t.Fatalf("%+v, %v", d, err)
 				}
 				if err := clock.Pause(within, 20*time.Millisecond); err != nil {
 					t.Fatalf("no machine elsewhere: %s %s\n%+v", d.State, d.Reason, d.Attempts)
 				}
 			}
-			if d, err = h.Broker().JobDetail(t.Context(), submitted.ID); err != nil || len(d.Attempts) < 2 {
+			if d, err = h.Broker().Views.JobDetail(t.Context(), submitted.ID); err != nil || len(d.Attempts) < 2 {
 				t.Fatalf("%+v, %v", d, err)
 			}
 			first := d.Attempts[0]

@@ -1,14 +1,14 @@
-// Package arm is an Azure subscription in memory: an HTTP server that speaks Azure Resource Manager's protocol, and
-// that of the retail prices, to Microsoft's own SDK. Requests are read, and answers written, by the fake servers that
-// the SDK's modules bring along, so that both are of the published form; a request with a field that the published
-// models lack is refused. What those leave out is here: asynchronous operations with Azure-AsyncOperation, pages,
-// conditions, and the state of machines with their interfaces, addresses and disks.
+// Package arm is an in-memory Azure subscription: an HTTP server that speaks the protocols of Azure Resource Manager
+// and of the retail prices to Microsoft's own SDK. The fake servers of the SDK's modules read requests and write
+// answers, so both have the published form; a request with a field that the published models lack is rejected. This
+// package adds what the fakes lack: asynchronous operations with Azure-AsyncOperation, pages, conditions, and the
+// state of machines with their interfaces, addresses and disks.
 //
-// It has the bad days in it, which a test brings about from Go: sizes that run dry at once or late in the operation,
-// quotas, throttling, missing rights and registrations, clocks that are off, lists that lag, answers that get lost,
-// evictions with notice, leftovers; and it keeps the bill. With a folder given, machines are real processes.
+// Tests can inject failures from Go: sizes that run out (at once or late in the operation), quotas, throttling,
+// missing rights and registrations, wrong clocks, lists that lag, lost answers, evictions with notice, leftovers. The
+// server also keeps the bill. With Config.Dir set, machines are real processes.
 //
-// Time passes for an operation when it is asked for, or after Config.Within. Nothing here is part of the product.
+// An operation advances when it is polled, or after Config.Within. Nothing here is part of the product.
 package arm
 
 import (
@@ -26,21 +26,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/azuretest"
 )
 
-// Config is what the subscription is like. All of it may be left out.
+// Config describes the subscription. All fields are optional.
 type Config struct {
 	Subscription string
-	Group        string // the resource group that is there from the start
+	Group        string // the resource group that exists at the start
 	Locations    []Location
 	Sizes        []Size
-	Limits       map[string]int // of vCPUs by quota name ("cores", "lowPriorityCores", a family), in every location
-	// Dir is where machines boot as processes, each in a folder of its name; they are records alone without.
+	Limits       map[string]int // vCPUs by quota name ("cores", "lowPriorityCores", a family), in every location
+	// Dir has a folder for each machine, which boots as a process. If it is empty, machines are only records.
 	Dir string
-	// Environment is what booting machines find set, beside what bootstrap and the metadata service need.
+	// Environment has variables for booting machines, in addition to those for bootstrap and the metadata service.
 	Environment []string
 	Authority   *azuretest.Authority // signs attested documents; nil attests nothing
-	Steps       int                  // how often an operation is asked for before it is done; 2 when 0
-	Within      time.Duration        // after which operations are done unasked; never when 0
-	Page        int                  // machines in a page of a list; 50 when 0
+	Steps       int                  // number of polls until an operation is done; 0 means 2
+	Within      time.Duration        // after which operations are done without polls; 0 means never
+	Page        int                  // machines in a page of a list; 0 means 50
 	Now         func() time.Time
 }
 
@@ -57,16 +57,16 @@ type Size struct {
 	MemoryGiB    float64
 	GPUs         int
 	Arm          bool
-	Zones        []string // logical ones; none where it is sold by region alone
-	Restricted   bool     // not for this subscription
+	Zones        []string // logical zones; none if it is sold only by region
+	Restricted   bool     // not available to this subscription
 	USD, SpotUSD float64
-	// OneYearUSD and ThreeYearsUSD are what it takes of savings plans; 0 where they do not cover it.
+	// OneYearUSD and ThreeYearsUSD are its rates in savings plans; 0 if they do not cover it.
 	OneYearUSD, ThreeYearsUSD float64
-	// Series is the group that shares reservations which are flexible, and Ratio what a machine takes of them.
+	// Series is the group that shares flexible reservations; Ratio is how much of one a machine uses.
 	Series, Ratio string
 
-	LowPriority   bool   // has a price for low priority, which is no spot price, as well
-	MeterName     string // in the price list; made of the name when empty
+	LowPriority   bool   // also has a low-priority price, which is not a spot price
+	MeterName     string // in the price list; empty means derived from the name
 	OnlyFirstGen  bool
 	NoSpotCapable bool
 }
@@ -77,7 +77,7 @@ type Server struct {
 
 	mu         sync.Mutex
 	groups     map[string]bool
-	tags       map[string]*string   // of the group that was made last
+	tags       map[string]*string   // of the group created last
 	resources  map[string]*resource // by lower-case ID: all but machines
 	machines   map[string]*virtual  // by lower-case name
 	operations map[string]*operation
@@ -88,22 +88,22 @@ type Server struct {
 	plans      []Plan
 	bought     []Bought
 	late       []*Trouble
-	lag        int // of lists, in lists
+	lag        int // number of lists that lack a new machine
 	strand     int
-	strict     []string // what requests had that the published models lack
+	strict     []string // fields of requests that the published models lack
 	calls      map[string]int
 	bills      []Bill
 	denied     map[string]bool
-	principals map[string]string // types of those whom the directory is known to have, by ID
+	principals map[string]string // types of known principals of the directory, by ID
 	skew       time.Duration
 	tokens     map[string]bool
 	subnets    int
 }
 
-// DefaultSubscription is the one that a Config without one has.
+// DefaultSubscription is the default of Config.Subscription.
 const DefaultSubscription = "8d10da13-8125-4ba9-a717-bf7490507b3d"
 
-// New makes a subscription.
+// New returns a subscription.
 func New(cfg Config) *Server {
 	if cfg.Subscription == "" {
 		cfg.Subscription = DefaultSubscription
@@ -138,7 +138,7 @@ func New(cfg Config) *Server {
 	}
 }
 
-// DefaultSizes are some of each kind: for anything, with ARM processors, with a GPU, old, not for this subscription.
+// DefaultSizes returns some sizes of each kind: general, ARM, with a GPU, old, not for this subscription.
 func DefaultSizes() []Size {
 	all := []string{"1", "2", "3"}
 	return []Size{
@@ -180,10 +180,10 @@ func DefaultSizes() []Size {
 	}
 }
 
-// Token is what a caller has to bear.
-const Token = "header.eyJvaWQiOiI3IiwidXBuIjoiYWRhQGV4YW1wbGUuY29tIiwidGlkIjoidDEifQ.signature" //nolint:gosec // of nobody
+// Token is the bearer token that requests need.
+const Token = "header.eyJvaWQiOiI3IiwidXBuIjoiYWRhQGV4YW1wbGUuY29tIiwidGlkIjoidDEifQ.signature" //nolint:gosec // not a real token
 
-// Fault is an error as the cloud answers it.
+// Fault is an error answer of the cloud.
 type Fault struct {
 	Status        int
 	Code, Message string
@@ -196,7 +196,7 @@ func fault(status int, code, format string, args ...any) *Fault {
 	return &Fault{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// ServeHTTP answers a request as the cloud does.
+// ServeHTTP answers a request like the cloud.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := httptest.NewRecorder()
 	s.mu.Lock()
@@ -205,7 +205,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	var f *Fault
 	switch {
-	case lose: // it is done, and nobody hears of it
+	case lose: // the request is done, but its answer is lost
 		if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
 			_ = conn.Close()
 		}
@@ -233,7 +233,7 @@ func writeFault(w http.ResponseWriter, f *Fault) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"code": f.Code, "message": f.Message}})
 }
 
-// handle does what is asked, under the lock. It says whether the answer is to get lost.
+// handle executes a request. Callers hold the lock. lose is true if the answer must get lost.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) (lose bool, err error) {
 	if r.URL.Path == "/api/retail/prices" {
 		return false, s.prices(w, r)
@@ -267,7 +267,7 @@ func (s *Server) authenticate(r *http.Request) error {
 	return nil
 }
 
-// newID makes up an ID as Azure's are.
+// newID returns a new ID in Azure's format.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

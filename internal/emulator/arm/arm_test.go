@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 )
 
-// subscription is one that is spoken to without the SDK: what is on the wire is what is looked at.
+// subscription sends requests without the SDK, so that tests see the raw protocol.
 type subscription struct {
 	*testing.T
 	*arm.Server
@@ -71,7 +71,7 @@ func (s *subscription) call(method, path, body string, header ...string) (int, h
 
 const machines = "/resourceGroups/tradewind/providers/Microsoft.Compute/virtualMachines/"
 
-// body is what makes a machine.
+// body is a request for a machine.
 func body(more string) string {
 	subnet := "/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/tradewind/providers/Microsoft.Network/virtualNetworks/n/subnets/s"
 	return fmt.Sprintf(`{"location":"eastus","properties":{%s"hardwareProfile":{"vmSize":"Standard_D2s_v5"},
@@ -81,7 +81,7 @@ func body(more string) string {
 			"ipConfigurations":[{"name":"i","properties":{"subnet":{"id":%q}}}]}}]}}}`, more, subnet)
 }
 
-func TestAMachineIsMadeInAnOperation(t *testing.T) {
+func TestCreateMachineIsAnOperation(t *testing.T) {
 	s := newSubscription(t, arm.Config{Steps: 2})
 	status, header, text := s.call("PUT", machines+"a", body(""))
 	if status != http.StatusCreated || !strings.Contains(text, `"Creating"`) || header.Get("Fake-Poller-Status") != "" {
@@ -97,7 +97,7 @@ func TestAMachineIsMadeInAnOperation(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, _, text := s.call("PUT", machines+"a", body("")); status != http.StatusOK {
-		t.Errorf("the same once more: %d %s", status, text)
+		t.Errorf("the same request again: %d %s", status, text)
 	}
 	status, header, _ = s.call("DELETE", machines+"a", "")
 	if status != http.StatusAccepted || header.Get("Azure-AsyncOperation") == "" {
@@ -112,7 +112,7 @@ func TestAMachineIsMadeInAnOperation(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotPublishedIsRefused(t *testing.T) {
+func TestUnpublishedFieldsAreRejected(t *testing.T) {
 	s := newSubscription(t, arm.Config{})
 	status, _, text := s.call("PUT", machines+"a", body(`"spotRestorePolicy":{"enabled":true},`))
 	if status != http.StatusBadRequest || !strings.Contains(text, "/properties/spotRestorePolicy") || len(s.Unpublished()) != 1 {
@@ -132,7 +132,7 @@ func TestWhatIsNotPublishedIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheBillIsByTheHourThatAMachineRan(t *testing.T) {
+func TestBillFollowsRunningTime(t *testing.T) {
 	s := newSubscription(t, arm.Config{})
 	s.call("PUT", machines+"a", body(""))
 	s.call("PUT", machines+"b", body(`"priority":"Spot","evictionPolicy":"Delete",`))
@@ -144,7 +144,7 @@ func TestTheBillIsByTheHourThatAMachineRan(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Evict("a") == nil {
-		t.Error("evicted, and was bought on demand")
+		t.Error("an on-demand machine was evicted")
 	}
 	s.mu.Lock()
 	s.now = s.now.Add(30 * time.Minute)
@@ -161,7 +161,7 @@ func TestTheBillIsByTheHourThatAMachineRan(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotSayWhoHeIsIsRefused(t *testing.T) {
+func TestRequestsNeedToken(t *testing.T) {
 	s := newSubscription(t, arm.Config{})
 	for name, token := range map[string]string{"AuthenticationFailed": "", "InvalidAuthenticationToken": "Bearer x"} {
 		if status, _, text := s.call("GET", "", "", "Authorization", token); status != http.StatusUnauthorized || !strings.Contains(text, name) {
@@ -170,11 +170,11 @@ func TestWhoDoesNotSayWhoHeIsIsRefused(t *testing.T) {
 	}
 	s.Make(arm.Trouble{Kind: "PUT machine", Times: 1})
 	if status, _, _ := s.call("PUT", machines+"a", body("")); status != 0 || len(s.Left()) != 1 {
-		t.Errorf("the answer was to get lost, and what it asks for to be done: %d, %v", status, s.Left())
+		t.Errorf("want the answer lost and the request executed: %d, %v", status, s.Left())
 	}
 }
 
-func TestPricesComeInPages(t *testing.T) {
+func TestPricesHavePages(t *testing.T) {
 	s := newSubscription(t, arm.Config{})
 	lines, pages := 0, 0
 	for at := s.url + "/api/retail/prices?$filter=armRegionName%20eq%20'eastus'"; at != ""; pages++ {

@@ -11,29 +11,29 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 )
 
-// Plan is a savings plan that the directory has bought.
+// Plan is a savings plan of the directory.
 type Plan struct {
-	ID       string // its own
+	ID       string // the plan's ID
 	USD      float64
-	Currency string  // USD when empty
-	Term     string  // P1Y when empty
-	Scope    string  // Shared when empty, Single, ManagementGroup
-	Of       string  // the subscription of a single one; this one when empty
-	Group    string  // the resource group of a single one
-	State    string  // Succeeded when empty
-	Used     float64 // share of it in the last day
+	Currency string  // empty means USD
+	Term     string  // empty means P1Y
+	Scope    string  // Shared, Single or ManagementGroup; empty means Shared
+	Of       string  // the subscription, for scope Single; empty means this one
+	Group    string  // the resource group, for scope Single
+	State    string  // empty means Succeeded
+	Used     float64 // share used in the last day
 	Starts   time.Time
 	Until    time.Time
 }
 
-// Commit has the directory buy savings plans.
+// Commit adds savings plans to the directory.
 func (s *Server) Commit(plans ...Plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plans = append(s.plans, plans...)
 }
 
-// RunOthers has others run machines of a size in the subscription, on demand or on the spot.
+// RunOthers makes other users run machines of a size in the subscription, on demand or spot.
 func (s *Server) RunOthers(size, location string, n int, spot bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,26 +54,26 @@ func (s *Server) RunOthers(size, location string, n int, spot bool) {
 	}
 }
 
-// Bought is a reservation of virtual machines that the directory has.
+// Bought is a reservation of virtual machines of the directory.
 type Bought struct {
 	Size, Location string
 	Count          int
-	Kind           string // VirtualMachines when empty
-	Flexible       string // On when empty
-	Scope          string // Shared when empty
-	Of             string // the subscription of a single one
-	State          string // Succeeded when empty
+	Kind           string // empty means VirtualMachines
+	Flexible       string // empty means On
+	Scope          string // empty means Shared
+	Of             string // the subscription, for scope Single
+	State          string // empty means Succeeded
 	Until          time.Time
 }
 
-// Buy has the directory buy reservations of virtual machines.
+// Buy adds reservations of virtual machines to the directory.
 func (s *Server) Buy(all ...Bought) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bought = append(s.bought, all...)
 }
 
-// reservedInstances answers as "Reservation - List All" of 2022-11-01 is described.
+// reservedInstances answers "Reservation - List All" of 2022-11-01.
 func (s *Server) reservedInstances(w http.ResponseWriter, r *http.Request) error {
 	if err := s.allowed(r, "reserved instances"); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *Server) reservedInstances(w http.ResponseWriter, r *http.Request) error
 	return s.part(w, r, all)
 }
 
-// ratios answers as "Get Catalog" is described, for sizes with a ratio.
+// ratios answers "Get Catalog", for sizes with a ratio.
 func (s *Server) ratios(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	if err := s.allowed(r, "ratios"); err != nil {
@@ -119,10 +119,10 @@ func (s *Server) ratios(w http.ResponseWriter, r *http.Request) error {
 	return s.part(w, r, all)
 }
 
-// benefitsPage is how many plans a page has here.
+// benefitsPage is the number of plans in a page.
 const benefitsPage = 2
 
-// savingsPlans answers as "Savings Plan - List All" of 2022-11-01 is described.
+// savingsPlans answers "Savings Plan - List All" of 2022-11-01.
 func (s *Server) savingsPlans(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	if query.Get("api-version") != "2022-11-01" {
@@ -167,7 +167,7 @@ func (s *Server) savingsPlans(w http.ResponseWriter, r *http.Request) error {
 	return s.part(w, r, all)
 }
 
-// part writes a part of a list, as the $skiptoken asks for.
+// part writes the part of a list that $skiptoken requests.
 func (s *Server) part(w http.ResponseWriter, r *http.Request, all []any) error {
 	query := r.URL.Query()
 	from, _ := strconv.Atoi(query.Get("$skiptoken"))

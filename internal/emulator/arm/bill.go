@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/notices"
 )
 
-// Bill is a line of the bill: a machine that ran from a time to a time, at a price per hour. To is zero while it runs.
+// Bill is a line of the bill: a machine, when it ran, and its price per hour. To is zero while it runs.
 type Bill struct {
 	Name, ID, Location, Size string
 	Spot                     bool
@@ -20,7 +20,7 @@ type Bill struct {
 	USDPerHour               float64
 }
 
-// USD is what it cost, until now where it still runs.
+// USD returns the cost, up to now if the machine still runs.
 func (b Bill) USD(now time.Time) float64 {
 	to := b.To
 	if to.IsZero() {
@@ -29,7 +29,7 @@ func (b Bill) USD(now time.Time) float64 {
 	return to.Sub(b.From).Hours() * b.USDPerHour
 }
 
-// Bills are all lines so far.
+// Bills returns all lines so far.
 func (s *Server) Bills() []Bill {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,13 +51,13 @@ func (s *Server) open(v *virtual) {
 		b.USDPerHour = v.size.SpotUSD
 	}
 	if v.reservation != nil {
-		b.USDPerHour = 0 // it is paid for whether it is used or not
+		b.USDPerHour = 0 // the reservation is paid whether it is used or not
 	}
 	s.bills = append(s.bills, b)
 	v.bill = len(s.bills)
 }
 
-// end stops a machine, and what it costs.
+// end stops a machine and its bill.
 func (s *Server) end(v *virtual) {
 	v.running, v.stopped = false, false
 	if v.bill > 0 && s.bills[v.bill-1].To.IsZero() {
@@ -68,7 +68,7 @@ func (s *Server) end(v *virtual) {
 	}
 }
 
-// boot starts the process that a machine is, where it is to be one.
+// boot starts a machine's process if Config.Dir is set.
 func (s *Server) boot(v *virtual) error {
 	if s.cfg.Dir == "" {
 		return nil
@@ -95,7 +95,7 @@ func (s *Server) boot(v *virtual) error {
 		return err
 	}
 	process := v.process
-	go func() { // a machine that powers itself off is stopped, and billed all the same
+	go func() { // a machine that powers itself off is stopped but still billed
 		<-process.Exited()
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Server) boot(v *virtual) error {
 	return nil
 }
 
-// named finds a machine by its name, or by its unique ID.
+// named finds a machine by its name or unique ID.
 func (s *Server) named(name string) (*virtual, error) {
 	for _, v := range s.machines {
 		if strings.EqualFold(v.name, name) || v.id == name {
@@ -116,7 +116,7 @@ func (s *Server) named(name string) (*virtual, error) {
 	return nil, fmt.Errorf("arm: no machine %s", name)
 }
 
-// Announce has a spot machine's Scheduled Events say that it will be evicted.
+// Announce adds a spot machine's eviction to its Scheduled Events.
 func (s *Server) Announce(name string, at time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,13 +125,13 @@ func (s *Server) Announce(name string, at time.Time) error {
 		return err
 	}
 	if !v.spot() || v.service == nil {
-		return fmt.Errorf("arm: %s is no spot machine that runs", name)
+		return fmt.Errorf("arm: %s is not a running spot machine", name)
 	}
 	v.service.Preempt(at)
 	return nil
 }
 
-// Evict takes a spot machine away at once, and deletes it as its eviction policy says.
+// Evict ends a spot machine at once, and deletes it if its eviction policy says so.
 func (s *Server) Evict(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,14 +140,14 @@ func (s *Server) Evict(name string) error {
 		return err
 	}
 	if !v.spot() {
-		return fmt.Errorf("arm: %s is no spot machine", name)
+		return fmt.Errorf("arm: %s is not a spot machine", name)
 	}
 	s.end(v)
 	s.forget(v, s.takeStrand())
 	return nil
 }
 
-// Stop powers a machine off from within.
+// Stop powers a machine off from inside.
 func (s *Server) Stop(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Server) Stop(name string) error {
 	return nil
 }
 
-// Console is the file that a machine's boot and agent write to.
+// Console returns the path of the file to which a machine's boot script and agent write.
 func (s *Server) Console(name string) string { return filepath.Join(s.cfg.Dir, name, "console.log") }
 
 // Close kills all machines.

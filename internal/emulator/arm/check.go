@@ -12,7 +12,7 @@ func invalidParameter(format string, args ...any) *Fault {
 	return fault(http.StatusBadRequest, "InvalidParameter", format, args...)
 }
 
-// checkOS refuses a machine without a name, without a way to log in, or with data that it cannot be told.
+// checkOS rejects a machine without a name, without a way to log in, or with invalid custom data.
 func checkOS(os *armcompute.OSProfile) *Fault {
 	if value(os.AdminUsername) == "" || value(os.ComputerName) == "" {
 		return invalidParameter("Required parameter 'osProfile.adminUsername' is missing (null).")
@@ -36,8 +36,8 @@ func checkOS(os *armcompute.OSProfile) *Fault {
 	return nil
 }
 
-// checkDisk refuses what cannot boot: no image, or one that may not be read, disks too small for it, processors that it
-// is not for.
+// checkDisk rejects disks that cannot boot: without an image, with an unreadable image, too small for the image, or
+// with an image for another processor.
 func (s *Server) checkDisk(storage *armcompute.StorageProfile, size Size) *Fault {
 	image, disk := storage.ImageReference, storage.OSDisk
 	if image == nil || !named(image) {
@@ -69,7 +69,7 @@ func (s *Server) checkDisk(storage *armcompute.StorageProfile, size Size) *Fault
 	return nil
 }
 
-// named says that a reference names an image, by its ID or by all of its parts.
+// named reports whether a reference names an image, by ID or by all of its parts.
 func named(image *armcompute.ImageReference) bool {
 	if image.ID != nil || image.SharedGalleryImageID != nil || image.CommunityGalleryImageID != nil {
 		return true
@@ -82,7 +82,7 @@ func named(image *armcompute.ImageReference) bool {
 	return true
 }
 
-// lacksImage refuses an image of one's own to who may not read it.
+// lacksImage rejects a custom image that the caller may not read.
 func (s *Server) lacksImage(image *armcompute.ImageReference) *Fault {
 	id := value(image.ID)
 	action := "Microsoft.Compute/images/read"

@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// Options have the SDK's clients speak to a subscription that is served at a URL, and repeat nothing but once, at once.
+// Options returns options for the SDK's clients to use the subscription at a URL, with one immediate retry.
 func Options(url string) *sdk.ClientOptions {
 	return &sdk.ClientOptions{ClientOptions: policy.ClientOptions{
 		Cloud: cloud.Configuration{
@@ -28,10 +28,10 @@ func Options(url string) *sdk.ClientOptions {
 	}}
 }
 
-// Credential has a token: Token, where none is named.
+// Credential returns a token; an empty one means Token.
 type Credential struct {
 	Token string
-	Err   error // instead of a token
+	Err   error // returned instead of a token
 }
 
 // GetToken implements azcore.TokenCredential.

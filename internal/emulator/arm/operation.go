@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// operation is one that takes its time.
+// operation is an asynchronous operation.
 type operation struct {
 	id, location string
 	left         int
@@ -29,7 +29,7 @@ func (s *Server) begin(location string, finish func() *Fault) *operation {
 	return o
 }
 
-// step lets an operation get on by one.
+// step advances an operation by one poll.
 func (s *Server) step(o *operation) {
 	if o.left--; o.left <= 0 {
 		o.end()
@@ -43,7 +43,7 @@ func (o *operation) end() {
 	}
 }
 
-// poll answers for an operation.
+// poll answers with the state of an operation.
 func (s *Server) poll(w http.ResponseWriter, id string) error {
 	o, ok := s.operations[id]
 	if !ok {
@@ -62,7 +62,7 @@ func (s *Server) poll(w http.ResponseWriter, id string) error {
 	return json.NewEncoder(w).Encode(body)
 }
 
-// Settle lets all operations end and all lists catch up.
+// Settle ends all operations and makes all lists complete.
 func (s *Server) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,22 +30,22 @@ type item struct {
 	Plans       []rate  `json:"savingsPlan,omitempty"`
 }
 
-// rate is what a machine takes of a savings plan.
+// rate is the rate of a machine in a savings plan.
 type rate struct {
 	Unit   float64 `json:"unitPrice"`
 	Retail float64 `json:"retailPrice"`
 	Term   string  `json:"term"`
 }
 
-// plansVersion is that of the list which has rates of plans.
+// plansVersion is the API version whose list has the rates of plans.
 const plansVersion = "2023-01-01-preview"
 
 var regionFilter = regexp.MustCompile(`armRegionName eq '([^']*)'`)
 
-// pricesPage is how many lines a page of the price list has here.
+// pricesPage is the number of lines in a page of the price list.
 const pricesPage = 5
 
-// prices answers for the retail prices, which are public and no part of Resource Manager.
+// prices answers for the retail prices, which are public and not part of Resource Manager.
 func (s *Server) prices(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet {
 		return fault(http.StatusMethodNotAllowed, "MethodNotAllowed", "Only GET.")
@@ -80,8 +80,8 @@ func (s *Server) prices(w http.ResponseWriter, r *http.Request) error {
 	return json.NewEncoder(w).Encode(answer)
 }
 
-// items are a size's lines in a region: as it is, on the spot, with Windows, reserved, and at low priority. Those on
-// demand have rates of plans where these are asked for.
+// items returns a size's lines in a region: on demand, spot, with Windows, reserved, and low priority. With plans, the
+// on-demand lines have the rates of savings plans.
 func (z Size) items(region string, plans bool) []item {
 	name := strings.ReplaceAll(strings.TrimPrefix(z.Name, "Standard_"), "_", " ")
 	if z.MeterName != "" {
@@ -102,7 +102,7 @@ func (z Size) items(region string, plans bool) []item {
 	}
 	if plans && z.OneYearUSD > 0 {
 		all[0].Plans = []rate{{z.ThreeYearsUSD, z.ThreeYearsUSD, "3 Years"}, {z.OneYearUSD, z.OneYearUSD, "1 Year"}}
-		all[1].Plans = []rate{{9, 9, "3 Years"}, {9, 9, "1 Year"}} // of Windows
+		all[1].Plans = []rate{{9, 9, "3 Years"}, {9, 9, "1 Year"}} // for Windows
 	}
 	if !z.NoSpotCapable {
 		all = append(all, line(z.SpotUSD, " Spot", "", "Consumption"),

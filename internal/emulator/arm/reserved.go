@@ -12,12 +12,12 @@ import (
 	computefake "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8/fake"
 )
 
-// Reservation is capacity that the subscription has reserved.
+// Reservation is a capacity reservation of the subscription.
 type Reservation struct {
 	ResourceGroup, Group, Name string
 	Location, Zone, Size       string
 	Count                      int
-	Others                     int // machines of others that run on it
+	Others                     int // other users' machines that run on it
 	Creating                   bool
 }
 
@@ -26,7 +26,7 @@ func (r *Reservation) groupID(subscription string) string {
 		"/providers/Microsoft.Compute/capacityReservationGroups/" + r.Group
 }
 
-// Reserve gives the subscription a capacity reservation, in whose resource group it may be read.
+// Reserve adds a capacity reservation, whose resource group the subscription may read.
 func (s *Server) Reserve(r *Reservation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,14 +34,14 @@ func (s *Server) Reserve(r *Reservation) {
 	s.reserved = append(s.reserved, r)
 }
 
-// Unreserve takes a capacity reservation away; machines on it go on, at their price.
+// Unreserve removes a capacity reservation. Its machines keep running at their normal price.
 func (s *Server) Unreserve(r *Reservation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reserved = slices.DeleteFunc(s.reserved, func(k *Reservation) bool { return k == r })
 }
 
-// Beside is how many machines are on no capacity reservation.
+// Beside returns the number of machines without a capacity reservation.
 func (s *Server) Beside() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *call) listReservations(resources, group string,
 	for _, r := range c.reserved {
 		if strings.EqualFold(r.ResourceGroup, resources) && strings.EqualFold(r.Group, group) {
 			one := c.reservation(r)
-			one.Properties.InstanceView = nil // lists have none
+			one.Properties.InstanceView = nil // not in lists
 			all = append(all, &one)
 		}
 	}
@@ -143,8 +143,8 @@ func (c *call) reservation(r *Reservation) armcompute.CapacityReservation {
 	return one
 }
 
-// onReservation finds the one that a machine runs on. It refuses a group that is not there, or has none that fits; one
-// that is full has the machine run beside it, at its price.
+// onReservation finds the reservation for a machine. It rejects a group that is missing or has none that fits. If the
+// reservation is full, the machine runs outside of it at its normal price.
 func (s *Server) onReservation(vm armcompute.VirtualMachine) (*Reservation, *Fault) {
 	p := vm.Properties.CapacityReservation
 	if p == nil || p.CapacityReservationGroup == nil {

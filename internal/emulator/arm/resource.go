@@ -14,7 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources/v3"
 )
 
-// The types of what comes with a machine.
+// Types of machines and of the resources that belong to them.
 const (
 	typeMachine   = "Microsoft.Compute/virtualMachines"
 	typeDisk      = "Microsoft.Compute/disks"
@@ -22,13 +22,13 @@ const (
 	typeAddress   = "Microsoft.Network/publicIPAddresses"
 )
 
-// resource is anything that is no machine.
+// resource is any resource except a machine.
 type resource struct {
 	kind, name string
 	model      armresources.GenericResource
-	machine    *virtual // that it belongs to
-	dies       bool     // with it
-	reserved   int      // how often its removal is refused: an interface is kept for its machine for 180 seconds
+	machine    *virtual // to which it belongs
+	dies       bool     // is deleted with its machine
+	reserved   int      // how often its removal is rejected: an interface is reserved for its machine for 180 seconds
 }
 
 func (s *Server) idOf(kind, name string) string {
@@ -48,7 +48,7 @@ func (s *Server) add(kind, name string, v *virtual, tags map[string]*string, die
 		}}
 }
 
-// network makes what a machine's interface configurations ask for.
+// network creates what a machine's interface configurations request.
 func (s *Server) network(v *virtual) {
 	s.subnets++
 	v.address = fmt.Sprintf("10.0.%d.%d", s.subnets/250, 4+s.subnets%250)
@@ -73,7 +73,7 @@ func (s *Server) attachDisk(v *virtual) {
 	s.add(typeDisk, name, v, v.model.Tags, value(disk.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
 }
 
-// forget takes a machine away, with what is to go with it unless that is stranded.
+// forget removes a machine, and the resources that are deleted with it unless strand is set.
 func (s *Server) forget(v *virtual, strand bool) {
 	if s.machines[strings.ToLower(v.name)] == v {
 		delete(s.machines, strings.ToLower(v.name))
@@ -95,7 +95,7 @@ var subnetID = regexp.MustCompile(
 	`^(/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/virtualNetworks/[^/]+)/subnets/([^/]+)$`,
 )
 
-// checkNetwork refuses interfaces that are incomplete or refer to what is not there.
+// checkNetwork rejects interfaces that are incomplete or refer to missing resources.
 func (s *Server) checkNetwork(n *armcompute.NetworkProfile) *Fault {
 	bad := func(format string, args ...any) *Fault {
 		return fault(http.StatusBadRequest, "InvalidParameter", format, args...)
@@ -156,7 +156,7 @@ func (s *Server) hasSubnet(network, subnet string) bool {
 	})
 }
 
-// put makes or changes a resource of any type.
+// put creates or changes a resource of any type.
 func (c *call) put(_ context.Context, id, apiVersion string, model armresources.GenericResource,
 	_ *armresources.ClientBeginCreateOrUpdateByIDOptions) (
 	resp fake.PollerResponder[armresources.ClientCreateOrUpdateByIDResponse], errResp fake.ErrorResponder) {
@@ -184,14 +184,14 @@ func (c *call) put(_ context.Context, id, apiVersion string, model armresources.
 		model.Properties = map[string]any{"clientId": newID(), "principalId": newID(), "tenantId": "t1"}
 	}
 	r.model = model
-	if model.Location != nil { // what is nowhere is there at once
+	if model.Location != nil { // a resource without a location exists at once
 		c.op = c.begin(*model.Location, func() *Fault { return nil })
 	}
 	resp.SetTerminalResponse(status, armresources.ClientCreateOrUpdateByIDResponse{GenericResource: model}, nil)
 	return resp, errResp
 }
 
-// checkResource refuses networks without addresses, and such as refer to what is not there.
+// checkResource rejects networks without addresses, and resources that refer to missing ones.
 func (s *Server) checkResource(kind string, model armresources.GenericResource) *Fault {
 	properties, _ := model.Properties.(map[string]any)
 	switch {
@@ -222,7 +222,7 @@ func (s *Server) checkResource(kind string, model armresources.GenericResource) 
 
 func split(path string) (id, kind, name string) {
 	id = "/" + strings.Trim(path, "/")
-	at := strings.LastIndex(id, "/providers/") // what is before it may be a provider's as well
+	at := strings.LastIndex(id, "/providers/") // the part before it may also be of a provider
 	if at <= 0 {
 		return id, "", ""
 	}
@@ -285,7 +285,7 @@ func (c *call) removeByID(_ context.Context, id, _ string, _ *armresources.Clien
 
 var nameFilter = regexp.MustCompile(`^substringof\('([^']*)', ?name\)$`)
 
-// listResources lists what is in the group, of a name if that is asked for.
+// listResources lists the resources of the group, with a name filter if requested.
 func (c *call) listResources(_ string, o *armresources.ClientListByResourceGroupOptions) (
 	resp fake.PagerResponder[armresources.ClientListByResourceGroupResponse]) {
 	part := ""

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The types of what says who may do what.
+// Types of roles and their assignments.
 const (
 	typeRole       = "Microsoft.Authorization/roleDefinitions"
 	typeAssignment = "Microsoft.Authorization/roleAssignments"
@@ -13,13 +13,14 @@ const (
 	typeTrust      = typeIdentity + "/federatedIdentityCredentials"
 )
 
-// builtIn are roles that every directory has.
+// builtIn are the roles that every directory has.
 var builtIn = map[string]string{
 	"/providers/microsoft.authorization/roledefinitions/d534ad90-4ac5-4815-a178-b2e47397baab": "Savings plan Reader",
 	"/providers/microsoft.authorization/roledefinitions/582fc458-8989-419f-a480-75249bc5db7e": "Reservations Reader",
 }
 
-// checkRights refuses roles without rights, assignments of roles that are not there or to nobody, and trust in nobody.
+// checkRights rejects roles without rights, assignments without an existing role or a principal, and incomplete
+// federated credentials.
 func (s *Server) checkRights(kind string, p map[string]any) *Fault {
 	bad := func(code, format string, args ...any) *Fault {
 		return fault(http.StatusBadRequest, code, format, args...)
@@ -57,14 +58,14 @@ func (s *Server) checkRights(kind string, p map[string]any) *Fault {
 	return nil
 }
 
-// Know has the directory have somebody: a User, a Group or a ServicePrincipal.
+// Know adds a principal to the directory: a User, a Group or a ServicePrincipal.
 func (s *Server) Know(principal, kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.principals[principal] = kind
 }
 
-// Resources names all that there is but machines, by type and name.
+// Resources returns all resources except machines, by type and name.
 func (s *Server) Resources() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,14 +76,14 @@ func (s *Server) Resources() map[string]bool {
 	return all
 }
 
-// Registered says whether the subscription is registered for a provider.
+// Registered reports whether the subscription is registered for a provider.
 func (s *Server) Registered(namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.providers[strings.ToLower(namespace)]
 }
 
-// HasGroup says whether the resource group is there.
+// HasGroup reports whether the resource group exists.
 func (s *Server) HasGroup() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,13 +25,13 @@ type transport interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// call is one request: the fake servers are made for it alone, as those remember pages and operations by their path,
-// which real ones do not.
+// call is one request. The fake servers are created for each call, because they remember pages and operations by path,
+// which real servers do not.
 type call struct {
 	*Server
 	query url.Values
-	base  string     // URL of what is asked for, without the query
-	op    *operation // that the request has begun
+	base  string     // URL of the request, without the query
+	op    *operation // operation that the request has started
 }
 
 func (c *call) compute() transport {
@@ -74,7 +74,7 @@ func (c *call) generic() transport {
 	})
 }
 
-// route is an operation of the API: which server has it, and under which name.
+// route is an operation of the API: the fake server that handles it, and its name there.
 type route struct {
 	method string
 	path   *regexp.Regexp
@@ -172,7 +172,7 @@ func find(r *http.Request) *route {
 	return nil
 }
 
-// kindOf is the method and what is asked for: "PUT machine".
+// kindOf returns the method and the kind of resource, such as "PUT machine".
 func kindOf(r *http.Request) string {
 	switch found := find(r); {
 	case operationPath.MatchString(r.URL.Path):
@@ -204,7 +204,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	return s.resource(w, r)
 }
 
-// resource answers what is asked of a resource, or of a list of them, of the subscription or the directory.
+// resource answers a request for a resource or a list, of the subscription or of the directory.
 func (s *Server) resource(w http.ResponseWriter, r *http.Request) error {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	directory := strings.EqualFold(parts[0], "providers")
@@ -232,7 +232,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) error {
 	return s.hand(w, r, to, parts, directory)
 }
 
-// hand hands a request to the SDK's fake server of what it asks for.
+// hand passes a request to the SDK's fake server that handles it.
 func (s *Server) hand(w http.ResponseWriter, r *http.Request, to *route, parts []string, directory bool) error {
 	if !directory && len(parts) > 3 && strings.EqualFold(parts[2], "resourceGroups") && to.kind != "group" &&
 		!s.groups[strings.ToLower(parts[3])] {
@@ -248,9 +248,9 @@ func (s *Server) hand(w http.ResponseWriter, r *http.Request, to *route, parts [
 			return err
 		}
 	}
-	// As the SDK's client hands a request to its transport.
+	// This is how the SDK's client passes a request to its transport.
 	c := &call{Server: s, query: r.URL.Query(), base: "http://" + r.Host + r.URL.Path}
-	// What was begun is finished under the lock, also when whoever asked has gone.
+	// Finish the request under the lock even if the client has gone.
 	in := r.Clone(context.WithValue(context.WithoutCancel(r.Context()), runtime.CtxAPINameKey{}, to.name))
 	in.URL.Scheme, in.URL.Host, in.Body = "http", r.Host, nil
 	if len(body) > 0 {
@@ -264,7 +264,7 @@ func (s *Server) hand(w http.ResponseWriter, r *http.Request, to *route, parts [
 	return c.answer(w, r, out)
 }
 
-// answer passes a fake server's answer on, with an operation as Resource Manager tells of one.
+// answer forwards a fake server's answer, and adds Resource Manager's headers of an operation.
 func (c *call) answer(w http.ResponseWriter, r *http.Request, out *http.Response) error {
 	for k, v := range out.Header {
 		w.Header()[k] = v
@@ -284,14 +284,14 @@ func (c *call) answer(w http.ResponseWriter, r *http.Request, out *http.Response
 		return err
 	}
 	w.WriteHeader(out.StatusCode)
-	// The SDK's fake server has an empty model there, the service nothing.
+	// Here the SDK's fake server writes an empty model; the real service writes nothing.
 	if c.op == nil && out.StatusCode != http.StatusNoContent || r.Method != http.MethodDelete {
 		_, err = w.Write(body)
 	}
 	return err
 }
 
-// refusal is what a fake server's error says.
+// refusal converts a fake server's error.
 func (c *call) refusal(err error) error {
 	var f *Fault
 	var response *azcore.ResponseError
@@ -304,7 +304,7 @@ func (c *call) refusal(err error) error {
 	return fault(http.StatusBadRequest, "InvalidRequestContent", "%v", err)
 }
 
-// published refuses a machine with fields that the published models do not have.
+// published rejects a machine with fields that the published models lack.
 func (s *Server) published(body []byte) error {
 	var vm armcompute.VirtualMachine
 	if err := json.Unmarshal(body, &vm); err != nil {
@@ -326,7 +326,7 @@ func (s *Server) published(body []byte) error {
 	return nil
 }
 
-// missing names what of one document another lacks.
+// missing returns the fields of one document that another lacks.
 func missing(at string, was, is any) (lacking []string) {
 	switch was := was.(type) {
 	case map[string]any:

@@ -119,7 +119,7 @@ func (c *call) removeGroup(_ context.Context, name string, _ *armresources.Resou
 	return resp, errResp
 }
 
-// permissions are what the caller may do in the group.
+// permissions answers with the caller's permissions in the group.
 func (s *Server) permissions(w http.ResponseWriter) error {
 	not := []string{}
 	actions := []string{"*"}

@@ -11,22 +11,22 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 )
 
-// Trouble is something that happens to requests of a kind.
+// Trouble is an injected failure of requests of one kind.
 type Trouble struct {
-	Kind  string // "PUT machine"; the methods and kinds are those of the routes
-	Times int    // negative is for ever
-	After int    // how many requests pass before it
-	Fault *Fault // the answer; nil is for one that gets lost
+	Kind  string // "PUT machine"; for methods and kinds see the routes
+	Times int    // negative means forever
+	After int    // number of requests that succeed before
+	Fault *Fault // the answer; nil means that the answer gets lost
 }
 
-// Make has a trouble happen from now on.
+// Make injects a trouble from now on.
 func (s *Server) Make(t Trouble) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.troubles = append(s.troubles, &t)
 }
 
-// FailLate has the next machines that are made fail in their operation: those after the first few.
+// FailLate makes the operations of the next new machines fail, after the first few.
 func (s *Server) FailLate(after, times int, f *Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,7 @@ func (s *Server) Calm() {
 	s.providers = map[string]bool{"microsoft.compute": true, "microsoft.network": true}
 }
 
-// trouble is what happens to this request: an answer instead of what it asks for, or the loss of its answer.
+// trouble returns the injected failure of this request: an error instead of its execution, or the loss of its answer.
 func (s *Server) trouble(kind string) (lose bool, instead error) {
 	for _, t := range s.troubles {
 		if t.Kind != kind || t.Times == 0 {
@@ -61,7 +61,7 @@ func (s *Server) trouble(kind string) (lose bool, instead error) {
 	return false, nil
 }
 
-// failLate is what the operation of a new machine will end with.
+// failLate returns the error with which the operation of a new machine will end, or nil.
 func (s *Server) failLate(v *virtual) *Fault {
 	for _, t := range s.late {
 		switch {
@@ -87,11 +87,11 @@ func (s *Server) failLate(v *virtual) *Fault {
 	return nil
 }
 
-// Stock is what there is none of; empty fields are for all.
+// Stock describes machines that are out of stock; empty fields match all.
 type Stock struct {
 	Location, Zone, Size string
 	Spot                 *bool
-	Late                 bool // it is noticed in the operation, not at once
+	Late                 bool // reported in the operation, not at once
 }
 
 func (d Stock) matches(size string, vm armcompute.VirtualMachine) bool {
@@ -104,28 +104,28 @@ func (d Stock) matches(size string, vm armcompute.VirtualMachine) bool {
 		(d.Size == "" || d.Size == size) && (d.Spot == nil || *d.Spot == spot)
 }
 
-// Dry has a stock run dry, until Refill.
+// Dry makes machines unavailable until Refill.
 func (s *Server) Dry(d Stock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dry = append(s.dry, d)
 }
 
-// Refill ends all that ran dry.
+// Refill ends all shortages.
 func (s *Server) Refill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dry = nil
 }
 
-// Lag has machines that are made from now on be missing from so many lists.
+// Lag makes new machines missing from their first lists.
 func (s *Server) Lag(lists int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lag = lists
 }
 
-// Strand has the next machines that go leave their interfaces, addresses and disks behind, as it happens.
+// Strand makes the next removed machines leave their interfaces, addresses and disks behind.
 func (s *Server) Strand(times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,14 +140,14 @@ func (s *Server) takeStrand() bool {
 	return true
 }
 
-// Skew has tokens be expired, as they are for whom Azure's clock is ahead.
+// Skew sets how far Azure's clock is ahead, which makes tokens expire early.
 func (s *Server) Skew(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.skew = by
 }
 
-// Deny takes the right to an action: Microsoft.Compute/virtualMachines/write.
+// Deny revokes the right to actions such as Microsoft.Compute/virtualMachines/write.
 func (s *Server) Deny(actions ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,14 +156,14 @@ func (s *Server) Deny(actions ...string) {
 	}
 }
 
-// Unregister takes a provider's registration.
+// Unregister removes a provider's registration.
 func (s *Server) Unregister(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.providers[strings.ToLower(namespace)] = false
 }
 
-// RemoveGroup takes the resource group away.
+// RemoveGroup removes the resource group.
 func (s *Server) RemoveGroup() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *Server) RemoveGroup() {
 
 var providerPath = regexp.MustCompile(`(?i)/providers/(microsoft\.[a-z]+)/([a-z]+)`)
 
-// actionOf is the right that a request needs.
+// actionOf returns the right that a request needs.
 func actionOf(r *http.Request, kind string) string {
 	verb := map[string]string{"GET": "read", "PUT": "write", "DELETE": "delete", "POST": "action"}[r.Method]
 	switch kind {
@@ -202,7 +202,7 @@ func actionOf(r *http.Request, kind string) string {
 	return all[0][1] + "/" + all[0][2] + "/" + verb
 }
 
-// allowed refuses what the caller has no right to, and what the subscription is not registered for.
+// allowed rejects requests without the right, or without registration of the subscription.
 func (s *Server) allowed(r *http.Request, kind string) error {
 	action := actionOf(r, kind)
 	if s.denied[strings.ToLower(action)] || s.denied["*"] {
@@ -230,7 +230,8 @@ func (s *Server) allowed(r *http.Request, kind string) error {
 	return nil
 }
 
-// refuse is what the subscription, rather than the request, has against a new machine.
+// refuse returns the subscription's reason against a new machine, such as quota, or nil. Other checks concern the
+// request itself.
 func (s *Server) refuse(size Size, vm armcompute.VirtualMachine) *Fault {
 	p := vm.Properties
 	spot := p.Priority != nil && *p.Priority == armcompute.VirtualMachinePriorityTypesSpot
@@ -311,21 +312,21 @@ func (s *Server) Limit(name string, limit int) {
 	s.cfg.Limits = limits
 }
 
-// Calls is how often a kind of request was made.
+// Calls returns how often a kind of request was made.
 func (s *Server) Calls(kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[kind]
 }
 
-// Unpublished names the fields that requests had and the published models lack.
+// Unpublished returns the fields of requests that the published models lack.
 func (s *Server) Unpublished() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.strict)
 }
 
-// Left names the machines that there are, but for those on their way out.
+// Left returns the names of the machines, except those that are being deleted.
 func (s *Server) Left() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,7 +340,7 @@ func (s *Server) Left() []string {
 	return left
 }
 
-// Leftovers name the interfaces, addresses and disks that no machine has.
+// Leftovers returns the interfaces, addresses and disks without a machine.
 func (s *Server) Leftovers() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -353,7 +354,7 @@ func (s *Server) Leftovers() []string {
 	return left
 }
 
-// RemoveResource takes all resources of a type away, as somebody might.
+// RemoveResource removes all resources of a type, like another user.
 func (s *Server) RemoveResource(kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/azuretest"
 )
 
-// The states of a machine's provisioning.
+// Provisioning states of a machine.
 const (
 	creating  = "Creating"
 	succeeded = "Succeeded"
@@ -28,20 +28,20 @@ const (
 // virtual is a virtual machine.
 type virtual struct {
 	name    string
-	model   armcompute.VirtualMachine // as it was asked for
+	model   armcompute.VirtualMachine // as requested
 	size    Size
 	id      string // unique
 	state   string
 	made    time.Time
 	running bool
-	stopped bool // powered off from within: it is still billed
+	stopped bool // powered off from inside: still billed
 	failure *Fault
 	op      *operation
-	unseen  int // how many lists do not have it yet
+	unseen  int // number of next lists that lack it
 	address string
 	bill    int // its line in the bill, from 1
 
-	reservation *Reservation // that it runs on
+	reservation *Reservation // the reservation that it uses
 
 	process *machine.Machine
 	service *azuretest.Machine
@@ -52,7 +52,7 @@ func (v *virtual) spot() bool {
 	return p != nil && *p == armcompute.VirtualMachinePriorityTypesSpot
 }
 
-// create is the PUT of a machine.
+// create handles the PUT of a machine.
 func (c *call) create(_ context.Context, _, name string, vm armcompute.VirtualMachine,
 	o *armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions) (
 	resp fake.PollerResponder[armcompute.VirtualMachinesClientCreateOrUpdateResponse], errResp fake.ErrorResponder) {
@@ -90,7 +90,7 @@ func (c *call) create(_ context.Context, _, name string, vm armcompute.VirtualMa
 	return resp, errResp
 }
 
-// conflict is what stands against a PUT on a machine that is there.
+// conflict returns why a PUT on an existing machine is not allowed, or nil.
 func conflict(old *virtual, vm armcompute.VirtualMachine,
 	o *armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions) *Fault {
 	switch {
@@ -111,7 +111,7 @@ func conflict(old *virtual, vm armcompute.VirtualMachine,
 	return nil
 }
 
-// keyOf is the key that logs in to a machine.
+// keyOf returns the SSH key of a machine.
 func keyOf(vm armcompute.VirtualMachine) string {
 	linux := vm.Properties.OSProfile.LinuxConfiguration
 	if linux == nil || linux.SSH == nil || len(linux.SSH.PublicKeys) == 0 {
@@ -120,7 +120,7 @@ func keyOf(vm armcompute.VirtualMachine) string {
 	return value(linux.SSH.PublicKeys[0].KeyData)
 }
 
-// check refuses what no subscription could have made.
+// check rejects machines that are invalid in every subscription.
 func (s *Server) check(vm armcompute.VirtualMachine) (size Size, f *Fault) {
 	bad := func(target, format string, args ...any) (Size, *Fault) {
 		return Size{}, fault(http.StatusBadRequest, "InvalidParameter", "%s (target: %s)",
@@ -181,7 +181,7 @@ func skuNotAvailable(size, location, zone string) *Fault {
 	)
 }
 
-// finish is the end of a machine's making.
+// finish ends the creation of a machine.
 func (s *Server) finish(v *virtual) *Fault {
 	if v.state != creating {
 		return v.failure
@@ -200,7 +200,7 @@ func (s *Server) finish(v *virtual) *Fault {
 	return nil
 }
 
-// remove is the DELETE of a machine, with what is to go with it.
+// remove handles the DELETE of a machine and of the resources deleted with it.
 func (c *call) remove(_ context.Context, _, name string, _ *armcompute.VirtualMachinesClientBeginDeleteOptions) (
 	resp fake.PollerResponder[armcompute.VirtualMachinesClientDeleteResponse], errResp fake.ErrorResponder) {
 	v, ok := c.machines[strings.ToLower(name)]
@@ -218,13 +218,13 @@ func (c *call) remove(_ context.Context, _, name string, _ *armcompute.VirtualMa
 	return resp, errResp
 }
 
-// get is the GET of a machine.
+// get handles the GET of a machine.
 func (c *call) get(_ context.Context, _, name string, o *armcompute.VirtualMachinesClientGetOptions) (
 	resp fake.Responder[armcompute.VirtualMachinesClientGetResponse], errResp fake.ErrorResponder) {
 	v, ok := c.machines[strings.ToLower(name)]
 	if ok && v.op != nil {
 		c.step(v.op)
-		v, ok = c.machines[strings.ToLower(name)] // it may be gone now
+		v, ok = c.machines[strings.ToLower(name)] // it may have been removed
 	}
 	if !ok {
 		errResp.SetError(fault(http.StatusNotFound, "ResourceNotFound",
@@ -238,10 +238,10 @@ func (c *call) get(_ context.Context, _, name string, o *armcompute.VirtualMachi
 	return resp, errResp
 }
 
-// describe is a machine as answers have it.
+// describe returns a machine as in answers.
 func (s *Server) describe(v *virtual, view bool) armcompute.VirtualMachine {
 	vm, p := v.model, *v.model.Properties
-	if p.OSProfile != nil { // which never tells what it was given
+	if p.OSProfile != nil { // answers omit its secrets
 		os := *p.OSProfile
 		os.CustomData, os.AdminPassword = nil, nil
 		p.OSProfile = &os
@@ -256,7 +256,7 @@ func (s *Server) describe(v *virtual, view bool) armcompute.VirtualMachine {
 	return vm
 }
 
-// view is what the platform knows of a machine as it runs.
+// view returns the platform's view of a machine's state.
 func (v *virtual) view() *armcompute.VirtualMachineInstanceView {
 	status := func(code, display, message string) *armcompute.InstanceViewStatus {
 		s := &armcompute.InstanceViewStatus{
@@ -287,7 +287,7 @@ func (v *virtual) view() *armcompute.VirtualMachineInstanceView {
 	return &armcompute.VirtualMachineInstanceView{Statuses: all}
 }
 
-// list is a page of the group's machines.
+// list returns a page of the group's machines.
 func (c *call) list(string, *armcompute.VirtualMachinesClientListOptions) (
 	resp fake.PagerResponder[armcompute.VirtualMachinesClientListResponse]) {
 	page, next := c.page(false)
@@ -296,7 +296,7 @@ func (c *call) list(string, *armcompute.VirtualMachinesClientListOptions) (
 	return resp
 }
 
-// listAll is a page of the subscription's machines, with their states alone where those are asked for.
+// listAll returns a page of the subscription's machines, with only their states if requested.
 func (c *call) listAll(o *armcompute.VirtualMachinesClientListAllOptions) (
 	resp fake.PagerResponder[armcompute.VirtualMachinesClientListAllResponse]) {
 	page, next := c.page(o != nil && value(o.StatusOnly) == "true")
@@ -305,7 +305,7 @@ func (c *call) listAll(o *armcompute.VirtualMachinesClientListAllOptions) (
 	return resp
 }
 
-// page is the part of the list that a query's token asks for. A lagging list is without what is new.
+// page returns the part of the list that the query's token requests. A lagging list lacks new machines.
 func (c *call) page(status bool) (page []*armcompute.VirtualMachine, next *string) {
 	var all []*virtual
 	for _, v := range c.machines {

@@ -1,7 +1,7 @@
-// Package blob stands before Azurite, which takes user delegation keys from Entra only and does not know the fields srh
-// and srq. It hands out such a key to whoever has a token, checks signatures by it as "Create a user delegation SAS" of
-// the Blob service's documentation says, from the request as it arrives, and puts a service SAS of the same permissions
-// in their place.
+// Package blob is a gate in front of Azurite, which accepts user delegation keys only from Entra and does not support
+// the fields srh and srq. The gate gives a delegation key to every caller with a token, checks signatures made with
+// it as documented in "Create a user delegation SAS" of the Blob service, from the request as received, and replaces
+// them by a service SAS with the same permissions.
 package blob
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 )
 
-// Gate is the server in front. Make one with New.
+// Gate is the HTTP server in front of Azurite. Make one with New.
 type Gate struct {
 	key        *service.SharedKeyCredential
-	delegation string // the key that it hands out, in base64
+	delegation string // the delegation key, in base64
 	server     *httputil.ReverseProxy
 }
 
-// New makes the gate of an Azurite, whose account has a key.
+// New returns the gate of an Azurite, given its account's key.
 func New(target string, key *service.SharedKeyCredential, delegation string) (*Gate, error) {
 	u, err := url.Parse(target)
 	if err != nil {
@@ -36,7 +36,7 @@ func New(target string, key *service.SharedKeyCredential, delegation string) (*G
 	return &Gate{key: key, delegation: delegation, server: httputil.NewSingleHostReverseProxy(u)}, nil
 }
 
-// Delegate is the answer to Get User Delegation Key.
+// Delegate returns the answer to Get User Delegation Key.
 func Delegate(body io.Reader, key string) (string, error) {
 	asked, err := io.ReadAll(io.LimitReader(body, 64<<10))
 	if err != nil {
@@ -110,8 +110,8 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.server.ServeHTTP(w, clean)
 }
 
-// asOwner passes on what an identity with a token asks: it may do anything, by a signature of the account in the
-// token's place.
+// asOwner forwards the request of an identity with a token. Such an identity may do anything: the gate replaces the
+// token by a signature of the account.
 func (g *Gate) asOwner(w http.ResponseWriter, r *http.Request, q url.Values) {
 	params, err := sas.AccountSignatureValues{
 		Protocol: sas.ProtocolHTTPSandHTTP, ExpiryTime: time.Now().Add(time.Hour).UTC(),
@@ -130,8 +130,8 @@ func (g *Gate) asOwner(w http.ResponseWriter, r *http.Request, q url.Values) {
 	g.server.ServeHTTP(w, clean)
 }
 
-// signed checks the signature, by the account's name or by what Azure's SDK takes for it where the account is at an
-// address instead of a host of its own: what stands before the first point.
+// signed checks the signature for the account's name, and for the name that Azure's SDK derives if the account is at an
+// address instead of a separate host: the part before the first dot.
 func (g *Gate) signed(r *http.Request, q url.Values, path string) bool {
 	first, _, _ := strings.Cut(r.Host, ".")
 	for _, account := range []string{g.key.AccountName(), first} {

@@ -13,7 +13,8 @@ import (
 	"sync"
 )
 
-// What Google publishes of its APIs; discovery/VERSION says of which version, scripts/discovery.sh wrote it.
+// discovery has Google's published API descriptions. discovery/VERSION has their version; scripts/discovery.sh wrote
+// them.
 //
 //go:embed discovery/*.json
 var discovery embed.FS
@@ -57,7 +58,7 @@ type schema struct {
 
 var placeholder = regexp.MustCompile(`\\\{[^}]*\\\}`)
 
-// methods are all that the descriptions have.
+// methods returns all methods of the descriptions.
 var methods = sync.OnceValues(func() ([]*method, error) {
 	files, err := discovery.ReadDir("discovery")
 	if err != nil {
@@ -89,7 +90,7 @@ var methods = sync.OnceValues(func() ([]*method, error) {
 	return all, nil
 })
 
-// find returns the method of a request and what stands in its path for the placeholders, in order.
+// find returns the method of a request and the values of the placeholders in its path, in order.
 func find(httpMethod, path string) (*method, []string, error) {
 	all, err := methods()
 	if err != nil {
@@ -101,19 +102,19 @@ func find(httpMethod, path string) (*method, []string, error) {
 		if m.HTTPMethod != httpMethod {
 			continue
 		}
-		// a literal word is nearer than a placeholder: images/family/F rather than images/IMAGE
+		// a literal word wins over a placeholder: images/family/F over images/IMAGE
 		if found := m.pattern.FindStringSubmatch(path); found != nil && (best == nil || m.nearer(best)) {
 			best, args = m, found[1:]
 		}
 	}
 	if best == nil {
-		return nil, nil, fmt.Errorf("%s %s is no method of Google's that is described", httpMethod, path)
+		return nil, nil, fmt.Errorf("%s %s: no method in Google's description", httpMethod, path)
 	}
 	return best, args, nil
 }
 
-// nearer says that a path which two methods fit is rather this one's: it has fewer placeholders, or more is said after
-// one, as in topics/TOPIC:getIamPolicy.
+// nearer reports whether a path that both methods match belongs to m: it has fewer placeholders, or more literal text
+// after one, as in topics/TOPIC:getIamPolicy.
 func (m *method) nearer(other *method) bool {
 	if a, b := m.pattern.NumSubexp(), other.pattern.NumSubexp(); a != b {
 		return a < b
@@ -121,7 +122,7 @@ func (m *method) nearer(other *method) bool {
 	return len(m.pattern.String()) > len(other.pattern.String())
 }
 
-// checkQuery holds parameters to a method's description.
+// checkQuery checks query parameters against a method's description.
 func (m *method) checkQuery(q url.Values) error {
 	for name, values := range q {
 		p := m.Parameters[name]
@@ -132,7 +133,7 @@ func (m *method) checkQuery(q url.Values) error {
 			return fmt.Errorf("%s has no parameter %s", m.ID, name)
 		}
 		if len(values) > 1 && !p.Repeated {
-			return fmt.Errorf("%s: parameter %s is there %d times", m.ID, name, len(values))
+			return fmt.Errorf("%s: parameter %s occurs %d times", m.ID, name, len(values))
 		}
 		for _, v := range values {
 			if err := p.word(v); err != nil {
@@ -148,7 +149,7 @@ func (m *method) checkQuery(q url.Values) error {
 	return nil
 }
 
-// word holds the text of a parameter to its type.
+// word checks the text of a parameter against its type.
 func (s *schema) word(v string) error {
 	var err error
 	switch s.Type {
@@ -160,12 +161,12 @@ func (s *schema) word(v string) error {
 		_, err = strconv.ParseFloat(v, 64)
 	}
 	if err == nil && len(s.Enum) > 0 && !slices.Contains(s.Enum, v) {
-		err = fmt.Errorf("%q is none of %v", v, s.Enum)
+		err = fmt.Errorf("%q is not one of %v", v, s.Enum)
 	}
 	return err
 }
 
-// checkBody holds JSON to a type; nothing is allowed where the method has none.
+// checkBody checks JSON against a type. If the method has no type, the body must be empty.
 func (m *method) checkBody(what string, s *schema, text []byte) error {
 	if s == nil {
 		if len(strings.TrimSpace(string(text))) > 0 {
@@ -185,7 +186,7 @@ func (m *method) checkBody(what string, s *schema, text []byte) error {
 	return nil
 }
 
-// value holds a value to a type; at says where it is.
+// value checks a value against a type; at is its position for errors.
 func (a *api) value(s *schema, v any, at string) error {
 	if s.Ref != "" {
 		named, ok := a.Schemas[s.Ref]
@@ -201,7 +202,7 @@ func (a *api) value(s *schema, v any, at string) error {
 		return a.object(s, v, at)
 	case []any:
 		if s.Type != "array" || s.Items == nil {
-			return fmt.Errorf("%s is a list and should be %s", at, s.Type)
+			return fmt.Errorf("%s is a list but should be %s", at, s.Type)
 		}
 		for i, e := range v {
 			if err := a.value(s.Items, e, fmt.Sprintf("%s[%d]", at, i)); err != nil {
@@ -213,7 +214,7 @@ func (a *api) value(s *schema, v any, at string) error {
 		return s.want("boolean", at)
 	case json.Number:
 		if s.Type == "integer" && strings.ContainsAny(v.String(), ".eE") {
-			return fmt.Errorf("%s: %s is no whole number", at, v)
+			return fmt.Errorf("%s: %s is not a whole number", at, v)
 		}
 		return s.want("integer", at, "number")
 	case string:
@@ -224,7 +225,7 @@ func (a *api) value(s *schema, v any, at string) error {
 
 func (a *api) object(s *schema, v map[string]any, at string) error {
 	if s.Type != "object" {
-		return fmt.Errorf("%s is an object and should be %s", at, s.Type)
+		return fmt.Errorf("%s is an object but should be %s", at, s.Type)
 	}
 	for name, e := range v {
 		p := s.Properties[name]
@@ -243,18 +244,18 @@ func (a *api) object(s *schema, v map[string]any, at string) error {
 
 func (s *schema) want(kind, at string, also ...string) error {
 	if s.Type != kind && s.Type != "any" && !slices.Contains(also, s.Type) {
-		return fmt.Errorf("%s is %s and should be %s", at, kind, s.Type)
+		return fmt.Errorf("%s is %s but should be %s", at, kind, s.Type)
 	}
 	return nil
 }
 
-// text holds a string to its type: numbers of 64 bits are strings in Google's JSON.
+// text checks a string against its type: numbers of 64 bits are strings in Google's JSON.
 func (s *schema) text(v, at string) error {
 	if err := s.want("string", at); err != nil {
 		return err
 	}
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, v) {
-		return fmt.Errorf("%s: %q is none of %v", at, v, s.Enum)
+		return fmt.Errorf("%s: %q is not one of %v", at, v, s.Enum)
 	}
 	var err error
 	switch s.Format {
@@ -264,7 +265,7 @@ func (s *schema) text(v, at string) error {
 		_, err = strconv.ParseUint(v, 10, 64)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %q is no number", at, v)
+		return fmt.Errorf("%s: %q is not a number", at, v)
 	}
 	return nil
 }

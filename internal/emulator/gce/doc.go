@@ -1,15 +1,15 @@
-// Package gce is an emulator of Google Cloud as the broker uses it: Compute Engine, TPUs, and what says who one is,
-// what one may do and what things cost. It speaks the protocol of Google's own clients, with its state in memory.
+// Package gce emulates Google Cloud as far as the broker uses it: Compute Engine, TPUs, and the services for identity,
+// permissions and prices. It speaks the protocol of Google's own clients and keeps its state in memory.
 // Nothing here is part of the product.
 //
-// Every request and every answer is held to Google's published description of its APIs (see check.go): a method, a
-// parameter, a field or a word of an enumeration that Google does not have is refused, and remembered in
-// [Cloud.Faults]. An answer is cut down to the fields that were asked for, as Google does.
+// Every request and every answer is checked against Google's published description of its APIs (see check.go): a
+// method, parameter, field or enumeration value that Google does not have is rejected, and recorded in
+// [Cloud.Faults]. Like Google, it reduces an answer to the requested fields.
 //
-// Machines are records, or real processes that boot their start-up script, with a metadata server each, when the
-// emulator has a folder for them ([Config].Dir).
+// Machines are only records or, if [Config].Dir is set, real processes that boot their start-up script, each with a
+// metadata server.
 //
-// Bad days are steered from Go: zones that run dry, at once or late in an operation, quotas, refusals of any kind, an
-// API that is off, a clock that differs, lists that lag, answers that get lost, operations that outlast a wait,
-// machines that are taken with notice. [Cloud.Bills] tells what each machine cost.
+// Go code can inject failures: zones without capacity (reported at once or late in an operation), quotas, errors of any
+// kind, a disabled API, a wrong clock, lists that lag, lost answers, operations that take longer than a wait,
+// preemptions with notice. [Cloud.Bills] returns the cost of each machine.
 package gce

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Fault is how Google refuses a call, or how an operation ends.
+// Fault is Google's error for a call or an operation.
 type Fault struct {
-	Code       int    // of HTTP; 400 when 0
-	Reason     string // "quotaExceeded"; of an operation its code: "ZONE_RESOURCE_POOL_EXHAUSTED"
-	Status     string // of newer APIs: "PERMISSION_DENIED"
+	Code       int    // HTTP status; 0 means 400
+	Reason     string // "quotaExceeded"; for an operation its code: "ZONE_RESOURCE_POOL_EXHAUSTED"
+	Status     string // for newer APIs: "PERMISSION_DENIED"
 	Message    string
 	RetryAfter time.Duration
 	Info       *ErrorInfo
@@ -28,7 +28,7 @@ type ErrorInfo struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// lost stands for an answer that does not arrive.
+// lost is the Code of an answer that does not arrive.
 const lost = -1
 
 func refusal(code int, reason, format string, args ...any) any {
@@ -44,7 +44,7 @@ func invalid(format string, args ...any) *Fault {
 	return &Fault{Code: http.StatusBadRequest, Reason: "invalid", Message: fmt.Sprintf(format, args...)}
 }
 
-// body is the error as Google writes it (Google API design guide, "Errors").
+// body returns the error in Google's format (Google API design guide, "Errors").
 func (f *Fault) body() any {
 	e := map[string]any{
 		"code": f.Code, "message": f.Message,
@@ -69,26 +69,26 @@ func (f *Fault) header() http.Header {
 	return h
 }
 
-// weather is what was steered to go wrong.
+// weather holds the injected failures.
 type weather struct {
-	refuse map[string][]Fault // by method, one a call
-	lose   map[string]int     // by method, how many answers
+	refuse map[string][]Fault // by method, one for each call
+	lose   map[string]int     // by method, number of lost answers
 	off    map[string]bool    // services: compute.googleapis.com
 	denied map[string]bool    // permissions
-	skew   time.Duration      // Google's clock is so much ahead
+	skew   time.Duration      // how far Google's clock is ahead
 	dry    map[string]bool    // zone, or zone/machine type
-	once   map[string]bool    // those of dry that say so at once
-	late   []Fault            // of operations that buy, one each
+	once   map[string]bool    // entries of dry that fail at once
+	late   []Fault            // errors of operations that buy, one for each
 	litter int                // machines that a failed operation leaves behind
-	lag    int                // lists that lack what was just made
+	lag    int                // number of lists that lack a new machine
 	steps  int                // requests until an operation is done
-	early  int                // waits that end before the operation does
+	early  int                // number of waits that end before the operation
 	silent map[string]bool    // zones that do not answer lists
 	down   map[string]bool    // regions
-	failed int                // requests for TPUs that are to fail
+	failed int                // number of next requests for TPUs that fail
 }
 
-// steps of an operation, when nobody waits for it.
+// defaultSteps is the number of requests until an operation is done without a wait.
 const defaultSteps = 3
 
 func newWeather() weather {
@@ -105,47 +105,47 @@ func (c *Cloud) steer(f func(*weather)) {
 	f(&c.weather)
 }
 
-// Refuse has the next call of a method (compute.instances.bulkInsert) fail.
+// Refuse makes the next call of a method (compute.instances.bulkInsert) fail.
 func (c *Cloud) Refuse(method string, f Fault) {
 	c.steer(func(w *weather) { w.refuse[method] = append(w.refuse[method], f) })
 }
 
-// Lose has the next answer of a method not arrive, though the call is carried out.
+// Lose makes the next call of a method succeed but lose its answer.
 func (c *Cloud) Lose(method string) { c.steer(func(w *weather) { w.lose[method]++ }) }
 
-// Disable switches a service off, or on again: compute.googleapis.com.
+// Disable switches a service (compute.googleapis.com) off, or on again.
 func (c *Cloud) Disable(service string, off bool) { c.steer(func(w *weather) { w.off[service] = off }) }
 
-// Deny takes a permission away, or gives it back: compute.instances.create.
+// Deny revokes a permission (compute.instances.create), or restores it.
 func (c *Cloud) Deny(permission string, no bool) {
 	c.steer(func(w *weather) { w.denied[permission] = no })
 }
 
-// Skew has Google's clock ahead of this machine's.
+// Skew sets how far Google's clock is ahead of this machine's.
 func (c *Cloud) Skew(d time.Duration) { c.steer(func(w *weather) { w.skew = d }) }
 
-// Dry has a zone ("us-central1-a"), or a machine type in it ("us-central1-a/n2-standard-8"), run out of machines, or
-// have some again. It says so late, in the operation, unless atOnce.
+// Dry makes a zone ("us-central1-a"), or a machine type in it ("us-central1-a/n2-standard-8"), run out of machines, or
+// ends that. The error comes late, in the operation, unless atOnce is set.
 func (c *Cloud) Dry(what string, dry, atOnce bool) {
 	c.steer(func(w *weather) { w.dry[what], w.once[what] = dry, dry && atOnce })
 }
 
-// FailLate has the next operation that buys fail after some of its machines are there. Of those, litter are left
-// behind: Google undoes the others itself.
+// FailLate makes the next operation that buys fail after some of its machines exist. litter of them remain;
+// Google itself undoes the others.
 func (c *Cloud) FailLate(f Fault, litter int) {
 	c.steer(func(w *weather) { w.late, w.litter = append(w.late, f), litter })
 }
 
-// Lag has each machine that is made from now on missing from so many lists.
+// Lag makes each new machine missing from its first lists.
 func (c *Cloud) Lag(lists int) { c.steer(func(w *weather) { w.lag = lists }) }
 
-// EndWaits has the next waits for operations end before these do.
+// EndWaits makes the next n waits end before their operations.
 func (c *Cloud) EndWaits(n int) { c.steer(func(w *weather) { w.early = n }) }
 
-// Down has a region listed as not up.
+// Down makes lists show a region as down.
 func (c *Cloud) Down(region string) { c.steer(func(w *weather) { w.down[region] = true }) }
 
-// Silence has lists say that a zone cannot be reached, or can again.
+// Silence makes lists report a zone as unreachable, or ends that.
 func (c *Cloud) Silence(zone string, silent bool) {
 	c.steer(func(w *weather) { w.silent[zone] = silent })
 }
@@ -162,10 +162,10 @@ var permissions = map[string]string{
 	"compute.zoneOperations.wait":      "compute.zoneOperations.get",
 }
 
-// publicImages are the projects whose images are anybody's.
+// publicImages are the projects with public images.
 var publicImages = []string{"debian-cloud", "deeplearning-platform-release"}
 
-// lacksImage refuses an image that is not anybody's to who may not do this to images.
+// lacksImage returns an error if an image is not public and the permission on it is denied.
 func (c *Cloud) lacksImage(permission, project, name string) *Fault {
 	if !c.weather.denied[permission] || slices.Contains(publicImages, project) {
 		return nil
@@ -174,7 +174,7 @@ func (c *Cloud) lacksImage(permission, project, name string) *Fault {
 		Message: fmt.Sprintf("Required '%s' permission for 'projects/%s/global/images/%s'", permission, project, name)}
 }
 
-// refused says how a call is refused before anybody looks at it, nil where it is not.
+// refused returns the error of a call that is rejected before it is handled, or nil.
 func (c *Cloud) refused(r *call) *Fault {
 	w := &c.weather
 	if f := c.tokenFault(r.Header.Get("Authorization")); f != nil {
@@ -199,31 +199,31 @@ func (c *Cloud) refused(r *call) *Fault {
 		return &f
 	}
 	project := r.arg(0)
-	public := strings.HasPrefix(r.method.ID, "compute.images.") // of anybody's projects
+	public := strings.HasPrefix(r.method.ID, "compute.images.") // in any project
 	if strings.HasPrefix(r.method.ID, "compute.") && !public && project != c.cfg.Project {
 		return notFound("projects/%s", project)
 	}
 	return nil
 }
 
-// Denied are the permissions that were taken away.
+// deniedNames returns the permissions that were revoked.
 func (c *Cloud) deniedNames() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.weather.denied)), func(p string) bool {
 		return !c.weather.denied[p]
 	})
 }
 
-// FailTPUs has the next requests for TPUs fail, as they do when there are none in their time.
+// FailTPUs makes the next n requests for TPUs fail, as if no TPUs became available in time.
 func (c *Cloud) FailTPUs(n int) { c.steer(func(w *weather) { w.failed = n }) }
 
-// Forget has Google know none of the request ids that it was given.
+// Forget makes Google forget all request IDs.
 func (c *Cloud) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.requests)
 }
 
-// Silent has the next lists lack every machine there is now.
+// Silent makes the next lists lack all current machines.
 func (c *Cloud) Silent(lists int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// tree is which fields an answer keeps; an empty one keeps all below it, "*" is for any name.
+// tree has the fields that an answer keeps. An empty tree keeps all below it; "*" matches any name.
 type tree map[string]tree
 
-// mask keeps of an answer the fields that were asked for (Compute Engine documentation, "Partial responses").
+// mask reduces an answer to the requested fields (Compute Engine documentation, "Partial responses").
 func mask(text []byte, fields string) ([]byte, error) {
 	t, rest, err := parseFields(fields)
 	if err != nil || rest != "" {
@@ -85,8 +85,8 @@ func parseFields(s string) (t tree, rest string, err error) {
 	}
 }
 
-// filter keeps what a filter wants: comparisons of one field each, joined by AND or by standing in parentheses side by
-// side (Compute Engine API reference, "filter").
+// filter returns the entries that match a filter: comparisons of one field each, joined by AND or by adjacent
+// parentheses (Compute Engine API reference, "filter").
 func filter[T any](all []T, expr string) ([]T, *Fault) {
 	if strings.TrimSpace(expr) == "" {
 		return all, nil

@@ -17,31 +17,31 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/gcptest"
 )
 
-// Config is what the emulator is made of.
+// Config describes an emulated project.
 type Config struct {
-	Project string // the only one there is; demo when empty
-	// Zones that there are, each with its region's name before the last dash; a handful when empty.
+	Project string // the only project; empty means demo
+	// Zones are the existing zones, each with its region's name before the last dash; empty means a few.
 	Zones []string
-	// Dir is where machines are booted, each in a folder of its name; empty boots none.
+	// Dir has a folder for each booted machine, by name; if it is empty, no machines are booted.
 	Dir string
-	// Environment is what boot scripts find set beside the address of the metadata server.
+	// Environment has variables for boot scripts, in addition to the address of the metadata server.
 	Environment []string
-	// Price is what an hour of a machine costs, USD; nil is for nothing.
+	// Price returns the price of a machine in USD for an hour; nil means 0.
 	Price func(Bill) float64
-	Now   func() time.Time // the machine's clock when nil
-	// Skus are the pages of the price list, JSON as the Cloud Billing API answers; nil has none.
+	Now   func() time.Time // nil means time.Now
+	// Skus are the pages of the price list, in the JSON format of the Cloud Billing API.
 	Skus []json.RawMessage
 }
 
 // Cloud is one project of Google Cloud. It is an http.Handler; all methods are safe for concurrent use.
 type Cloud struct {
 	cfg    Config
-	signer func() (*gcptest.Authority, error) // of identity tokens
-	pubsub func() *pubsub                     // begun when it is first asked
-	opened atomic.Bool                        // it was
+	signer func() (*gcptest.Authority, error) // signs identity tokens
+	pubsub func() *pubsub                     // started at first use
+	opened atomic.Bool                        // whether pubsub was started
 
 	mu       sync.Mutex
-	ended    chan struct{} // closed and replaced when a machine has ended itself
+	ended    chan struct{} // closed and replaced when a machine has shut itself down
 	serial   uint64
 	machines map[string]*instance // by zone/name
 	ops      map[string]*operation
@@ -54,11 +54,11 @@ type Cloud struct {
 	weather  weather
 	world    world
 	identity identity
-	sink     string // topic that the audit log tells of preemptions
-	storage  string // where buckets are
+	sink     string // topic to which the audit log publishes preemptions
+	storage  string // URL of the server for buckets
 }
 
-// New makes an empty project.
+// New returns an empty project.
 func New(cfg Config) (*Cloud, error) {
 	if cfg.Project == "" {
 		cfg.Project = "demo"
@@ -90,7 +90,7 @@ func New(cfg Config) (*Cloud, error) {
 	return c, nil
 }
 
-// Close ends all machines, and what is pushed.
+// Close ends all machines and pushes.
 func (c *Cloud) Close() {
 	if c.opened.Load() {
 		c.pubsub().close()
@@ -105,14 +105,14 @@ func (c *Cloud) Close() {
 	}
 }
 
-// Faults are requests and answers that Google's description does not have.
+// Faults returns the mismatches of requests and answers with Google's description.
 func (c *Cloud) Faults() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.faults)
 }
 
-// Calls counts the calls of a method: compute.instances.bulkInsert.
+// Calls returns the number of calls of a method, such as compute.instances.bulkInsert.
 func (c *Cloud) Calls(method string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,11 +123,11 @@ func (c *Cloud) Calls(method string) int {
 type call struct {
 	*http.Request
 	method *method
-	args   []string // of the path, in its order
+	args   []string // values of the path's placeholders, in order
 	body   []byte
 }
 
-// arg is what stands in the path, "" beyond it.
+// arg returns the i'th value in the path, or "" if there are fewer.
 func (r *call) arg(i int) string {
 	if i >= len(r.args) {
 		return ""
@@ -140,7 +140,7 @@ const maxBody = 16 << 20
 
 // ServeHTTP implements http.Handler.
 func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path { // which are no APIs, and not described
+	switch r.URL.Path { // these are not APIs and have no description
 	case "/oauth2/v3/certs":
 		if signer, err := c.signer(); err == nil {
 			signer.ServeHTTP(w, r)
@@ -196,7 +196,7 @@ func (c *Cloud) blame(err error) {
 	c.faults = append(c.faults, err.Error())
 }
 
-// cut breaks the connection off before an answer.
+// cut closes the connection before an answer.
 func cut(w http.ResponseWriter) {
 	if h, ok := w.(http.Hijacker); ok {
 		if conn, _, err := h.Hijack(); err == nil {
@@ -216,7 +216,7 @@ func write(w http.ResponseWriter, code int, body any, header http.Header) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// handle carries a request out and returns the answer. Operations go on with every request, whoever makes it.
+// handle executes a request and returns the answer. Every request advances all operations.
 func (c *Cloud) handle(r *call) (json.RawMessage, *Fault, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,7 +226,7 @@ func (c *Cloud) handle(r *call) (json.RawMessage, *Fault, error) {
 		return nil, f, nil
 	}
 	h, ok := handlers[r.method.ID]
-	if ask := c.elsewhere(r.method.ID); ask != nil && !ok { // another server answers, which may take its time
+	if ask := c.elsewhere(r.method.ID); ask != nil && !ok { // another server answers, possibly slowly
 		c.mu.Unlock()
 		defer c.mu.Lock()
 		return ask(r)
@@ -246,7 +246,7 @@ func (c *Cloud) handle(r *call) (json.RawMessage, *Fault, error) {
 	return text, nil, err
 }
 
-// elsewhere is who carries out what is not kept here; nil is nobody.
+// elsewhere returns the function that forwards a method to another server, or nil.
 func (c *Cloud) elsewhere(method string) func(*call) (json.RawMessage, *Fault, error) {
 	switch {
 	case strings.HasPrefix(method, "pubsub."):
@@ -331,7 +331,7 @@ var handlers = map[string]func(*Cloud, *call) (any, *Fault){
 	"tpu.projects.locations.operations.get":         (*Cloud).getTPUOperation,
 }
 
-// number gives out the numbers of resources.
+// number returns the next resource number.
 func (c *Cloud) number() uint64 {
 	c.serial++
 	return 4_000_000_000_000_000_000 + c.serial
@@ -339,15 +339,15 @@ func (c *Cloud) number() uint64 {
 
 func (c *Cloud) now() string { return c.cfg.Now().Format("2006-01-02T15:04:05.000-07:00") }
 
-// link is the URL of a resource of the project.
+// link returns the URL of a resource of the project.
 func (c *Cloud) link(format string, args ...any) string {
 	return "https://www.googleapis.com/compute/v1/projects/" + c.cfg.Project + "/" + fmt.Sprintf(format, args...)
 }
 
-// base is what a URL of a resource ends in.
+// base returns the last part of a resource's URL.
 func base(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
 
-// region is the one that a zone is in.
+// region returns the region of a zone.
 func region(zone string) string {
 	if i := strings.LastIndexByte(zone, '-'); i > 0 {
 		return zone[:i]
@@ -355,7 +355,7 @@ func region(zone string) string {
 	return zone
 }
 
-// page cuts a list as it was asked for: 500 entries where nothing was said. next is empty at the end.
+// page returns the requested page of a list; the default is 500 entries. next is empty for the last page.
 func page[T any](r *call, all []T) (part []T, next string) {
 	size, token := 500, 0
 	for _, name := range []string{"maxResults", "pageSize"} {

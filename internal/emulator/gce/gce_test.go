@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 )
 
-// project is an emulator that is asked in raw words, as a client could that does not know what Google takes.
+// project sends raw requests to an emulator, also ones that no valid client would send.
 type project struct {
 	*testing.T
 	gce *gce.Cloud
@@ -63,7 +63,7 @@ func (p *project) ask(method, path, body string) (int, map[string]any) {
 
 const zone = "/compute/v1/projects/demo/zones/us-central1-a/"
 
-// bulk asks for machines a and b.
+// bulk is a request for the machines m-0 and m-1.
 func bulk(machineType, scheduling string) string {
 	return `{"count":"2","minCount":"2","perInstanceProperties":{"m-0":{"name":"m-0"},"m-1":{"name":"m-1"}},
 "instanceProperties":{"machineType":"` + machineType + `","scheduling":{` + scheduling + `},
@@ -71,7 +71,7 @@ func bulk(machineType, scheduling string) string {
 "disks":[{"boot":true,"autoDelete":true,"initializeParams":{"sourceImage":"x","diskSizeGb":"30","diskType":"pd-balanced"}}]}}`
 }
 
-func TestWhatGoogleDoesNotDescribeIsRefused(t *testing.T) {
+func TestUndescribedRequestsAreRejected(t *testing.T) {
 	for name, ask := range map[string]struct{ method, path, body, want string }{
 		"a method":           {"PATCH", zone + "instances/m-0", "", "no method"},
 		"a path":             {"GET", zone + "instancess", "", "no method"},
@@ -81,9 +81,9 @@ func TestWhatGoogleDoesNotDescribeIsRefused(t *testing.T) {
 		"a field below": {"POST", zone + "instances/bulkInsert", `{"instanceProperties":{"disks":[{"boott":true}]}}`,
 			"disks[0] has no field boott"},
 		"a word": {"POST", zone + "instances/bulkInsert",
-			`{"instanceProperties":{"scheduling":{"provisioningModel":"CHEAP"}}}`, `"CHEAP" is none of`},
+			`{"instanceProperties":{"scheduling":{"provisioningModel":"CHEAP"}}}`, `"CHEAP" is not one of`},
 		"a type":       {"POST", zone + "instances/bulkInsert", `{"instanceProperties":[]}`, "is a list"},
-		"a number":     {"POST", zone + "instances/bulkInsert", `{"count":"two"}`, "is no number"},
+		"a number":     {"POST", zone + "instances/bulkInsert", `{"count":"two"}`, "is not a number"},
 		"no JSON":      {"POST", zone + "instances/bulkInsert", `{`, "request"},
 		"a body":       {"GET", zone + "instances", `{}`, "has no request"},
 		"another's":    {"POST", "/v3/projects/demo:testIamPermission", "", "no method"},
@@ -100,7 +100,7 @@ func TestWhatGoogleDoesNotDescribeIsRefused(t *testing.T) {
 	}
 }
 
-func TestOneRequestIDIsOneOperation(t *testing.T) {
+func TestRequestIDIsIdempotent(t *testing.T) {
 	p := newProject(t)
 	path := zone + "instances/bulkInsert?requestId=6f1f5a3c-0d5e-5c39-8f0a-1f1f1f1f1f1f"
 	_, first := p.ask("POST", path, bulk("e2-standard-2", ""))
@@ -109,11 +109,11 @@ func TestOneRequestIDIsOneOperation(t *testing.T) {
 		t.Errorf("%v, then %v", first["name"], second["name"])
 	}
 	if code, out := p.ask("POST", zone+"instances/bulkInsert", bulk("e2-standard-2", "")); code != http.StatusConflict {
-		t.Errorf("names that are taken: %d %v", code, out)
+		t.Errorf("existing names: %d %v", code, out)
 	}
 }
 
-func TestListsAreFilteredAndCutDown(t *testing.T) {
+func TestListsSupportFilterAndFields(t *testing.T) {
 	p := newProject(t)
 	_, op := p.ask("POST", zone+"instances/bulkInsert", bulk("e2-standard-2", ""))
 	p.ask("POST", zone+"operations/"+op["name"].(string)+"/wait", "")
@@ -131,11 +131,11 @@ func TestListsAreFilteredAndCutDown(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	if code, _ := p.ask("GET", zone+`instances?filter=labels.who`, ""); code != http.StatusBadRequest {
-		t.Errorf("a filter that compares nothing: %d", code)
+		t.Errorf("a filter without a comparison: %d", code)
 	}
 }
 
-func TestMachinesAreTakenAndBilled(t *testing.T) {
+func TestMachinesArePreemptedAndBilled(t *testing.T) {
 	p := newProject(t)
 	_, op := p.ask("POST", zone+"instances/bulkInsert", bulk("n1-standard-4", `"provisioningModel":"SPOT","instanceTerminationAction":"DELETE"`))
 	p.ask("POST", zone+"operations/"+op["name"].(string)+"/wait", "")
@@ -154,7 +154,7 @@ func TestMachinesAreTakenAndBilled(t *testing.T) {
 	}
 }
 
-func TestADryZoneSaysSoAtOnceOrLate(t *testing.T) {
+func TestDryZoneFailsAtOnceOrLate(t *testing.T) {
 	p := newProject(t)
 	p.gce.Dry("us-central1-a", true, true)
 	if code, _ := p.ask("POST", zone+"instances/bulkInsert", bulk("e2-standard-2", "")); code != http.StatusServiceUnavailable {
@@ -172,7 +172,7 @@ func TestADryZoneSaysSoAtOnceOrLate(t *testing.T) {
 	}
 }
 
-func TestTheDescriptionIsOfThePinnedVersion(t *testing.T) {
+func TestDescriptionsHavePinnedVersion(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "../../../scripts/discovery.sh", "--check").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: %s", err, out)

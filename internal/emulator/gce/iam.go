@@ -14,7 +14,7 @@ import (
 	usage "google.golang.org/api/serviceusage/v1"
 )
 
-// identity is what of rights and services there is, each by the path that its API names it by.
+// identity holds accounts, roles, policies and services, each by its path in the API.
 type identity struct {
 	enabled  map[string]bool
 	accounts map[string]*iam.ServiceAccount
@@ -32,7 +32,7 @@ func newIdentity() identity {
 	}
 }
 
-// name is a resource's, without the API's version and what is done to it.
+// name returns a resource's name, without the API's version and the verb.
 func (r *call) name() string {
 	_, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	verb := strings.LastIndexByte(name, ':')
@@ -42,7 +42,7 @@ func (r *call) name() string {
 	return name
 }
 
-// one answers with a resource that is there.
+// one answers with an existing resource, or not found.
 func one[T any](all map[string]*T, r *call) (any, *Fault) {
 	if v := all[r.name()]; v != nil {
 		return v, nil
@@ -105,7 +105,7 @@ func (c *Cloud) createRole(r *call) (any, *Fault) {
 		return nil, f
 	}
 	name := r.name() + "/" + in.RoleId
-	if c.identity.roles[name] != nil { // one that was deleted, too, for a week
+	if c.identity.roles[name] != nil { // also for a week after it was deleted
 		return nil, taken(name)
 	}
 	in.Role.Name = name
@@ -126,12 +126,12 @@ func (c *Cloud) patchRole(r *call) (any, *Fault) {
 	return role, nil
 }
 
-// tpuPermission is one that there is of Cloud TPU (IAM documentation, "Cloud TPU roles and permissions"); of other
-// services all are taken.
+// tpuPermission matches the existing permissions of Cloud TPU (IAM documentation, "Cloud TPU roles and permissions").
+// All permissions of other services are accepted.
 var tpuPermission = regexp.MustCompile(
 	`^tpu\.(acceleratortypes|locations|nodes|operations|runtimeversions|tensorflowversions)\.`)
 
-// checkPermissions refuses those that there are none of.
+// checkPermissions rejects permissions that do not exist.
 func checkPermissions(all []string) *Fault {
 	for _, p := range all {
 		if strings.HasPrefix(p, "tpu.") && !tpuPermission.MatchString(p) {
@@ -142,18 +142,18 @@ func checkPermissions(all []string) *Fault {
 	return nil
 }
 
-// validPoolID is that of a pool or of a provider.
+// validPoolID matches the ID of a pool or of a provider.
 var validPoolID = regexp.MustCompile(`^[a-z0-9-]{4,32}$`)
 
-// checkPoolID refuses other names, and those that Google keeps for itself.
+// checkPoolID rejects invalid and reserved IDs.
 func checkPoolID(id string) *Fault {
 	if !validPoolID.MatchString(id) || strings.HasPrefix(id, "gcp-") {
-		return invalid("%s is no ID: it has to be of 4-32 characters a-z, 0-9 and -, and may not begin with gcp-.", id)
+		return invalid("%s is not a valid ID: use 4-32 characters a-z, 0-9 and -, not beginning with gcp-.", id)
 	}
 	return nil
 }
 
-// deleteRole marks a role, as Google does.
+// deleteRole marks a role as deleted, like Google.
 func (c *Cloud) deleteRole(r *call) (any, *Fault) {
 	role := c.identity.roles[r.name()]
 	if role == nil || role.Deleted {
@@ -229,16 +229,16 @@ func (c *Cloud) policy(name string) *crm.Policy {
 	return p
 }
 
-// getPolicy leaves out what has conditions for whoever does not ask for version 3.
+// getPolicy omits bindings with conditions unless the caller requests version 3.
 func (c *Cloud) getPolicy(r *call) (any, *Fault) {
 	var in crm.GetIamPolicyRequest
-	_ = json.Unmarshal(r.body, &in) // none is asked for without one
+	_ = json.Unmarshal(r.body, &in) // without a body, no version is requested
 	wanted := r.URL.Query().Get("options.requestedPolicyVersion") == "3" ||
 		in.Options != nil && in.Options.RequestedPolicyVersion == 3
 	return c.shown(r.name(), wanted), nil
 }
 
-// shown is a policy as it is shown to who asks for version 3, or does not.
+// shown returns a policy as shown for version 3 (wanted), or for other versions.
 func (c *Cloud) shown(name string, wanted bool) *crm.Policy {
 	p := *c.policy(name)
 	p.Version = 1
@@ -252,7 +252,7 @@ func (c *Cloud) shown(name string, wanted bool) *crm.Policy {
 	return &p
 }
 
-// setPolicy takes a policy that was made of the one that there is, and no other.
+// setPolicy replaces a policy. It accepts only a policy derived from the current one.
 func (c *Cloud) setPolicy(r *call) (any, *Fault) {
 	var in crm.SetIamPolicyRequest
 	if err := json.Unmarshal(r.body, &in); err != nil || in.Policy == nil {
@@ -261,7 +261,7 @@ func (c *Cloud) setPolicy(r *call) (any, *Fault) {
 	return in.Policy, c.replace(r.name(), in.Policy)
 }
 
-// replace puts a policy in the place of the one that it was made of.
+// replace replaces a policy if next has the current etag.
 func (c *Cloud) replace(name string, next *crm.Policy) *Fault {
 	if next.Etag != c.policy(name).Etag {
 		return &Fault{Code: http.StatusConflict, Reason: "aborted", Status: "ABORTED",
@@ -279,8 +279,8 @@ func (c *Cloud) replace(name string, next *crm.Policy) *Fault {
 	return nil
 }
 
-// Bound says whether somebody has a role on a resource (projects/demo, projects/demo/serviceAccounts/…), on a condition
-// or without one.
+// Bound reports whether a member has a role on a resource (projects/demo, projects/demo/serviceAccounts/…), with or
+// without a condition.
 func (c *Cloud) Bound(resource, role, member string, conditional bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,7 +289,7 @@ func (c *Cloud) Bound(resource, role, member string, conditional bool) bool {
 	})
 }
 
-// Bind gives somebody a role, as another would.
+// Bind adds a binding, like another user of the project.
 func (c *Cloud) Bind(resource string, b *crm.Binding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,7 +297,7 @@ func (c *Cloud) Bind(resource string, b *crm.Binding) {
 	p.Etag, p.Bindings = "AA"+strconv.FormatUint(c.number()%90+10, 10), append(p.Bindings, b)
 }
 
-// Made names all that was made beside machines: networks, rules, accounts, roles, pools and providers.
+// Made names all created resources except machines: networks, rules, accounts, roles, pools and providers.
 func (c *Cloud) Made() map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,17 +19,17 @@ import (
 // instance is one machine.
 type instance struct {
 	record compute.Instance
-	hidden int // lists that lack it
+	hidden int // number of next lists that lack it
 	bill   *Bill
 
-	reservation *compute.Reservation // that it runs on
+	reservation *compute.Reservation // the reservation that it uses
 	metadata    *gcptest.Machine
-	process     *machine.Machine // nil where none is booted
+	process     *machine.Machine // nil if not booted
 }
 
 func (m *instance) zone() string { return base(m.record.Zone) }
 
-// key names a machine within the project.
+// key returns the machine's unique key in the project.
 func key(zone, name string) string { return zone + "/" + name }
 
 var validName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -39,10 +39,10 @@ var (
 	validLabelValue = regexp.MustCompile(`^[-_a-z0-9]{0,63}$`)
 )
 
-// maxMetadata is the most that one value of a machine's metadata may have, in bytes.
+// maxMetadata is the maximum size of one value of a machine's metadata, in bytes.
 const maxMetadata = 256 << 10
 
-// checkProperties refuses what Google does.
+// checkProperties rejects what Google rejects.
 func (c *Cloud) checkProperties(zone string, p *compute.InstanceProperties) *Fault {
 	if p == nil {
 		return invalid("Invalid value for field 'resource.instanceProperties': ''. Must be specified.")
@@ -76,7 +76,7 @@ func (c *Cloud) checkProperties(zone string, p *compute.InstanceProperties) *Fau
 	return checkScheduling(p, t)
 }
 
-// checkTexts holds labels and metadata to what they may be.
+// checkTexts checks the format of labels and metadata.
 func checkTexts(p *compute.InstanceProperties) *Fault {
 	for k, v := range p.Labels {
 		if !validLabelKey.MatchString(k) || !validLabelValue.MatchString(v) {
@@ -94,7 +94,7 @@ func checkTexts(p *compute.InstanceProperties) *Fault {
 	return nil
 }
 
-// checkScheduling refuses what machines with accelerators, and those that may be taken, cannot be.
+// checkScheduling rejects scheduling options that accelerator or spot machines cannot have.
 func checkScheduling(p *compute.InstanceProperties, t machineType) *Fault {
 	gpu := len(p.GuestAccelerators) > 0 || len(t.accelerators) > 0
 	s := p.Scheduling
@@ -126,7 +126,7 @@ func (c *Cloud) bulkInsert(r *call) (any, *Fault) {
 	}
 	id := r.URL.Query().Get("requestId")
 	if o := c.requests[id]; o != nil && id != "" {
-		return &o.record, nil // asked before
+		return &o.record, nil // repeated request
 	}
 	var in compute.BulkInsertInstanceResource
 	if err := json.Unmarshal(r.body, &in); err != nil {
@@ -148,7 +148,7 @@ func (c *Cloud) bulkInsert(r *call) (any, *Fault) {
 	}
 	late := c.short(zone, in.InstanceProperties, int(in.Count))
 	if on != nil {
-		late = nil // whatever else the zone has
+		late = nil // a reservation has capacity even if the zone is dry
 	}
 	if late != nil && late.Code != 0 {
 		return nil, late
@@ -170,7 +170,7 @@ func (c *Cloud) bulkInsert(r *call) (any, *Fault) {
 	return &o.record, nil
 }
 
-// checkNames refuses names that machines cannot have, or have.
+// checkNames rejects invalid names and names of existing machines.
 func (c *Cloud) checkNames(zone string, names []string) *Fault {
 	for _, name := range names {
 		if !validName.MatchString(name) {
@@ -184,7 +184,7 @@ func (c *Cloud) checkNames(zone string, names []string) *Fault {
 	return nil
 }
 
-// create makes a machine that is on its way.
+// create creates a machine that is still provisioning.
 func (c *Cloud) create(zone, name string, p *compute.InstanceProperties, on *compute.Reservation) {
 	m := &instance{hidden: c.weather.lag, reservation: on, record: compute.Instance{
 		Kind: "compute#instance", Id: c.number(), Name: name, Description: p.Description, Status: "PROVISIONING",
@@ -216,7 +216,7 @@ func (c *Cloud) create(zone, name string, p *compute.InstanceProperties, on *com
 	c.machines[key(zone, name)] = m
 }
 
-// finishBulk ends an operation that bought: its machines run, or are undone.
+// finishBulk ends a bulk insert: its machines run, or are undone.
 func (c *Cloud) finishBulk(o *operation, zone string, made []string, wanted int, late *Fault) {
 	status := compute.BulkInsertOperationStatus{TargetVmCount: int64(wanted), Status: "DONE"}
 	if late == nil {
@@ -240,7 +240,7 @@ func (c *Cloud) finishBulk(o *operation, zone string, made []string, wanted int,
 		status.FailedToCreateVmCount = 1
 		o.fail(http.StatusServiceUnavailable, "VM_MIN_COUNT_NOT_REACHED",
 			"Requested minimum count of "+strconv.Itoa(wanted)+" VMs could not be created.")
-		// why, the operations of single machines say
+		// the operations of single machines have the reason
 		single := c.begin("insert", zone, "")
 		single.record.OperationGroupId = o.record.OperationGroupId
 		single.fail(http.StatusServiceUnavailable, late.Reason, late.Message)
@@ -259,7 +259,7 @@ func (c *Cloud) getInstance(r *call) (any, *Fault) {
 	return &m.record, nil
 }
 
-// visible are the machines that a list has, in a zone or in all.
+// visible returns the machines that a list shows, in one zone or in all.
 func (c *Cloud) visible(zone, expr string) ([]*compute.Instance, *Fault) {
 	var all []*compute.Instance
 	for _, k := range slices.Sorted(maps.Keys(c.machines)) {

@@ -14,16 +14,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/gcptest"
 )
 
-// Bill is what a machine cost.
+// Bill is the cost of a machine.
 type Bill struct {
 	ID, Name, Zone, Type string
-	Accelerator          string // attached, or the kind of TPU
+	Accelerator          string // attached accelerator, or the type of TPU
 	AcceleratorCount     int
 	Spot                 bool
 	DiskGiB              float64
-	From, Until          time.Time // Until is zero while it goes on
+	From, Until          time.Time // Until is zero while the machine runs
 	USDPerHour           float64
-	USD                  float64 // until now, or the end
+	USD                  float64 // up to now, or to the end
 }
 
 // open begins the bill of a machine.
@@ -40,7 +40,7 @@ func (c *Cloud) open(m *instance) *Bill {
 	}
 	c.charge(b)
 	if m.reservation != nil {
-		b.USDPerHour = 0 // it is paid for whether it is used or not
+		b.USDPerHour = 0 // the reservation is paid whether it is used or not
 	}
 	return b
 }
@@ -60,7 +60,7 @@ func (c *Cloud) close(b *Bill) {
 	}
 }
 
-// Bills are those of all machines there ever were, in the order in which they were made.
+// Bills returns the bills of all machines, ended ones included, in order of creation.
 func (c *Cloud) Bills() []Bill {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +76,8 @@ func (c *Cloud) Bills() []Bill {
 	return out
 }
 
-// boot starts a machine as a process, where there is a folder for it. It runs its start-up script, as Google's guest
-// agent does.
+// boot starts a machine as a process if Config.Dir is set. It runs the start-up script, like Google's guest
+// agent.
 func (c *Cloud) boot(m *instance) error {
 	m.metadata = &gcptest.Machine{
 		ID: strconv.FormatUint(m.record.Id, 10), Name: m.record.Name, Project: c.cfg.Project, Zone: m.zone(),
@@ -101,7 +101,7 @@ func (c *Cloud) boot(m *instance) error {
 	return err
 }
 
-// start boots a process with a metadata server; nil where no folder is for it.
+// start boots a process with a metadata server. It returns nil without Config.Dir or without a start-up script.
 func (c *Cloud) start(name string, metadata *gcptest.Machine) (*machine.Machine, error) {
 	script := metadata.Attributes["startup-script"]
 	if c.cfg.Dir == "" || script == "" {
@@ -120,7 +120,7 @@ func (c *Cloud) start(name string, metadata *gcptest.Machine) (*machine.Machine,
 	})
 }
 
-// watch notes when a machine has ended itself: it is stopped, and still there, but one that was being taken goes.
+// watch waits until a machine shuts itself down. It is then stopped but still exists, unless it was being preempted.
 func (c *Cloud) watch(m *instance, p *machine.Machine) {
 	<-p.Exited()
 	c.mu.Lock()
@@ -136,7 +136,7 @@ func (c *Cloud) watch(m *instance, p *machine.Machine) {
 	c.ended = make(chan struct{})
 }
 
-// Await waits until the machines are as somebody wants them; it looks again whenever one has ended itself.
+// Await waits until ok returns true for the machines. It checks again whenever one has shut itself down.
 func (c *Cloud) Await(ctx context.Context, ok func([]Machine) bool) error {
 	for {
 		c.mu.Lock()
@@ -161,14 +161,14 @@ func (m *instance) kill() {
 
 func (m *instance) taken() bool { return m.record.StatusMessage == "preempted" }
 
-// Machine is a machine as the emulator has it.
+// Machine describes a machine of the emulator.
 type Machine struct {
 	ID, Name, Zone, Type, Status string
 	Spot                         bool
 	Labels                       map[string]string
 }
 
-// Machines are all there are, TPUs too.
+// Machines returns all machines, TPUs included.
 func (c *Cloud) Machines() []Machine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +187,7 @@ func (c *Cloud) Machines() []Machine {
 	return out
 }
 
-// Instance is one machine as the API would show it; nil where there is none.
+// Instance returns a machine as in the API, or nil if it does not exist.
 func (c *Cloud) Instance(id string) *compute.Instance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,8 +207,8 @@ func (c *Cloud) byID(id string) *instance {
 	return nil
 }
 
-// Preempt has a machine told that it is being taken; it goes when it has ended itself, or by Take. It returns false
-// where there is no such machine.
+// Preempt gives a machine the notice of its preemption. The machine ends when it shuts itself down, or with Take.
+// Preempt returns false if the machine does not exist.
 func (c *Cloud) Preempt(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,7 +224,7 @@ func (c *Cloud) Preempt(id string) bool {
 	return true
 }
 
-// PreemptUnheard is Preempt of a machine whose metadata server says nothing of it: the audit log alone tells.
+// PreemptUnheard is Preempt without notice on the metadata server: only the audit log reports it.
 func (c *Cloud) PreemptUnheard(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +235,7 @@ func (c *Cloud) PreemptUnheard(id string) bool {
 	return m != nil
 }
 
-// Take ends a machine as a preemption does: it is deleted or stopped, as its scheduling says.
+// Take ends a machine by preemption: it is deleted or stopped, according to its scheduling options.
 func (c *Cloud) Take(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +263,7 @@ func (c *Cloud) take(m *instance) {
 	m.record.Status = "TERMINATED"
 }
 
-// Leftovers are disks, addresses and requests that no machine needs.
+// Leftovers returns the disks and queued resources without a machine.
 func (c *Cloud) Leftovers() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,12 +281,13 @@ func (c *Cloud) Leftovers() []string {
 	return left
 }
 
-// Console is what a machine's console has, as far as it was booted.
+// Console returns the path of a machine's console output; the file exists only if the machine was booted.
 func (c *Cloud) Console(name string) string {
 	return filepath.Join(c.cfg.Dir, name, "console.log")
 }
 
-// short says why a zone cannot sell so many machines: nil where it can. Its Code is 0 where the operation says so.
+// short returns why a zone cannot sell count machines, or nil. If Code is 0, the operation reports the error, not the
+// call.
 func (c *Cloud) short(zone string, p *compute.InstanceProperties, count int) *Fault {
 	for _, what := range []string{zone, zone + "/" + p.MachineType} {
 		if c.weather.dry[what] {
@@ -312,7 +313,7 @@ func (c *Cloud) short(zone string, p *compute.InstanceProperties, count int) *Fa
 	return nil
 }
 
-// used is how much of a quota a region's machines take.
+// used returns how much of a quota a region's machines use.
 func (c *Cloud) used(in, metric string) (n float64) {
 	for _, m := range c.machines {
 		t, _ := c.world.machineType(m.zone(), base(m.record.MachineType))
@@ -323,7 +324,7 @@ func (c *Cloud) used(in, metric string) (n float64) {
 	return n
 }
 
-// SetQuota bounds a region: CPUS, PREEMPTIBLE_CPUS; GPUS_ALL_REGIONS is of the project, with region "".
+// SetQuota limits a region: CPUS, PREEMPTIBLE_CPUS. GPUS_ALL_REGIONS is for the whole project, with region "".
 func (c *Cloud) SetQuota(region, metric string, limit float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	compute "google.golang.org/api/compute/v1"
 )
 
-// operation is what Google does in its own time.
+// operation is an asynchronous operation.
 type operation struct {
 	record compute.Operation
-	steps  int // requests until it is done
+	steps  int // number of requests until it is done
 	finish func()
 }
 
@@ -50,7 +50,7 @@ func (c *Cloud) end(o *operation) {
 	}
 }
 
-// progress takes every operation a step on.
+// progress advances every operation by one step.
 func (c *Cloud) progress() {
 	for _, name := range slices.Sorted(maps.Keys(c.ops)) {
 		if o := c.ops[name]; o.record.Status != "DONE" {
@@ -71,7 +71,7 @@ func (c *Cloud) getOperation(r *call) (any, *Fault) {
 	return &o.record, nil
 }
 
-// waitOperation answers when an operation is done: at once, as nothing here takes time, but where it was told
+// waitOperation answers when an operation is done: at once, because nothing takes time here, unless EndWaits says
 // otherwise.
 func (c *Cloud) waitOperation(r *call) (any, *Fault) {
 	o := c.ops[r.arg(len(r.args)-1)]
@@ -98,7 +98,7 @@ func (c *Cloud) listOperations(r *call) (any, *Fault) {
 	if f != nil {
 		return nil, f
 	}
-	// Google looks through some of a zone's operations at a time: the first page may have none that are sought.
+	// Google searches a part of a zone's operations at a time, so the first page may have no matches.
 	if q := r.URL.Query(); q.Get("filter") != "" && q.Get("pageToken") == "" {
 		return &compute.OperationList{Kind: "compute#operationList", NextPageToken: "0"}, nil
 	}

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
-// pubsub is Google's own fake of Pub/Sub behind the JSON of its API. What the fake does not do is push: here each
-// subscription that has an address for it is emptied by sending what comes, with the token that it names.
+// pubsub is Google's own fake of Pub/Sub behind the JSON API. The fake does not support push subscriptions. Here, each
+// subscription with a push address is emptied by sending its messages there, with a token as configured.
 type pubsub struct {
 	server *pstest.Server
 	stop   context.CancelFunc
@@ -39,22 +39,22 @@ func (p *pubsub) close() {
 	_ = p.server.Close()
 }
 
-// PubSub is where the project's Pub/Sub answers by gRPC, as PUBSUB_EMULATOR_HOST names it.
+// PubSub returns the gRPC address of the project's Pub/Sub, for PUBSUB_EMULATOR_HOST.
 func (c *Cloud) PubSub() string { return c.pubsub().server.Addr }
 
-// Publish puts a message on a topic of the project, as Google's own services do.
+// Publish publishes a message on a topic of the project, like Google's own services.
 func (c *Cloud) Publish(topic string, data []byte, attributes map[string]string) {
 	c.pubsub().server.Publish("projects/"+c.cfg.Project+"/topics/"+topic, data, attributes)
 }
 
-// Sink has the audit log's entries of machines that are taken be published on a topic of the project.
+// Sink makes the audit log publish its entries about preempted machines on a topic of the project.
 func (c *Cloud) Sink(topic string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sink = topic
 }
 
-// tellSink publishes that a machine is being preempted; the caller holds the lock.
+// tellSink publishes that a machine is being preempted. Callers hold the lock.
 func (c *Cloud) tellSink(m *instance) {
 	if c.sink == "" {
 		return
@@ -75,7 +75,7 @@ func (c *Cloud) tellSink(m *instance) {
 	}
 }
 
-// askPubSub carries a request for topics and subscriptions out. Rights on them are kept as those on other things.
+// askPubSub executes a request for topics and subscriptions. Their policies are stored like those of other resources.
 func (c *Cloud) askPubSub(r *call) (json.RawMessage, *Fault, error) {
 	g, name := &c.pubsub().server.GServer, r.name()
 	switch _, what, _ := strings.Cut(r.method.ID, ".projects."); what {
@@ -115,7 +115,7 @@ func (c *Cloud) askPubSub(r *call) (json.RawMessage, *Fault, error) {
 	return nil, &Fault{Code: http.StatusNotImplemented, Reason: "notImplemented", Message: r.method.ID}, nil
 }
 
-// modifyPush does what the fake has under another name.
+// modifyPush calls the fake's method, which has another name.
 func (c *Cloud) modifyPush(ctx context.Context, in *pubsubpb.ModifyPushConfigRequest) (*emptypb.Empty, error) {
 	_, err := c.pubsub().server.GServer.UpdateSubscription(ctx, &pubsubpb.UpdateSubscriptionRequest{
 		Subscription: &pubsubpb.Subscription{Name: in.GetSubscription(), PushConfig: in.GetPushConfig()},
@@ -124,7 +124,7 @@ func (c *Cloud) modifyPush(ctx context.Context, in *pubsubpb.ModifyPushConfigReq
 	return &emptypb.Empty{}, err
 }
 
-// forward reads a request from JSON, names what it is about, and answers in JSON.
+// forward decodes a request from JSON, sets its resource name with name, calls ask, and encodes the answer as JSON.
 func forward[In, Out proto.Message](ctx context.Context, body []byte, in In, name func(),
 	ask func(context.Context, In) (Out, error)) (json.RawMessage, *Fault, error) {
 	if len(body) > 0 {
@@ -143,7 +143,7 @@ func forward[In, Out proto.Message](ctx context.Context, body []byte, in In, nam
 	return text, nil, err
 }
 
-// rpcFault is an error of gRPC as the JSON APIs have it (google.rpc.Code).
+// rpcFault converts a gRPC error to that of the JSON APIs (google.rpc.Code).
 func rpcFault(err error) *Fault {
 	f := &Fault{Code: http.StatusInternalServerError, Status: "INTERNAL", Message: status.Convert(err).Message()}
 	switch status.Code(err) {
@@ -159,7 +159,7 @@ func rpcFault(err error) *Fault {
 	return f
 }
 
-// push sends what comes to a subscription to its address, again until it is taken, for as long as there is one.
+// push sends the messages of a subscription to its address, with retries, as long as it has an address.
 func (c *Cloud) push(name string) {
 	p := c.pubsub()
 	g := &p.server.GServer
@@ -173,7 +173,7 @@ func (c *Cloud) push(name string) {
 			return
 		}
 		for _, m := range out.GetReceivedMessages() {
-			if !c.pushOne(p.ctx, s, m.GetMessage()) { // a second later it comes again
+			if !c.pushOne(p.ctx, s, m.GetMessage()) { // redelivered a second later
 				_, _ = g.ModifyAckDeadline(p.ctx, &pubsubpb.ModifyAckDeadlineRequest{Subscription: name,
 					AckIds: []string{m.GetAckId()}, AckDeadlineSeconds: 1})
 				continue
@@ -184,7 +184,7 @@ func (c *Cloud) push(name string) {
 	}
 }
 
-// pushOne sends one message, wrapped as Pub/Sub does it ("Receive push messages"), and says whether it was taken.
+// pushOne sends one message, wrapped like Pub/Sub ("Receive push messages"), and returns whether it was accepted.
 func (c *Cloud) pushOne(ctx context.Context, s *pubsubpb.Subscription, m *pubsubpb.PubsubMessage) bool {
 	body, err := json.Marshal(map[string]any{
 		"message": map[string]any{
@@ -213,7 +213,7 @@ func (c *Cloud) pushOne(ctx context.Context, s *pubsubpb.Subscription, m *pubsub
 		}
 		req.Header.Set("Authorization", "Bearer "+signer.AccountToken(who.GetServiceAccountEmail(), audience))
 	}
-	resp, err := http.DefaultClient.Do(req) //nolint:gosec // where the subscription says
+	resp, err := http.DefaultClient.Do(req) //nolint:gosec // the subscription's address
 	if err != nil {
 		return false
 	}

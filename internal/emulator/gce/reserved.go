@@ -8,8 +8,8 @@ import (
 	compute "google.golang.org/api/compute/v1"
 )
 
-// Reserve gives the project a reservation of machines of a type in a zone: one that they have to name, or one that
-// takes what fits it.
+// Reserve gives the project a reservation of machines of a type in a zone. If specific is true, requests must name it;
+// otherwise it is used by every request that fits.
 func (c *Cloud) Reserve(zone, name, machineType string, count int, specific bool) *compute.Reservation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,21 +27,21 @@ func (c *Cloud) Reserve(zone, name, machineType string, count int, specific bool
 	return r
 }
 
-// Occupy has machines of others run on a reservation.
+// Occupy makes other users' machines run on a reservation.
 func (c *Cloud) Occupy(r *compute.Reservation, machines int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.world.occupied[r.Name] = machines
 }
 
-// Unreserve takes a reservation away; machines on it go on, at their price.
+// Unreserve removes a reservation. Its machines keep running at their normal price.
 func (c *Cloud) Unreserve(r *compute.Reservation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.world.reservations = slices.DeleteFunc(c.world.reservations, func(k *compute.Reservation) bool { return k == r })
 }
 
-// Beside is how many machines are on no reservation.
+// Beside returns the number of machines without a reservation.
 func (c *Cloud) Beside() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +77,8 @@ func (c *Cloud) inUse(r *compute.Reservation) int {
 	return n
 }
 
-// reserve says on which reservation machines of a request run; nil is none. It refuses what asks for one by name that
-// is not there, does not fit, or has no room.
+// reserve returns the reservation for the machines of a request, or nil for none. It rejects a request that names a
+// reservation that is missing, does not fit, or has no room.
 func (c *Cloud) reserve(zone string, p *compute.InstanceProperties, n int) (*compute.Reservation, *Fault) {
 	a := p.ReservationAffinity
 	spot := p.Scheduling != nil && p.Scheduling.ProvisioningModel == "SPOT"
@@ -99,13 +99,13 @@ func (c *Cloud) reserve(zone string, p *compute.InstanceProperties, n int) (*com
 	return c.world.reservations[i], nil
 }
 
-// roomFor says whether machines of a type fit a reservation, which has room for them.
+// roomFor reports whether a reservation fits n machines of a type and has room for them.
 func (c *Cloud) roomFor(r *compute.Reservation, zone, machineType string, n int) bool {
 	return base(r.Zone) == zone && r.SpecificReservation.InstanceProperties.MachineType == machineType &&
 		r.Status == "READY" && int(r.SpecificReservation.Count)-c.inUse(r) >= n
 }
 
-// named is the reservation that is asked for by its name.
+// named returns the reservation that a request names.
 func (c *Cloud) named(zone, machineType string, a *compute.ReservationAffinity, n int) (*compute.Reservation, *Fault) {
 	if a.Key != "compute.googleapis.com/reservation-name" || len(a.Values) != 1 {
 		return nil, invalid("Invalid value for field 'resource.reservationAffinity'.")
@@ -123,7 +123,7 @@ func (c *Cloud) named(zone, machineType string, a *compute.ReservationAffinity, 
 	return nil, invalid("Specified reservation '%s' does not exist.", a.Values[0])
 }
 
-// Commit has the project commit itself to vCPUs and memory of a machine family in a region: kind is Google's word for
+// Commit gives the project a commitment for vCPUs and memory of a machine family in a region. kind is Google's name of
 // the family, such as GENERAL_PURPOSE_N2.
 func (c *Cloud) Commit(region, name, kind string, vcpus, gib int, until time.Time) *compute.Commitment {
 	c.mu.Lock()

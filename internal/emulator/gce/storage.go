@@ -11,7 +11,7 @@ import (
 	storage "google.golang.org/api/storage/v1"
 )
 
-// storageAgent is who tells of objects for the project.
+// storageAgent returns the service account that publishes the project's object notifications.
 func (c *Cloud) storageAgent() string {
 	return "service-100000000001@gs-project-accounts.iam.gserviceaccount.com"
 }
@@ -20,15 +20,15 @@ func (c *Cloud) getStorageAgent(*call) (any, *Fault) {
 	return &storage.ServiceAccount{EmailAddress: c.storageAgent(), Kind: "storage#serviceAccount"}, nil
 }
 
-// KeepBuckets has a fake-gcs-server answer for the project's buckets, which tells of their objects by PubSub.
+// KeepBuckets makes a fake-gcs-server handle the project's buckets. It publishes object notifications to PubSub.
 func (c *Cloud) KeepBuckets(server string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.storage = server
 }
 
-// askStorage has fake-gcs-server answer for buckets and what they tell. A bucket may tell on a topic that is there, and
-// on which its agent may publish, and on no other (Cloud Storage documentation, "Configure Pub/Sub notifications").
+// askStorage forwards requests for buckets and notifications to fake-gcs-server. A bucket may publish only on an
+// existing topic on which its agent may publish (Cloud Storage documentation, "Configure Pub/Sub notifications").
 func (c *Cloud) askStorage(r *call) (json.RawMessage, *Fault, error) {
 	c.mu.Lock()
 	server := c.storage
@@ -57,7 +57,7 @@ func (c *Cloud) askStorage(r *call) (json.RawMessage, *Fault, error) {
 		return nil, nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req) //nolint:gosec // the server that it stands before
+	resp, err := http.DefaultClient.Do(req) //nolint:gosec // the configured server
 	if err != nil {
 		return nil, nil, err
 	}
@@ -76,7 +76,7 @@ func (c *Cloud) askStorage(r *call) (json.RawMessage, *Fault, error) {
 	return text, nil, nil
 }
 
-// bucketPolicy is a bucket's as its own API has it: there the request is the policy itself.
+// bucketPolicy handles a bucket's policy. In the bucket API, the request is the policy itself.
 func (c *Cloud) bucketPolicy(r *call) (any, *Fault) {
 	name := "buckets/" + r.arg(0)
 	if r.Method == http.MethodPut {

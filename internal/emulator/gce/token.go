@@ -9,10 +9,10 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// slack is how far a token's times may be off.
+// slack is how much a token's times may deviate.
 const slack = 5 * time.Minute
 
-// token is what whoever signs with a key of its own gets a token for (RFC 7523). The key itself is not looked at.
+// token exchanges a self-signed assertion for a token (RFC 7523). It does not check the key.
 func (c *Cloud) token(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	why := c.untimely(r.FormValue("assertion"))
@@ -24,8 +24,8 @@ func (c *Cloud) token(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, map[string]any{"access_token": "emulated", "expires_in": 3600, "token_type": "Bearer"}, nil)
 }
 
-// tokenFault refuses a token that its holder has signed at another time than Google's, and none else: tokens that are
-// no JSON Web Tokens, and none at all, are taken for good.
+// tokenFault rejects a self-signed token whose times deviate from Google's clock. It accepts all others: tokens that
+// are not JSON Web Tokens, and requests without a token.
 func (c *Cloud) tokenFault(authorization string) *Fault {
 	text, _ := strings.CutPrefix(authorization, "Bearer ")
 	if why := c.untimely(text); why != "" {
@@ -34,7 +34,7 @@ func (c *Cloud) tokenFault(authorization string) *Fault {
 	return nil
 }
 
-// untimely is what Google says of a token whose times are not its own.
+// untimely returns Google's error for a token with wrong times, or "".
 func (c *Cloud) untimely(text string) string {
 	var claims jwt.RegisteredClaims
 	_, _, err := jwt.NewParser().ParseUnverified(text, &claims)

@@ -31,19 +31,19 @@ func (n *tpuNode) kill() {
 	}
 }
 
-// queuedResource asks for TPUs, which it gets when there are some.
+// queuedResource is a request for TPUs, which it gets when some are available.
 type queuedResource struct {
 	record tpu.QueuedResource
 	zone   string
 	steps  int
-	until  time.Time // zero is for ever
+	until  time.Time // zero means forever
 }
 
 func (c *Cloud) location(zone string) string {
 	return "projects/" + c.cfg.Project + "/locations/" + zone
 }
 
-// tpuDone is an operation that is over.
+// tpuDone returns a finished operation.
 func (c *Cloud) tpuDone(zone string) *tpu.Operation {
 	return &tpu.Operation{Name: c.location(zone) + "/operations/" + strconv.FormatUint(c.number(), 10), Done: true}
 }
@@ -89,7 +89,7 @@ func (c *Cloud) createQueued(r *call) (any, *Fault) {
 	return c.tpuDone(zone), nil
 }
 
-// progressTPUs gives the TPUs that there are to who waits for them.
+// progressTPUs gives available TPUs to the queued requests.
 func (c *Cloud) progressTPUs() {
 	for _, k := range slices.Sorted(maps.Keys(c.queued)) {
 		q := c.queued[k]
@@ -138,7 +138,7 @@ func (c *Cloud) createNode(q *queuedResource, s *tpu.NodeSpec) {
 	})
 	c.tpus[key(q.zone, s.NodeId)] = n
 	n.metadata = &gcptest.Machine{ID: strconv.FormatUint(id, 10), Project: c.cfg.Project, Zone: q.zone,
-		Name:       "t1v-n-" + strconv.FormatUint(id%0xffff, 16) + "-w-0", // which is not the node's
+		Name:       "t1v-n-" + strconv.FormatUint(id%0xffff, 16) + "-w-0", // not the node's name
 		Attributes: s.Node.Metadata, Address: address}
 	if s.Node.ServiceAccount != nil {
 		n.metadata.ServiceAccount = s.Node.ServiceAccount.Email

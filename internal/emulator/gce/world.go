@@ -13,7 +13,7 @@ import (
 	oauth2 "google.golang.org/api/oauth2/v2"
 )
 
-// world is what there is beside machines.
+// world holds all resources except machines.
 type world struct {
 	project   string
 	zones     []string
@@ -21,12 +21,12 @@ type world struct {
 	networks  map[string]*compute.Network
 	firewalls map[string]*compute.Firewall
 	disks     map[string]bool
-	images    map[string]bool // families, by project/family; those that are not there are taken for Google's
+	images    map[string]bool // families by project/family; missing ones are assumed to be Google's
 	unsold    map[string]bool // zone/machine type
 
 	reservations []*compute.Reservation
 	commitments  []*compute.Commitment
-	occupied     map[string]int // machines of others, by reservation
+	occupied     map[string]int // other users' machines by reservation
 }
 
 func newWorld(cfg Config) world {
@@ -38,7 +38,7 @@ func newWorld(cfg Config) world {
 	}
 }
 
-// plenty is a quota that nobody has set.
+// plenty is the default quota.
 const plenty = 10_000
 
 func (w *world) limit(region, metric string) float64 {
@@ -48,20 +48,20 @@ func (w *world) limit(region, metric string) float64 {
 	return plenty
 }
 
-// machineType is what a name says of a type.
+// machineType holds the properties that follow from a type's name.
 type machineType struct {
 	vcpu, gib    float64
 	arm          bool
 	accelerators map[string]int
 	hyperdisk    bool
-	disks        int64  // local ones
-	maintenance  string // MIGRATE or TERMINATE where there is no choice
+	disks        int64  // local disks
+	maintenance  string // MIGRATE or TERMINATE if the type allows only one
 }
 
-// perVCPU is how much memory the classes of machine types have, GiB.
+// perVCPU is the memory of machine type classes, in GiB for each vCPU.
 var perVCPU = map[string]float64{"standard": 4, "highmem": 8, "highcpu": 1}
 
-// builtIn are the accelerators of families that have them in the type: kind, and machines' vCPUs and GiB by one.
+// builtIn are families with built-in accelerators: the kind, and the machine's vCPUs and GiB for each accelerator.
 var builtIn = map[string]struct {
 	kind      string
 	vcpu, gib float64
@@ -70,10 +70,10 @@ var builtIn = map[string]struct {
 	"a2-ultragpu": {"nvidia-a100-80gb", 12, 170},
 }
 
-// hyperdisks are families that take no other boot disks.
+// hyperdisks are families that accept no other boot disks.
 var hyperdisks = []string{"c4", "c4a", "c4d", "n4", "n4a", "n4d", "a4", "x4", "h4d"}
 
-// machineType reads a name as Google's are made: n2-standard-8.
+// machineType parses a name in Google's format, such as n2-standard-8.
 func (w *world) machineType(zone, name string) (t machineType, ok bool) {
 	parts := strings.Split(name, "-")
 	if w.unsold[zone+"/"+name] || len(parts) < 2 {
@@ -123,7 +123,7 @@ func (w *world) machineType(zone, name string) (t machineType, ok bool) {
 	return t, known
 }
 
-// Unsell takes a machine type out of a zone's offers.
+// Unsell removes a machine type from a zone.
 func (c *Cloud) Unsell(zone, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +168,7 @@ func (c *Cloud) describe(zone, name string, t machineType) *compute.MachineType 
 	return out
 }
 
-// sold is what every zone sells of, in lists.
+// sold are the machine types that lists show in every zone.
 var sold = []string{
 	"e2-micro", "e2-standard-2", "e2-standard-4", "n1-standard-4", "n1-standard-8", "n1-standard-16", "n2-standard-2",
 	"n2-standard-8", "c4a-standard-4", "g2-standard-8", "a2-highgpu-1g",
@@ -195,7 +195,7 @@ func (c *Cloud) aggregateMachineTypes(r *call) (any, *Fault) {
 	return out, nil
 }
 
-// attachable are the kinds that every zone has to be attached.
+// attachable are the accelerators that can be attached in every zone.
 var attachable = []string{"nvidia-tesla-t4", "nvidia-tesla-v100", "nvidia-tesla-p100"}
 
 func (c *Cloud) aggregateAcceleratorTypes(r *call) (any, *Fault) {
@@ -219,7 +219,7 @@ func (c *Cloud) aggregateAcceleratorTypes(r *call) (any, *Fault) {
 	return out, nil
 }
 
-// RemoveFamily takes an image family away: debian-cloud/debian-12.
+// RemoveFamily removes an image family, such as debian-cloud/debian-12.
 func (c *Cloud) RemoveFamily(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

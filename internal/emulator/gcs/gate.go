@@ -1,14 +1,14 @@
-// Package gcs stands before fake-gcs-server and does what that does not: it checks signatures as the documentation of
-// Cloud Storage says ("V4 signing process"), the checksums and the length's range, and has the XML API's multipart
-// uploads, whose objects it puts into the server when they are complete. IAM's signBlob answers at the same address.
-// Written from the server's side, from the request as it arrives.
+// Package gcs is a gate in front of fake-gcs-server that adds what that lacks: it checks signatures as documented for
+// Cloud Storage ("V4 signing process"), the checksums and the length range, and implements the XML API's multipart
+// uploads, whose objects it stores in the server when they are complete. IAM's signBlob is at the same address.
+// The checks are written independently of the client, from the request as received.
 package gcs
 
 import (
 	"bytes"
 	"context"
 	"crypto"
-	"crypto/md5" //nolint:gosec // the API's checksum
+	"crypto/md5" //nolint:gosec // the API uses MD5
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
@@ -30,7 +30,7 @@ import (
 	"time"
 )
 
-// Gate is the server in front. Make one with New.
+// Gate is the HTTP server in front of fake-gcs-server. Make one with New.
 type Gate struct {
 	account string
 	key     *rsa.PrivateKey
@@ -42,8 +42,8 @@ type Gate struct {
 	begun   int
 }
 
-// New makes the gate of a fake-gcs-server. It takes what a service account has signed with a key, and signs with it for
-// whoever asks.
+// New returns the gate of a fake-gcs-server. It accepts requests that the service account has signed with the key, and
+// its signBlob signs with that key for every caller.
 func New(target, account string, key *rsa.PrivateKey) (*Gate, error) {
 	u, err := url.Parse(target)
 	if err != nil {
@@ -55,7 +55,7 @@ func New(target, account string, key *rsa.PrivateKey) (*Gate, error) {
 	}, nil
 }
 
-// MakeBucket makes a bucket in the server.
+// MakeBucket creates a bucket in the server.
 func (g *Gate) MakeBucket(ctx context.Context, name string) error {
 	body, err := json.Marshal(map[string]string{"name": name})
 	if err != nil {
@@ -67,7 +67,7 @@ func (g *Gate) MakeBucket(ctx context.Context, name string) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req) //nolint:gosec // to the server that it stands before
+	resp, err := http.DefaultClient.Do(req) //nolint:gosec // to the server behind the gate
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (g *Gate) MakeBucket(ctx context.Context, name string) error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// signBlob signs as IAM does (IAM Service Account Credentials API, projects.serviceAccounts.signBlob).
+// signBlob signs like IAM (IAM Service Account Credentials API, projects.serviceAccounts.signBlob).
 func (g *Gate) signBlob(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Payload []byte }
 	err := json.NewDecoder(r.Body).Decode(&asked)
@@ -109,7 +109,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/upload"), "/storage/v1/") && r.URL.RawQuery != "" &&
-		!strings.Contains(r.URL.RawQuery, "X-Goog-Signature") { // the JSON API, whose tokens nobody checks here
+		!strings.Contains(r.URL.RawQuery, "X-Goog-Signature") { // the JSON API, whose tokens are not checked here
 		g.server.ServeHTTP(w, r)
 		return
 	}
@@ -142,7 +142,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.forward(w, r, body)
 }
 
-// bucket makes or removes one, as the XML API does.
+// bucket creates or removes a bucket, like the XML API.
 func (g *Gate) bucket(w http.ResponseWriter, r *http.Request, name string) {
 	switch r.Method {
 	case http.MethodPut:
@@ -160,7 +160,7 @@ func (g *Gate) bucket(w http.ResponseWriter, r *http.Request, name string) {
 	}
 }
 
-// list answers as the XML API does with what the server's JSON API has, where an offset is inclusive.
+// list answers like the XML API, with the list of the server's JSON API, whose offset is inclusive.
 func (g *Gate) list(w http.ResponseWriter, r *http.Request, q url.Values) {
 	bucket := strings.TrimPrefix(r.URL.Path, "/")
 	query := url.Values{"prefix": {q.Get("prefix")}, "maxResults": {"100000"}}.Encode()
@@ -170,7 +170,7 @@ func (g *Gate) list(w http.ResponseWriter, r *http.Request, q url.Values) {
 		refuse(w, http.StatusBadRequest, "", err.Error())
 		return
 	}
-	resp, err := http.DefaultClient.Do(req) //nolint:gosec // to the server that it stands before
+	resp, err := http.DefaultClient.Do(req) //nolint:gosec // to the server behind the gate
 	if err != nil {
 		refuse(w, http.StatusBadGateway, "", err.Error())
 		return
@@ -207,7 +207,7 @@ func (g *Gate) list(w http.ResponseWriter, r *http.Request, q url.Values) {
 	_ = xml.NewEncoder(w).Encode(answer)
 }
 
-// missing says in the XML API's words that an object is not there.
+// missing converts a 404 to the XML API's error for a missing object.
 type missing struct{ http.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
@@ -222,10 +222,10 @@ func (m *missing) WriteHeader(status int) {
 
 func refuse(w http.ResponseWriter, status int, code, why string) {
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Details>%s</Details></Error>", code, why) //nolint:gosec // for no browser
+	_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Details>%s</Details></Error>", code, why) //nolint:gosec // not for browsers
 }
 
-// forward asks the server without the signature, which it would take for a kind of upload of its own.
+// forward sends the request to the server without the signature, which the server would mistake for an upload type.
 func (g *Gate) forward(w http.ResponseWriter, r *http.Request, body []byte) {
 	clean := r.Clone(r.Context())
 	clean.URL.RawQuery = ""
@@ -247,7 +247,7 @@ func (g *Gate) forward(w http.ResponseWriter, r *http.Request, body []byte) {
 	g.server.ServeHTTP(w, clean)
 }
 
-// verify returns what is wrong with the signature.
+// verify returns what is wrong with the signature, or "".
 func (g *Gate) verify(r *http.Request) string {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -292,9 +292,9 @@ func (g *Gate) verify(r *http.Request) string {
 	return ""
 }
 
-// intact returns what the headers say otherwise of the body.
+// intact returns the first header that does not match the body, or "".
 func intact(h http.Header, body []byte) string {
-	sum := md5.Sum(body) //nolint:gosec // what Content-MD5 is
+	sum := md5.Sum(body) //nolint:gosec // Content-MD5 is an MD5
 	if want := h.Get("Content-MD5"); want != "" && want != base64.StdEncoding.EncodeToString(sum[:]) {
 		return "Content-MD5"
 	}
@@ -315,7 +315,7 @@ func (g *Gate) multipart(w http.ResponseWriter, r *http.Request, q url.Values, b
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if q.Has("uploads") && r.Method == http.MethodPost {
-		id := fmt.Sprintf("upload/%d+=", g.begun) // Google's have letters that a query must escape
+		id := fmt.Sprintf("upload/%d+=", g.begun) // Google's IDs have characters that a query must escape
 		g.begun++
 		g.uploads[id] = &upload{path: r.URL.Path, parts: map[int][]byte{}}
 		_, _ = fmt.Fprintf(w,
@@ -348,7 +348,7 @@ func (g *Gate) multipart(w http.ResponseWriter, r *http.Request, q url.Values, b
 	}
 }
 
-func etag(body []byte) string { return fmt.Sprintf(`"%x"`, md5.Sum(body)) } //nolint:gosec // what an ETag is
+func etag(body []byte) string { return fmt.Sprintf(`"%x"`, md5.Sum(body)) } //nolint:gosec // an ETag is an MD5
 
 func (u *upload) join(list []byte) (whole []byte, code string) {
 	var parts struct {

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// badDay is what goes wrong.
+// badDay holds the injected failures.
 type badDay struct {
 	launches []launchFault
-	lost     int // answers of launches, of those to come
-	lag      int // lists that lack a new machine
-	throttle int // requests to come that are one too many
+	lost     int // how many of the next launches lose their answers
+	lag      int // number of lists that lack a new machine
+	throttle int // how many of the next requests are throttled
 	dry      map[string]bool
-	quota    int // machines; 0 is no bound
+	quota    int // maximum machines; 0 means no limit
 	account  string
 	revoked  bool
 	down     bool
 }
 
-// launchFault is one launch to come that fails.
+// launchFault makes a later launch fail.
 type launchFault struct {
-	after   int // launches that go well before
+	after   int // launches that succeed before
 	failure Failure
 }
 
-// Failure is an answer of the API that is none. Codes that the description has come with its texts.
+// Failure is an error answer of the API. Codes of the API description have its texts.
 type Failure struct {
 	Status     int
 	Code       string
@@ -34,7 +34,7 @@ type Failure struct {
 	RetryAfter time.Duration
 }
 
-// The failures that the description has, and those that it speaks of in its prose.
+// failures returns the errors that the API description lists or mentions in its prose.
 func failures() map[string]Failure {
 	return map[string]Failure{
 		codeCapacity: {Status: http.StatusBadRequest, Message: "Not enough capacity to fulfill launch request.",
@@ -70,7 +70,7 @@ const (
 	codeLimited    = "global/rate-limit-exceeded"
 )
 
-// Known is a failure by its code, with the text of the description.
+// Known returns the failure with a code, with the text of the API description.
 func Known(code string) Failure {
 	f, ok := failures()[code]
 	if !ok {
@@ -80,35 +80,35 @@ func Known(code string) Failure {
 	return f
 }
 
-// FailLaunch has a launch fail after some that do not: 0 is the next one.
+// FailLaunch makes a launch fail, after the given number of successful ones: 0 means the next launch.
 func (c *Cloud) FailLaunch(after int, f Failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bad.launches = append(c.bad.launches, launchFault{after, f})
 }
 
-// LoseAnswer has the next launch be carried out, and its answer cut off.
+// LoseAnswer makes the next launch succeed but lose its answer.
 func (c *Cloud) LoseAnswer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bad.lost++
 }
 
-// Lag has new machines be missing in so many lists.
+// Lag makes new machines missing from their first lists.
 func (c *Cloud) Lag(lists int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bad.lag = lists
 }
 
-// Throttle refuses so many requests to come, of any kind.
+// Throttle rejects the given number of next requests, of any kind.
 func (c *Cloud) Throttle(requests int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bad.throttle = requests
 }
 
-// Dry says whether a region has none of a type; of any where the type is empty.
+// Dry sets whether a region is out of a type, or out of all types if kind is empty.
 func (c *Cloud) Dry(kind, region string, is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,41 +118,41 @@ func (c *Cloud) Dry(kind, region string, is bool) {
 	c.bad.dry[kind+"@"+region] = is
 }
 
-// Quota bounds the account's machines; 0 is no bound.
+// Quota limits the account's machines; 0 means no limit.
 func (c *Cloud) Quota(machines int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bad.quota = machines
 }
 
-// Revoke withdraws the key, or gives it back.
+// Revoke revokes the key, or restores it.
 func (c *Cloud) Revoke(is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bad.revoked = is
 }
 
-// Suspend has everything refused with a code: global/account-inactive; launches alone with global/invalid-address.
-// Empty ends that.
+// Suspend makes all requests fail with a code: global/account-inactive. With global/invalid-address only launches fail.
+// An empty code ends the suspension.
 func (c *Cloud) Suspend(code string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bad.account = code
 }
 
-// Down has everything be cut off.
+// Down makes all connections break.
 func (c *Cloud) Down(is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bad.down = is
 }
 
-// isDry says whether a type cannot be had in a region now. The lock is held.
+// isDry reports whether a type is not available in a region now. Callers hold the lock.
 func (c *Cloud) isDry(kind, region string) bool {
 	return c.bad.dry[kind+"@"+region] || c.bad.dry["@"+region]
 }
 
-// launchFailure is what the next launch fails with, if it does. The lock is held.
+// launchFailure returns the failure of the next launch, if it has one. Callers hold the lock.
 func (c *Cloud) launchFailure() (Failure, bool) {
 	if len(c.bad.launches) == 0 {
 		return Failure{}, false

@@ -15,36 +15,36 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
 )
 
-// Config is how an account is. The zero value has every type of Types, the key DefaultKey, and records for machines.
+// Config describes an account. The zero value has all types of Types and the key DefaultKey, and boots no machines.
 type Config struct {
-	Key   string // the API key that is good
-	Types []Type // that are sold
-	// Dir is where the disks of machines are; empty boots none.
+	Key   string // the valid API key
+	Types []Type // types for sale
+	// Dir is the folder of the machines' disks. If it is empty, machines are only records.
 	Dir string
-	// Environment is what the boot script of a machine finds set beside PATH and HOME.
+	// Environment has variables for a machine's boot script, in addition to PATH and HOME.
 	Environment []string
 	Now         func() time.Time
-	// Fault is told what does not fit the published description; nil panics.
+	// Fault receives errors about requests and answers that do not match the published description; nil panics.
 	Fault func(error)
 }
 
-// DefaultKey is the key of an account that was given none.
+// DefaultKey is the key of an account whose Config has none.
 const DefaultKey = "secret_emulated_0123456789abcdef"
 
 // Type is a machine type.
 type Type struct {
 	Name        string
-	GPU         string // in Lambda's words: "A10 (24 GB PCIe)"; empty is N/A
+	GPU         string // Lambda's name, such as "A10 (24 GB PCIe)"; empty means N/A
 	GPUs        int
 	Cents       int // an hour
 	VCPU        int
 	MemoryGiB   int
 	StorageGiB  int
-	Regions     []string // that sell it
+	Regions     []string // regions that sell it
 	Description string
 }
 
-// Types are sold where a Config names none: prices and sizes as Lambda had them when this was written.
+// Types returns the default types, with Lambda's prices and sizes as of writing.
 func Types() []Type {
 	return []Type{
 		{Name: "cpu_4x_general", Cents: 20, VCPU: 4, MemoryGiB: 16, StorageGiB: 512,
@@ -66,7 +66,7 @@ type Cloud struct {
 	mu        sync.Mutex
 	types     map[string]Type
 	instances map[string]*instance
-	keys      map[string]string // SSH keys: public by name
+	keys      map[string]string // SSH keys: public keys by name
 	bad       badDay
 	bills     []Bill
 	calls     map[string]int
@@ -81,8 +81,8 @@ type instance struct {
 	tags                   []tag
 	userData               string
 	launched, ended        time.Time
-	hidden                 int // lists that will lack it
-	seen                   int // lists that had it since it ended
+	hidden                 int // number of next lists that lack it
+	seen                   int // number of lists with it since it ended
 	machine                *machine.Machine
 }
 
@@ -101,7 +101,7 @@ const (
 	preempted   = "preempted"
 )
 
-// New makes an account without machines.
+// New returns an account without machines.
 func New(cfg Config) *Cloud {
 	if cfg.Key == "" {
 		cfg.Key = DefaultKey
@@ -117,7 +117,7 @@ func New(cfg Config) *Cloud {
 	}
 	api, err := newDescription()
 	if err != nil {
-		panic(err) // it is in the binary
+		panic(err) // embedded in the binary
 	}
 	c := &Cloud{cfg: cfg, api: api, types: map[string]Type{}, instances: map[string]*instance{},
 		keys: map[string]string{}, calls: map[string]int{}}
@@ -127,12 +127,12 @@ func New(cfg Config) *Cloud {
 	return c
 }
 
-// living says whether a machine costs.
+// living reports whether a machine is billed.
 func (i *instance) living() bool {
 	return i.status == booting || i.status == active || i.status == unhealthy
 }
 
-// Living are the ids of the machines that cost, whatever lists say.
+// Living returns the IDs of the machines that are billed, even if lists lack them.
 func (c *Cloud) Living() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,21 +145,21 @@ func (c *Cloud) Living() []string {
 	return ids
 }
 
-// SSHKeys are the names of those that the account has.
+// SSHKeys returns the names of the account's SSH keys.
 func (c *Cloud) SSHKeys() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Sorted(maps.Keys(c.keys))
 }
 
-// RemoveSSHKeys takes all of them away.
+// RemoveSSHKeys removes all SSH keys.
 func (c *Cloud) RemoveSSHKeys() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.keys)
 }
 
-// UserData is what a machine was told.
+// UserData returns a machine's user data.
 func (c *Cloud) UserData(id string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,21 +169,21 @@ func (c *Cloud) UserData(id string) string {
 	return ""
 }
 
-// Calls says how often an operation was called: "launchInstance".
+// Calls returns how often an operation, such as "launchInstance", was called.
 func (c *Cloud) Calls(operation string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[operation]
 }
 
-// Bill is what a machine cost.
+// Bill is the cost of a machine.
 type Bill struct {
 	ID, Name, Type, Region string
 	From, To               time.Time
-	USD                    float64 // by the minute begun, as Lambda bills
+	USD                    float64 // billed by the started minute, like Lambda
 }
 
-// Bills are those of all machines that there were, of the living ones up to now.
+// Bills returns the bills of all machines, for living ones up to now.
 func (c *Cloud) Bills() []Bill {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,7 +202,7 @@ func (i *instance) bill(now time.Time) Bill {
 		USD: float64(minutes) * float64(i.kind.Cents) / 100 / 60}
 }
 
-// boot starts a machine's process. The lock is held.
+// boot starts a machine's process. Callers hold the lock.
 func (c *Cloud) boot(i *instance) {
 	if c.cfg.Dir == "" {
 		i.status = active
@@ -225,13 +225,13 @@ func (c *Cloud) boot(i *instance) {
 		<-m.Exited()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if i.living() { // whoever shuts down from inside goes on paying
+		if i.living() { // a machine that shuts itself down is still billed
 			i.status = unhealthy
 		}
 	}()
 }
 
-// end takes a machine away. The lock is held.
+// end ends a machine. Callers hold the lock.
 func (c *Cloud) end(i *instance, status string) {
 	if i.living() {
 		i.ended = c.cfg.Now()
@@ -243,7 +243,7 @@ func (c *Cloud) end(i *instance, status string) {
 	}
 }
 
-// Close takes all machines away and waits for their processes.
+// Close ends all machines and waits for their processes.
 func (c *Cloud) Close() {
 	c.mu.Lock()
 	var machines []*machine.Machine
@@ -261,7 +261,7 @@ func (c *Cloud) Close() {
 	}
 }
 
-// Console is the file with what a machine printed; none where machines are records.
+// Console returns the path of a machine's console output; without Config.Dir the file does not exist.
 func (c *Cloud) Console(id string) string { return filepath.Join(c.cfg.Dir, id, "console.log") }
 
 func newID() string {
@@ -272,7 +272,7 @@ func newID() string {
 
 var errNotFound = errors.New("no such machine")
 
-// Preempt takes a living machine away as the cloud does: at once, without notice.
+// Preempt ends a living machine like the cloud: at once, without notice.
 func (c *Cloud) Preempt(id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,19 +15,19 @@ import (
 //go:embed openapi.json
 var published []byte
 
-// description is Lambda's own of its API.
+// description is Lambda's own API description.
 type description struct {
 	document map[string]any
 
-	mu       sync.Mutex // of the compiler
+	mu       sync.Mutex // guards the compiler
 	compiler *jsonschema.Compiler
 	compiled map[string]*jsonschema.Schema
 }
 
 const documentURL = "https://cloud.lambda.ai/api/v1/openapi.json"
 
-// newDescription reads the published description. Objects may have no fields but those that it names: a field that the
-// real API would ignore, or never send, is a mistake here.
+// newDescription reads the published description. It forbids object fields that the description does not name: a field
+// that the real API would ignore or never send is a mistake here.
 func newDescription() (*description, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(published))
 	if err != nil {
@@ -57,7 +57,7 @@ func closeObjects(v any) {
 	}
 }
 
-// path is the description's for a request's, empty where it has none.
+// path returns the description's path pattern for a request, or "" if it has none.
 func (d *description) path(method, path string) string {
 	paths := d.document["paths"].(map[string]any)
 	for pattern, methods := range paths {
@@ -81,13 +81,13 @@ func matches(pattern, path string) bool {
 	return true
 }
 
-// request holds a body to the description.
+// request checks a request body against the description.
 func (d *description) request(method, pattern string, body []byte) error {
 	return d.check(body, "paths", pattern, strings.ToLower(method), "requestBody", "content", "application/json",
 		"schema")
 }
 
-// answer holds what is answered with a status to it. Statuses that it does not have, such as 429 and 500, are not
+// answer checks an answer with a status against the description. Statuses such as 429 and 500 are not
 // described.
 func (d *description) answer(method, pattern string, status int, body []byte) error {
 	at := any(d.document)
@@ -132,7 +132,7 @@ func (d *description) schema(pointer string) (*jsonschema.Schema, error) {
 	return s, err
 }
 
-// decode reads a body that is one JSON value.
+// decode reads a body with one JSON value.
 func decode(r io.Reader, into any) ([]byte, error) {
 	const most = 2 << 20 // user data may have 1 MB
 	body, err := io.ReadAll(io.LimitReader(r, most))

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// answer is what is answered: data, a failure, or nothing at all.
+// answer is an answer: data, a failure, or no answer at all.
 type answer struct {
 	data    any
 	failure *Failure
@@ -59,7 +59,7 @@ func failed(f Failure) answer { return answer{failure: &f} }
 
 func known(code string) answer { return failed(Known(code)) }
 
-// serve decides what to answer.
+// serve handles a request and returns the answer.
 func (c *Cloud) serve(r *http.Request, pattern string) answer {
 	var body map[string]any
 	var raw []byte
@@ -113,7 +113,7 @@ func (c *Cloud) serve(r *http.Request, pattern string) answer {
 		maps.DeleteFunc(c.keys, func(name, _ string) bool { return "id-"+name == path.Base(r.URL.Path) })
 		return answer{data: map[string]any{}}
 	}
-	c.cfg.Fault(fmt.Errorf("%s %s is not played", r.Method, pattern))
+	c.cfg.Fault(fmt.Errorf("%s %s is not simulated", r.Method, pattern))
 	return known(codeProvider)
 }
 
@@ -163,7 +163,7 @@ func place(region string) map[string]any {
 	return map[string]any{"name": region, "description": "Region " + region}
 }
 
-// listsOfEnded is in how many lists a machine that was terminated still stands.
+// listsOfEnded is the number of lists that still contain a terminated machine.
 const listsOfEnded = 2
 
 func (c *Cloud) listInstances() answer {
@@ -252,7 +252,7 @@ func (c *Cloud) count() (n int) {
 	return n
 }
 
-// terminate ends all machines that are named, or none where one is not there.
+// terminate ends all named machines, or none if one of them does not exist.
 func (c *Cloud) terminate(raw []byte) answer {
 	c.calls["terminateInstance"]++
 	var in struct {

@@ -1,6 +1,5 @@
-// Package machine is one machine of an emulated cloud: a process that boots what the machine was told, with a folder
-// for a disk and a metadata service of its own, and that is killed as a machine is. Nothing here is part of the
-// product.
+// Package machine is one machine of an emulated cloud: a process that runs the machine's user data, with a folder as
+// its disk and its own metadata service, and that is killed like a machine. Nothing here is part of the product.
 package machine
 
 import (
@@ -17,18 +16,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
 )
 
-// Config is what a machine is made of.
+// Config describes a machine.
 type Config struct {
-	Dir      string // its disk, which is made when it is not there
-	UserData []byte // a script, or one that is compressed
-	// Metadata answers for the cloud's metadata service; nil where the cloud has none.
+	Dir      string // its disk; created if missing
+	UserData []byte // a script, plain or compressed
+	// Metadata is the handler of the cloud's metadata service; nil if the cloud has none.
 	Metadata http.Handler
-	// Environment is what the boot script finds set, beside PATH and HOME; service is the host and port of the metadata
-	// service, empty without one. It stands in for the addresses at which a real machine finds its cloud.
+	// Environment returns variables for the boot script, in addition to PATH and HOME. service is the host and port
+	// of the metadata service, or empty without one. The variables replace the addresses at which a real machine
+	// finds its cloud.
 	Environment func(service string) []string
 }
 
-// Machine is a booted one.
+// Machine is a booted machine.
 type Machine struct {
 	cmd    *exec.Cmd
 	server *http.Server
@@ -56,11 +56,11 @@ func Boot(c Config) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer console.Close() //nolint:errcheck // the process has its own
+	defer console.Close() //nolint:errcheck // the process has its own descriptor
 	m := &Machine{exited: make(chan struct{})}
 	service := ""
 	if c.Metadata != nil {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, at once
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, immediate
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func Boot(c Config) (*Machine, error) {
 		m.server = &http.Server{Handler: c.Metadata, ReadHeaderTimeout: 10 * time.Second}
 		go func() { _ = m.server.Serve(l) }() // ends with the machine
 	}
-	m.cmd = exec.Command("bash", file) //nolint:gosec,noctx // what the cloud would run; it is killed as a machine is
+	m.cmd = exec.Command("bash", file) //nolint:gosec,noctx // runs what the cloud would run; Kill ends it
 	m.cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir, "LANG=C.UTF-8", bootstrap.EnvRoot + "=" + c.Dir,
 	}, c.Environment(service)...)
@@ -95,7 +95,7 @@ func (m *Machine) close() {
 	}
 }
 
-// Kill takes the machine away, with all that runs on it.
+// Kill ends the machine and all its processes.
 func (m *Machine) Kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,8 +108,8 @@ func (m *Machine) Kill() {
 // Exited is closed when the machine has ended, killed or not.
 func (m *Machine) Exited() <-chan struct{} { return m.exited }
 
-// Ended says how it went, once Exited is closed: whether it was killed, or else ended itself, as a machine that shuts
-// down, and with what error.
+// Ended returns how the machine ended, once Exited is closed: whether it was killed, or else shut itself down, and with
+// what error.
 func (m *Machine) Ended() (killed bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

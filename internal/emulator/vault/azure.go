@@ -14,20 +14,21 @@ import (
 	keyvault "github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azsecrets/fake"
 )
 
-// versions are those of the API that Get Secret is described in alike.
+// versions are the API versions with the same description of Get Secret.
 var versions = []string{"7.3", "7.4", "7.5", "7.6"}
 
-// oneSecret is the path of Get Secret behind a vault's own address, which is the path's first part here.
+// oneSecret matches the path of Get Secret; here, its first part is the vault's name, not its address.
 var oneSecret = regexp.MustCompile(`^/([A-Za-z0-9-]+)(/secrets/[A-Za-z0-9-]+(?:/[A-Za-z0-9]*)?)$`)
 
-// Azure is Key Vault: each vault is a path of it. Who brings no token is told where to get one, as the service does.
+// Azure is Key Vault: each vault is a path of it. Like the service, it answers requests without a token with where to
+// get one.
 type Azure struct {
 	kept Kept
-	// Token is what has to be brought; "" is any.
+	// token is the required token; "" accepts any.
 	token string
 }
 
-// NewAzure makes one that keeps some secrets, for who brings a token.
+// NewAzure returns a Key Vault with secrets that requires a token.
 func NewAzure(kept Kept, token string) *Azure { return &Azure{kept: kept, token: token} }
 
 // ServeHTTP implements http.Handler.
@@ -50,7 +51,7 @@ func (a *Azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// get has the SDK's fake server read the request and write the answer.
+// get lets the SDK's fake server read the request and write the answer.
 func (a *Azure) get(w http.ResponseWriter, r *http.Request, vault, path string) {
 	var refusal Secret
 	server := keyvault.NewServerTransport(&keyvault.Server{
@@ -85,7 +86,7 @@ func (a *Azure) get(w http.ResponseWriter, r *http.Request, vault, path string) 
 		refuse(w, refusal.Status, refusal.Words)
 		return
 	}
-	defer res.Body.Close() //nolint:errcheck // it is in memory
+	defer res.Body.Close() //nolint:errcheck // in memory
 	w.Header().Set("Content-Type", res.Header.Get("Content-Type"))
 	w.WriteHeader(res.StatusCode)
 	_, _ = io.Copy(w, res.Body)

@@ -1,14 +1,14 @@
-// Package vault stands for where Google Cloud and Azure keep secrets: Secret Manager as its discovery document
-// describes it, and Key Vault by the fake server of its own SDK. Both are HTTP handlers.
+// Package vault emulates the secret stores of Google Cloud and Azure: Secret Manager according to its discovery
+// document, and Key Vault with the fake server of its SDK. Both are HTTP handlers.
 package vault
 
-// Kept are secrets by name: in Google projects/P/secrets/S/versions/V, in Azure VAULT/NAME, of the current version, or
-// VAULT/NAME/VERSION.
+// Kept holds secrets by name: for Google projects/P/secrets/S/versions/V; for Azure VAULT/NAME for the current version,
+// or VAULT/NAME/VERSION.
 type Kept map[string]Secret
 
-// Secret is what is kept under a name, or why it is not handed out.
+// Secret is the value under a name, or the error that is returned instead.
 type Secret struct {
 	Value  string
-	Status int    // of a refusal; 0 where there is none
-	Words  string // of a refusal
+	Status int    // of the error; 0 means no error
+	Words  string // of the error
 }

@@ -18,18 +18,18 @@ import (
 //go:embed secretmanager.v1.json
 var description []byte
 
-// Google is Secret Manager: a request that is not described is refused. Make one with NewGoogle.
+// Google is Secret Manager. It rejects requests that are not described. Make one with NewGoogle.
 type Google struct {
 	kept   Kept
 	method string
 	prefix string // of a path, before the secret's name
 	suffix string
 	name   *regexp.Regexp
-	// Sum is the checksum that goes with a value: CRC32C, unless a test damages it.
+	// Sum computes the checksum of a value: CRC32C, unless a test replaces it.
 	Sum func([]byte) uint32
 }
 
-// NewGoogle makes one that keeps some secrets.
+// NewGoogle returns a Secret Manager with secrets.
 func NewGoogle(kept Kept) (*Google, error) {
 	var d struct {
 		Access  struct{ HTTPMethod, Path, Name string }
@@ -43,7 +43,7 @@ func NewGoogle(kept Kept) (*Google, error) {
 	}
 	payload := d.Schemas[d.Schemas["AccessSecretVersionResponse"]["payload"].Ref]
 	if payload["data"].Format != "byte" || payload["dataCrc32c"].Format != "int64" {
-		return nil, fmt.Errorf("vault: a payload is described as %v", payload)
+		return nil, fmt.Errorf("vault: unexpected description of a payload: %v", payload)
 	}
 	prefix, suffix, _ := strings.Cut(d.Access.Path, "{+name}")
 	name, err := regexp.Compile(d.Access.Name)

@@ -21,8 +21,8 @@ func (t token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acc
 	return azcore.AccessToken{Token: string(t)}, nil
 }
 
-// TestKeyVaultByItsSDK: Azure's own client, which begins without a token, reads what the emulator keeps.
-func TestKeyVaultByItsSDK(t *testing.T) {
+// TestKeyVaultWithSDK: Azure's own client, which first sends no token, reads the emulator's secrets.
+func TestKeyVaultWithSDK(t *testing.T) {
 	version := strings.Repeat("0a", 16)
 	server := httptest.NewTLSServer(vault.NewAzure(vault.Kept{
 		"team/hf": {Value: "hunter2"}, "team/hf/" + version: {Value: "older"},

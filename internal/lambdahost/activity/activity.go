@@ -34,20 +34,6 @@ type Switch interface {
 	Off(ctx context.Context) error
 }
 
-// Wake is the part of a function by which work comes in: it switches on after each batch.
-func Wake(h *lambdahost.Host) error {
-	s := NewAWS(h)
-	h.After = s.On
-	return nil
-}
-
-// Rest is the part of reconcile: it switches off when nothing is open.
-func Rest(h *lambdahost.Host) error {
-	s := NewAWS(h)
-	h.After = func(ctx context.Context) error { return Settle(ctx, s, h.Idle, h.Log()) }
-	return nil
-}
-
 // Settle switches off if idle says so, and on again if it no longer does.
 func Settle(ctx context.Context, s Switch, idle func(context.Context) (bool, error), log *slog.Logger) error {
 	is, err := idle(ctx)
@@ -100,15 +86,15 @@ type AWS struct {
 const looks = 20
 
 // NewAWS makes the switch of a deployment.
-func NewAWS(h *lambdahost.Host) *AWS {
-	s := &AWS{
-		Scheduler: scheduler.NewFromConfig(h.AWS), Lambda: lambda.NewFromConfig(h.AWS),
-		Group: h.Env.Deployment, Schedules: h.Env.Schedules,
+func NewAWS(s *lambdahost.Sandbox) *AWS {
+	a := &AWS{
+		Scheduler: scheduler.NewFromConfig(s.AWS), Lambda: lambda.NewFromConfig(s.AWS),
+		Group: s.Env.Deployment, Schedules: s.Env.Schedules,
 	}
-	for _, fn := range h.Env.Mappings {
-		s.Functions = append(s.Functions, h.Env.Function(fn))
+	for _, fn := range s.Env.Mappings {
+		a.Functions = append(a.Functions, s.Env.Function(fn))
 	}
-	return s
+	return a
 }
 
 // On implements Switch.

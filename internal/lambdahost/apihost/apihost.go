@@ -13,16 +13,12 @@ import (
 	"time"
 
 	awsevents "github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/data"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -31,59 +27,63 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
+	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
 )
 
 // Name of the function.
 const Name = broker.FnAPI
 
-// Serve runs the function. It does not return.
-func Serve() {
-	lambdahost.Run(Name, func(h *lambdahost.Host) (any, error) {
-		g, err := New(h)
-		if err != nil {
-			return nil, err
-		}
-		return lambda.NewHandler(
-			func(ctx context.Context,
-				in awsevents.APIGatewayV2HTTPRequest) (awsevents.APIGatewayV2HTTPResponse, error) {
-				defer h.Begin(ctx)()
-				return g.Serve(ctx, in)
-			}), nil
-	}, policy.Part, keys.Part, keys.Secrets, objects.Packs, data.Part)
+// Adapters are what the API needs besides a broker.
+type Adapters struct {
+	Ring   *keys.Ring
+	Data   grant.Store // signs the agents' programs
+	Packs  *depot.Depot
+	Others far.Functions
+	// Wake switches the deployment on.
+	Wake func(context.Context) error
 }
 
-// New makes the gateway of a host that has its records and queues.
-func New(h *lambdahost.Host) (*gateway.Gateway, error) {
+// New makes the function's gateway.
+func New(s *lambdahost.Sandbox, b *broker.Broker, with Adapters) (*gateway.Gateway, error) {
 	token, err := gateway.NewUserToken()
 	if err != nil {
 		return nil, err
 	}
-	endpoint, err := url.Parse(h.Env.API)
+	endpoint, err := url.Parse(s.Env.API)
 	if err != nil {
 		return nil, err
 	}
-	proofs, err := verifiers(h.Env)
+	proofs, err := verifiers(s.Env)
 	if err != nil {
 		return nil, err
 	}
-	ring := keys.Of(h)
+	signer := programs{env: s.Env, data: with.Data}
 	a, err := api.New(api.Config{
-		Broker: h.Broker, Data: h.Broker, Program: program(h), Mounter: mounter(h), Token: token,
-		Verify: ring.Verify, Dead: h.Ports.Bus, Clouds: clouds(h),
-		Hosts: []string{endpoint.Hostname()}, Packs: objects.NewDepot(h), Now: h.Ports.Now, Log: h.Log(),
-		Unheld:   h.Env.AgentsCall,
-		Visits:   &api.Visits{Relay: relay.New(h.Ports.Store, h.Ports.Now, lookEvery)},
+		Broker: api.PortsOf(b), Program: signer.program, Mounter: signer.mounter, Token: token,
+		Verify: with.Ring.Verify, Dead: s.Bus, Clouds: clouds(with.Others),
+		Hosts: []string{endpoint.Hostname()}, Packs: with.Packs, Now: s.Now, Log: s.Log,
+		Unheld:   s.Env.AgentsCall,
+		Visits:   &api.Visits{Relay: relay.New(s.Store, s.Now, lookEvery)},
 		Identity: proofs,
-		Machines: &api.MachineTokens{Mint: ring.MintPool, Verify: ring.VerifyPool},
-		Logs:     &logs.Logs{Store: h.Ports.Store, Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
+		Machines: &api.MachineTokens{Mint: with.Ring.MintPool, Verify: with.Ring.VerifyPool},
+		Logs:     &logs.Logs{Store: s.Store, Client: s.S3(), Bucket: s.Env.WorkBucket},
 	})
 	if err != nil {
 		return nil, err
 	}
-	awake := &waking{next: pushes(h, a), wake: activity.NewAWS(h).On, log: h.Log().Warn}
-	return &gateway.Gateway{Handler: awake, UserToken: token,
-		Log: h.Log()}, nil
+	awake := &waking{next: pushes(s, b.Functions, with.Others, a), wake: with.Wake, log: s.Log.Warn}
+	return &gateway.Gateway{Handler: awake, UserToken: token, Log: s.Log}, nil
+}
+
+// Serve returns what the function runs.
+func Serve(s *lambdahost.Sandbox, g *gateway.Gateway) func(context.Context,
+	awsevents.APIGatewayV2HTTPRequest) (awsevents.APIGatewayV2HTTPResponse, error) {
+	return func(ctx context.Context,
+		in awsevents.APIGatewayV2HTTPRequest) (awsevents.APIGatewayV2HTTPResponse, error) {
+		defer s.Begin(ctx)()
+		return g.Serve(ctx, in)
+	}
 }
 
 // lookEvery is how soon a call that is held for a visit looks for what another function has taken in; see relay.New. A
@@ -119,43 +119,44 @@ func verifiers(env lambdahost.Env) (identity.Verifiers, error) {
 // programFor is how long a machine has to begin to fetch its agent.
 const programFor = 10 * time.Minute
 
-// program signs for the agents' programs, which lie in the work bucket by their digest: they are larger than an answer
-// of a function may be.
-func program(h *lambdahost.Host) api.ProgramFunc {
-	return func(ctx context.Context, sha256 string) (string, error) {
-		uri, err := grant.Below("s3://"+h.Env.WorkBucket, "agent/"+sha256+"/tradewind-agent")
-		if err != nil {
-			return "", err
-		}
-		grants, err := h.Ports.Data.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: programFor})
-		if err != nil {
-			return "", err
-		}
-		return grants[0].URL, nil
-	}
+// programs signs for the programs that machines fetch. They lie in the work bucket: they are larger than an answer of a
+// function may be.
+type programs struct {
+	env  lambdahost.Env
+	data grant.Store
 }
 
-// mounter signs for rclone, which lies where the agents' programs do, for machines that have none.
-func mounter(h *lambdahost.Host) api.MounterFunc {
-	return func(ctx context.Context, arch string) (*wire.Program, error) {
-		for _, entry := range h.Env.RcloneKey {
-			key, mine := strings.CutPrefix(entry, arch+"=")
-			digest := path.Base(path.Dir(key))
-			if !mine {
-				continue
-			}
-			uri, err := grant.Below("s3://"+h.Env.WorkBucket, key)
-			if err != nil {
-				return nil, err
-			}
-			grants, err := h.Ports.Data.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: programFor})
-			if err != nil {
-				return nil, err
-			}
-			return &wire.Program{URL: grants[0].URL, SHA256: digest}, nil
+// program signs for an agent, by its digest.
+func (p programs) program(ctx context.Context, sha256 string) (string, error) {
+	return p.sign(ctx, "agent/"+sha256+"/tradewind-agent")
+}
+
+// mounter signs for rclone, for machines that have none.
+func (p programs) mounter(ctx context.Context, arch string) (*wire.Program, error) {
+	for _, entry := range p.env.RcloneKey {
+		key, mine := strings.CutPrefix(entry, arch+"=")
+		if !mine {
+			continue
 		}
-		return nil, nil //nolint:nilnil // none is known
+		url, err := p.sign(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return &wire.Program{URL: url, SHA256: path.Base(path.Dir(key))}, nil
 	}
+	return nil, nil //nolint:nilnil // none is known
+}
+
+func (p programs) sign(ctx context.Context, key string) (string, error) {
+	uri, err := grant.Below("s3://"+p.env.WorkBucket, key)
+	if err != nil {
+		return "", err
+	}
+	grants, err := p.data.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: programFor})
+	if err != nil {
+		return "", err
+	}
+	return grants[0].URL, nil
 }
 
 // waking wakes the deployment after each request of a user that changed something: a job, or dead letters that were

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // sleeps says that a request changes nothing that anybody would have to wake up for: it reads, it is an agent's, it
@@ -13,7 +13,7 @@ import (
 func sleeps(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead ||
 		strings.HasPrefix(r.URL.Path, gateway.AgentPaths) ||
-		strings.HasPrefix(r.URL.Path, gateway.PushPaths) || r.URL.Path == api.MissingPath || visits(r.URL.Path)
+		strings.HasPrefix(r.URL.Path, gateway.PushPaths) || r.URL.Path == apitypes.MissingPath || visits(r.URL.Path)
 }
 
 // visits says that a path is of /v1/jobs/JOB/tasks/TASK/visits, or of /v1/jobs/JOB/visits/ATTEMPT/VISIT/SIDE.

@@ -8,44 +8,44 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	cloudaws "github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Part lets the broker buy and free machines.
-func Part(h *lambdahost.Host) error {
-	c, err := Open(h)
+// All are the clouds that the deployment buys on. It counts their launches and refusals.
+func All(s *lambdahost.Sandbox, others far.Functions) (map[string]cloud.Cloud, error) {
+	here, err := Open(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.Ports.Clouds = map[string]cloud.Cloud{c.Name(): c}
-	addFar(h, h.Ports.Clouds)
-	return nil
+	all := map[string]cloud.Cloud{here.Name(): s.Counted(here)}
+	for name, c := range others.Clouds() {
+		all[name] = s.Counted(c)
+	}
+	return all, nil
 }
 
 // Open makes the EC2 driver of a deployment. Terminated clusters are remembered in the table, for as long as events
 // are.
-func Open(h *lambdahost.Host) (*cloudaws.Cloud, error) {
-	agents, err := driver.ParseAgents(h.Env.AgentKey)
+func Open(s *lambdahost.Sandbox) (*cloudaws.Cloud, error) {
+	agents, err := driver.ParseAgents(s.Env.AgentKey)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvAgentKey, err)
 	}
 	cfg := cloudaws.Config{
-		Deployment: h.Env.Deployment, Regions: h.BuyIn(), Agents: agents,
-		Graves: driver.StoreGraves(cloudaws.Name, h.Ports.Store, h.Config.SeenFor, h.Ports.Now), Log: h.Log(),
+		Deployment: s.Env.Deployment, Regions: s.BuyIn(), Agents: agents,
+		Graves: driver.StoreGraves(cloudaws.Name, s.Store, s.Config.SeenFor, s.Now), Log: s.Log,
 	}
-	return cloudaws.New(h.AWS, cfg), nil
+	return cloudaws.New(s.AWS, cfg), nil
 }
 
 // Notices finds out whose the machines are that EC2 warns of.
-func Notices(h *lambdahost.Host) error {
-	c, err := Open(h)
-	if err != nil {
-		return err
-	}
-	h.Decoder.Notices = notices{c}
-	return nil
+func Notices(s *lambdahost.Sandbox) (lambdahost.Notices, error) {
+	c, err := Open(s)
+	return notices{c}, err
 }
 
 // notices looks machines up.
@@ -64,13 +64,10 @@ func (n notices) Notice(ctx context.Context, raw []byte) (events.SpotInterrupted
 }
 
 // Prices reads the prices of the spot machines that run, and of those that tasks wait for.
-func Prices(h *lambdahost.Host) error {
-	c, err := Open(h)
+func Prices(s *lambdahost.Sandbox, waitedFor func(context.Context) ([]string, error)) (broker.Prices, error) {
+	c, err := Open(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.Ports.Prices = cloudaws.NewSpotPrices(c, c.Watching(func(ctx context.Context) ([]string, error) {
-		return h.Broker.WaitedFor(ctx)
-	}), h.Ports.Now)
-	return nil
+	return cloudaws.NewSpotPrices(c, c.Watching(waitedFor), s.Now), nil
 }

@@ -6,32 +6,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/remote"
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// Part lets the broker grant, and end the uploads that agents leave behind.
-func Part(h *lambdahost.Host) error {
+// New makes the stores of a deployment.
+func New(s *lambdahost.Sandbox, others far.Functions) grant.Mux {
 	var loans s3grant.Loans
-	if h.Env.MountsRole != "" {
-		loans = s3grant.Loans{STS: sts.NewFromConfig(h.AWS), Role: h.Env.MountsRole}
+	if s.Env.MountsRole != "" {
+		loans = s3grant.Loans{STS: sts.NewFromConfig(s.AWS), Role: s.Env.MountsRole}
 	}
-	s3 := s3grant.NewAnywhere(objects.NewClient(h), s3grant.Options{Loans: loans}).Home(h.Env.WorkBucket)
+	s3 := s3grant.NewAnywhere(s.S3(), s3grant.Options{Loans: loans}).Home(s.Env.WorkBucket)
 	stores := grant.Mux{"s3": s3}
-	for _, name := range foreign(h.Env) {
-		call := far.Call(lambda.NewFromConfig(h.AWS), h.Env.Function(lambdahost.CloudFunction(name)))
-		stores[driver.Scheme(name)] = remote.New(call)
+	for _, name := range foreign(s.Env) {
+		stores[driver.Scheme(name)] = remote.New(others.Cloud(name))
 	}
-	h.Ports.Data = stores
-	return nil
+	return stores
 }
 
 // foreign are the clouds beside AWS that the deployment has stores in.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/data"
-	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 )
 
 // Only the clouds with a store of the deployment's are asked to sign, each by its own function.
@@ -18,12 +18,9 @@ func TestTheStoresOfADeployment(t *testing.T) {
 		Deployment: "tw", WorkBucket: "work", Regions: []string{"us-east-1"}, Clouds: []string{"aws", "gcp", "azure", "lambda"},
 		Stores: map[string]string{"us-west-2": "west", "gcp:us-central1": "gs://acme"},
 	}
-	h := &lambdahost.Host{Env: env, AWS: aws.Config{Region: "us-east-1"}}
-	if err := data.Part(h); err != nil {
-		t.Fatal(err)
-	}
-	stores, ok := h.Ports.Data.(grant.Mux)
-	if got := slices.Sorted(maps.Keys(stores)); !ok || !slices.Equal(got, []string{"gs", "s3"}) {
+	s := &lambdahost.Sandbox{Env: env, AWS: aws.Config{Region: "us-east-1"}}
+	stores := data.New(s, far.New(s))
+	if got := slices.Sorted(maps.Keys(stores)); !slices.Equal(got, []string{"gs", "s3"}) {
 		t.Errorf("stores of %v", got)
 	}
 	want := map[string]string{"aws:us-east-1": "s3://work", "aws:us-west-2": "s3://west", "gcp:us-central1": "gs://acme"}

@@ -27,8 +27,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/traces/tracestest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 const chain = `apiVersion: tradewind/v1
@@ -72,13 +71,13 @@ func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
 		id := aws.ToString(i.InstanceId)
 		w.machine(ctx, id, w.tokenOf(ctx, id))
 	})
-	if job.State != record.JobSucceeded || len(job.Attempts) != 2 {
+	if job.State != apitypes.JobSucceeded || len(job.Attempts) != 2 {
 		t.Fatalf("%+v\n%s", job, w.log.String())
 	}
 	if state := w.scheduleState(ctx); state != schedulertypes.ScheduleStateEnabled {
 		t.Errorf("while work is open the schedule is %s", state)
 	}
-	var jobs struct{ Jobs []view.JobView }
+	var jobs struct{ Jobs []apitypes.JobView }
 	w.get(ctx, "/v1/jobs", &jobs)
 	if len(jobs.Jobs) != 1 {
 		t.Errorf("%d jobs of a file that was delivered twice", len(jobs.Jobs))
@@ -115,13 +114,13 @@ func (w *world) traced(c *tracestest.Collector) {
 }
 
 // untilOver plays Lambda and the hypervisor, which starts machines, until the one job is over.
-func (w *world) untilOver(ctx context.Context, start func(types.Instance)) (job view.JobDetail) {
+func (w *world) untilOver(ctx context.Context, start func(types.Instance)) (job apitypes.JobDetail) {
 	w.Helper()
 	return w.untilAllOver(ctx, 1, start)[0]
 }
 
 // untilAllOver is untilOver for so many jobs that are handed in already.
-func (w *world) untilAllOver(ctx context.Context, n int, start func(types.Instance)) []view.JobDetail {
+func (w *world) untilAllOver(ctx context.Context, n int, start func(types.Instance)) []apitypes.JobDetail {
 	w.Helper()
 	booted := map[string]bool{}
 	for ctx.Err() == nil {
@@ -132,14 +131,14 @@ func (w *world) untilAllOver(ctx context.Context, n int, start func(types.Instan
 				start(i)
 			}
 		}
-		var jobs struct{ Jobs []view.JobView }
+		var jobs struct{ Jobs []apitypes.JobView }
 		w.get(ctx, "/v1/jobs", &jobs)
-		over := slices.DeleteFunc(jobs.Jobs, func(j view.JobView) bool { return !j.State.Over() })
+		over := slices.DeleteFunc(jobs.Jobs, func(j apitypes.JobView) bool { return !j.State.Over() })
 		if len(over) < n {
 			continue
 		}
 		w.quiet(ctx)
-		all := make([]view.JobDetail, len(over))
+		all := make([]apitypes.JobDetail, len(over))
 		for i, j := range over {
 			w.get(ctx, "/v1/jobs/"+j.ID, &all[i])
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/skytest"
 	"github.com/tradewind-broker/tradewind/internal/skytest/examples"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // TestSkyPilotsOwnExamples hands in, by the command line and signed, those of SkyPilot's own files that run on AWS without a GPU's
@@ -66,7 +66,7 @@ func TestSkyPilotsOwnExamples(t *testing.T) {
 	}
 	for _, job := range w.untilAllOver(ctx, len(all), func(i types.Instance) { w.boot(ctx, i) }) {
 		e, ok := all[job.ID]
-		if !ok || job.State != record.JobSucceeded {
+		if !ok || job.State != apitypes.JobSucceeded {
 			t.Errorf("%q: %+v", e.Name, job)
 			continue
 		}

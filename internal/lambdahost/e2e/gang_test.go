@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/skytest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // TestAGangOfAThousandIsNeverSeenInPart buys 1,000 machines of one gang on the emulated AWS, has each of them say hello
@@ -20,9 +20,8 @@ func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
 		t.Skip("the emulated EC2 takes half a minute for each list of so many machines: TRADEWIND_LONG=1")
 	}
 	seen := &gangtest.Seen{}
-	w := deployWith(t, nil, nil, func(h *lambdahost.Host) error {
-		h.Ports.Store = gangtest.Watch{Seen: seen, Store: h.Ports.Store}
-		return nil
+	w := deployWith(t, nil, nil, func(s *lambdahost.Sandbox) {
+		s.Store = gangtest.Watch{Seen: seen, Store: s.Store}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), hangs)
 	defer cancel()
@@ -40,12 +39,12 @@ func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
 	for _, e := range []wire.Event{wire.Started, wire.Succeeded} {
 		w.report(ctx, session, wire.Report{ID: string(e), Attempt: record.ClusterID(job, 0, 1), Event: e})
 	}
-	var ended view.JobDetail
+	var ended apitypes.JobDetail
 	for !ended.State.Over() && ctx.Err() == nil { // the emulated EC2 takes long to list so many
 		w.round(ctx)
 		w.get(ctx, "/v1/jobs/"+job, &ended)
 	}
-	if ended.State != record.JobSucceeded {
+	if ended.State != apitypes.JobSucceeded {
 		t.Errorf("%+v\n%s", ended, w.log.String())
 	}
 	w.quiet(ctx)

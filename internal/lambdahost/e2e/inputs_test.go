@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // put puts a file into the bucket of DAG files, of which S3 tells submit.
@@ -75,7 +75,7 @@ func TestADroppedFileIsCheckedAgainstTheStores(t *testing.T) {
 		w.poll(ctx, events.FnSubmit)
 	}
 	w.poll(ctx, events.FnSubmit)
-	var jobs struct{ Jobs []view.JobView }
+	var jobs struct{ Jobs []apitypes.JobView }
 	for range 3 {
 		w.relay(ctx)
 		w.poll(ctx, events.FnHook)

@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/apihost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 // TestCodeGoesToTheBucketPastTheFunction brings a folder whose pieces are larger than a function's answer to S3 by signed
@@ -43,13 +42,13 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tree.Close()
-	var bad *api.Problem
+	var bad *apitypes.Problem
 	if _, err := c.Submit(ctx, "job.yaml", "", job(tree.URI()), nil); !errors.As(err, &bad) ||
 		bad.Status != http.StatusUnprocessableEntity || bad.Line != 4 || !strings.Contains(bad.Reason, "not uploaded") {
 		t.Errorf("a pack that is not there: %v", err)
 	}
 	var sent []int64
-	sender := depot.Sender{Asker: c, Sent: func(n, _ int64) { sent = append(sent, n) }}
+	sender := localfiles.Sender{Asker: c, Sent: func(n, _ int64) { sent = append(sent, n) }}
 	if err := sender.Send(ctx, tree); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +61,7 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 	if state := w.scheduleState(ctx); state != "ENABLED" {
 		t.Errorf("the job's schedule is %s", state)
 	}
-	again := depot.Sender{Asker: c, Sent: func(n, of int64) {
+	again := localfiles.Sender{Asker: c, Sent: func(n, of int64) {
 		if of != 0 {
 			t.Errorf("%d of %d bytes are sent again", n, of)
 		}
@@ -71,7 +70,7 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d := objects.NewDepot(w.hosts[apihost.Name])
+	d := objects.NewDepot(w.front)
 	u, err := pack.ParseURI(tree.URI())
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +111,8 @@ func TestSecretsAreSealedInTheTable(t *testing.T) {
 	ctx := t.Context()
 	c := client.NewSigned(w.api.URL, "us-east-1", w.cfg.Credentials)
 	file := []byte("run: x\nsecrets:\n  TOKEN:\n")
-	var bad *api.Problem
-	for _, given := range []string{"ssm:a", "gcpsm:projects/p/secrets/hf", "keyvault:team/hf", "kubernetes:ml/hf/token", "ssm:" + w.hosts[apihost.Name].Env.TokenKey, "ssm:/" + w.hosts[apihost.Name].Env.Deployment + "/secrets/none"} {
+	var bad *apitypes.Problem
+	for _, given := range []string{"ssm:a", "gcpsm:projects/p/secrets/hf", "keyvault:team/hf", "kubernetes:ml/hf/token", "ssm:" + w.front.Env.TokenKey, "ssm:/" + w.front.Env.Deployment + "/secrets/none"} {
 		_, err := c.Submit(ctx, "job.yaml", "", file, map[string]string{"TOKEN": given})
 		if !errors.As(err, &bad) || bad.Status != http.StatusUnprocessableEntity || bad.Line != 3 {
 			t.Errorf("%s: %v", given, err)
@@ -123,7 +122,7 @@ func TestSecretsAreSealedInTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := w.hosts[apihost.Name].Ports.Store.Get(ctx, record.SecretsKey(job.ID, 1))
+	kept, err := w.front.Store.Get(ctx, record.SecretsKey(job.ID, 1))
 	if err != nil || len(kept) != 1 || len(kept[0].Body) == 0 || strings.Contains(string(kept[0].Body), "hunter2") {
 		t.Errorf("%v %+v", err, kept)
 	}

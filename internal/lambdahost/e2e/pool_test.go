@@ -11,8 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // send sends a body, and reads the answer of a status into out.
@@ -57,7 +56,7 @@ func TestAMachineOfAPoolRunsTheTasksOfADeployment(t *testing.T) {
 	defer cancel()
 	w.send(ctx, http.MethodPut, "/v1/pools/lab", signed, map[string]any{"place": "aws:us-east-1"}, http.StatusOK, nil)
 	w.send(ctx, http.MethodPut, "/v1/pools/lab", "", map[string]any{}, http.StatusUnauthorized, nil)
-	var invitation, own wire.PoolToken
+	var invitation, own apitypes.PoolToken
 	w.send(ctx, http.MethodPost, "/v1/pools/lab/token", signed, nil, http.StatusOK, &invitation)
 	w.send(ctx, http.MethodPost, wire.PathPoolJoin("lab", "m1"), signed, struct{}{}, http.StatusUnauthorized, nil)
 	w.send(ctx, http.MethodPost, wire.PathPoolJoin("lab", "m1"), "Bearer "+invitation.Token, struct{}{}, http.StatusOK, &own)
@@ -74,11 +73,11 @@ func TestAMachineOfAPoolRunsTheTasksOfADeployment(t *testing.T) {
 	}
 	w.drop(ctx, events.FnSubmit, w.created("17793124-05d4-b198-2fde-7ededc63b104", "chain.yaml", chain))
 	job := w.untilPoolIsDone(ctx, sync, &report)
-	if job.State != record.JobSucceeded || len(job.Attempts) != 2 || job.SpentUSD != 0 {
+	if job.State != apitypes.JobSucceeded || len(job.Attempts) != 2 || job.SpentUSD != 0 {
 		t.Fatalf("%+v\n%s", job, w.log.String())
 	}
 	for _, a := range job.Attempts {
-		if a.Offer.Cloud != record.PoolCloud || len(a.Hosts) != 1 || a.Hosts[0] != "m1" {
+		if a.Offer.Cloud != apitypes.PoolCloud || len(a.Hosts) != 1 || a.Hosts[0] != "m1" {
 			t.Errorf("it ran on %+v", a)
 		}
 	}
@@ -89,7 +88,7 @@ func TestAMachineOfAPoolRunsTheTasksOfADeployment(t *testing.T) {
 }
 
 // untilPoolIsDone plays Lambda and the machine until the one job is over.
-func (w *world) untilPoolIsDone(ctx context.Context, sync func() wire.PoolOrders, report *wire.PoolReport) (job view.JobDetail) {
+func (w *world) untilPoolIsDone(ctx context.Context, sync func() wire.PoolOrders, report *wire.PoolReport) (job apitypes.JobDetail) {
 	w.Helper()
 	for ctx.Err() == nil {
 		w.round(ctx)
@@ -102,7 +101,7 @@ func (w *world) untilPoolIsDone(ctx context.Context, sync func() wire.PoolOrders
 			}
 		}
 		report.Running = running
-		var jobs struct{ Jobs []view.JobView }
+		var jobs struct{ Jobs []apitypes.JobView }
 		w.get(ctx, "/v1/jobs", &jobs)
 		if len(jobs.Jobs) > 0 && jobs.Jobs[0].State.Over() {
 			w.quiet(ctx)

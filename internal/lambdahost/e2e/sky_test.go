@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/skytest"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // TestOneSkyPilotFileAsItStands hands in, by the command line and signed, the file that is also run in one process. A
@@ -62,7 +62,7 @@ func TestOneSkyPilotFileAsItStands(t *testing.T) {
 	job := w.untilOver(ctx, func(i types.Instance) {
 		machines = append(machines, w.boot(ctx, i, sky.Machine()...))
 	})
-	if job.State != record.JobSucceeded || len(machines) != 1 {
+	if job.State != apitypes.JobSucceeded || len(machines) != 1 {
 		t.Fatalf("%d machines, %+v\n%s", len(machines), job, w.log.String())
 	}
 	log := w.text(ctx, "/v1/jobs/"+job.ID+"/tasks/whole/logs?follow=true")

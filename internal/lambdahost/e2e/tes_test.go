@@ -16,7 +16,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
 	"github.com/tradewind-broker/tradewind/pkg/agent/container/containertest"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/tes"
 )
@@ -95,7 +95,7 @@ func TestTESTasksRunOnAWS(t *testing.T) {
 		id := aws.ToString(i.InstanceId)
 		w.machine(ctx, id, w.tokenOf(ctx, id))
 	})
-	if job.State != record.JobSucceeded || job.ID != made.ID {
+	if job.State != apitypes.JobSucceeded || job.ID != made.ID {
 		t.Fatalf("%+v\n%s", job, w.log.String())
 	}
 	var task tes.Task

@@ -17,8 +17,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
 )
 
@@ -52,7 +51,7 @@ func TestACommandRunsBesideATaskOfADeployment(t *testing.T) {
 	if _, errs, code := run(strings.NewReader(""), "submit", file); code != 0 {
 		t.Fatalf("exit %d\n%s", code, errs)
 	}
-	over, visited := make(chan view.JobDetail, 1), make(chan struct{})
+	over, visited := make(chan apitypes.JobDetail, 1), make(chan struct{})
 	go func() { // the person, while this test plays Lambda
 		defer close(visited)
 		for ctx.Err() == nil {
@@ -85,7 +84,7 @@ func TestACommandRunsBesideATaskOfADeployment(t *testing.T) {
 	}()
 	over <- w.untilOver(ctx, func(i types.Instance) { w.boot(ctx, i) })
 	<-visited
-	if job := <-over; job.State != record.JobSucceeded {
+	if job := <-over; job.State != apitypes.JobSucceeded {
 		t.Errorf("%+v\n%s", job, w.log.String())
 	}
 	story, errs, code := run(strings.NewReader(""), "explain", "last")

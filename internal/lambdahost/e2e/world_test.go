@@ -6,12 +6,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,12 +31,14 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/apihost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/data"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/hooks"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
@@ -47,8 +49,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/prove"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
 	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
 	"github.com/tradewind-broker/tradewind/pkg/bus/aws/awstest"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
@@ -60,13 +64,69 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// parts are those of each function's main.
-func parts() map[string][]lambdahost.Part {
-	return map[string][]lambdahost.Part{
-		events.FnSubmit: {objects.Part, objects.Packs, keys.Secrets, data.Part, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part, data.Part},
-		events.FnInterrupt: {clouds.Notices}, events.FnReconcile: {clouds.Part, activity.Rest, lambdahost.Leftovers, data.Part}, events.FnHook: {hooks.Part},
-		events.FnSchedule: {policy.Part}, apihost.Name: {policy.Part, keys.Part, keys.Secrets, data.Part, objects.Packs},
+// handler wires a function as its main does.
+func handler(s *lambdahost.Sandbox) (h *lambdahost.Handler, err error) {
+	others := far.New(s)
+	h, ports := &lambdahost.Handler{Sandbox: s}, s.Ports()
+	switch s.Function {
+	case events.FnSubmit:
+		own := objects.NewDAGs(s)
+		files := dagbucket.Buckets{Files: others.DAGBuckets(), Else: own}
+		ports.Objects, ports.Accepted = files, files.Accepted(own.Accepted, s.Log)
+		ports.Packs, ports.Data = objects.NewDepot(s), data.New(s, others)
+		ports.Secrets = keys.Secrets(s, keys.Open(s), others)
+		h.After = activity.NewAWS(s).On
+	case events.FnOptimize:
+		ports.Planner = planning.New(s)
+	case events.FnSchedule:
+		ports.Moves, err = egress.Default()
+		ports.Policy = policy.Follow(s)
+	case events.FnProvision:
+		ports.Clouds, err = clouds.All(s, others)
+		ports.Tokens, ports.Data = keys.Open(s).Mint, data.New(s, others)
+	case events.FnInterrupt:
+		h.Notices, err = clouds.Notices(s)
+	case events.FnReconcile:
+		ports.Clouds, err = clouds.All(s, others)
+		ports.Data = data.New(s, others)
+	case events.FnHook:
+		ports.Hook = hooks.New(s, others.DAGBuckets(), broker.NewViews(s.Config, ports).JobDetail)
 	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.Broker(ports)
+	if err != nil {
+		return nil, err
+	}
+	h.Functions = b.Functions
+	if s.Function == events.FnReconcile {
+		idle := func(ctx context.Context) (bool, error) { return s.Idle(ctx, b.Functions, ports.Clouds) }
+		h.After = func(ctx context.Context) error {
+			return errors.Join(s.PublishLeft(ctx), activity.Settle(ctx, activity.NewAWS(s), idle, s.Log))
+		}
+	}
+	return h, nil
+}
+
+// gate wires the function api as its main does.
+func gate(s *lambdahost.Sandbox) (*gateway.Gateway, error) {
+	moves, err := egress.Default()
+	if err != nil {
+		return nil, err
+	}
+	others, ring, packs := far.New(s), keys.Open(s), objects.NewDepot(s)
+	stores := data.New(s, others)
+	ports := s.Ports()
+	ports.Moves, ports.Policy, ports.Packs, ports.Data = moves, policy.Follow(s), packs, stores
+	ports.Tokens, ports.Secrets = ring.Mint, keys.Secrets(s, ring, others)
+	b, err := s.Broker(ports)
+	if err != nil {
+		return nil, err
+	}
+	return apihost.New(s, b, apihost.Adapters{
+		Ring: ring, Data: stores, Packs: packs, Others: others, Wake: activity.NewAWS(s).On,
+	})
 }
 
 // world is a deployment on emulators, with the part that Lambda plays.
@@ -74,7 +134,9 @@ type world struct {
 	*testing.T
 	name   string
 	cfg    aws.Config
-	hosts  map[string]*lambdahost.Host
+	front  *lambdahost.Sandbox // of the function api
+	relays *lambdahost.Sandbox
+	hosts  map[string]*lambdahost.Handler
 	gates  []*gateway.Gateway // instances of the function, each with a memory of its own
 	calls  atomic.Int64
 	api    *httptest.Server
@@ -102,8 +164,8 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 func deploy(t *testing.T) *world { return deployWith(t, nil, nil) }
 
 // deployWith is deploy with variables of the environment that go before those of the emulators, further ones of the
-// functions, and further parts of all of them.
-func deployWith(t *testing.T, environ, functions []string, more ...lambdahost.Part) *world {
+// functions, and changes to the sandboxes of all of them.
+func deployWith(t *testing.T, environ, functions []string, change ...func(*lambdahost.Sandbox)) *world {
 	t.Helper()
 	moto, local := emulator.Moto(t), emulator.DynamoDBLocal(t)
 	for _, v := range append(emulator.Env(moto), environ...) {
@@ -111,7 +173,7 @@ func deployWith(t *testing.T, environ, functions []string, more ...lambdahost.Pa
 		t.Setenv(name, value)
 	}
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", local)
-	w := &world{T: t, name: "tw" + strconv.FormatInt(time.Now().UnixNano(), 36), hosts: map[string]*lambdahost.Host{}, log: &lockedBuffer{}, zones: map[string]string{},
+	w := &world{T: t, name: "tw" + strconv.FormatInt(time.Now().UnixNano(), 36), hosts: map[string]*lambdahost.Handler{}, log: &lockedBuffer{}, zones: map[string]string{},
 		more: functions}
 	ctx := t.Context()
 	var err error
@@ -128,18 +190,28 @@ func deployWith(t *testing.T, environ, functions []string, more ...lambdahost.Pa
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := append([]lambdahost.Part{lambdahost.Records, lambdahost.Queues}, more...)
-	for _, fn := range append(events.Functions(), lambdahost.Relay, apihost.Name) {
-		if w.hosts[fn], err = lambdahost.New(fn, env, w.cfg, w.log, slices.Concat(first, parts()[fn])...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 4 {
-		gate, err := apihost.New(w.hosts[apihost.Name])
+	open := func(fn string) *lambdahost.Sandbox {
+		s, err := lambdahost.Open(fn, env, w.cfg, w.log)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.gates = append(w.gates, gate)
+		for _, c := range change {
+			c(s)
+		}
+		return s
+	}
+	for _, fn := range events.Functions() {
+		if w.hosts[fn], err = handler(open(fn)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.relays, w.front = open(lambdahost.Relay), open(apihost.Name)
+	for range 4 {
+		g, err := gate(w.front)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.gates = append(w.gates, g)
 	}
 	return w
 }
@@ -270,7 +342,7 @@ func (w *world) relay(ctx context.Context) int {
 	if len(batch.Records) == 0 {
 		return 0
 	}
-	if out, err := w.hosts[lambdahost.Relay].HandleStream(ctx, batch); err != nil || len(out.BatchItemFailures) > 0 {
+	if out, err := w.relays.HandleStream(ctx, batch); err != nil || len(out.BatchItemFailures) > 0 {
 		w.Fatalf("relay: %+v %v", out, err)
 	}
 	return len(batch.Records)

@@ -1,4 +1,5 @@
-// Package far calls the functions of other clouds, each of which alone links its cloud's SDK and is trusted there.
+// Package far calls the other functions of the deployment. Each cloud but AWS has its driver in a function of its own,
+// which alone links that cloud's SDK and is trusted there.
 package far
 
 import (
@@ -8,6 +9,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
 // ErrFunction says that the function of a cloud failed by itself: it could not start, or ran out of time.
@@ -16,6 +21,47 @@ var ErrFunction = errors.New("clouds: the function failed")
 // Invoker is what is needed of *lambda.Client.
 type Invoker interface {
 	Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
+}
+
+// Functions are the functions of a deployment.
+type Functions struct {
+	client Invoker
+	env    lambdahost.Env
+}
+
+// New makes a client of the deployment's functions.
+func New(s *lambdahost.Sandbox) Functions {
+	return Functions{client: lambda.NewFromConfig(s.AWS), env: s.Env}
+}
+
+// Function returns a call of a function by its name within the deployment.
+func (f Functions) Function(name string) func(ctx context.Context, message []byte) ([]byte, error) {
+	return Call(f.client, f.env.Function(name))
+}
+
+// Cloud returns a call of the function of a cloud.
+func (f Functions) Cloud(name string) func(ctx context.Context, message []byte) ([]byte, error) {
+	return f.Function("cloud-" + name)
+}
+
+// Clouds are the clouds that the deployment buys on, other than AWS.
+func (f Functions) Clouds() map[string]*remote.Client {
+	clouds := map[string]*remote.Client{}
+	for _, name := range f.env.Clouds {
+		if name != "aws" {
+			clouds[name] = remote.New(name, f.Cloud(name))
+		}
+	}
+	return clouds
+}
+
+// DAGBuckets are the buckets of other clouds whose files are jobs, by their URLs.
+func (f Functions) DAGBuckets() map[string]driver.Files {
+	files := map[string]driver.Files{}
+	for name, bucket := range f.env.DAGBuckets {
+		files[bucket] = remote.New(name, f.Cloud(name))
+	}
+	return files
 }
 
 // Call calls a function and waits for its answer.

@@ -49,18 +49,19 @@ type Hook struct {
 	Now   func() time.Time
 }
 
-// Part has the broker tell the people that the environment names.
-func Part(h *lambdahost.Host) error {
+// New makes the hook that tells the people whom the environment names. buckets are those of other clouds whose files
+// are jobs; jobs loads what a collector is told of a job.
+func New(s *lambdahost.Sandbox, buckets map[string]driver.Files, jobs Jobs) *Hook {
 	hook := &Hook{
-		SNS: sns.NewFromConfig(h.AWS), Topic: h.Env.Topic, Webhook: h.Env.Webhook,
-		HTTP: &http.Client{Timeout: webhookWithin}, S3: objects.NewClient(h), Bucket: h.Env.DAGBucket,
-		Far: objects.Far(h), Store: h.Ports.Store, Now: h.Ports.Now,
+		SNS: sns.NewFromConfig(s.AWS), Topic: s.Env.Topic, Webhook: s.Env.Webhook,
+		HTTP: &http.Client{Timeout: webhookWithin}, S3: s.S3(), Bucket: s.Env.DAGBucket,
+		Far: buckets, Store: s.Store, Now: s.Now,
 	}
 	if traces.Asked() {
-		hook.Traced = (&tracing{host: h, ssm: ssm.NewFromConfig(h.AWS)}).finished
+		t := &tracing{jobs: jobs, ssm: ssm.NewFromConfig(s.AWS), parameter: s.Env.TraceHeaders, log: s.Log}
+		hook.Traced = t.finished
 	}
-	h.Ports.Hook = hook
-	return nil
+	return hook
 }
 
 const webhookWithin = 10 * time.Second

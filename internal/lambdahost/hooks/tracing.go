@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -10,19 +11,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
-	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/traces"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // tracing sends what jobs were to a collector. It begins with the first that ends: start-up waits for nobody.
 type tracing struct {
-	host *lambdahost.Host
-	ssm  *ssm.Client
+	jobs      Jobs
+	ssm       *ssm.Client
+	parameter string // with the collector's headers; "" is none
+	log       *slog.Logger
 
 	mu   sync.Mutex
 	open *traces.Traces
 }
+
+// Jobs loads a job: view.Views.JobDetail.
+type Jobs func(ctx context.Context, id string) (*apitypes.JobDetail, error)
 
 // tracedWithin is how long a collector may keep the news of a job from people.
 const tracedWithin = 20 * time.Second
@@ -32,7 +37,7 @@ func (t *tracing) finished(ctx context.Context, job string) {
 	defer cancel()
 	to, err := t.collector(ctx)
 	if err != nil {
-		t.host.Log().Warn("opentelemetry", "job", job, "err", err)
+		t.log.Warn("opentelemetry", "job", job, "err", err)
 		return
 	}
 	to.Finished(ctx, job)
@@ -49,8 +54,8 @@ func (t *tracing) collector(ctx context.Context) (*traces.Traces, error) {
 		return nil, err
 	}
 	t.open, err = traces.Open(context.WithoutCancel(ctx), traces.Config{
-		Headers: headers, Now: time.Now, Log: t.host.Log(),
-		Jobs: func(ctx context.Context, id string) (*view.JobDetail, error) { return t.host.Broker.JobDetail(ctx, id) },
+		Headers: headers, Now: time.Now, Log: t.log,
+		Jobs: t.jobs,
 	})
 	return t.open, err
 }
@@ -58,7 +63,7 @@ func (t *tracing) collector(ctx context.Context) (*traces.Traces, error) {
 // headers are those of the parameter that the environment names, NAME=VALUE by comma as OpenTelemetry has them: a
 // collector's key has no place in a template.
 func (t *tracing) headers(ctx context.Context) (map[string]string, error) {
-	name := t.host.Env.TraceHeaders
+	name := t.parameter
 	if name == "" {
 		return nil, nil
 	}

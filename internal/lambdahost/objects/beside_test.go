@@ -56,7 +56,7 @@ func TestAFolderWhoseFilesWouldBeJobsIsWarnedOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		is := slices.ContainsFunc(spec.Warnings, func(w string) bool {
-			return strings.HasPrefix(w, "team/job.yaml:4:") && strings.Contains(w, "team/"+folder+"/ is handed in as jobs, too")
+			return strings.HasPrefix(w, "team/job.yaml:4:") && strings.Contains(w, "files in team/"+folder+"/ are submitted as jobs")
 		})
 		if is != warned {
 			t.Errorf("%s: %q", folder, spec.Warnings)

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -21,9 +20,6 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -39,11 +35,6 @@ type FileClient interface {
 	DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)
 }
 
-// NewClient makes the S3 client of a host. Emulators, which are named by a URL, have no host for each bucket.
-func NewClient(h *lambdahost.Host) *s3.Client {
-	return s3.NewFromConfig(h.AWS, lambdahost.S3Options(h.AWS))
-}
-
 // DAGs reads DAG files from their bucket. It implements broker.Objects.
 type DAGs struct {
 	Client FileClient
@@ -52,23 +43,9 @@ type DAGs struct {
 	Log    *slog.Logger
 }
 
-// Part gives the broker the DAG bucket, and those of other clouds.
-func Part(h *lambdahost.Host) error {
-	own := &DAGs{Client: NewClient(h), Bucket: h.Env.DAGBucket, Log: h.Log()}
-	all := dagbucket.Buckets{Files: Far(h), Else: own}
-	h.Ports.Objects, h.Ports.Accepted = all, all.Accepted(own.Accepted, h.Log())
-	return nil
-}
-
-// Far are the buckets of other clouds whose files are jobs, by their URLs: the clouds' own functions read and write
-// them.
-func Far(h *lambdahost.Host) map[string]driver.Files {
-	files := map[string]driver.Files{}
-	for name, bucket := range h.Env.DAGBuckets {
-		call := far.Call(lambda.NewFromConfig(h.AWS), h.Env.Function(lambdahost.CloudFunction(name)))
-		files[bucket] = remote.New(name, call)
-	}
-	return files
+// NewDAGs makes the DAG bucket of a deployment.
+func NewDAGs(s *lambdahost.Sandbox) *DAGs {
+	return &DAGs{Client: s.S3(), Bucket: s.Env.DAGBucket, Log: s.Log}
 }
 
 // Open implements broker.Objects. Of a file that was written again since it was told of the newer content is read,

@@ -19,18 +19,12 @@ import (
 
 // NewDepot is the depot in the work bucket. Pieces are uploaded to S3 itself, by URLs that are signed with the
 // function's own rights.
-func NewDepot(h *lambdahost.Host) *depot.Depot {
-	client := NewClient(h)
+func NewDepot(s *lambdahost.Sandbox) *depot.Depot {
+	client := s.S3()
 	return &depot.Depot{
-		Shelf: &packs{client: client, bucket: h.Env.WorkBucket}, Sign: s3grant.New(client, s3grant.Options{}),
-		URI: "s3://" + h.Env.WorkBucket, Now: h.Ports.Now,
+		Shelf: &packs{client: client, bucket: s.Env.WorkBucket}, Sign: s3grant.New(client, s3grant.Options{}),
+		URI: "s3://" + s.Env.WorkBucket, Now: s.Now,
 	}
-}
-
-// Packs lets a function look after packs.
-func Packs(h *lambdahost.Host) error {
-	h.Ports.Packs = NewDepot(h)
-	return nil
 }
 
 // packs is the shelf of a bucket.

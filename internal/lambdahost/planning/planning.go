@@ -25,19 +25,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
-// Part makes plans on the clouds that the deployment buys from.
-func Part(h *lambdahost.Host) error {
+// New makes a planner on the clouds that the deployment buys from.
+func New(s *lambdahost.Sandbox) *Planner {
 	p := &Planner{
-		Client: objects.NewClient(h), Bucket: h.Env.WorkBucket, Clouds: h.Env.Clouds, Stores: h.Config.Stores,
-		Without: h.Env.Without,
-		Now:     h.Ports.Now, Log: h.Log(),
+		Client: s.S3(), Bucket: s.Env.WorkBucket, Clouds: s.Env.Clouds, Stores: s.Config.Stores,
+		Without: s.Env.Without,
+		Now:     s.Now, Log: s.Log,
 	}
-	p.Regions = slices.Clone(h.Env.CloudRegions)
-	for _, region := range h.BuyIn() {
+	p.Regions = slices.Clone(s.Env.CloudRegions)
+	for _, region := range s.BuyIn() {
 		p.Regions = append(p.Regions, "aws:"+region)
 	}
-	h.Ports.Planner = p
-	return nil
+	return p
 }
 
 // SnapshotKey is where refresh keeps the renewed catalogue (pkg/cloud/aws/refresh.SnapshotKey; that package brings EC2

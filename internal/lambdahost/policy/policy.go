@@ -18,7 +18,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
@@ -50,23 +49,13 @@ type Object struct {
 	tag    string // of what was read last, good or bad
 }
 
-// Part brings what only those need that run sessions: what moving data costs, and the deployment's policy, where it has
-// one.
-func Part(h *lambdahost.Host) error {
-	moves, err := egress.Default()
-	if err != nil {
-		return err
-	}
-	h.Ports.Moves = moves
-	if h.Env.Policy == "" {
+// Follow returns a broker.Ports.Policy: the deployment's policy, nil if it has none.
+func Follow(s *lambdahost.Sandbox) func(context.Context) *scheduler.Policy {
+	if s.Env.Policy == "" {
 		return nil
 	}
-	o := &Object{
-		Client: s3.NewFromConfig(h.AWS, lambdahost.S3Options(h.AWS)), Bucket: h.Env.WorkBucket, Key: h.Env.Policy,
-		Now: h.Ports.Now, Log: h.Log(),
-	}
-	h.Ports.Policy = o.Policy
-	return nil
+	o := &Object{Client: s.S3(), Bucket: s.Env.WorkBucket, Key: s.Env.Policy, Now: s.Now, Log: s.Log}
+	return o.Policy
 }
 
 // Policy returns the policy in force, looking at the object every minute. It is nil, the broker's own, while none could

@@ -66,7 +66,7 @@ func TestAChangedObjectIsTakenAtTheNextLookAndABadOneIsRefused(t *testing.T) {
 	s3.body = "actions: [allocate]\ntiers: [[prio]]"
 	now = now.Add(time.Minute)
 	check("a bad one", "priority")
-	if want := "s3://b/policy/scheduling.yaml:2:10: tiers[0][0]: there is no plugin"; !strings.Contains(log.String(), want) {
+	if want := "s3://b/policy/scheduling.yaml:2:10: tiers[0][0]: unknown plugin"; !strings.Contains(log.String(), want) {
 		t.Errorf("the log has no %q: %s", want, log.String())
 	}
 	now = now.Add(time.Minute)

@@ -7,37 +7,29 @@ import (
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 
-	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/check"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// Serve runs the function. It does not return. Beside its queue's events it takes one message from the function api,
-// which may call it and no cloud: to say what it sees of the clouds.
-func Serve() {
-	lambdahost.Run(events.FnRefresh, func(h *lambdahost.Host) (any, error) {
-		seen, err := eyes(h)
-		if err != nil {
+// Serve returns what the function runs. Beside its queue's events it takes one message from the function api, which may
+// call it and no cloud: to say what it sees of the clouds.
+func Serve(h *lambdahost.Handler, seen []Eye) func(context.Context, json.RawMessage) (any, error) {
+	return func(ctx context.Context, raw json.RawMessage) (any, error) {
+		if lambdahost.IsCheck(raw) {
+			defer h.Sandbox.Begin(ctx)()
+			return Check(ctx, seen)
+		}
+		var batch awsevents.SQSEvent
+		if err := json.Unmarshal(raw, &batch); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, raw json.RawMessage) (any, error) {
-			if lambdahost.IsCheck(raw) {
-				defer h.Begin(ctx)()
-				return Check(ctx, seen)
-			}
-			var batch awsevents.SQSEvent
-			if err := json.Unmarshal(raw, &batch); err != nil {
-				return nil, err
-			}
-			return h.HandleSQS(ctx, batch)
-		}, nil
-	}, Part, objects.Packs)
+		return h.HandleSQS(ctx, batch)
+	}
 }
 
 // Eye is what is seen of a cloud.
@@ -47,34 +39,30 @@ type Eye struct {
 	Machines func(ctx context.Context, cluster string) ([]cloud.Machine, error)
 }
 
-func eyes(h *lambdahost.Host) ([]Eye, error) {
-	here, err := clouds.Open(h)
-	if err != nil {
-		return nil, err
-	}
+// Eyes are on all clouds of a deployment.
+func Eyes(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Client) []Eye {
 	all := []Eye{{aws.Name, &check.Checker{
-		SDK: h.AWS, Cloud: here, Regions: h.BuyIn(), Deployment: h.Env.Deployment,
+		SDK: s.AWS, Cloud: here, Regions: s.BuyIn(), Deployment: s.Env.Deployment,
 	}, here.Machines}}
-	far := clouds.Far(h)
-	for _, name := range h.Env.Clouds {
-		if c, ok := far[name]; ok {
+	for _, name := range s.Env.Clouds {
+		if c, ok := others[name]; ok {
 			all = append(all, Eye{name, c, c.Machines})
 		}
 	}
-	return all, nil
+	return all
 }
 
 // Check asks the clouds, all at once. What one does not say is missing there, and no failure.
-func Check(ctx context.Context, seen []Eye) (api.CloudReports, error) {
-	out := make(chan api.CloudReport, len(seen))
+func Check(ctx context.Context, seen []Eye) (apitypes.CloudReports, error) {
+	out := make(chan apitypes.CloudReport, len(seen))
 	for _, eye := range seen {
 		go func() { out <- eye.look(ctx) }()
 	}
-	all := api.CloudReports{Clouds: []api.CloudReport{}}
+	all := apitypes.CloudReports{Clouds: []apitypes.CloudReport{}}
 	for range seen {
 		all.Clouds = append(all.Clouds, <-out)
 	}
-	slices.SortFunc(all.Clouds, func(a, b api.CloudReport) int { return order(seen, a.Name) - order(seen, b.Name) })
+	slices.SortFunc(all.Clouds, func(a, b apitypes.CloudReport) int { return order(seen, a.Name) - order(seen, b.Name) })
 	return all, ctx.Err()
 }
 
@@ -82,30 +70,30 @@ func order(seen []Eye, name string) int {
 	return slices.IndexFunc(seen, func(e Eye) bool { return e.Name == name })
 }
 
-func (e Eye) look(ctx context.Context) api.CloudReport {
-	c := api.CloudReport{Name: e.Name, Missing: []api.CloudLack{}}
+func (e Eye) look(ctx context.Context) apitypes.CloudReport {
+	c := apitypes.CloudReport{Name: e.Name, Missing: []apitypes.CloudLack{}}
 	report, err := e.Checker.Check(ctx)
 	if err != nil {
 		report.Missing = append(report.Missing, driver.Lack{What: err.Error(), Fatal: true})
 	}
 	c.Identity, c.Account, c.Regions = report.Identity, report.Account, report.Regions
 	for _, q := range report.Quotas {
-		c.Quotas = append(c.Quotas, api.CloudQuota(q))
+		c.Quotas = append(c.Quotas, apitypes.CloudQuota(q))
 	}
 	for _, k := range report.Reserved {
-		c.Reserved = append(c.Reserved, api.CloudReserved(k))
+		c.Reserved = append(c.Reserved, apitypes.CloudReserved(k))
 	}
 	fatal := false
 	for _, l := range report.Missing {
 		fatal = fatal || l.Fatal
-		c.Missing = append(c.Missing, api.CloudLack(l))
+		c.Missing = append(c.Missing, apitypes.CloudLack(l))
 	}
 	if fatal {
 		return c
 	}
 	machines, err := e.Machines(ctx, "")
 	if err != nil {
-		c.Missing = append(c.Missing, api.CloudLack{What: err.Error()})
+		c.Missing = append(c.Missing, apitypes.CloudLack{What: err.Error()})
 	}
 	for _, m := range machines {
 		if m.State != cloud.Terminated {

@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -15,39 +13,34 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// Part renews the offers of the clouds that the deployment buys on, and keeps them in the work bucket, where optimize
-// finds them. AWS is asked from here, each other cloud by its own function, which alone has rights there.
-func Part(h *lambdahost.Host) error {
-	c, err := clouds.Open(h)
-	if err != nil {
-		return err
-	}
-	bucket := refresh.Bucket{Client: objects.NewClient(h), Name: h.Env.WorkBucket}
-	here := func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
-		one := refresh.Refresher{Cloud: c, Snapshots: s, Now: h.Ports.Now, Log: h.Log()}
+// New returns a broker.Ports.Refresh: it renews the offers of the clouds that the deployment buys on, and keeps them
+// in the work bucket, where optimize finds them. AWS is asked from here, each other cloud by its own function, which
+// alone has rights there.
+func New(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Client) func(context.Context) error {
+	bucket := refresh.Bucket{Client: s.S3(), Name: s.Env.WorkBucket}
+	ownOffers := func(ctx context.Context, known driver.Snapshots) (driver.Refreshed, error) {
+		one := refresh.Refresher{Cloud: here, Snapshots: known, Now: s.Now, Log: s.Log}
 		res, err := one.Refresh(ctx)
 		return driver.Refreshed{Offers: res.Offers, Kept: res.Kept}, err
 	}
-	sources := []renew.Source{{Cloud: aws.Name, Refresh: here}}
-	far := clouds.Far(h)
-	for _, name := range h.Env.Clouds {
-		if client, ok := far[name]; ok {
+	sources := []renew.Source{{Cloud: aws.Name, Refresh: ownOffers}}
+	for _, name := range s.Env.Clouds {
+		if client, ok := others[name]; ok {
 			sources = append(sources, renew.Source{Cloud: name, Refresh: Afar(client)})
 		}
 	}
-	h.Ports.Refresh = func(ctx context.Context) error {
-		reports, err := renew.All(ctx, bucket, h.Ports.Now, sources)
+	return func(ctx context.Context) error {
+		reports, err := renew.All(ctx, bucket, s.Now, sources)
 		for _, r := range reports {
 			if !r.Renewed {
-				h.Log().WarnContext(ctx, "a cloud's offers stay as they were", "cloud", r.Cloud, "err", r.Problem)
+				s.Log.WarnContext(ctx, "a cloud's offers stay as they were", "cloud", r.Cloud, "err", r.Problem)
 				continue
 			}
-			h.Log().InfoContext(ctx, "a cloud's offers are renewed", "cloud", r.Cloud, "offers", r.Offers, "new", r.New,
+			s.Log.InfoContext(ctx, "a cloud's offers are renewed", "cloud", r.Cloud, "offers", r.Offers, "new", r.New,
 				"gone", r.Gone, "dearer", r.Dearer, "cheaper", r.Cheaper, "kept", slices.Clone(r.Kept))
 		}
 		return err
 	}
-	return nil
 }
 
 // Afar renews the offers of a cloud by its function: what is known of it goes there, and what it sells now comes back.

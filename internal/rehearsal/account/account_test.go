@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// small is a template with one of each kind that the rehearsal reads.
+// small is a template with one of each kind of resource that the rehearsal implements.
 const small = `{"Resources":{
  "Table":{"Type":"AWS::DynamoDB::Table","Properties":{"TableName":"tw"}},
  "Q":{"Type":"AWS::SQS::Queue","Properties":{"QueueName":"tw-bid"}},
@@ -57,7 +57,7 @@ func load(t *testing.T) (*Template, deploy.Stack) {
 	return tpl, s
 }
 
-func TestPatternsMatchAsLambdasDo(t *testing.T) {
+func TestPatternsMatchLikeLambda(t *testing.T) {
 	for _, c := range []struct {
 		pattern, event string
 		want           bool
@@ -87,7 +87,7 @@ func TestPatternsMatchAsLambdasDo(t *testing.T) {
 		}
 	}
 	if _, err := matches(map[string]any{"a": []any{map[string]any{"suffix": "x"}}}, map[string]any{"a": "x"}); err == nil {
-		t.Error("a rule that is not known here matches")
+		t.Error("an unsupported rule matches")
 	}
 }
 
@@ -110,7 +110,7 @@ func TestMappingsAreReadFromTheTemplate(t *testing.T) {
 			t.Errorf("%s: %v, %v", pk, got, err)
 		}
 	}
-	// Functions switch them by Lambda's API, and whoever waits hears of it.
+	// Functions switch mappings with Lambda's API, and waiting feeds are notified.
 	_, changed := q.Enabled()
 	call := func(method, path, body string) (int, string) {
 		w := httptest.NewRecorder()
@@ -123,7 +123,7 @@ func TestMappingsAreReadFromTheTemplate(t *testing.T) {
 	select {
 	case <-changed:
 	default:
-		t.Error("nobody heard of it")
+		t.Error("the channel was not closed")
 	}
 	if code, body := call(http.MethodGet, mappingPath+"/?FunctionName=tw-bid", ""); code != http.StatusOK || strings.Count(body, "UUID") != 2 {
 		t.Errorf("%d %s", code, body)
@@ -133,7 +133,7 @@ func TestMappingsAreReadFromTheTemplate(t *testing.T) {
 	}
 }
 
-func TestTheEmulatorGetsWhatItUnderstands(t *testing.T) {
+func TestTemplateForEmulator(t *testing.T) {
 	tpl, s := load(t)
 	out, err := tpl.writeFor(s, t.TempDir())
 	if err != nil {
@@ -146,7 +146,7 @@ func TestTheEmulatorGetsWhatItUnderstands(t *testing.T) {
 	text := string(raw)
 	for _, absent := range []string{"EventSourceMapping", "ApiGatewayV2", "DynamoDB::Table", `{"Ref":"Bus"}`} {
 		if strings.Contains(text, absent) {
-			t.Errorf("it holds %s", absent)
+			t.Errorf("it contains %s", absent)
 		}
 	}
 	if !strings.Contains(text, `"EventBusName":"tw"`) || !strings.Contains(text, `{"Fn::GetAtt":["Q","Arn"]}`) || strings.Index(text, `"Bus"`) > strings.Index(text, `"Rule"`) {
@@ -157,11 +157,11 @@ func TestTheEmulatorGetsWhatItUnderstands(t *testing.T) {
 	}
 }
 
-func TestAFunctionHasTheRightsOfItsRole(t *testing.T) {
+func TestFunctionHasRightsOfItsRole(t *testing.T) {
 	tpl, _ := load(t)
 	r := tpl.rights()
 	if r.Function(functionKey("tw-bid")) != "tw-bid" || r.Function("AKIAUSER") != "" {
-		t.Error("who is who")
+		t.Error("wrong function for an access key")
 	}
 	get := func(path string) *http.Request { return httptest.NewRequest(http.MethodGet, path, nil) }
 	for _, c := range []struct {
@@ -190,7 +190,7 @@ func TestAFunctionHasTheRightsOfItsRole(t *testing.T) {
 	}
 }
 
-func TestAnswersNameWhatFailed(t *testing.T) {
+func TestBatchItemFailures(t *testing.T) {
 	for answer, want := range map[string]string{
 		``: "", `null`: "", `{}`: "", `{"batchItemFailures":[]}`: "",
 		`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b"}]}`: "a b",
@@ -210,7 +210,7 @@ func TestAnswersNameWhatFailed(t *testing.T) {
 	}
 }
 
-func TestRequestsAreNamedAndPriced(t *testing.T) {
+func TestActionsAndUnits(t *testing.T) {
 	for _, c := range []struct {
 		service, method, path, target, body string
 		action                              string
@@ -238,7 +238,7 @@ func TestRequestsAreNamedAndPriced(t *testing.T) {
 	}
 }
 
-func TestTheGatewayChecksSignatures(t *testing.T) {
+func TestGatewayChecksSignatures(t *testing.T) {
 	tpl, _ := load(t)
 	routes, err := tpl.routes()
 	if err != nil {
@@ -270,10 +270,10 @@ func TestTheGatewayChecksSignatures(t *testing.T) {
 	if len(Refused) != 6 {
 		t.Errorf("refused: %v", Refused)
 	}
-	// What is signed is not to be changed.
+	// A signed body must not be changed.
 	r := httptest.NewRequest(http.MethodPost, "http://api.test/v1/jobs", bytes.NewReader([]byte("other")))
 	if err := g.authorise(r, []byte("other")); err == nil {
-		t.Error("a request without a signature is let in")
+		t.Error("a request without a signature is accepted")
 	}
 	for path, want := range map[string]string{
 		"/v1/agent/hello": "ANY /v1/agent/{proxy+}", "/v1/agent": "$default", "/v1/agent/": "$default", "/v1/jobs": "$default", "/": "$default",
@@ -284,7 +284,7 @@ func TestTheGatewayChecksSignatures(t *testing.T) {
 	}
 }
 
-func TestFaultsAreTheSameForASeed(t *testing.T) {
+func TestSeedDeterminesFaults(t *testing.T) {
 	run := func(seed uint64) (all []bool) {
 		p := newProxy(&httputil.ReverseProxy{}, &Counter{}, nil, seed, nil)
 		p.FailCalls(0.1)
@@ -302,11 +302,11 @@ func TestFaultsAreTheSameForASeed(t *testing.T) {
 		return all
 	}
 	if !slices.Equal(run(1), run(1)) || slices.Equal(run(1), run(2)) {
-		t.Error("a seed is no history")
+		t.Error("a seed does not determine the faults")
 	}
 }
 
-func TestWhyAMachineEndedIsPutRight(t *testing.T) {
+func TestReasonOfEndedMachineIsCorrected(t *testing.T) {
 	p := newProxy(&httputil.ReverseProxy{}, &Counter{}, nil, 1, nil)
 	p.Ended("i-1", "Server.SpotInstanceTermination")
 	item := func(id string) string {
@@ -320,7 +320,7 @@ func TestWhyAMachineEndedIsPutRight(t *testing.T) {
 	}
 }
 
-func TestSchedulesAreDue(t *testing.T) {
+func TestSchedulePeriods(t *testing.T) {
 	for expression, want := range map[string]string{"rate(1 minute)": "1m0s", "rate(10 minutes)": "10m0s", "rate(2 hours)": "2h0m0s", "rate(1 day)": "24h0m0s"} {
 		if got := every(expression).String(); got != want {
 			t.Errorf("%s: %s", expression, got)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// actionOf names what a request asks for, as IAM would.
+// actionOf returns the IAM action of a request.
 func actionOf(service string, r *http.Request, body []byte) string {
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		_, action, _ := strings.Cut(target, ".")
@@ -44,7 +44,7 @@ func actionOf(service string, r *http.Request, body []byte) string {
 	return r.Method + " " + r.URL.Path
 }
 
-// s3Action is an operation by its method and whether it names an object. A head is IAM's get.
+// s3Action returns the action of an S3 request by its method and whether it has a key. IAM treats HEAD as GET.
 func s3Action(r *http.Request) string {
 	_, key, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
@@ -63,14 +63,14 @@ func s3Action(r *http.Request) string {
 	}
 }
 
-// unitsOf is what a request is charged by: EventBridge charges for each event, DynamoDB for request units. A write is
-// one for each KiB begun, a read one for each 4 KiB, half of it when it may be stale; both count double in a
-// transaction (Amazon DynamoDB developer guide, "Read and write operations").
+// unitsOf returns the billed units of a request: EventBridge charges for each event, DynamoDB for request units. A
+// write costs one unit for each KiB or part of it, a read one for each 4 KiB, or half of that if it may be stale;
+// both count double in a transaction (Amazon DynamoDB developer guide, "Read and write operations").
 func unitsOf(service, action string, body []byte, answer int) float64 {
 	switch {
 	case service == "events" && action == "PutEvents":
 		var in struct{ Entries []json.RawMessage }
-		_ = json.Unmarshal(body, &in) // what cannot be read has none
+		_ = json.Unmarshal(body, &in) // an invalid body has none
 		return float64(len(in.Entries))
 	case service != "dynamodb":
 		return 0
@@ -85,7 +85,7 @@ func unitsOf(service, action string, body []byte, answer int) float64 {
 	return in.read(action, answer)
 }
 
-// tableRequest is of a request to DynamoDB what it costs by.
+// tableRequest has the parts of a DynamoDB request that determine its cost.
 type tableRequest struct {
 	ConsistentRead bool
 	Item           json.RawMessage
@@ -93,7 +93,7 @@ type tableRequest struct {
 	RequestItems   map[string]json.RawMessage
 }
 
-// units is how many units of a size begun bytes are, at least one.
+// units returns n bytes in units of a size, rounded up, and at least 1.
 func units(n, unit int) float64 { return math.Max(1, math.Ceil(float64(n)/float64(unit))) }
 
 func (in *tableRequest) written(action string) float64 {
@@ -112,9 +112,9 @@ func (in *tableRequest) written(action string) float64 {
 			var list []struct {
 				PutRequest struct{ Item json.RawMessage }
 			}
-			_ = json.Unmarshal(raw, &list) // what cannot be read is refused by the table
+			_ = json.Unmarshal(raw, &list) // the table rejects an invalid body
 			for _, w := range list {
-				n += units(plainSize(w.PutRequest.Item), 1<<10) // removing takes one
+				n += units(plainSize(w.PutRequest.Item), 1<<10) // a delete costs one
 			}
 		}
 	default:
@@ -133,7 +133,7 @@ func (in *tableRequest) read(action string, answer int) float64 {
 			Keys           []json.RawMessage
 			ConsistentRead bool
 		}
-		_ = json.Unmarshal(raw, &t) // what cannot be read is refused by the table
+		_ = json.Unmarshal(raw, &t) // the table rejects an invalid body
 		keys, consistent = keys+len(t.Keys), consistent || t.ConsistentRead
 	}
 	n := math.Max(float64(keys), units(plainBytes(answer), 4<<10))
@@ -143,12 +143,12 @@ func (in *tableRequest) read(action string, answer int) float64 {
 	return n
 }
 
-// On the wire bodies are base64, four bytes for three.
+// plainSize is the decoded size: bodies on the wire are base64, four bytes for three.
 func plainSize(item json.RawMessage) int { return plainBytes(len(item)) }
 
 func plainBytes(n int) int { return n * 3 / 4 }
 
-// Writes says that an action of DynamoDB changes the table.
+// Writes reports whether a DynamoDB action changes the table.
 func Writes(action string) bool {
 	return slices.Contains([]string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"},
 		action)

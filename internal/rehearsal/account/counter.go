@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Call is one kind of request.
+// Call is a kind of request and how often it was made.
 type Call struct {
 	Service string `json:"service"`
 	Action  string `json:"action"`
-	// that made it; "agent", "user" and Lambda's own polls by the function they are for
+	// Function is the caller; "agent", "user", or for Lambda's own polls the function that they are for.
 	Function string `json:"function"`
 	Count    int    `json:"count"`
-	// Units are DynamoDB's request units, where the answer tells; else 0.
+	// Units are DynamoDB's request units or EventBridge's events; otherwise 0.
 	Units float64 `json:"units,omitempty"`
 }
 
@@ -42,7 +42,7 @@ func (c *Counter) addUnits(service, action, function string, units float64) {
 	k.Units += units
 }
 
-// Calls lists what was counted.
+// Calls returns the counted calls.
 func (c *Counter) Calls() []Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *Counter) Calls() []Call {
 	return out
 }
 
-// Total is how many calls of a service there were.
+// Total returns the number of calls.
 func (c *Counter) Total() int {
 	n := 0
 	for _, k := range c.Calls() {

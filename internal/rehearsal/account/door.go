@@ -16,24 +16,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// door invokes a function that is the target of a rule, as Lambda does with what it is invoked with asynchronously (AWS
-// Lambda developer guide, "Invoking a Lambda function asynchronously"): an event whose invocation fails is tried again
-// after a minute and then after two, as often as the template says, and then kept as a dead letter. moto cannot deliver
-// to functions: the rule of the template that it gets has a queue in the function's place.
+// door invokes a function that is the target of a rule, like Lambda's asynchronous invocation (AWS Lambda developer
+// guide, "Invoking a Lambda function asynchronously"): an event whose invocation fails is retried after one minute
+// and then after two, as often as the template says, and then becomes a dead letter. moto can not invoke functions,
+// so the rule it gets has a queue in place of the function.
 type door struct {
 	function *sandbox.Function
 	retries  int
-	dead     string // URL of the dead letters
-	shadow   string // URL of the queue in the function's place
+	dead     string // URL of the dead-letter queue
+	shadow   string // URL of the queue in place of the function
 	speed    float64
 	sqs      *sqs.Client
 	log      *slog.Logger
 }
 
-// shadowQueue is the queue in a function's place.
+// shadowQueue returns the name of the queue in place of a function.
 func shadowQueue(function string) string { return "rehearsal-" + function }
 
-// doors finds the functions that are targets of rules.
+// doors returns the names of the functions that are targets of rules.
 func (t *Template) doors() []string {
 	var out []string
 	for _, r := range t.Of("AWS::Events::Rule") {
@@ -48,7 +48,7 @@ func (t *Template) doors() []string {
 	return out
 }
 
-// shadow puts queues in the place of functions among a rule's targets.
+// shadow replaces the functions among a rule's targets by queues.
 func (t *Template) shadow(rule any) {
 	r, _ := rule.(map[string]any)
 	props, _ := r["Properties"].(map[string]any)
@@ -63,7 +63,7 @@ func (t *Template) shadow(rule any) {
 	}
 }
 
-// open makes the doors of a deployment.
+// open returns the door of a function.
 func (w *World) open(name string) (*door, error) {
 	f := w.Functions[name]
 	if f == nil {
@@ -86,7 +86,7 @@ func (w *World) open(name string) (*door, error) {
 	return d, nil
 }
 
-// invoke hands an event to a function, as Lambda does with one that nobody waits for.
+// invoke passes an event to a function asynchronously.
 func (w *World) invoke(ctx context.Context, function, event string) error {
 	d, err := w.open(function)
 	if err == nil {
@@ -105,7 +105,7 @@ func (d *door) run(ctx context.Context) {
 			_ = clock.Pause(ctx, time.Second)
 			continue
 		}
-		for _, m := range out.Messages { // Lambda has it from here on
+		for _, m := range out.Messages { // from here on the event is Lambda's
 			if _, err := d.sqs.DeleteMessage(ctx,
 				&sqs.DeleteMessageInput{QueueUrl: &d.shadow, ReceiptHandle: m.ReceiptHandle}); err != nil {
 				d.log.Warn("door", "err", err)
@@ -115,7 +115,7 @@ func (d *door) run(ctx context.Context) {
 	}
 }
 
-// invoke hands an event to the function, until it takes it or its tries are over.
+// invoke passes an event to the function until it succeeds or the retries are used up.
 func (d *door) invoke(ctx context.Context, event string) {
 	for try := 0; ; try++ {
 		_, err := d.function.Invoke(context.WithoutCancel(ctx), []byte(event))
@@ -131,7 +131,7 @@ func (d *door) invoke(ctx context.Context, event string) {
 	}
 }
 
-// bury keeps an event as a dead letter, with what Lambda says of it.
+// bury sends an event to the dead-letter queue, with the attributes that Lambda adds.
 func (d *door) bury(ctx context.Context, event string, cause error) {
 	if d.dead == "" {
 		return

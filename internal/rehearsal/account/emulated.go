@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// emulated are the emulators of an account: DynamoDB Local, which is Amazon's own, keeps the table, and moto all else.
-// moto's own table copies itself for every transaction, and loses what others write meanwhile when one is cancelled.
+// emulated has the emulators of an account: DynamoDB Local, Amazon's own, for the table, and moto for everything else.
+// moto's table copies itself for every transaction, and loses concurrent writes when one is cancelled.
 type emulated struct {
 	moto, local *emulator.Process
 }
@@ -41,7 +41,7 @@ func (e *emulated) stop() {
 	}
 }
 
-// front hands each request on to the emulator of its service, which is in its signature.
+// front passes each request to the emulator of its service, which is in its signature.
 func front(moto, local string, log *slog.Logger) (*httputil.ReverseProxy, error) {
 	all, err := url.Parse(moto)
 	if err != nil {
@@ -55,7 +55,7 @@ func front(moto, local string, log *slog.Logger) (*httputil.ReverseProxy, error)
 		Transport: manyAtOnce(),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			to := all
-			if callerOf(r.In).service == "dynamodb" { // so are requests to its streams signed
+			if callerOf(r.In).service == "dynamodb" { // also in the signatures of streams requests
 				to = table
 			}
 			r.SetURL(to)
@@ -68,8 +68,8 @@ func front(moto, local string, log *slog.Logger) (*httputil.ReverseProxy, error)
 	}, nil
 }
 
-// manyAtOnce keeps as many connections to an emulator as functions are at work: two are kept else, and a connection for
-// each further request.
+// manyAtOnce keeps enough connections to an emulator for all working functions. By default only two are kept, and every
+// further request opens a connection.
 func manyAtOnce() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 64

@@ -18,8 +18,8 @@ import (
 )
 
 // queueFeed polls a queue for a function, as Lambda does (AWS Lambda developer guide, "Using Lambda with Amazon SQS"):
-// a batch is one invocation; what the answer does not name as failed is deleted; what it names, and a whole batch whose
-// invocation failed, comes again when its visibility ends.
+// a batch is one invocation. Messages that the answer does not list as failed are deleted. Failed messages, and a whole
+// batch whose invocation failed, become visible again after their time-out.
 type queueFeed struct {
 	mapping  *Mapping
 	function *sandbox.Function
@@ -29,7 +29,8 @@ type queueFeed struct {
 	log      *slog.Logger
 }
 
-// pollWait is how long an empty poll waits; Lambda's wait 20 s, which the emulator cannot be asked to by so many.
+// pollWait is how long an empty poll waits. Lambda's polls wait 20 s, but the emulator can not handle that many
+// waiting.
 const pollWait = 2 * time.Second
 
 func (f *queueFeed) run(ctx context.Context) {
@@ -62,7 +63,7 @@ func (f *queueFeed) run(ctx context.Context) {
 	}
 }
 
-// receive takes up to a batch. SQS gives ten at once at most.
+// receive receives up to a batch. SQS returns at most ten messages at a time.
 func (f *queueFeed) receive(ctx context.Context) []types.Message {
 	var all []types.Message
 	wait := pollWait
@@ -84,7 +85,7 @@ func (f *queueFeed) receive(ctx context.Context) []types.Message {
 		}
 		f.count.add("sqs", "ReceiveMessage", f.mapping.Function)
 		for _, m := range out.Messages {
-			// somebody had sent it, by a request
+			// a first delivery: the sender needed a request as well
 			if m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)] == "1" {
 				f.count.add("sqs", "(sent to it)", f.mapping.Function)
 			}
@@ -95,7 +96,7 @@ func (f *queueFeed) receive(ctx context.Context) []types.Message {
 	return all
 }
 
-// sqsRecord is a message as Lambda hands it to a function.
+// sqsRecord is a message as Lambda passes it to a function.
 type sqsRecord struct {
 	MessageID         string               `json:"messageId"`
 	ReceiptHandle     string               `json:"receiptHandle"`
@@ -144,12 +145,12 @@ func (f *queueFeed) deliver(ctx context.Context, messages []types.Message) {
 		return
 	}
 	if !f.mapping.Partial {
-		failed = nil // Lambda does not look
+		failed = nil // Lambda ignores them
 	}
 	f.remove(ctx, messages, failed)
 }
 
-// failures reads which items of a batch failed. An answer that cannot be read fails them all, as Lambda has it.
+// failures returns which items of a batch failed. As in Lambda, an invalid answer fails them all.
 func failures(answer []byte) (map[string]bool, error) {
 	var out struct {
 		Failures []struct {
@@ -191,5 +192,5 @@ func (f *queueFeed) remove(ctx context.Context, messages []types.Message, failed
 	}
 }
 
-// queueName is the last part of a queue's ARN.
+// queueName returns the queue's name from its ARN.
 func queueName(arn string) string { return arn[strings.LastIndex(arn, ":")+1:] }

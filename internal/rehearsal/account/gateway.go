@@ -26,31 +26,32 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
-// gateway serves the deployed routes of the HTTP API: it authorises as each says, and invokes the function with payload
-// format 2.0 (API Gateway developer guide, "Working with AWS Lambda proxy integrations for HTTP APIs").
+// gateway serves the deployed routes of the HTTP API: it checks the authorisation of each route and invokes the
+// function with payload format 2.0 (API Gateway developer guide, "Working with AWS Lambda proxy integrations for HTTP
+// APIs").
 type gateway struct {
 	routes   []route
 	function *sandbox.Function
-	keys     aws.Credentials // the one user that there is
+	keys     aws.Credentials // of the only user
 	count    *Counter
 	moves    *Moves
 	log      *slog.Logger
 }
 
 type route struct {
-	method, prefix string // $default has neither
+	method, prefix string // empty for $default
 	key            string
 	iam            bool
 }
 
-// routes reads those of the template.
+// routes returns the routes of the template.
 func (t *Template) routes() ([]route, error) {
 	var out []route
 	for id, r := range t.Of("AWS::ApiGatewayV2::Route") {
 		key, auth := r.Text("RouteKey"), r.Text("AuthorizationType")
 		one := route{key: key, iam: auth == "AWS_IAM"}
 		if auth != "AWS_IAM" && auth != "NONE" {
-			return nil, fmt.Errorf("rehearsal: route %s is authorised by %q", id, auth)
+			return nil, fmt.Errorf("rehearsal: route %s has the unknown authorization %q", id, auth)
 		}
 		if key != "$default" {
 			method, path, _ := strings.Cut(key, " ")
@@ -65,7 +66,7 @@ func (t *Template) routes() ([]route, error) {
 	return out, nil
 }
 
-// match finds the most specific route.
+// match returns the most specific route.
 func (g *gateway) match(r *http.Request) *route {
 	var found *route
 	for i := range g.routes {
@@ -135,10 +136,10 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func refuse(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"message":%q}`, message) // to whoever listens
+	_, _ = fmt.Fprintf(w, `{"message":%q}`, message) // the client may have gone
 }
 
-// request is what the function gets.
+// request returns the event for the function.
 func request(r *http.Request, body []byte, key string) awsevents.APIGatewayV2HTTPRequest {
 	in := awsevents.APIGatewayV2HTTPRequest{
 		Version: "2.0", RouteKey: key, RawPath: r.URL.EscapedPath(), RawQueryString: r.URL.RawQuery,
@@ -167,7 +168,7 @@ func request(r *http.Request, body []byte, key string) awsevents.APIGatewayV2HTT
 	return in
 }
 
-// write answers with what the function returned.
+// write sends the function's answer to the client.
 func write(w http.ResponseWriter, out awsevents.APIGatewayV2HTTPResponse, body []byte) {
 	for k, v := range out.Headers {
 		w.Header().Set(k, v)
@@ -180,18 +181,18 @@ func bodyOf(out awsevents.APIGatewayV2HTTPResponse) []byte {
 	if !out.IsBase64Encoded {
 		return []byte(out.Body)
 	}
-	body, _ := base64.StdEncoding.DecodeString(out.Body) // nothing, where the function has not encoded it
+	body, _ := base64.StdEncoding.DecodeString(out.Body) // empty if the function has not encoded it
 	return body
 }
 
-// errForbidden says that a signature is missing or wrong.
+// errForbidden means that a signature is missing or wrong.
 var errForbidden = errors.New("rehearsal: forbidden")
 
 var authorization = regexp.MustCompile(
 	`^AWS4-HMAC-SHA256 Credential=([^/]+)/(\d+)/([^/]+)/([^/]+)/aws4_request, ?` +
 		`SignedHeaders=([^,]+), ?Signature=([0-9a-f]+)$`)
 
-// authorise checks the signature of a request (AWS Signature Version 4) by making it anew with the user's key.
+// authorise checks the signature of a request (AWS Signature Version 4) by signing it again with the user's key.
 func (g *gateway) authorise(r *http.Request, body []byte) error {
 	m := authorization.FindStringSubmatch(r.Header.Get("Authorization"))
 	if m == nil {

@@ -24,13 +24,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// Hypervisor makes a process of each machine that EC2 reports: its user data runs, with a metadata service of its own
-// and a directory for a disk. When EC2 says that it is terminated the process is killed; when the process ends, so does
-// the machine.
+// Hypervisor runs a process for each machine that EC2 reports. The process runs the machine's user data, with its own
+// metadata service and a directory as its disk. When EC2 terminates the machine the process is killed; when the process
+// exits, the machine is terminated.
 type Hypervisor struct {
 	regions []*regional
-	ended   func(id, code string)        // tells why, where nobody asked for the end
-	placed  func(cluster, region string) // tells where a cluster's machines are
+	ended   func(id, code string)        // called with the reason if a machine ended without being terminated
+	placed  func(cluster, region string) // called with the region of a cluster's machines
 	dir     string
 	// authority signs the machines' identity documents.
 	authority *imdstest.Authority
@@ -41,7 +41,7 @@ type Hypervisor struct {
 	started  int
 }
 
-// regional is what a region has of its own.
+// regional has the clients of a region.
 type regional struct {
 	name   string
 	ec2    *ec2.Client
@@ -53,7 +53,7 @@ type machine struct {
 	id     string
 	region *regional
 	imds   *imdstest.Machine
-	taken  bool // by EC2, and not terminated by whoever launched it
+	taken  bool // by EC2, not terminated by the broker
 }
 
 func (h *Hypervisor) run(ctx context.Context) {
@@ -72,7 +72,7 @@ func (h *Hypervisor) run(ctx context.Context) {
 	}
 }
 
-// look starts what is new in a region and kills what is over.
+// look starts new machines of a region and kills those that have ended.
 func (h *Hypervisor) look(ctx context.Context, at *regional) error {
 	out, err := at.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
 	if err != nil {
@@ -143,7 +143,7 @@ func (h *Hypervisor) start(ctx context.Context, at *regional, i types.Instance) 
 	return nil
 }
 
-// wait ends a machine whose process has ended, and tells of it as EC2 does.
+// wait ends a machine whose process has exited, with the same events as EC2.
 func (h *Hypervisor) wait(ctx context.Context, m *machine) {
 	<-m.Exited()
 	killed, err := m.Ended()
@@ -160,12 +160,12 @@ func (h *Hypervisor) wait(ctx context.Context, m *machine) {
 	defer cancel()
 	if _, err := m.region.ec2.TerminateInstances(ctx,
 		&ec2.TerminateInstancesInput{InstanceIds: []string{m.id}}); err != nil {
-		h.log.Warn("machine", "id", m.id, "err", err) // its end is told all the same
+		h.log.Warn("machine", "id", m.id, "err", err) // the event is sent anyway
 	}
 	h.tell(ctx, m, "EC2 Instance State-change Notification", map[string]any{"state": "shutting-down"})
 }
 
-// tell puts an event of EC2 on the account's bus in the machine's region.
+// tell sends an EC2 event to the account's bus in the machine's region.
 func (h *Hypervisor) tell(ctx context.Context, m *machine, typ string, detail map[string]any) {
 	detail["instance-id"] = m.id
 	body, err := json.Marshal(detail)
@@ -181,33 +181,33 @@ func (h *Hypervisor) tell(ctx context.Context, m *machine, typ string, detail ma
 	}
 }
 
-// Interrupt takes a spot machine as EC2 does, in less time: the notice, then the end.
+// Interrupt takes a spot machine as EC2 does, but faster: a notice, then the end.
 func (h *Hypervisor) Interrupt(ctx context.Context, id string, after time.Duration) error {
 	h.mu.Lock()
 	m := h.machines[id]
 	h.mu.Unlock()
 	if m == nil {
-		return fmt.Errorf("rehearsal: no machine %s", id)
+		return fmt.Errorf("rehearsal: missing machine %s", id)
 	}
 	m.imds.Take(time.Now().Add(2 * time.Minute))
 	h.tell(ctx, m, "EC2 Spot Instance Interruption Warning", map[string]any{"instance-action": "terminate"})
 	_ = clock.Pause(ctx, after)
 	h.mu.Lock()
 	killed, _ := m.Ended()
-	m.taken = !killed // or it was terminated meanwhile
+	m.taken = !killed // or it was terminated in the meantime
 	m.Kill()
 	h.mu.Unlock()
 	return nil
 }
 
-// Count is how many machines were started.
+// Count returns the number of started machines.
 func (h *Hypervisor) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.started
 }
 
-// Running lists the machines whose process runs.
+// Running returns the IDs of machines whose process runs.
 func (h *Hypervisor) Running() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -222,7 +222,7 @@ func (h *Hypervisor) Running() []string {
 	return out
 }
 
-// Consoles is the end of each machine's console, for when something went wrong.
+// Consoles returns the end of each machine's console, for debugging.
 func (h *Hypervisor) Consoles() string {
 	var b strings.Builder
 	paths, _ := filepath.Glob(filepath.Join(h.dir, "*", "console.log"))

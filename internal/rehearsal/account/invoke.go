@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// invokePath begins the path of an invocation, which ends in /invocations (Lambda API, "Invoke").
+// invokePath is the prefix of the path of an invocation, which ends in /invocations (Lambda API, "Invoke").
 const invokePath = "/2015-03-31/functions/"
 
-// invoked is the function that a request invokes, empty for another.
+// invoked returns the function that a request invokes, or an empty string.
 func invoked(r *http.Request) string {
 	name, ok := strings.CutPrefix(r.URL.Path, invokePath)
 	if !ok || r.Method != http.MethodPost {
@@ -19,8 +19,8 @@ func invoked(r *http.Request) string {
 	return name
 }
 
-// invoke runs a function that another one calls and waits for, as Lambda does: what becomes of the function itself is
-// an answer with a header, and its payload says why.
+// invoke runs a function synchronously for another one, as Lambda does: a failure of the invoked function is an answer
+// with a header, and the payload has the reason.
 func (p *Proxy) invoke(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	f := p.functions[name]
 	if f == nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Mapping is a deployed event source mapping. It can be switched off and on, by the functions themselves.
+// Mapping is a deployed event source mapping. The functions can switch it on and off.
 type Mapping struct {
 	ID, Function, Source string // ARN of the source
 	Batch, Parallel      int
@@ -22,11 +22,11 @@ type Mapping struct {
 
 	mu      sync.Mutex
 	enabled bool
-	changed chan struct{} // closed at each change
+	changed chan struct{} // closed on each change
 	since   time.Time
 }
 
-// Enabled says whether the mapping is on, and returns a channel that closes when that changes.
+// Enabled reports whether the mapping is on, and returns a channel that closes when that changes.
 func (m *Mapping) Enabled() (bool, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,7 +43,7 @@ func (m *Mapping) set(on bool) {
 	}
 }
 
-// mappings reads those of a template.
+// mappings returns the mappings of a template.
 func (t *Template) mappings() ([]*Mapping, error) {
 	var out []*Mapping
 	for id, r := range t.Of("AWS::Lambda::EventSourceMapping") {
@@ -74,7 +74,7 @@ func (t *Template) mappings() ([]*Mapping, error) {
 	return out, nil
 }
 
-// accepts says whether an event passes the filters: one of them is enough.
+// accepts reports whether an event passes at least one of the filters.
 func (m *Mapping) accepts(event any) (bool, error) {
 	if len(m.Filters) == 0 {
 		return true, nil
@@ -89,7 +89,7 @@ func (m *Mapping) accepts(event any) (bool, error) {
 
 const mappingPath = "/2015-03-31/event-source-mappings"
 
-// serveMappings is the part of Lambda's API that lists and switches mappings.
+// serveMappings serves the part of Lambda's API that lists and switches mappings.
 func serveMappings(all []*Mapping, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	id := strings.Trim(strings.TrimPrefix(r.URL.Path, mappingPath), "/")
@@ -102,7 +102,7 @@ func serveMappings(all []*Mapping, w http.ResponseWriter, r *http.Request) {
 				list = append(list, m.describe())
 			}
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"EventSourceMappings": list}) // to a function that may have died
+		_ = json.NewEncoder(w).Encode(map[string]any{"EventSourceMappings": list}) // the function may have been killed
 	case r.Method == http.MethodPut:
 		var in struct{ Enabled *bool }
 		i := slices.IndexFunc(all, func(m *Mapping) bool { return m.ID == id })
@@ -133,5 +133,5 @@ func (m *Mapping) describe() map[string]any {
 	}
 }
 
-// Streams says that a mapping reads the table's stream.
+// Streams reports whether a mapping reads the table's stream.
 func (w *World) Streams(m *Mapping) bool { return m.Source == w.Template.stream }

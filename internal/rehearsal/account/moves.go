@@ -15,19 +15,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// Move is what machines of one region and a bucket exchanged of one object.
+// Move is the data that machines of one region and a bucket exchanged for one object.
 type Move struct {
 	From, To string // regions
 	Object   string // BUCKET/KEY
 	Bytes    int64  // in the bodies of requests and answers that succeeded
 }
 
-// Unknown is the region of a bucket that is not the deployment's, and of whom no URL was given to.
+// Unknown is the region of a bucket outside the deployment, or of a client that was not given the URL.
 const Unknown = "?"
 
-// Moves counts what machines read and write by signed URLs, by where they are and where the bucket is: what AWS charges
-// for by the region. A URL does not say who uses it, so it is whose agent the API gave it to. Two that were given the
-// same URL, for one object in one second, count as the later.
+// Moves counts what machines read and write by signed URLs, by their region and the bucket's, because AWS charges by
+// region. A URL does not show who uses it, so it counts for the agent that the API gave it to. If two agents get the
+// same URL, for one object in one second, it counts for the later one.
 type Moves struct {
 	buckets map[string]string // region, by bucket
 
@@ -37,7 +37,7 @@ type Moves struct {
 	bytes    map[way]int64
 }
 
-// way is an object's between a machine and its store.
+// way is the path of an object between a machine and its store.
 type way struct {
 	cluster, store, object string
 	read                   bool
@@ -47,20 +47,20 @@ func newMoves(buckets map[string]string) *Moves {
 	return &Moves{buckets: buckets, clusters: map[string]string{}, given: map[string]string{}, bytes: map[way]int64{}}
 }
 
-// Placed notes in which region a cluster's machines are, or in which place of another cloud, CLOUD:REGION.
+// Placed sets the region of a cluster's machines, or for other clouds their place, CLOUD:REGION.
 func (m *Moves) Placed(cluster, region string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clusters[cluster] = region
 }
 
-// granted notes which URLs the API's answer gives to an agent: grants, or where the agent's program is.
+// granted records the URLs that the API's answer gives to an agent: grants, or the location of the agent's program.
 func (m *Moves) granted(r *http.Request, header map[string]string, body []byte) {
 	var urls []string
 	switch {
 	case r.URL.Path == wire.PathGrants:
 		var in wire.Granted
-		_ = json.Unmarshal(body, &in) // an error of the API's has none
+		_ = json.Unmarshal(body, &in) // an error answer has none
 		for _, g := range in.Grants {
 			urls = append(urls, g.URL)
 		}
@@ -81,16 +81,16 @@ func (m *Moves) granted(r *http.Request, header map[string]string, body []byte) 
 	}
 }
 
-// clusterOf is whom an agent's token names. Whether it is a good one is the function's matter.
+// clusterOf returns the cluster in an agent's token. Checking the token is up to the function.
 func clusterOf(r *http.Request) string {
 	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	claims := jwt.MapClaims{}
-	_, _, _ = jwt.NewParser().ParseUnverified(bearer, claims) // what is no token names nobody
+	_, _, _ = jwt.NewParser().ParseUnverified(bearer, claims) // an invalid token has no claims
 	cluster, _ := claims["cluster"].(string)
 	return cluster
 }
 
-// moved notes a request by a signed URL with the bytes of its body and of its answer.
+// moved records a request by a signed URL with the sizes of its body and its answer.
 func (m *Moves) moved(r *http.Request, sent, received int64) {
 	object := strings.TrimPrefix(r.URL.Path, "/")
 	bucket, _, _ := strings.Cut(object, "/")
@@ -109,8 +109,8 @@ func (m *Moves) note(w way, sent, received int64) {
 	}
 }
 
-// Through counts what machines read and write in the store of another cloud, which next is, in one place. What nobody
-// was given is the functions' own business there, which moves no data.
+// Through counts what machines read and write in next, the store of another cloud at one place. Requests with URLs that
+// were not given to an agent come from the functions, which move no data.
 func (m *Moves) Through(place string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &counted{ReadCloser: r.Body}
@@ -127,7 +127,7 @@ func (m *Moves) Through(place string, next http.Handler) http.Handler {
 	})
 }
 
-// counted counts what is read of a body.
+// counted counts the bytes read from a body.
 type counted struct {
 	io.ReadCloser
 	n int64
@@ -140,7 +140,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Between lists what went from one region to another, or it is not known where, by object.
+// Between returns what moved between two regions, or between unknown ones, by object.
 func (m *Moves) Between() []Move {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	grants "github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-func TestWhatMovesBetweenRegionsIsCountedByWhomAURLWasGivenTo(t *testing.T) {
+func TestMovesCountForAgentWithURL(t *testing.T) {
 	m := newMoves(map[string]string{"work-east": "us-east-1", "work-west": "us-west-2"})
 	m.Placed("j.0.1", "us-east-1")
 	m.Placed("j.1.1", "us-west-2")
@@ -49,8 +49,8 @@ func TestWhatMovesBetweenRegionsIsCountedByWhomAURLWasGivenTo(t *testing.T) {
 	use("/work-west/j/a?X-Amz-Signature=2", 7, 0) // written in the west, where it lies
 	use("/work-east/j/b?X-Amz-Signature=3", 30, 0)
 	use("/work-east/agent/x?X-Amz-Signature=4", 0, 9)
-	use("/work-west/j/a?X-Amz-Signature=5", 0, 1) // by nobody that it was given to
-	use("/other/j/a?X-Amz-Signature=3", 0, 2)     // of a bucket that is none of the deployment's, by nobody
+	use("/work-west/j/a?X-Amz-Signature=5", 0, 1) // a URL that was given to no agent
+	use("/other/j/a?X-Amz-Signature=3", 0, 2)     // also in a bucket outside the deployment
 	m.granted(as("j.9.9", wire.PathHello), nil, []byte(`{"grants":[{"url":"`+host+`/work-west/x"}]}`))
 	if len(m.given) != 4 {
 		t.Errorf("%d URLs were given", len(m.given))

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// matches says whether an event fits a filter pattern of an event source mapping (AWS Lambda developer guide, "Filter
-// rule syntax"): lists are alternatives, objects go deeper. It knows equality, prefix, exists and numeric equality, and
-// refuses what it does not know.
+// matches reports whether an event matches a filter pattern of an event source mapping (AWS Lambda developer guide,
+// "Filter rule syntax"): lists are alternatives, objects are nested. It supports equality, prefix, exists and numeric
+// equality, and returns an error for other rules.
 func matches(pattern, event any) (bool, error) {
 	switch p := pattern.(type) {
 	case map[string]any:
@@ -26,7 +26,7 @@ func matches(pattern, event any) (bool, error) {
 		}
 		return true, nil
 	default:
-		return false, fmt.Errorf("rehearsal: filter %v is no object", pattern)
+		return false, fmt.Errorf("rehearsal: filter %v is not an object", pattern)
 	}
 }
 
@@ -56,10 +56,10 @@ func matchesOne(rule, field any, present bool) (bool, error) {
 	if exists, ok := m["exists"].(bool); ok {
 		return exists == present, nil
 	}
-	return false, fmt.Errorf("rehearsal: filter rule %v is not known here", rule)
+	return false, fmt.Errorf("rehearsal: filter rule %v is not supported", rule)
 }
 
-// parsePattern reads a pattern.
+// parsePattern parses a pattern.
 func parsePattern(text string) (map[string]any, error) {
 	var p map[string]any
 	if err := json.Unmarshal([]byte(text), &p); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
-// Proxy stands between the functions and the emulators.
+// Proxy is between the functions and the emulators.
 type Proxy struct {
 	count    *Counter
 	rights   *Rights
@@ -28,19 +28,19 @@ type Proxy struct {
 	log      *slog.Logger
 	next     *httputil.ReverseProxy
 
-	functions map[string]*sandbox.Function // that others may invoke, once they are there
+	functions map[string]*sandbox.Function // that others may invoke, set when they have started
 
 	mu       sync.Mutex
 	rand     *rand.Rand
-	failure  float64 // share of the functions' calls that fail
-	capacity int     // launches to refuse for want of capacity
+	failure  float64 // fraction of the functions' calls that fail
+	capacity int     // number of launches to refuse for lack of capacity
 	refused  int
-	without  map[string]bool // those refused, by client token
+	without  map[string]bool // client tokens of refused launches
 	injected int
-	ended    map[string]string // why machines ended that nobody terminated: a code of EC2's, by ID
+	ended    map[string]string // EC2 codes of why machines ended without being terminated, by ID
 }
 
-// newProxy makes a proxy of the emulators. A seed makes the same calls fail, as far as they come in the same order.
+// newProxy returns a proxy of the emulators. The same seed makes the same calls fail, if they come in the same order.
 func newProxy(front *httputil.ReverseProxy, count *Counter, rights *Rights, seed uint64, log *slog.Logger) *Proxy {
 	p := &Proxy{count: count, rights: rights, log: log, rand: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // no secret
 		without: map[string]bool{}}
@@ -50,7 +50,7 @@ func newProxy(front *httputil.ReverseProxy, count *Counter, rights *Rights, seed
 	return p
 }
 
-// Ended notes why a machine ended that nobody terminated. moto knows one reason only, that somebody did.
+// Ended records why a machine ended without being terminated. moto always reports that a user terminated it.
 func (p *Proxy) Ended(id, code string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *Proxy) Ended(id, code string) {
 	p.ended[id] = code
 }
 
-// explain puts right in EC2's answers why machines ended.
+// explain corrects the reasons of ended machines in EC2's answers.
 func (p *Proxy) explain(r *http.Response) error {
 	if callerOf(r.Request).service != "ec2" {
 		return nil
@@ -93,21 +93,21 @@ func (p *Proxy) explained(raw []byte) []byte {
 
 var userInitiated = regexp.MustCompile(`<reason>User initiated[^<]*</reason>`)
 
-// FailCalls makes a share of the functions' calls fail from now on.
+// FailCalls makes a fraction of the functions' calls fail from now on.
 func (p *Proxy) FailCalls(share float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failure = share
 }
 
-// RefuseLaunches makes the next n launches fail for want of capacity.
+// RefuseLaunches makes the next n launches fail for lack of capacity.
 func (p *Proxy) RefuseLaunches(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.capacity = n
 }
 
-// Refused is how many launches were refused, Injected how many calls were made to fail.
+// Refused returns the number of refused launches and of calls that were made to fail.
 func (p *Proxy) Refused() (launches, injected int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,10 +116,10 @@ func (p *Proxy) Refused() (launches, injected int) {
 
 var credential = regexp.MustCompile(`Credential=([^/]+)/\d+/([^/]+)/([^/]+)/aws4_request`)
 
-// caller is who signed a request, of what: what its signature says.
+// caller is who signed a request and for which service, according to its signature.
 type caller struct {
 	key, Region, service string
-	granted              bool // by a signature in the URL: whoever was given it sends the request
+	granted              bool // signed in the URL, which the function gave to the sender
 }
 
 func callerOf(r *http.Request) caller {
@@ -134,7 +134,7 @@ func callerOf(r *http.Request) caller {
 	return caller{key: m[1], Region: m[2], service: m[3], granted: granted}
 }
 
-// functionKey is the access key of a function's sandboxes: who calls is in every signature.
+// functionKey returns the access key of a function's sandboxes, which identifies the caller in every signature.
 func functionKey(name string) string {
 	return "AKIA" + strings.ToUpper(strings.ReplaceAll(name, "-", ""))
 }
@@ -182,7 +182,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := &measured{ResponseWriter: w}
-	if lost { // it is done, and nobody learns of it
+	if lost { // executed, but without an answer
 		answer.ResponseWriter = discard{header: http.Header{}}
 	}
 	if name := invoked(r); who.service == "lambda" && name != "" {
@@ -205,8 +205,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse says whether a launch is refused. One that was is refused again, as whoever asked may not have lived to note
-// it.
+// refuse reports whether to refuse a launch. A refused launch is refused again, because the function may have been
+// killed before it recorded the refusal.
 func (p *Proxy) refuse(launch []byte) bool {
 	form, err := url.ParseQuery(string(launch))
 	token := form.Get("ClientToken")
@@ -226,7 +226,7 @@ func (p *Proxy) refuse(launch []byte) bool {
 	return true
 }
 
-// fault decides whether a function's call is made to fail: refused, or, one time in three, carried out without an
+// fault decides whether a function's call fails. It is not executed, or in one of three cases executed without an
 // answer.
 func (p *Proxy) fault(function string) (lost, broken bool) {
 	p.mu.Lock()
@@ -241,10 +241,10 @@ func (p *Proxy) fault(function string) (lost, broken bool) {
 	return false, true
 }
 
-// Refused marks a request to the table that came to nothing, mostly a transaction that met another.
+// Refused is the suffix of a failed request to the table, mostly a transaction that conflicted with another.
 const Refused = ", refused"
 
-// measured notes what was answered.
+// measured records the size and status of an answer.
 type measured struct {
 	http.ResponseWriter
 	size, status int
@@ -267,7 +267,7 @@ func (d discard) Header() http.Header       { return d.header }
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) WriteHeader(int)             {}
 
-// fail answers with an error in the form of the service.
+// fail sends an error in the format of the service.
 func fail(w http.ResponseWriter, service string, status int, code, message string) {
 	var body string
 	switch service {
@@ -290,7 +290,7 @@ func fail(w http.ResponseWriter, service string, status int, code, message strin
 		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(body))), 10))
 	}
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, body) //nolint:gosec // to a function, which may have died; nobody browses here
+	_, _ = io.WriteString(w, body) //nolint:gosec // to a function, which may have been killed; there is no browser
 }
 
 func deniedCode(service string) string {

@@ -8,17 +8,17 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/deploy"
 )
 
-// Bucket is the name of a bucket of the deployment: dags or work.
+// Bucket returns the name of a bucket of the deployment: dags or work.
 func (w *World) Bucket(part string) string { return w.bucketIn(part, Region) }
 
-// WorkIn is the name of the bucket that holds what tasks leave in a region.
+// WorkIn returns the name of the bucket for task outputs in a region.
 func (w *World) WorkIn(region string) string { return w.bucketIn("work", region) }
 
 func (w *World) bucketIn(part, region string) string {
 	return w.Stack.Name + "-" + part + "-" + account + "-" + region
 }
 
-// Regions are those that machines are bought in, the deployment's own first.
+// Regions returns the regions in which machines are bought, the deployment's own first.
 func (w *World) Regions() []string {
 	regions := []string{Region}
 	for _, s := range w.Further {
@@ -27,7 +27,7 @@ func (w *World) Regions() []string {
 	return regions
 }
 
-// Buckets tells the region of each bucket of the deployment.
+// Buckets returns the region of each bucket of the deployment.
 func (w *World) Buckets() map[string]string {
 	buckets := map[string]string{w.Bucket("dags"): Region}
 	for _, region := range w.Regions() {
@@ -36,14 +36,14 @@ func (w *World) Buckets() map[string]string {
 	return buckets
 }
 
-// In is the user's configuration in a region.
+// In returns the user's configuration for a region.
 func (w *World) In(region string) aws.Config {
 	cfg := w.Config.Copy()
 	cfg.Region = region
 	return cfg
 }
 
-// deployFurther puts the templates of the other regions through the emulator's CloudFormation there.
+// deployFurther deploys the templates of the other regions with the emulator's CloudFormation there.
 func (w *World) deployFurther(ctx context.Context, home *deploy.Target) error {
 	for _, s := range w.Further {
 		t, err := readTemplate(s)

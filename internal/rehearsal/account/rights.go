@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// Rights are the deployed roles of the functions, as IAM would look at them: is an action allowed, of the resource that
-// the request names? Conditions are not evaluated, and resources only where the request names one plainly (tables,
-// buckets, queues, parameters, topics, buses).
+// Rights checks the deployed roles of the functions like IAM: is an action allowed on the resource of the request?
+// Conditions are not evaluated, and resources only if the request names one directly (tables, buckets, queues,
+// parameters, topics, buses).
 type Rights struct {
 	functions map[string]string // by access key
 	allowed   map[string][]grant
@@ -27,10 +27,10 @@ type grant struct {
 	actions, resources []string
 }
 
-// rights reads the roles of a template's functions.
+// rights returns the rights in the roles of a template's functions.
 func (t *Template) rights() *Rights {
 	policies := t.Of("AWS::IAM::Policy")
-	maps.Copy(policies, t.Of("AWS::IAM::ManagedPolicy")) // of a role whose own has no room left
+	maps.Copy(policies, t.Of("AWS::IAM::ManagedPolicy")) // of roles whose inline policy is full
 	r := &Rights{functions: map[string]string{}, allowed: map[string][]grant{}, used: map[string]map[string]bool{},
 		denied: map[string]int{}}
 	for _, f := range t.Of("AWS::Lambda::Function") {
@@ -68,10 +68,10 @@ func words(v any) []string {
 	return nil
 }
 
-// Function is the function that an access key belongs to, "" when it is no function's.
+// Function returns the function with an access key, or an empty string.
 func (r *Rights) Function(key string) string { return r.functions[key] }
 
-// Lacks returns what of a request the function's role does not allow, "" when all is allowed.
+// Lacks returns the first right that a request needs and the function's role lacks, or an empty string.
 func (r *Rights) Lacks(function, service, action string, req *http.Request, body []byte) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (g grant) allows(action, resource string) bool {
 	})
 }
 
-// like compares with a pattern in which * stands for anything.
+// like matches a string with a pattern in which * matches anything.
 func like(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -119,10 +119,10 @@ func like(pattern, s string) bool {
 	return strings.HasSuffix(s, parts[len(parts)-1])
 }
 
-// iamPrefix is what IAM calls a service, where that is not what signatures call it.
+// iamPrefix maps service names in signatures to IAM's prefixes where they differ.
 var iamPrefix = map[string]string{"events": "events", "monitoring": "cloudwatch"}
 
-// needed are the rights that a request takes: batches and transactions are looked at by what is in them.
+// needed returns the rights that a request needs; for batches and transactions, those of their contents.
 func needed(service, action string, body []byte) []string {
 	prefix := service
 	if p, ok := iamPrefix[service]; ok {
@@ -133,7 +133,7 @@ func needed(service, action string, body []byte) []string {
 		return []string{prefix + ":" + strings.TrimSuffix(action, "Batch")}
 	case "TransactWriteItems", "TransactGetItems":
 		var in struct{ TransactItems []map[string]any }
-		_ = json.Unmarshal(body, &in) // what cannot be read needs nothing and is refused by the table
+		_ = json.Unmarshal(body, &in) // the table rejects an invalid body
 		var out []string
 		for _, item := range in.TransactItems {
 			for op := range item {
@@ -151,7 +151,7 @@ func needed(service, action string, body []byte) []string {
 	return []string{prefix + ":" + action}
 }
 
-// resourceOf is the ARN that a request names, "" where it names none plainly.
+// resourceOf returns the ARN of the resource of a request, or an empty string if it does not name one directly.
 func resourceOf(service string, r *http.Request, body []byte) string {
 	var in struct {
 		TableName, QueueURL, QueueName, Name, TopicArn string
@@ -180,7 +180,7 @@ func resourceOf(service string, r *http.Request, body []byte) string {
 	return ""
 }
 
-// Denied lists what functions were refused, with how often.
+// Denied returns the rights that functions lacked, with the number of denials.
 func (r *Rights) Denied() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,17 +15,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// clockwork sends what the deployed schedules say. Their state the emulator keeps, since the functions switch it.
+// clockwork runs the deployed schedules. The emulator keeps their state, because the functions switch them.
 type clockwork struct {
 	scheduler *scheduler.Client
 	sqs       *sqs.Client
-	invoke    func(ctx context.Context, function, event string) error // by itself, and again where it fails
+	invoke    func(ctx context.Context, function, event string) error // asynchronously, with retries
 	group     string
-	speed     float64 // how many times faster than the clock
+	speed     float64 // how many times faster than real time
 	log       *slog.Logger
 }
 
-// install makes the template's schedules in the emulator, whose CloudFormation does not.
+// install creates the template's schedules in the emulator, because its CloudFormation does not.
 func (c *clockwork) install(ctx context.Context, t *Template) error {
 	if _, err := c.scheduler.CreateScheduleGroup(ctx, &scheduler.CreateScheduleGroupInput{Name: &c.group}); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (c *clockwork) install(ctx context.Context, t *Template) error {
 	return nil
 }
 
-// every is how often a rate expression is due.
+// every returns the period of a rate expression.
 func every(expression string) time.Duration {
 	inner := strings.TrimSuffix(strings.TrimPrefix(expression, "rate("), ")")
 	number, unit, _ := strings.Cut(inner, " ")
@@ -91,5 +91,5 @@ func (c *clockwork) fire(ctx context.Context, name string) error {
 	return err
 }
 
-// Fire has a schedule be due.
+// Fire sends a schedule's event now, if the schedule is on.
 func (w *World) Fire(ctx context.Context, name string) error { return w.clockwork.fire(ctx, name) }

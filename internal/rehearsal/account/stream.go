@@ -21,8 +21,8 @@ import (
 )
 
 // streamFeed reads the shards of a table's stream for a function, in order (AWS Lambda developer guide, "Process
-// DynamoDB records with Lambda"): a batch that fails comes again, from the record on that the answer names, halved when
-// the mapping says so, until its tries are over.
+// DynamoDB records with Lambda"): a failed batch is retried from the record that the answer names on, halved if the
+// mapping says so, until its retries are used up.
 type streamFeed struct {
 	mapping  *Mapping
 	function *sandbox.Function
@@ -30,13 +30,13 @@ type streamFeed struct {
 	log      *slog.Logger
 	dead     func(ctx context.Context, arn string, body []byte)
 
-	shard    string // that is being read
-	after    string // sequence number of its last record that was
-	iterator string // "" is to be asked for
-	ended    string // the shard that was read to its end
+	shard    string // being read
+	after    string // sequence number of the last record read from it
+	iterator string // "" if a new one is needed
+	ended    string // the last shard that was read to its end
 }
 
-// look is how often a shard without news is read; Lambda reads four times a second.
+// look is how often a shard without new records is read; Lambda reads four times a second.
 const look = 250 * time.Millisecond
 
 type record = map[string]any
@@ -59,8 +59,8 @@ func (f *streamFeed) run(ctx context.Context) {
 	}
 }
 
-// read returns the records that have come since, of one shard at a time: a stream begins another one now and then,
-// whose records are later than all of the one before.
+// read returns the new records of the current shard. A stream sometimes starts a new shard, whose records are all later
+// than those of the previous one.
 func (f *streamFeed) read(ctx context.Context) ([]record, error) {
 	if f.iterator == "" {
 		if err := f.find(ctx); err != nil || f.iterator == "" {
@@ -69,7 +69,7 @@ func (f *streamFeed) read(ctx context.Context) ([]record, error) {
 	}
 	var out struct {
 		Records           []record
-		NextShardIterator string // none of a shard that has been read to its end
+		NextShardIterator string // empty if the shard has been read to its end
 	}
 	err := f.call(ctx, "GetRecords", map[string]any{"ShardIterator": f.iterator, "Limit": 1000}, &out)
 	if err != nil {
@@ -87,8 +87,8 @@ func (f *streamFeed) read(ctx context.Context) ([]record, error) {
 	return out.Records, nil
 }
 
-// find finds where to read on: in the shard that is being read, after its last record that was, or at the beginning of
-// the one that follows it. There may be none yet.
+// find finds where to continue: after the last record read from the current shard, or at the beginning of the next one,
+// which may not exist yet.
 func (f *streamFeed) find(ctx context.Context) error {
 	var stream struct {
 		StreamDescription struct {
@@ -120,7 +120,7 @@ type shard struct {
 	Parent string `json:"ParentShardId"`
 }
 
-// following is the shard after one; after none, the oldest. The table has one partition, so none has two children.
+// following returns the shard after one, or the oldest. The table has one partition, so no shard has two children.
 func following(all []shard, after string) string {
 	for _, s := range all {
 		known := slices.ContainsFunc(all, func(p shard) bool { return p.ID == s.Parent })
@@ -146,7 +146,7 @@ func (f *streamFeed) filter(records []record) []record {
 	return out
 }
 
-// deliver invokes the function on records, a batch at a time, in order.
+// deliver invokes the function with records, in batches and in order.
 func (f *streamFeed) deliver(ctx context.Context, records []record) {
 	size := f.mapping.Batch
 	for tries := 0; len(records) > 0 && ctx.Err() == nil; {
@@ -173,7 +173,7 @@ func (f *streamFeed) deliver(ctx context.Context, records []record) {
 	}
 }
 
-// batch returns how many records from the front are done.
+// batch returns how many records from the start were processed.
 func (f *streamFeed) batch(ctx context.Context, records []record) int {
 	payload, err := json.Marshal(map[string]any{"Records": records})
 	if err != nil {
@@ -201,7 +201,7 @@ func (f *streamFeed) batch(ctx context.Context, records []record) int {
 	return 0
 }
 
-// giveUp tells the on-failure destination where the records are, as Lambda does.
+// giveUp sends the position of the records to the on-failure destination, as Lambda does.
 func (f *streamFeed) giveUp(ctx context.Context, records []record) {
 	first, _ := records[0]["dynamodb"].(map[string]any)
 	body, err := json.Marshal(map[string]any{
@@ -214,7 +214,7 @@ func (f *streamFeed) giveUp(ctx context.Context, records []record) {
 	}
 }
 
-// call is one call of DynamoDB Streams. Its JSON is that which Lambda hands on, so it is not taken apart.
+// call calls DynamoDB Streams. Its JSON is passed on to the function as it is.
 func (f *streamFeed) call(ctx context.Context, action string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

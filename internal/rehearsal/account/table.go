@@ -13,11 +13,11 @@ import (
 
 const tableType = "AWS::DynamoDB::Table"
 
-// readyWithin is how long a table may take to be there.
+// readyWithin is how long the creation of a table may take.
 const readyWithin = time.Minute
 
-// tables makes the tables of the template as CloudFormation would: keys, billing, stream, protection and the time to
-// live are what it says. DynamoDB Local has no point-in-time recovery. It returns the ARN of the one stream.
+// tables creates the template's tables like CloudFormation: keys, billing, stream, protection and time to live are as
+// configured. DynamoDB Local has no point-in-time recovery. It returns the ARN of the only stream.
 func (t *Template) tables(ctx context.Context, client *dynamodb.Client) (stream string, err error) {
 	for id, r := range t.rawResources() {
 		if r["Type"] != tableType {
@@ -40,7 +40,7 @@ func makeTable(ctx context.Context, client *dynamodb.Client, properties any) (st
 	if err != nil {
 		return "", err
 	}
-	// The template's words are those of the API, but for what it has for itself.
+	// The template has the same fields as the API, plus some others.
 	var in dynamodb.CreateTableInput
 	var own struct {
 		TimeToLiveSpecification *types.TimeToLiveSpecification

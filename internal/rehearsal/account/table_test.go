@@ -24,7 +24,7 @@ const kept = `{"Resources":{"Table":{"Type":"AWS::DynamoDB::Table","Properties":
  "StreamSpecification":{"StreamViewType":"NEW_IMAGE"},"TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true},
  "PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true}}}}}`
 
-func TestTheTableIsMadeAsTheTemplateSaysAndItsStreamIsRead(t *testing.T) {
+func TestTableFollowsTemplateAndStreamIsRead(t *testing.T) {
 	moto, local := emulator.Moto(t), emulator.DynamoDBLocal(t)
 	all, err := front(moto, local, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -62,7 +62,7 @@ func TestTheTableIsMadeAsTheTemplateSaysAndItsStreamIsRead(t *testing.T) {
 	if _, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{}); err != nil {
 		t.Error(err)
 	}
-	// What is not the table's is moto's.
+	// Requests for other services go to moto.
 	if _, err := sqs.NewFromConfig(cfg).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name}); err != nil {
 		t.Error(err)
 	}
@@ -90,7 +90,7 @@ func TestTheTableIsMadeAsTheTemplateSaysAndItsStreamIsRead(t *testing.T) {
 		}
 		return keys
 	}
-	// Each once, also where an iterator was lost in between.
+	// Each record once, even if the iterator was lost in between.
 	for _, pk := range []string{"a", "b", "c"} {
 		put(pk)
 		if got := fmt.Sprint(read()); got != "[INSERT "+pk+"]" {
@@ -101,11 +101,11 @@ func TestTheTableIsMadeAsTheTemplateSaysAndItsStreamIsRead(t *testing.T) {
 		}
 	}
 	if got := read(); len(got) != 0 {
-		t.Errorf("once more: %v", got)
+		t.Errorf("read again: %v", got)
 	}
 }
 
-func TestShardsAreReadOneAfterTheOther(t *testing.T) {
+func TestShardOrder(t *testing.T) {
 	all := []shard{{"c", "b"}, {"b", "a"}, {"a", "gone"}}
 	for after, want := range map[string]string{"": "a", "a": "b", "b": "c", "c": ""} {
 		if got := following(all, after); got != want {

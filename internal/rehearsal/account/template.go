@@ -18,28 +18,28 @@ const (
 	Region  = "us-east-1"
 )
 
-// Template is a synthesised template, its references resolved as the emulator's account would.
+// Template is a synthesised template with its references resolved for the emulator's account.
 type Template struct {
 	Name      string
 	Resources map[string]Resource
 	raw       map[string]any
-	stream    string // of the table, once it is deployed
+	stream    string // ARN of the table's stream, once it is deployed
 }
 
-// Resource is one of a template.
+// Resource is a resource of a template.
 type Resource struct {
 	Type       string
 	Properties map[string]any
 }
 
-// setAside says which types of resource the rehearsal makes or is itself: moto's CloudFormation does not know them,
-// would carry them out in its own way, with Docker, or would put them where they are not looked for, as the table.
+// setAside reports whether the rehearsal implements a type of resource itself: moto's CloudFormation does not know it,
+// would run it in Docker, or would create it in the wrong emulator, like the table.
 func setAside(typ string) bool {
 	return typ == tableType || typ == "AWS::Lambda::EventSourceMapping" || typ == "AWS::Lambda::EventInvokeConfig" ||
 		strings.HasPrefix(typ, "AWS::ApiGatewayV2::") || strings.HasPrefix(typ, "AWS::Scheduler::")
 }
 
-// readTemplate reads a stack of an assembly.
+// readTemplate reads the template of a stack.
 func readTemplate(s deploy.Stack) (*Template, error) {
 	t := &Template{Name: s.Name, Resources: map[string]Resource{}}
 	raw, err := os.ReadFile(s.Template.Path)
@@ -52,7 +52,7 @@ func readTemplate(s deploy.Stack) (*Template, error) {
 	return t, nil
 }
 
-// writeFor writes the template for the emulator, without what the rehearsal is itself, into dir, and returns the stack
+// writeFor writes the template for the emulator, without the types that are set aside, into dir, and returns the stack
 // with it.
 func (t *Template) writeFor(s deploy.Stack, dir string) (deploy.Stack, error) {
 	var first, rest []string
@@ -87,11 +87,11 @@ func (t *Template) writeFor(s deploy.Stack, dir string) (deploy.Stack, error) {
 	return s, os.WriteFile(s.Template.Path, out.Bytes(), 0o600)
 }
 
-// byName says of which types references are filled in for the emulator: moto's are objects in a change set, not names.
-// So what they refer to comes first.
+// byName reports whether references to a type are replaced by names for the emulator: in a change set, moto's
+// references are objects. Such resources are created first.
 func byName(typ string) bool { return typ == "AWS::Events::EventBus" }
 
-// without fills in the references to what is set aside, and leaves all others to the emulator.
+// without resolves references to types that are set aside, and leaves all others to the emulator.
 func (t *Template) without(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -116,7 +116,7 @@ func (t *Template) without(v any) any {
 	}
 }
 
-// referred is the resource that a reference is to, "" when it is none.
+// referred returns the resource that v references, or an empty string.
 func referred(v map[string]any) string {
 	if len(v) != 1 {
 		return ""
@@ -142,7 +142,7 @@ func (t *Template) rawResources() map[string]map[string]any {
 	return out
 }
 
-// resolve fills in the references. The stream's ARN is the emulator's to tell, once the table is there.
+// resolve resolves all references. The stream's ARN is known only after the table was created.
 func (t *Template) resolve(stream string) {
 	t.stream = stream
 	for id, r := range t.rawResources() {
@@ -151,7 +151,7 @@ func (t *Template) resolve(stream string) {
 	}
 }
 
-// Of lists the resources of a type, by logical ID.
+// Of returns the resources of a type by logical ID.
 func (t *Template) Of(typ string) map[string]Resource {
 	out := map[string]Resource{}
 	for id, r := range t.Resources {
@@ -162,7 +162,7 @@ func (t *Template) Of(typ string) map[string]Resource {
 	return out
 }
 
-// at follows a path of keys.
+// at returns the property at a path of keys.
 func (r Resource) at(path ...string) any {
 	var v any = r.Properties
 	for _, p := range path {
@@ -175,7 +175,7 @@ func (r Resource) at(path ...string) any {
 	return v
 }
 
-// Text is a property of the resource that is a string; empty where there is none.
+// Text returns a string property of the resource, or an empty string.
 func (r Resource) Text(path ...string) string {
 	s, _ := r.at(path...).(string)
 	return s
@@ -186,7 +186,7 @@ func (r Resource) number(path ...string) int {
 	return int(f)
 }
 
-// value evaluates CloudFormation's functions, as far as the template uses them.
+// value evaluates the CloudFormation functions that the template uses.
 func (t *Template) value(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -235,7 +235,7 @@ func (t *Template) function(name string, arg any) (any, bool) {
 	return nil, false
 }
 
-// nameOf is the property that names a resource of a type.
+// nameOf maps a type to the property with the resource's name.
 var nameOf = map[string]string{
 	"AWS::Lambda::Function": "FunctionName", "AWS::SQS::Queue": "QueueName", "AWS::DynamoDB::Table": "TableName",
 	"AWS::S3::Bucket": "BucketName", "AWS::IAM::Role": "RoleName", "AWS::SNS::Topic": "TopicName",
@@ -265,7 +265,7 @@ func (t *Template) ref(id string) any {
 	return t.name(id)
 }
 
-// name is what a resource is called in the account: what the template says, or else its logical ID.
+// name returns the name of a resource in the account: the one in the template, or else its logical ID.
 func (t *Template) name(id string) string {
 	r := t.rawResources()[id]
 	typ, _ := r["Type"].(string)
@@ -276,7 +276,7 @@ func (t *Template) name(id string) string {
 	return id
 }
 
-// arnForms are ARNs by type of resource, around its name.
+// arnForms are the ARN formats by type of resource.
 var arnForms = map[string]string{
 	"AWS::Lambda::Function": "arn:aws:lambda:" + Region + ":" + account + ":function:%s",
 	"AWS::SQS::Queue":       "arn:aws:sqs:" + Region + ":" + account + ":%s",

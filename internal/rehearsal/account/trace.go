@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Trace notes what the functions did when, to tell afterwards what a wait was spent on. A nil one notes nothing.
+// Trace records when the functions did what, to find out later what a delay was spent on. A nil Trace records nothing.
 type Trace struct {
-	deployment string // what the names of its functions begin with
+	deployment string // prefix of its functions' names
 
 	mu    sync.Mutex
 	spans []Span
 }
 
-// SpanKind says what went on.
+// SpanKind is the kind of a span.
 type SpanKind int
 
-// The kinds of span, the deepest last: while a function waits for an emulated service, that is what is waited for.
+// The kinds of span, the deepest last: a function that waits for an emulated service counts as that service.
 const (
-	InFunction SpanKind = iota // a function worked
-	Starting                   // a process of it was started
-	InService                  // a call of it was with the emulated AWS
+	InFunction SpanKind = iota // a function works
+	Starting                   // one of its processes starts
+	InService                  // it waits for a call to the emulated AWS
 )
 
-// Span is something that went on for a while.
+// Span is an activity with its duration.
 type Span struct {
 	Kind       SpanKind
 	Function   string // without the deployment's name
-	Service    string // that was called
+	Service    string // the called service
 	Begin, End time.Time
 }
 
@@ -43,9 +43,9 @@ func (t *Trace) add(s Span) {
 	t.spans = append(t.spans, s)
 }
 
-// Split says what the time from begin to end was spent on, by the functions that are followed: each moment counts once,
-// for the deepest of what went on then. A moment at which none of them was at work counts as the way to the one that
-// begins next. Noted spans that end before begin are forgotten.
+// Split returns what the time from begin to end was spent on, for the given functions. Each moment counts once, for
+// the deepest span at that time. If none of the functions is working, it counts as the way to the next one that
+// starts. Split forgets recorded spans that end before begin.
 func (t *Trace) Split(begin, end time.Time, follow []string) map[string]time.Duration {
 	t.mu.Lock()
 	t.spans = slices.DeleteFunc(t.spans, func(s Span) bool { return s.End.Before(begin) })
@@ -71,7 +71,7 @@ func (t *Trace) Split(begin, end time.Time, follow []string) map[string]time.Dur
 	return out
 }
 
-// spentOn names what went on at a moment.
+// spentOn returns the name of the activity at a time.
 func spentOn(spans []Span, at time.Time) string {
 	var deepest, next *Span
 	for i := range spans {
@@ -82,7 +82,7 @@ func spentOn(spans []Span, at time.Time) string {
 				next = s
 			}
 		case s.End.After(at) && (deepest == nil || s.Kind > deepest.Kind ||
-			s.Kind == deepest.Kind && s.Begin.After(deepest.Begin)): // of two that wait for each other, the callee
+			s.Kind == deepest.Kind && s.Begin.After(deepest.Begin)): // the callee, if one waits for the other
 			deepest = s
 		}
 	}

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Each moment counts once: for the callee of two functions, for the service that one waits for, else for the function
-// that begins next.
-func TestAWaitIsSplitIntoWhatItWasSpentOn(t *testing.T) {
+// Each moment counts once: for the callee of two functions, for the service that a function waits for, or else for the
+// function that starts next.
+func TestTraceSplit(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(1_000_000 + ms)) }
 	trace := &Trace{}
 	for _, s := range []Span{
 		{InFunction, "provision", "", at(-50), at(100)},
 		{InFunction, "cloud-azure", "", at(-20), at(30)},
 		{InService, "provision", "dynamodb", at(60), at(90)},
-		{InService, "api", "dynamodb", at(110), at(400)}, // of somebody else
+		{InService, "api", "dynamodb", at(110), at(400)}, // another function
 		{Starting, "optimize", "", at(200), at(260)},
 		{InFunction, "optimize", "", at(200), at(300)},
 		{InFunction, "cloud-gcp", "", at(450), at(900)},
@@ -40,5 +40,5 @@ func TestAWaitIsSplitIntoWhatItWasSpentOn(t *testing.T) {
 	if sum != ms(500) {
 		t.Errorf("the parts are %v of 500ms", sum)
 	}
-	(*Trace)(nil).add(Span{}) // nobody follows
+	(*Trace)(nil).add(Span{}) // ignored
 }

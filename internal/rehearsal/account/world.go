@@ -34,47 +34,47 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// Options of a rehearsal.
+// Options configures a rehearsal.
 type Options struct {
-	Assembly string // folder that infra/ synthesised into
+	Assembly string // folder with the output of infra/
 	Assets   string // dist/
-	Arch     string // of this machine, as Go calls it
+	Arch     string // GOARCH of this machine
 	Dir      string // for machines' disks and logs
 	Seed     uint64
-	// Speed is how many times faster schedules and the visibility of messages go than deployed: a message that a killed
-	// function held comes again after minutes, which nobody wants to wait for.
+	// Speed is how many times faster than deployed schedules run and messages become visible again. A message of a
+	// killed function would otherwise take minutes.
 	Speed float64
-	// Chaos kills a function at random moments and makes every tenth call fail, from when the deployment stands.
+	// Chaos kills functions at random moments and makes every tenth call fail, after the deployment.
 	Chaos bool
-	// Environment is set in a function beside what is deployed, by its short name; nil is nothing.
+	// Environment returns additional variables of a function, by its short name; nil: none.
 	Environment func(function string) map[string]string
-	// Trace notes what functions do when; nil notes nothing.
+	// Trace records what functions do and when; nil: nothing.
 	Trace *Trace
 	Log   *slog.Logger
 }
 
-// World is an emulated account with a deployment in it.
+// World is an emulated account with a deployment.
 type World struct {
 	Options
 	Template *Template
 	Stack    deploy.Stack
-	Further  []deploy.Stack // of the other regions that machines are bought in
+	Further  []deploy.Stack // in the other regions where machines are bought
 	Count    *Counter
 	Moves    *Moves
 	Proxy    *Proxy
 	Rights   *Rights
 	API      string // its base URL
 
-	Config     aws.Config // of the user, who talks to the emulator
+	Config     aws.Config // of the user, for the emulator
 	Proxied    aws.Config // the same, through the proxy
 	User       aws.Credentials
 	Functions  map[string]*sandbox.Function
 	Mappings   []*Mapping
 	Hypervisor *Hypervisor
 
-	authority *imdstest.Authority // signs what machines are
+	authority *imdstest.Authority // signs machines' identities
 	emulated  *emulated
-	front     string // where both emulators answer
+	front     string // endpoint of both emulators
 	clockwork *clockwork
 	servers   []*http.Server
 	logs      []*os.File
@@ -84,10 +84,10 @@ type World struct {
 	killsMu   sync.Mutex
 }
 
-// mostSandboxes bounds the processes of one function: this is one computer.
+// mostSandboxes is the maximum number of processes of one function, because this is one computer.
 const mostSandboxes = 4
 
-// Open starts the emulators, deploys to them, and connects all that is deployed. Close ends it.
+// Open starts the emulators, deploys to them, and connects everything that is deployed. Close ends it.
 func Open(ctx context.Context, o Options) (_ *World, err error) {
 	w := &World{Options: o, Count: &Counter{}, Functions: map[string]*sandbox.Function{}}
 	ctx, w.stop = context.WithCancel(ctx)
@@ -143,7 +143,7 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 	return w, w.connect(ctx, endpoint)
 }
 
-// deploy puts the template through the emulator's CloudFormation, by the code of `tradewind deploy`.
+// deploy deploys the template with the emulator's CloudFormation and the code of `tradewind deploy`.
 func (w *World) deploy(ctx context.Context) error {
 	target, err := deploy.Open(ctx, w.Config)
 	if err != nil {
@@ -165,7 +165,7 @@ func (w *World) deploy(ctx context.Context) error {
 	if err := w.deployFurther(ctx, target); err != nil {
 		return err
 	}
-	// Before anything is put in a bucket.
+	// Before anything is put into a bucket.
 	for _, name := range w.Template.doors() {
 		if _, err := sqs.NewFromConfig(w.Config).CreateQueue(ctx,
 			&sqs.CreateQueueInput{QueueName: aws.String(shadowQueue(name))}); err != nil {
@@ -185,7 +185,8 @@ func (w *World) deploy(ctx context.Context) error {
 	return w.hasten(ctx)
 }
 
-// notify has buckets tell EventBridge of new objects where the template says so: moto's CloudFormation leaves it out.
+// notify makes buckets send events for new objects to EventBridge if the template says so, because moto's
+// CloudFormation does not.
 func (w *World) notify(ctx context.Context) error {
 	client := s3.NewFromConfig(w.Config, func(o *s3.Options) { o.UsePathStyle = true })
 	for _, b := range w.Template.Of("AWS::S3::Bucket") {
@@ -204,7 +205,7 @@ func (w *World) notify(ctx context.Context) error {
 	return nil
 }
 
-// shortest is how long a message is invisible at least, seconds: a batch takes a few here, whatever it may take.
+// shortest is the minimum visibility time-out, seconds: a batch takes only a few seconds here.
 const shortest = 8
 
 // hasten makes messages visible again sooner than deployed.
@@ -226,10 +227,10 @@ func (w *World) hasten(ctx context.Context) error {
 	return nil
 }
 
-// QueueURL is where the emulator serves a queue.
+// QueueURL returns the emulator's URL of a queue.
 func (w *World) QueueURL(name string) string { return w.front + "/" + account + "/" + name }
 
-// serve listens on loopback.
+// serve starts a server on loopback and returns its URL.
 func (w *World) serve(ctx context.Context, h http.Handler) (string, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -243,7 +244,7 @@ func (w *World) serve(ctx context.Context, h http.Handler) (string, error) {
 	return "http://" + l.Addr().String(), nil
 }
 
-// connect makes the functions and feeds them.
+// connect creates the functions and their event sources.
 func (w *World) connect(ctx context.Context, endpoint string) error {
 	g := &gateway{keys: w.User, count: w.Count, moves: w.Moves, log: w.Log}
 	var err error
@@ -291,7 +292,7 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// function makes the host of a deployed function.
+// function creates the host of a deployed function.
 func (w *World) function(f Resource, endpoint string) error {
 	name := f.Text("FunctionName")
 	short := name[len(w.Stack.Name)+1:]
@@ -312,7 +313,7 @@ func (w *World) function(f Resource, endpoint string) error {
 	for k, v := range vars {
 		env[k] = fmt.Sprint(v)
 	}
-	env["TRADEWIND_API"] = w.API // the emulator has no such host
+	env["TRADEWIND_API"] = w.API // the deployed host name does not exist here
 	env["TRADEWIND_MACHINE_CERTIFICATES"] = w.authority.Certificates()
 	if w.Environment != nil {
 		maps.Copy(env, w.Environment(short))
@@ -332,7 +333,7 @@ func (w *World) function(f Resource, endpoint string) error {
 	return nil
 }
 
-// locked is a log that several processes' output is copied to.
+// locked is a log for the output of several processes.
 type locked struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -347,7 +348,7 @@ func (l *locked) Write(b []byte) (int, error) {
 func (w *World) feed(ctx context.Context, m *Mapping) error {
 	f := w.Functions[m.Function]
 	if f == nil {
-		return fmt.Errorf("rehearsal: mapping %s is of %s, which is not deployed", m.ID, m.Function)
+		return fmt.Errorf("rehearsal: mapping %s is for %s, which is not deployed", m.ID, m.Function)
 	}
 	if m.Source == w.Template.stream {
 		s := &streamFeed{mapping: m, function: f, cfg: w.Config, log: w.Log,
@@ -368,9 +369,9 @@ func (w *World) feed(ctx context.Context, m *Mapping) error {
 	return nil
 }
 
-// killAtRandom kills functions at random moments: four times a second it points at one of all, and kills it if it is at
-// work. So a function is killed the more often the longer it takes, and those that wait for a cloud still come to an
-// end.
+// killAtRandom kills functions at random moments: four times a second it picks one of all functions, and kills it if
+// it is working. So a function is killed more often the longer it takes, and those that wait for a cloud can still
+// finish.
 func (w *World) killAtRandom(ctx context.Context) {
 	r := rand.New(rand.NewPCG(w.Seed, 2)) //nolint:gosec // no secret
 	var names []string
@@ -391,20 +392,20 @@ func (w *World) killAtRandom(ctx context.Context) {
 	}
 }
 
-// Kills is how many functions were killed at work.
+// Kills returns how many working functions were killed.
 func (w *World) Kills() int {
 	w.killsMu.Lock()
 	defer w.killsMu.Unlock()
 	return w.kills
 }
 
-// Calm ends the chaos' failing calls.
+// Calm stops making calls fail.
 func (w *World) Calm() { w.Proxy.FailCalls(0) }
 
-// Emulator is the emulators' endpoint, past the proxy.
+// Emulator returns the emulators' endpoint, without the proxy.
 func (w *World) Emulator() string { return w.front }
 
-// Usage is what each function has used.
+// Usage returns what each function has used.
 func (w *World) Usage() map[string]sandbox.Usage {
 	out := map[string]sandbox.Usage{}
 	for name, f := range w.Functions {
@@ -413,7 +414,7 @@ func (w *World) Usage() map[string]sandbox.Usage {
 	return out
 }
 
-// Logged is all that the functions and machines have printed.
+// Logged returns everything that the functions and machines have printed.
 func (w *World) Logged() []byte {
 	var all bytes.Buffer
 	paths, _ := filepath.Glob(filepath.Join(w.Dir, "logs", "*.log"))

@@ -5,7 +5,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// line is one offer, on demand and, where there is such a price, on spot.
+// line is an offer, on demand and, if spot is not 0, on spot.
 type line struct {
 	cloud, region, zone, kind string
 	vcpu, gib                 float64
@@ -13,21 +13,21 @@ type line struct {
 	usd, spot                 float64
 }
 
-// sold is what the clouds of the rehearsal sell, at prices that make each right for one task: the smallest machine is
-// cheapest on AWS, the next on Google Cloud, the one after that on Azure's spot market, and an A10 is Lambda's alone.
-// Each task but the last finds another cloud at the next price.
+// sold is what the clouds of the rehearsal sell. Prices make a different cloud cheapest for each task: AWS for the
+// smallest machine, Google Cloud for the next, Azure's spot market for the one after that, and only Lambda has an
+// A10. Each task but the last has another cloud at the next price.
 var sold = []line{
 	{"aws", "us-east-1", "use1-az1", "m5.large", 2, 8, "", 0.096, 0},
 	{"aws", "us-east-1", "use1-az2", "m5.2xlarge", 8, 32, "", 0.384, 0.30},
 	{"gcp", googleRegion, googleZone, "n2-standard-4", 4, 16, "", 0.15, 0},
-	{"gcp", googleRegion, googleZone, "n2-standard-16", 16, 64, "", 0.60, 0.05}, // of the job that is dropped
+	{"gcp", googleRegion, googleZone, "n2-standard-16", 16, 64, "", 0.60, 0.05}, // for the job in the bucket
 	{"gcp", googleRegion, "us-central1-b", "n2-standard-16", 16, 64, "", 0.62, 0.06},
 	{"azure", azureRegion, "", "Standard_D4s_v5", 4, 16, "", 0.17, 0},
 	{"azure", azureRegion, "", "Standard_D8s_v5", 8, 32, "", 0.39, 0.06},
 	{"lambda", lambdaRegion, "", "gpu_1x_a10", 30, 200, "A10", 0.75, 0},
 }
 
-// offers are the catalogue's lines.
+// offers returns the catalogue's offers.
 func offers(sold []line) []catalog.Offer {
 	var out []catalog.Offer
 	for _, s := range sold {
@@ -43,7 +43,7 @@ func offers(sold []line) []catalog.Offer {
 	return out
 }
 
-// sizes are what the emulated Azure sells.
+// sizes returns what the emulated Azure sells.
 func sizes(sold []line) []arm.Size {
 	var out []arm.Size
 	for _, s := range sold {
@@ -57,7 +57,7 @@ func sizes(sold []line) []arm.Size {
 	return out
 }
 
-// priceOf is what an hour of a machine costs, USD.
+// priceOf returns the price per hour of a machine, USD.
 func priceOf(cloud, kind string, spot bool) float64 {
 	for _, s := range sold {
 		if s.cloud == cloud && s.kind == kind {

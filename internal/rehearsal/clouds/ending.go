@@ -18,9 +18,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
 
-// billed compares, by cloud, what the attempts were booked with and what the machines cost. A machine is booked from
-// before it is there until after it is gone, and for a minute at least; so no less than was billed, and no more than
-// some minutes of each machine beyond it.
+// billed compares, by cloud, the booked cost of the attempts with the real cost of the machines. A machine is booked
+// from before it exists until after its end, and for at least a minute; so the booked cost must be at least the
+// billed one, and at most some minutes of each machine more.
 func (s *Story) billed(ctx context.Context) (said string, err error) {
 	const beyond = 3 * time.Minute
 	booked, most, billed := map[string]float64{}, map[string]float64{}, map[string]float64{}
@@ -30,7 +30,7 @@ func (s *Story) billed(ctx context.Context) (said string, err error) {
 			return "", err
 		}
 		for _, a := range d.Attempts {
-			booked[a.Offer.Cloud] += a.USD - a.EgressUSD // that was compared before
+			booked[a.Offer.Cloud] += a.USD - a.EgressUSD // egress was compared before
 			most[a.Offer.Cloud] += beyond.Hours() * max(a.Offer.USDPerHour, a.RateUSD) * float64(a.Nodes)
 		}
 	}
@@ -55,7 +55,7 @@ func (s *Story) billed(ctx context.Context) (said string, err error) {
 	return said, err
 }
 
-// nothingLeft looks in each cloud, past the drivers.
+// nothingLeft checks each cloud directly, without the drivers.
 func (s *Story) nothingLeft(ctx context.Context) (string, error) {
 	w := s.World
 	w.Azure.Calm()
@@ -76,13 +76,13 @@ func (s *Story) nothingLeft(ctx context.Context) (string, error) {
 		left = append(left, w.Lambda.Living()...)
 		left = append(left, w.Hypervisor.Running()...)
 		if len(left) > 0 {
-			return fmt.Errorf("left: %s", strings.Join(left, ", "))
+			return fmt.Errorf("remaining: %s", strings.Join(left, ", "))
 		}
 		return nil
 	})
 }
 
-// described: nothing was called that a role does not allow, or a cloud does not have.
+// described checks that every call was allowed by a role and exists in the cloud's description.
 func (s *Story) described(context.Context) (string, error) {
 	if denied := s.World.Rights.Denied(); len(denied) > 0 {
 		return "", fmt.Errorf("denied: %v", denied)
@@ -93,7 +93,8 @@ func (s *Story) described(context.Context) (string, error) {
 	return fmt.Sprintf("%d calls of %d functions", s.World.Count.Total(), len(s.World.Functions)), nil
 }
 
-// noSecrets looks for the key of Lambda's cloud and for private keys in all that the deployment and the machines keep.
+// noSecrets looks for the key of Lambda's cloud and for private keys in everything that the deployment and machines
+// store.
 func (s *Story) noSecrets(ctx context.Context) (string, error) {
 	secrets := [][]byte{
 		[]byte(lambdacloud.DefaultKey), []byte("PRIVATE KEY"), []byte(servers.AzureKey), []byte(s.World.Delegation),
@@ -134,11 +135,11 @@ func (s *Story) noSecrets(ctx context.Context) (string, error) {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			program := strings.Contains(path, "/agent/") || strings.Contains(path, "/asset")
 			if err != nil || !d.Type().IsRegular() || program {
-				return nil //nolint:nilerr // a machine's disk goes with it; programs hold words, not keys
+				return nil //nolint:nilerr // a machine's disk is deleted with it; programs contain words, not keys
 			}
 			raw, err := os.ReadFile(path) //nolint:gosec // in the rehearsal's own folders
 			if err != nil {
-				return nil //nolint:nilerr // it went
+				return nil //nolint:nilerr // the file was deleted
 			}
 			files++
 			return found(path, raw)
@@ -150,7 +151,7 @@ func (s *Story) noSecrets(ctx context.Context) (string, error) {
 	return fmt.Sprintf("in none of %d items of the table and of %d files", items, files), nil
 }
 
-// Aftermath prints what is needed to find out what went wrong.
+// Aftermath prints information for debugging a failure.
 func (s *Story) Aftermath(ctx context.Context, out interface{ Write([]byte) (int, error) }) {
 	logs, _ := filepath.Glob(filepath.Join(s.World.Dir, "logs", "*.log"))
 	consoles, _ := filepath.Glob(filepath.Join(s.World.Dir, "machines", "*", "console.log"))

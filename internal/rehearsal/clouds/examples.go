@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/skytest/examples"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// others: files that people wrote for another broker and for one cloud run on that cloud, as they are.
+// others checks that files written for another broker and one cloud run unchanged on that cloud.
 func (s *Story) others(ctx context.Context) (said string, err error) {
 	for _, cloud := range []string{"gcp", "azure"} {
 		for _, e := range examples.Of(cloud) {
@@ -29,13 +29,13 @@ func (s *Story) others(ctx context.Context) (said string, err error) {
 	return said, nil
 }
 
-// ran says what is missing yet of a job of one task on one cloud.
+// ran returns what is still missing for a job of one task on one cloud.
 func (s *Story) ran(ctx context.Context, id, cloud string, e examples.Example) error {
 	d, err := s.client.Job(ctx, id)
 	if err != nil {
 		return err
 	}
-	if d.State != record.JobSucceeded {
+	if d.State != apitypes.JobSucceeded {
 		return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
 	}
 	a := d.Attempts[len(d.Attempts)-1]

@@ -16,20 +16,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// hopWithin is how long one job may take to its launch on the second cloud.
+// hopWithin is the maximum time of a job until its launch on the second cloud.
 const hopWithin = 2 * time.Minute
 
-// Hop is one job's way from a refusal to the next launch.
+// Hop is one job's failover from a refusal to the next launch.
 type Hop struct {
 	Took  time.Duration            // from the refusal's answer to the next call for a machine
-	Spent map[string]time.Duration // what on, see account.Trace
+	Spent map[string]time.Duration // by activity, see account.Trace
 }
 
-// onTheWay are the functions that a refused job goes by, one after the other. Others are at work meanwhile.
+// onTheWay are the functions that handle a refused job, in order. Other functions work at the same time.
 var onTheWay = []string{"cloud-azure", "provision", "relay", "optimize", "schedule", "cloud-gcp"}
 
-// Failover has n jobs refused by Azure, one after the other, which each goes on to Google Cloud by the deployed
-// functions: what is left of the first launch is removed, the failure recorded, the plan made anew.
+// Failover runs n jobs, one after the other, that Azure refuses and the deployed functions move to Google Cloud: they
+// remove what remains of the first launch, record the failure, and replan.
 func Failover(ctx context.Context, o account.Options, n int) (hops []Hop, err error) {
 	o.Trace = &account.Trace{}
 	w, err := open(ctx, o, n)
@@ -70,18 +70,18 @@ func (s *Story) hop(ctx context.Context, i int) (h Hop, err error) {
 	if _, err := s.client.Cancel(ctx, id, "measured"); err != nil {
 		return h, err
 	}
-	err = until(ctx, func() error { // or its machine takes the next one's processor
+	err = until(ctx, func() error { // otherwise its machine takes CPU time from the next job
 		d, err := s.client.Job(ctx, id)
 		if err == nil && !d.State.Over() {
 			err = fmt.Errorf("the job is %s", d.State)
 		}
 		return err
 	})
-	// By now every function that was on the way has ended, and is in the trace.
+	// By now all functions that handled the job have ended and are in the trace.
 	return Hop{seen.asked.Sub(seen.refused), s.World.Trace.Split(seen.refused, seen.asked, onTheWay)}, err
 }
 
-// unavailable are types that Azure's catalogue has, one a job, as a refusal blocks its type for a while.
+// unavailable returns types in Azure's catalogue, one for each job, because a refusal blocks its type for a while.
 func unavailable(n int) (lines []line) {
 	for i := range n {
 		lines = append(lines, line{
@@ -93,7 +93,7 @@ func unavailable(n int) (lines []line) {
 
 func refusedType(i int) string { return fmt.Sprintf("Standard_R%d", i) }
 
-// failedOver is when a cloud refused, and when the next was asked.
+// failedOver is when a cloud refused, and when the next cloud was called.
 type failedOver struct{ refused, asked time.Time }
 
 // watch measures the time from a refusal to the next call for a machine.
@@ -106,7 +106,7 @@ type watch struct {
 
 func newWatch() *watch { return &watch{next: make(chan failedOver, 1)} }
 
-// refuses sees a cloud's refusals.
+// refuses records a cloud's refusals.
 func (w *watch) refuses(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		seen := &watching{ResponseWriter: rw}
@@ -119,7 +119,7 @@ func (w *watch) refuses(next http.Handler) http.Handler {
 	})
 }
 
-// sells sees the calls that ask a cloud for machines.
+// sells records calls that ask a cloud for machines.
 func (w *watch) sells(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/instances") ||
@@ -138,7 +138,7 @@ func (w *watch) asked() {
 	}
 	select {
 	case w.next <- failedOver{w.refused, time.Now()}:
-	default: // nobody measures
+	default: // nothing is being measured
 	}
 	w.refused = time.Time{}
 }
@@ -157,5 +157,5 @@ func (w *watching) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Unwrap lets a handler reach what the writer can do beside.
+// Unwrap lets handlers use the other methods of the writer.
 func (w *watching) Unwrap() http.ResponseWriter { return w.ResponseWriter }

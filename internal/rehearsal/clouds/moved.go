@@ -13,8 +13,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/story"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
@@ -22,22 +22,22 @@ import (
 //go:embed data.yaml
 var dataFile string
 
-// movedWithin is how far what was moved may be from what was planned: a task leaves as much as its file says, and a
-// manifest of it.
+// movedWithin is the allowed relative difference between moved and planned data: the size of a task's outputs is as
+// declared, plus a manifest.
 const movedWithin = 0.01
 
-// moved: each task leaves its output in the store of the cloud that it runs on, and the next one reads it there. What
-// that costs is planned, counted by the stores, and booked.
+// moved: each task stores its output in the store of the cloud that it runs on, and the next one reads it there. The
+// cost of that is planned, counted by the stores, and booked.
 func (s *Story) moved(ctx context.Context) (said string, err error) {
 	if s.data, err = s.submit(ctx, "data", dataFile); err != nil {
 		return "", err
 	}
-	var d *view.JobDetail
+	var d *apitypes.JobDetail
 	if err := until(ctx, func() error {
 		if d, err = s.client.Job(ctx, s.data); err != nil {
 			return err
 		}
-		if d.State != record.JobSucceeded {
+		if d.State != apitypes.JobSucceeded {
 			return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
 		}
 		return nil
@@ -56,10 +56,10 @@ func (s *Story) moved(ctx context.Context) (said string, err error) {
 				return "", err
 			}
 			if (len(keys) > 0) != (bucket == mine) {
-				return "", fmt.Errorf("of %s there are %d objects in %s", name, len(keys), bucket)
+				return "", fmt.Errorf("%s has %d objects in %s", name, len(keys), bucket)
 			}
 			if bucket == mine {
-				said += fmt.Sprintf("%s left %d objects in %s\n", name, len(keys), bucket)
+				said += fmt.Sprintf("%s has %d objects in %s\n", name, len(keys), bucket)
 			}
 		}
 	}
@@ -72,9 +72,9 @@ func (s *Story) moved(ctx context.Context) (said string, err error) {
 		return "", err
 	}
 	ways, usd, err := s.egress(s.data)
-	said += ways + fmt.Sprintf("in all %.6f USD, planned %.6f\n", usd, planned)
-	if err == nil && !s.World.Chaos && !(math.Abs(usd/planned-1) <= movedWithin) { // what fails is read again
-		err = errors.New("what moved is not what was planned: " + said)
+	said += ways + fmt.Sprintf("total %.6f USD, planned %.6f\n", usd, planned)
+	if err == nil && !s.World.Chaos && !(math.Abs(usd/planned-1) <= movedWithin) { // failed reads are repeated
+		err = errors.New("moved and planned data differ: " + said)
 	}
 	if err != nil {
 		return said, err
@@ -83,8 +83,8 @@ func (s *Story) moved(ctx context.Context) (said string, err error) {
 	return said + booked, err
 }
 
-// bookedEgress waits until what a job is booked for moving its data is what the stores have counted. What failed there
-// is counted by who sent it alone.
+// bookedEgress waits until the booked cost of a job's data equals what the stores have counted. With failures, only the
+// senders count the failed transfers.
 func (s *Story) bookedEgress(ctx context.Context, counted float64) (said string, err error) {
 	return said, until(ctx, func() error {
 		d, err := s.client.Job(ctx, s.data)
@@ -96,29 +96,29 @@ func (s *Story) bookedEgress(ctx context.Context, counted float64) (said string,
 			booked, all = booked+a.EgressUSD, all+a.USD
 			by[a.Offer.Cloud] += a.EgressUSD
 		}
-		said = fmt.Sprintf("booked for it %.6f USD, of %.6f that the job cost: by machines on", booked, all)
+		said = fmt.Sprintf("booked for it %.6f USD, of %.6f for the whole job: by machines on", booked, all)
 		for _, cloud := range slices.Sorted(maps.Keys(by)) {
 			said += fmt.Sprintf(" %s %.6f", cloud, by[cloud])
 		}
 		if booked < counted*(1-movedWithin) || booked > counted*(1+movedWithin) && !s.World.Chaos {
-			return fmt.Errorf("booked %.6f USD for moving data, the stores counted %.6f", booked, counted)
+			return fmt.Errorf("booked %.6f USD for moving data, but the stores counted %.6f", booked, counted)
 		}
 		if d.SpentUSD < booked {
-			return fmt.Errorf("the job was booked %.6f USD, %.6f of it for moving data", d.SpentUSD, booked)
+			return fmt.Errorf("the job is booked with %.6f USD, but %.6f for moving data", d.SpentUSD, booked)
 		}
 		return nil
 	})
 }
 
-// place tells where the clusters of a job were.
-func (s *Story) place(d *view.JobDetail) {
+// place records where the clusters of a job were.
+func (s *Story) place(d *apitypes.JobDetail) {
 	for _, a := range d.Attempts {
 		place := a.Offer.Cloud + ":" + a.Offer.Region
 		s.World.Moves.Placed(record.ClusterID(d.ID, a.Task, a.Number), strings.TrimPrefix(place, "aws:"))
 	}
 }
 
-// egress adds up what a job's machines exchanged with stores elsewhere, at the list prices of moving it.
+// egress adds up what a job's machines exchanged with stores elsewhere, at list prices.
 func (s *Story) egress(job string) (said string, usd float64, err error) {
 	prices, err := egress.Default()
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Story) egress(job string) (said string, usd float64, err error) {
 			continue
 		}
 		if m.From == account.Unknown || m.To == account.Unknown {
-			return said, usd, fmt.Errorf("nobody was given %s, of which %d bytes went from %s to %s", m.Object, m.Bytes,
+			return said, usd, fmt.Errorf("no agent was given %s, of which %d bytes went from %s to %s", m.Object, m.Bytes,
 				m.From, m.To)
 		}
 		way := [2]string{full(m.From), full(m.To)}
@@ -151,7 +151,7 @@ func (s *Story) egress(job string) (said string, usd float64, err error) {
 	return said, usd, nil
 }
 
-// full is a place with its cloud.
+// full returns a place with its cloud.
 func full(place string) string {
 	if strings.Contains(place, ":") {
 		return place
@@ -159,7 +159,7 @@ func full(place string) string {
 	return "aws:" + place
 }
 
-// stored lists the objects of a bucket below a prefix that have a word in their keys, past the product.
+// stored lists the objects of a bucket with a prefix whose keys contain a word, without using the product.
 func (s *Story) stored(ctx context.Context, bucket, prefix, word string) (keys []string, err error) {
 	prefix = bucket + "/" + strings.TrimSuffix(prefix, "/") + "/"
 	for after := ""; ; {

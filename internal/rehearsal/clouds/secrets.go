@@ -9,21 +9,21 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/vault"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// What the clouds keep for the tasks of the rehearsal, and what is none of theirs.
+// Secrets that the clouds keep for the tasks of the rehearsal.
 const (
 	googleSecret = "kept-at-google-7f3a91" //nolint:gosec // of an emulator
 	azureSecret  = "kept-at-azure-c02d5e"  //nolint:gosec // of an emulator
 )
 
-// vaults are where Google and Azure keep secrets: their addresses by the cloud's name.
+// vaults starts the secret stores of Google and Azure and returns their addresses by the cloud's name.
 func (w *World) vaults() (map[string]string, error) {
 	google, err := vault.NewGoogle(vault.Kept{
 		"projects/" + project + "/secrets/hf/versions/latest":    {Value: googleSecret},
-		"projects/" + project + "/secrets/owner/versions/latest": {Value: "of nobody's business"},
+		"projects/" + project + "/secrets/owner/versions/latest": {Value: "private"},
 	})
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (w *World) vaults() (map[string]string, error) {
 	}, nil
 }
 
-// kept is a job whose task tells that it has the secrets without printing them, and prints them.
+// kept is a job whose task shows that it has the secrets without printing them, and then prints them.
 const kept = `apiVersion: tradewind/v1
 name: kept
 budget: 5 USD
@@ -48,11 +48,12 @@ tasks:
     time: 5m
 `
 
-// keeps: the function of each cloud fetches what its settings name; the task has it, and its log does not.
+// keeps checks that the function of each cloud fetches only the secrets in its settings, that the task has them, and
+// that its log does not.
 func (s *Story) keeps(ctx context.Context) (string, error) {
 	_, err := s.client.Submit(ctx, "owner.yaml", "owner", fmt.Appendf(nil, kept, "owner"), nil)
 	if err == nil || !strings.Contains(err.Error(), "reads only") {
-		return "", fmt.Errorf("a secret that the settings do not name: %w", err)
+		return "", fmt.Errorf("a secret that is not in the settings: %w", err)
 	}
 	refused := err.Error()
 	id, err := s.submit(ctx, "kept", fmt.Sprintf(kept, "hf"))
@@ -65,7 +66,7 @@ func (s *Story) keeps(ctx context.Context) (string, error) {
 		if err != nil {
 			return err
 		}
-		if d.State != record.JobSucceeded {
+		if d.State != apitypes.JobSucceeded {
 			return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
 		}
 		log, err := s.client.Log(ctx, id, "uses", client.LogOptions{})

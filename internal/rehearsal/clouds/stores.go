@@ -24,15 +24,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
 
-// stores are those of Google and Azure: their emulators, and before each what checks signatures.
+// stores are the stores of Google and Azure: their emulators, behind handlers that check signatures.
 type stores struct {
 	google, azure http.Handler
 	owners        grant.Mux
 	delegation    string
-	buckets       string // Google's, past what checks signatures
+	buckets       string // Google's, without the signature check
 	dir           string
 	processes     []*emulator.Process
-	door          *httptest.Server // to Google's, past what counts
+	door          *httptest.Server // Google's, without counting
 }
 
 // openStores starts them, with a bucket and a container.
@@ -63,7 +63,7 @@ func (s *stores) start(server emulator.Server) (endpoint string, err error) {
 
 func (s *stores) openGoogle(ctx context.Context, cloud *gce.Cloud) error {
 	server := servers.FakeGCSServer()
-	server.Env = append(server.Env, "PUBSUB_EMULATOR_HOST="+cloud.PubSub()) // where it tells of objects
+	server.Env = append(server.Env, "PUBSUB_EMULATOR_HOST="+cloud.PubSub()) // for notifications of objects
 	endpoint, err := s.start(server)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (s *stores) close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// counting counts by what is known of who was given what, once it is there.
+// counting counts requests once moves is set.
 func counting(moves *atomic.Pointer[account.Moves], place string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m := moves.Load(); m != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
@@ -30,15 +30,14 @@ type Story struct {
 	Out   io.Writer
 
 	client *client.Client
-	data   string // the job whose data goes from store to store
+	data   string // the job whose data moves from store to store
 	job    string
-	drop   string   // the job of the bucket
-	theirs []string // jobs of other people's files
+	drop   string   // the job in the bucket
+	theirs []string // jobs from other people's files
 	next   string   // the last job
 }
 
-// slower is how many times as long as on a machine of its own a step may take before it is taken to hang: nothing is
-// judged by it.
+// slower is how many times its usual duration a step may take before it counts as hanging. It affects no result.
 const slower = 4
 
 type step struct {
@@ -47,30 +46,30 @@ type step struct {
 	do     func(context.Context) (string, error)
 }
 
-// Tell carries the story out and prints each step. It stops at the first that does not hold.
+// Tell runs the story and prints each step. It stops at the first step that fails.
 func (s *Story) Tell(ctx context.Context) error {
 	w := s.World
 	s.client = client.NewSigned(w.API, account.Region, credentials.StaticCredentialsProvider{Value: w.User})
 	for i, x := range []step{
-		{"data goes from S3 to Google's store to Azure's, and what moved is what was planned",
+		{"data moves from S3 to Google's store to Azure's, as much as was planned",
 			240 * time.Second, s.moved},
-		{"secrets that are kept at Google and at Azure reach the task, and no other does",
+		{"secrets stored at Google and Azure reach the task, and no other secret does",
 			150 * time.Second, s.keeps},
-		{"a file in a bucket of Google's is a job, and a file that is none has its error beside it", 90 * time.Second,
+		{"a file in a Google bucket becomes a job, and an invalid file gets an error next to it", 90 * time.Second,
 			s.dropped},
-		{"Google pushes that it takes a machine before that hears of it, and the task goes on elsewhere",
+		{"Google's push announces a preemption before the machine knows, and the task resumes elsewhere",
 			150 * time.Second, s.pushed},
-		{"SkyPilot's own files for Google and for Azure run there as they stand", 150 * time.Second, s.others},
-		{"a job is planned on the cloud that is right for each task", 90 * time.Second, s.planned},
-		{"a zone of Google Cloud runs dry when half is made, and the task moves to Azure", 150 * time.Second, s.dried},
+		{"SkyPilot's own files for Google and for Azure run there unchanged", 150 * time.Second, s.others},
+		{"each task of a job is planned on the cheapest cloud for it", 90 * time.Second, s.planned},
+		{"a Google zone runs out of capacity half way, and the task moves to Azure", 150 * time.Second, s.dried},
 		{"training runs on Azure's spot market and saves a checkpoint", 150 * time.Second, s.trains},
-		{"Azure takes the machine, and training goes on from its checkpoint on AWS", 180 * time.Second, s.evicted},
+		{"Azure takes the machine, and training resumes from its checkpoint on AWS", 180 * time.Second, s.evicted},
 		{"the last task runs on the GPU of Lambda's cloud, and the job succeeds", 150 * time.Second, s.succeeded},
-		{"a quota is used up, credentials are withdrawn, the next job runs elsewhere", 240 * time.Second, s.withdrawn},
-		{"what was booked is what the clouds have billed", 30 * time.Second, s.billed},
-		{"nothing is left in any of them", 150 * time.Second, s.nothingLeft},
-		{"every call was within its role's rights, and what its cloud describes", time.Second, s.described},
-		{"no secret of any cloud is in records, logs, machines or the template", 60 * time.Second, s.noSecrets},
+		{"a quota is used up, credentials are withdrawn, and the next job runs elsewhere", 240 * time.Second, s.withdrawn},
+		{"the booked cost is what the clouds have billed", 30 * time.Second, s.billed},
+		{"nothing remains in any cloud", 150 * time.Second, s.nothingLeft},
+		{"every call was allowed by its role and exists in its cloud's description", time.Second, s.described},
+		{"no cloud's secret is in records, logs, machines or the template", 60 * time.Second, s.noSecrets},
 	} {
 		began := time.Now()
 		within, cancel := context.WithTimeout(ctx, slower*x.within)
@@ -91,7 +90,7 @@ func (s *Story) Tell(ctx context.Context) error {
 	return nil
 }
 
-// until asks again until it holds, or ctx ends; then the error is what it last lacked.
+// until repeats ask until it returns nil or ctx ends; then the error is the last one.
 func until(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
@@ -105,18 +104,18 @@ func until(ctx context.Context, ask func() error) error {
 	}
 }
 
-// task is one of the job as the API shows it.
-func task(d *view.JobDetail, name string) *view.TaskView {
+// task returns a task of the job as the API shows it.
+func task(d *apitypes.JobDetail, name string) *apitypes.TaskView {
 	for i := range d.TaskList {
 		if d.TaskList[i].Name == name {
 			return &d.TaskList[i]
 		}
 	}
-	return &view.TaskView{}
+	return &apitypes.TaskView{}
 }
 
-// attempts are those of a task, by where they were.
-func attempts(d *view.JobDetail, name string) (all []record.Attempt) {
+// attempts returns the attempts of a task.
+func attempts(d *apitypes.JobDetail, name string) (all []apitypes.Attempt) {
 	for _, a := range d.Attempts {
 		if d.TaskList[a.Task].Name == name {
 			all = append(all, a)
@@ -125,7 +124,7 @@ func attempts(d *view.JobDetail, name string) (all []record.Attempt) {
 	return all
 }
 
-// submit hands a job in. It may be asked again: an answer that was lost.
+// submit submits a job, and retries if the answer is lost.
 func (s *Story) submit(ctx context.Context, key, file string) (id string, err error) {
 	err = until(ctx, func() error {
 		out, err := s.client.Submit(ctx, key+".yaml", key, []byte(file), nil)
@@ -137,7 +136,7 @@ func (s *Story) submit(ctx context.Context, key, file string) (id string, err er
 	return id, err
 }
 
-// planned: nothing but prices says where.
+// planned checks the plan, which depends only on prices.
 func (s *Story) planned(ctx context.Context) (said string, err error) {
 	s.World.Google.FailLate(gce.Fault{
 		Reason: "ZONE_RESOURCE_POOL_EXHAUSTED", Message: "The zone does not have enough resources.",
@@ -166,7 +165,7 @@ func (s *Story) planned(ctx context.Context) (said string, err error) {
 	})
 }
 
-// dried: the operation fails after the machine was made, which is billed; Azure sells the next best.
+// dried: the launch fails after a machine was created, which is billed; Azure is the next best offer.
 func (s *Story) dried(ctx context.Context) (said string, err error) {
 	return said, until(ctx, func() error {
 		d, err := s.client.Job(ctx, s.job)
@@ -174,11 +173,11 @@ func (s *Story) dried(ctx context.Context) (said string, err error) {
 			return err
 		}
 		all := attempts(d, "clean")
-		if len(all) < 2 || all[len(all)-1].Outcome != record.OutcomeSucceeded {
+		if len(all) < 2 || all[len(all)-1].Outcome != apitypes.OutcomeSucceeded {
 			return fmt.Errorf("%d attempts, %s: %s", len(all), task(d, "clean").State, task(d, "clean").Offer)
 		}
 		first, last := all[0], all[len(all)-1]
-		if first.Offer.Cloud != "gcp" || first.Outcome != record.OutcomeRefused || last.Offer.Cloud != "azure" {
+		if first.Offer.Cloud != "gcp" || first.Outcome != apitypes.OutcomeRefused || last.Offer.Cloud != "azure" {
 			return fmt.Errorf("first %s on %s, last on %s", first.Outcome, first.Offer.Cloud, last.Offer.Cloud)
 		}
 		said = fmt.Sprintf("%s\nthen on %s", first.Reason, task(d, "clean").Offer)
@@ -223,7 +222,7 @@ func (s *Story) evicted(ctx context.Context) (said string, err error) {
 	if err := w.Azure.Announce(name, time.Now().Add(30*time.Second)); err != nil {
 		return "", err
 	}
-	_ = clock.Pause(ctx, 12*time.Second) // in less than half of what Azure promises at least
+	_ = clock.Pause(ctx, 12*time.Second) // less than half of Azure's minimum notice
 	if err := w.Azure.Evict(name); err != nil {
 		said = "the machine had ended itself: " + err.Error() + "\n"
 	}
@@ -234,11 +233,11 @@ func (s *Story) evicted(ctx context.Context) (said string, err error) {
 		}
 		all := attempts(d, "train")
 		last := all[len(all)-1]
-		if last.Outcome != record.OutcomeSucceeded {
+		if last.Outcome != apitypes.OutcomeSucceeded {
 			return fmt.Errorf("attempt %d on %s: %s", len(all), last.Offer.Cloud, last.Outcome)
 		}
 		if last.Offer.Cloud != "aws" {
-			return fmt.Errorf("it went on on %s", last.Offer.Cloud)
+			return fmt.Errorf("it resumed on %s", last.Offer.Cloud)
 		}
 		log, err := s.client.Log(ctx, s.job, "train", client.LogOptions{})
 		if err != nil {
@@ -249,7 +248,7 @@ func (s *Story) evicted(ctx context.Context) (said string, err error) {
 		if err != nil {
 			return err
 		}
-		if !strings.Contains(string(text), "going on from step") {
+		if !strings.Contains(string(text), "resuming from step") {
 			return fmt.Errorf("its log is %q", text)
 		}
 		said = fmt.Sprintf("on %s: %s", task(d, "train").Offer, strings.TrimSpace(string(text)))
@@ -263,7 +262,7 @@ func (s *Story) succeeded(ctx context.Context) (said string, err error) {
 		if err != nil {
 			return err
 		}
-		if d.State != record.JobSucceeded {
+		if d.State != apitypes.JobSucceeded {
 			return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
 		}
 		all := attempts(d, "score")
@@ -290,19 +289,20 @@ name: another
 budget: 5 USD
 tasks:
   clean:
-    run: echo "ran in spite of it"
+    run: echo "ran nevertheless"
     resources: {cpus: 4, market: on-demand}
     time: 5m
 `
 
-// withdrawn: Google's vCPUs are used up, and Azure knows nobody any more; AWS has a larger machine at a higher price.
+// withdrawn: Google's vCPU quota is used up, and Azure rejects the credentials; AWS has a larger, more expensive
+// machine.
 func (s *Story) withdrawn(ctx context.Context) (said string, err error) {
 	w := s.World
 	w.Google.SetQuota(googleRegion, "CPUS", 0)
 	w.Google.SetQuota(googleRegion, "N2_CPUS", 0)
 	w.Azure.Refill()
 	w.Azure.Deny("Microsoft.Compute/virtualMachines/write", "Microsoft.Network/networkInterfaces/write")
-	// What was blocked while the first job ran is over by then in a month, but not here.
+	// Normally the blocks from the first job would have expired by now, but not in a rehearsal.
 	if s.next, err = s.submit(ctx, "another", strings.Replace(another, "cpus: 4,", "cpus: 4+,", 1)); err != nil {
 		return "", err
 	}
@@ -311,7 +311,7 @@ func (s *Story) withdrawn(ctx context.Context) (said string, err error) {
 		if err != nil {
 			return err
 		}
-		if d.State != record.JobSucceeded {
+		if d.State != apitypes.JobSucceeded {
 			return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
 		}
 		said = ""

@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -22,8 +23,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// tell makes what `cloud add gcp --aws-account ID --dags PLACE --push-url API` makes, and has Google's audit log tell
-// on the same topic.
+// tell creates what `cloud add gcp --aws-account ID --dags PLACE --push-url API` creates, and connects Google's audit
+// log to the same topic.
 func (w *World) tell(ctx context.Context, google string) error {
 	all := kits.All()
 	kit := all[slices.Index(cloudkit.Names(all), "gcp")]
@@ -40,13 +41,13 @@ func (w *World) tell(ctx context.Context, google string) error {
 	}
 	made, err := setup.Make(ctx, func(string) {})
 	if err == nil && made.PushAccount != pushAccount {
-		err = fmt.Errorf("it is pushed as %s and not as %s", made.PushAccount, pushAccount)
+		err = fmt.Errorf("the push account is %s, not %s", made.PushAccount, pushAccount)
 	}
 	w.Google.Sink("tradewind-" + w.Stack.Name)
 	return err
 }
 
-// put writes a file into the bucket whose files are jobs, and get reads one; there is none where it is empty.
+// put writes a file into the bucket whose files are jobs, and get reads one; get returns an error if it does not exist.
 func (w *World) put(ctx context.Context, key, text string) error {
 	_, err := w.bucket(ctx, http.MethodPost, "/upload/storage/v1/b/"+jobsBucket+"/o?uploadType=media&name="+
 		url.QueryEscape(key), text)
@@ -74,7 +75,7 @@ func (w *World) bucket(ctx context.Context, method, path, body string) (string, 
 	return string(text), err
 }
 
-// fromBucket is a job that waits, on its first machine, until that is taken.
+// fromBucket is a job that waits on its first machine until that is taken.
 const fromBucket = `apiVersion: tradewind/v1
 name: from-bucket
 budget: 5 USD
@@ -82,7 +83,7 @@ tasks:
   waits:
     run: |
       state="$TRADEWIND_CHECKPOINT/seen"
-      if [ -e "$state" ]; then echo "going on"; exit 0; fi
+      if [ -e "$state" ]; then echo "resuming"; exit 0; fi
       echo 1 >"$state"
       while :; do sleep 0.2; done
     checkpoint: {every: 2s, path: ckpt/, size: 1MiB}
@@ -90,7 +91,7 @@ tasks:
     time: 20m
 `
 
-// dropped: the bucket tells by Pub/Sub, which pushes to the API; Google's function checks the token and reads the file.
+// dropped: the bucket notifies Pub/Sub, which pushes to the API; Google's function checks the token and reads the file.
 func (s *Story) dropped(ctx context.Context) (said string, err error) {
 	w := s.World
 	err = errors.Join(w.put(ctx, "dags/broken.yaml", strings.Replace(fromBucket, "run:", "rum:", 1)),
@@ -109,30 +110,30 @@ func (s *Story) dropped(ctx context.Context) (said string, err error) {
 				continue
 			}
 			if s.drop != "" {
-				return fmt.Errorf("there are two jobs of it: %s and %s", s.drop, j.ID)
+				return fmt.Errorf("it has two jobs: %s and %s", s.drop, j.ID)
 			}
 			s.drop = j.ID
 		}
 		if s.drop == "" {
-			return errors.New("no job of it yet")
+			return errors.New("it has no job yet")
 		}
 		remark, err := w.get(ctx, "dags/broken.yaml.error.txt")
-		said = fmt.Sprintf("gs://%s/dags/team/from-bucket.yaml is %s\nbeside the other: %s", jobsBucket, s.drop,
+		said = fmt.Sprintf("gs://%s/dags/team/from-bucket.yaml is %s\nerror of the other file: %s", jobsBucket, s.drop,
 			strings.TrimSpace(remark))
 		return err
 	})
 	if err != nil {
 		return said, err
 	}
-	// Once the other is a job its remark is gone. This one costs nothing: nobody sells for so little.
-	mended := strings.NewReplacer("from-bucket", "mended", "5 USD", "0.00001 USD").Replace(fromBucket)
+	// When the broken file is fixed and becomes a job, its error file is deleted. Its budget is too small for any offer.
+	mended := strings.NewReplacer("from-bucket", "fixed", "5 USD", "0.00001 USD").Replace(fromBucket)
 	if err = w.put(ctx, "dags/broken.yaml", mended); err != nil {
 		return said, err
 	}
 	return said, until(ctx, func() error {
 		remark, err := w.get(ctx, "dags/broken.yaml.error.txt")
 		if err == nil {
-			return errors.New("broken.yaml is mended, and its remark stays: " + remark)
+			return errors.New("broken.yaml is fixed, but its error file remains: " + remark)
 		}
 		if !strings.Contains(err.Error(), "404") {
 			return err
@@ -141,8 +142,8 @@ func (s *Story) dropped(ctx context.Context) (said string, err error) {
 	})
 }
 
-// pushed: a push is believed by its token alone, and what it says is acted upon while the machine still runs, whose
-// agent has heard nothing.
+// pushed: a push is trusted only for its token, and handled while the machine still runs and its agent does not know
+// yet.
 func (s *Story) pushed(ctx context.Context) (said string, err error) {
 	w := s.World
 	said, err = s.forged(ctx)
@@ -170,15 +171,15 @@ func (s *Story) pushed(ctx context.Context) (said string, err error) {
 	if err := until(ctx, func() error { return s.doomed(ctx, record.ClusterID(s.drop, 0, 1)) }); err != nil {
 		return said, err
 	}
-	said += fmt.Sprintf("\n%s is to be taken: the broker knows after %.1f s", machine.Name, time.Since(told).Seconds())
-	w.Google.Preempt(machine.ID) // now the machine hears of it, and the audit log tells it once more
+	said += fmt.Sprintf("\n%s will be taken: the broker knows after %.1f s", machine.Name, time.Since(told).Seconds())
+	w.Google.Preempt(machine.ID) // now the machine learns of it, and the audit log sends it again
 	return said, until(ctx, func() error {
 		d, err := s.client.Job(ctx, s.drop)
 		if err != nil {
 			return err
 		}
 		first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
-		if d.State != record.JobSucceeded || len(d.Attempts) < 2 || first.Offer.Cloud != "gcp" {
+		if d.State != apitypes.JobSucceeded || len(d.Attempts) < 2 || first.Offer.Cloud != "gcp" {
 			return fmt.Errorf("the job is %s: %s; %d attempts, the first on %s %s", d.State, d.Reason,
 				len(d.Attempts), first.Offer.Cloud, first.Outcome)
 		}
@@ -188,7 +189,7 @@ func (s *Story) pushed(ctx context.Context) (said string, err error) {
 	})
 }
 
-// forged pushes without Google's token.
+// forged sends a push without Google's token.
 func (s *Story) forged(ctx context.Context) (string, error) {
 	at := s.World.API + push.Path + "gcp"
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, strings.NewReader("{}"))
@@ -210,16 +211,16 @@ func (s *Story) forged(ctx context.Context) (string, error) {
 	return said, nil
 }
 
-// doomed waits until it is known of a cluster that its machines will be taken.
+// doomed waits until the records show that a cluster's machines will be taken.
 func (s *Story) doomed(ctx context.Context, cluster string) error {
 	table, err := dynamo.New(s.World.Config, s.World.Stack.Name, dynamo.Options{})
 	if err != nil {
 		return err
 	}
-	u := unit.NewLoader(table, time.Now, record.Config{}).NewUnit(ctx, "api")
+	u := unit.NewTransactor(table, time.Now, record.Config{}, unit.Hooks{}).NewUnit(ctx, "api")
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(cluster))
 	if err == nil && (!found || cl.State != record.ClusterDoomed) {
-		err = fmt.Errorf("of %s it is known that it is %q", cluster, cl.State)
+		err = fmt.Errorf("the record of %s has state %q", cluster, cl.State)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// Where the clouds of the rehearsal sell.
+// Regions, zones and names of the rehearsal's clouds.
 const (
 	googleRegion, googleZone = "us-central1", "us-central1-a"
 	azureRegion              = "eastus"
@@ -41,7 +41,7 @@ const (
 	pushAccount              = "tradewind-push@demo.iam.gserviceaccount.com"
 )
 
-// Settings are what the deployment is synthesised with; the endpoints of the emulators are known later.
+// Settings returns the cloud settings for synthesising the deployment; the emulators' endpoints are set later.
 func Settings() map[string]string {
 	return map[string]string{
 		"gcp": "project=" + project + ",regions=" + googleRegion + ",serviceAccount=" + serviceAccount +
@@ -61,21 +61,21 @@ type World struct {
 	Azure  *arm.Server
 	Lambda *lambdacloud.Cloud
 
-	// Owned has the stores of all clouds, with their owners' rights.
+	// Owned gives access to the stores of all clouds, with their owners' rights.
 	Owned      grant.Mux
-	Delegation string // the key that Azure hands out, by which its signatures are made
+	Delegation string // the key that Azure issues for signatures
 
 	stores  *stores
-	watch   *watch // of launches, where they are measured
+	watch   *watch // measures launches
 	servers []*httptest.Server
 	sold    []line
-	faults  []string // what an emulator saw that is not in its cloud's published description
+	faults  []string // requests that are not in a cloud's published description
 }
 
 // Open starts the clouds and deploys. Close ends it.
 func Open(ctx context.Context, o account.Options) (*World, error) { return open(ctx, o, 0) }
 
-// open does it with so many types of which Azure has none, though its catalogue says so.
+// open is Open with a number of machine types that are in Azure's catalogue but not available.
 func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 	w := &World{watch: newWatch(), sold: append(slices.Clip(sold), unavailable(refused)...)}
 	environment := []string{"TRADEWIND_PAUSE=1"}
@@ -108,7 +108,7 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 		return nil, err
 	}
 	w.Owned, w.Delegation = w.stores.owners, w.stores.delegation
-	// Counted from when it is known who is given what.
+	// Counting starts when grants are known.
 	var through atomic.Pointer[account.Moves]
 	storage := map[string]string{
 		"gcp":   w.serve(httptest.NewServer(counting(&through, "gcp:"+googleRegion, w.stores.google))),
@@ -127,7 +127,7 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 		}
 		if name, ok := strings.CutPrefix(function, "cloud-"); ok {
 			env["TRADEWIND_CLOUD"] = settings[name] + ",endpoint=" + endpoint[name]
-			if name == "gcp" { // Google's keys, by which what it pushes is checked
+			if name == "gcp" { // Google's keys, for checking its pushes
 				env["TRADEWIND_CLOUD"] += ",proofs=" + google + "/oauth2/v3/certs"
 			}
 			if storage[name] != "" {
@@ -160,7 +160,7 @@ func (w *World) serve(s *httptest.Server) string {
 	return s.URL
 }
 
-// prepare puts the catalogue of these clouds where refresh would, and the key of Lambda's cloud where a user does.
+// prepare stores the clouds' catalogue where refresh would, and the key of Lambda's cloud where a user would.
 func (w *World) prepare(ctx context.Context) error {
 	all, err := catalog.Default()
 	if err != nil {
@@ -188,7 +188,7 @@ func (w *World) prepare(ctx context.Context) error {
 	return err
 }
 
-// Close ends all that was started.
+// Close ends everything that was started.
 func (w *World) Close() {
 	w.World.Close()
 	w.closeClouds()
@@ -206,7 +206,7 @@ func (w *World) closeClouds() {
 	}
 }
 
-// Faults are what emulators saw that their clouds do not have.
+// Faults returns requests that the clouds do not support.
 func (w *World) Faults() []string {
 	var all []string
 	for _, f := range append(w.Google.Faults(), append(w.Azure.Unpublished(), w.faults...)...) {

@@ -19,28 +19,28 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
 )
 
-// Story is what happens.
+// Story is the sequence of steps.
 type Story struct {
 	World *World
 	Out   io.Writer
-	Seed  uint64 // of the moments at which the broker is killed
+	Seed  uint64 // determines when the broker is killed
 	Kills int
 
 	job string
 }
 
-// errNotSo is what a step found that should not be.
-var errNotSo = errors.New("not so")
+// errNotSo means that a step found something wrong.
+var errNotSo = errors.New("step failed")
 
-// Tell does every step, and says what each has found.
+// Tell runs every step and prints its result.
 func (s *Story) Tell(ctx context.Context) error {
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) (string, error)
 	}{
 		{"the clusters are added", s.add}, {"the broker starts", s.start}, {"a job is submitted", s.submit},
-		{"the full cluster is left for the one with room", s.left}, {"a pool that can grow is waited for", s.waited},
-		{"a drain moves a running task", s.drain}, {"the job ends", s.end}, {"nothing is left", s.nothing},
+		{"the job leaves the full cluster for the other", s.left}, {"the job waits for a pool that can grow", s.waited},
+		{"a drain moves a running task", s.drain}, {"the job ends", s.end}, {"nothing remains", s.nothing},
 	} {
 		began := time.Now()
 		found, err := step.do(ctx)
@@ -64,10 +64,10 @@ func (s *Story) add(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d bytes of what they sell", len(out)), nil
+	return fmt.Sprintf("%d bytes of offers", len(out)), nil
 }
 
-// start starts the broker, and whatever troubles it from then on.
+// start starts the broker, and then kills it from time to time.
 func (s *Story) start(ctx context.Context) (string, error) {
 	if err := s.World.up(ctx); err != nil {
 		return "", err
@@ -89,7 +89,7 @@ func (s *Story) submit(ctx context.Context) (string, error) {
 	return s.job, nil
 }
 
-// attempt is what `explain -o json` says of one, as far as it matters here.
+// status is the relevant part of `status -o json`.
 type status struct {
 	State    string
 	TaskList []struct {
@@ -106,7 +106,7 @@ func (s *Story) status(ctx context.Context) (st status, err error) {
 	return st, json.Unmarshal([]byte(out), &st)
 }
 
-// await asks for the job until ok says so. A broker that is just being started again is asked anew.
+// await polls the job until ok reports true. It retries while the broker restarts.
 func (s *Story) await(ctx context.Context, ok func(status) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -126,7 +126,7 @@ func (s *Story) await(ctx context.Context, ok func(status) (bool, error)) error 
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
 			why, _ := s.World.run(context.WithoutCancel(ctx), "explain", s.job)
-			return fmt.Errorf("%w: last asked: %w\n%s", ctx.Err(), err, why)
+			return fmt.Errorf("%w: last error: %w\n%s", ctx.Err(), err, why)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (s *Story) left(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !strings.Contains(why, "fit on the nodes of "+full) {
-		return "", fmt.Errorf("%w: the full cluster was never asked\n%s", errNotSo, why)
+		return "", fmt.Errorf("%w: the full cluster was not tried\n%s", errNotSo, why)
 	}
 	if took > 15*time.Second {
 		return "", fmt.Errorf("%w: it took %s", errNotSo, took)
@@ -185,7 +185,7 @@ func (s *Story) waited(ctx context.Context) (string, error) {
 		}
 		return true, nil
 	})
-	return "it ran on the node that was made", err
+	return "it ran on the new node", err
 }
 
 // drain does what kubectl drain does, while the task is at its tenth step.
@@ -233,8 +233,8 @@ func (s *Story) drain(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !strings.Contains(log, "going on from step") || strings.Contains(log, "went on from 0,") {
-		return "", fmt.Errorf("%w: it did not go on from its checkpoint:\n%s", errNotSo, log)
+	if !strings.Contains(log, "resuming from step") || strings.Contains(log, "resumed from 0,") {
+		return "", fmt.Errorf("%w: it did not resume from its checkpoint:\n%s", errNotSo, log)
 	}
 	last := strings.TrimSpace(log[strings.LastIndex(strings.TrimSpace(log), "\n")+1:])
 	return fmt.Sprintf("off node %s: %s; the broker was killed %d times", node, last, s.World.kills), nil
@@ -248,7 +248,7 @@ func (s *Story) end(ctx context.Context) (string, error) {
 	return "succeeded", nil
 }
 
-// nothing: no pod, no Secret, no claim is left in either cluster, and no token in the broker's log.
+// nothing checks that no pod, Secret or claim remains in either cluster, and that the broker's log has no token.
 func (s *Story) nothing(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -263,7 +263,7 @@ func (s *Story) nothing(ctx context.Context) (string, error) {
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return "", fmt.Errorf("%w: left: %s", errNotSo, strings.Join(left, ", "))
+			return "", fmt.Errorf("%w: remaining: %s", errNotSo, strings.Join(left, ", "))
 		}
 	}
 	s.World.kill()
@@ -272,7 +272,7 @@ func (s *Story) nothing(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if len(machines) > 0 {
-		return "", fmt.Errorf("%w: machines of this computer: %v", errNotSo, machines)
+		return "", fmt.Errorf("%w: local machines: %v", errNotSo, machines)
 	}
 	return "no pod, no secret, no claim", nil
 }

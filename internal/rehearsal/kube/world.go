@@ -27,19 +27,19 @@ import (
 //go:embed dag.yaml
 var dag []byte
 
-// The contexts, and where pods are made in them.
+// The contexts, and the namespace of pods.
 const (
 	full      = "full"
 	roomy     = "roomy"
 	namespace = "batch"
 )
 
-// World is the two clusters and a broker.
+// World is two clusters and a broker.
 type World struct {
 	dir, program, agents, address string
 	full, roomy                   *kubetest.Cluster
 	nodes                         map[string]*kubetest.Kubelet
-	grown                         chan struct{} // closed when the pool has made a node
+	grown                         chan struct{} // closed when the pool has created a node
 	log                           *os.File
 
 	mu     sync.Mutex
@@ -47,7 +47,7 @@ type World struct {
 	kills  int
 }
 
-// Open starts the clusters, with their nodes; program is the command line, agents the folder with the agents' programs.
+// Open starts the clusters with their nodes. program is the command line, agents the folder of the agents' programs.
 func Open(ctx context.Context, program, agents string) (w *World, err error) {
 	w = &World{program: program, agents: agents, nodes: map[string]*kubetest.Kubelet{}, grown: make(chan struct{})}
 	if w.dir, err = os.MkdirTemp("", "tradewind-kube-"); err != nil {
@@ -87,7 +87,7 @@ func Open(ctx context.Context, program, agents string) (w *World, err error) {
 	return w, w.kubeconfig()
 }
 
-// furnish adds the nodes: a cheap one that somebody else has filled, and two dearer ones.
+// furnish adds the nodes: a cheap one that another pod has filled, and two more expensive ones.
 func (w *World) furnish(ctx context.Context) error {
 	for _, n := range []struct {
 		c    *kubetest.Cluster
@@ -127,10 +127,10 @@ func (w *World) add(ctx context.Context, c *kubetest.Cluster, n kubetest.Node) e
 	return nil
 }
 
-// kubeconfig puts both contexts into one file.
+// kubeconfig merges both contexts into one file.
 func (w *World) kubeconfig() error {
 	rules := clientcmd.ClientConfigLoadingRules{Precedence: []string{w.full.Kubeconfig, w.roomy.Kubeconfig}}
-	for i, c := range []*kubetest.Cluster{w.full, w.roomy} { // their clusters and users have one name in both
+	for i, c := range []*kubetest.Cluster{w.full, w.roomy} { // their clusters and users have the same names
 		text, err := os.ReadFile(c.Kubeconfig)
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (w *World) kubeconfig() error {
 
 func (w *World) path(name string) string { return filepath.Join(w.dir, name) }
 
-// run is one command of the user's.
+// run runs a command of the user.
 func (w *World) run(ctx context.Context, args ...string) (string, error) {
 	return kubetest.CLI{Program: w.program, State: w.path("state")}.Run(ctx, args...)
 }
@@ -191,7 +191,7 @@ func (w *World) up(ctx context.Context) error {
 	return nil
 }
 
-// kill ends the broker as a node that loses its power does.
+// kill ends the broker like a power failure of its node.
 func (w *World) kill() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,9 +202,9 @@ func (w *World) kill() {
 	}
 }
 
-// unrest kills the broker at random moments, so many times, and starts it again.
+// unrest kills and restarts the broker at random moments, a number of times.
 func (w *World) unrest(ctx context.Context, times int, seed uint64) error {
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the same moments again
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
 	for range times {
 		select {
 		case <-ctx.Done():
@@ -222,7 +222,7 @@ func (w *World) unrest(ctx context.Context, times int, seed uint64) error {
 	return nil
 }
 
-// grow plays an autoscaler: when a pod waits for a node of the pool's type, one is made after a moment.
+// grow is an autoscaler: when a pod waits for a node of the pool's type, it creates one after a moment.
 func (w *World) grow(ctx context.Context) error {
 	for {
 		pods, err := w.roomy.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
@@ -249,13 +249,13 @@ func (w *World) grow(ctx context.Context) error {
 	}
 }
 
-// wants says whether a pod may run on a type of node alone.
+// wants reports whether a pod may run only on a type of node.
 func wants(p *corev1.Pod, kind string) bool {
 	text, err := json.Marshal(p.Spec.Affinity)
 	return err == nil && bytes.Contains(text, []byte(`"`+kind+`"`))
 }
 
-// Close ends everything, and keeps the broker's log where keep is told.
+// Close ends everything.
 func (w *World) Close() {
 	w.kill()
 	for _, k := range w.nodes {

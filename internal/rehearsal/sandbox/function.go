@@ -21,11 +21,10 @@ type Function struct {
 	Binary  string // its bootstrap
 	Memory  int    // MiB
 	Timeout time.Duration
-	Limit   int               // sandboxes at once
+	Limit   int               // maximum number of concurrent sandboxes
 	Env     map[string]string // as deployed
 	Log     io.Writer
-	// Seen is told of every invocation when it is over, and how long its process took to start, if it was new; nil is
-	// nobody.
+	// Seen is called after every invocation, with the time its process took to start if it was new; nil is not called.
 	Seen func(began time.Time, cold time.Duration)
 
 	mu    sync.Mutex
@@ -35,23 +34,24 @@ type Function struct {
 	usage Usage
 }
 
-// Usage is what an account would be charged for, and what was measured beside it.
+// Usage is what an account would be charged for, plus measurements.
 type Usage struct {
 	Invocations int           `json:"invocations"`
 	Errors      int           `json:"errors"`
 	Starts      int           `json:"starts"`
-	Billed      time.Duration `json:"billed"`  // each invocation rounded up to a millisecond; starts included
+	Billed      time.Duration `json:"billed"`  // each invocation rounded up to a millisecond; includes starts
 	Slowest     time.Duration `json:"slowest"` // invocation
 	ColdStart   time.Duration `json:"coldStart"`
 	PeakBytes   int64         `json:"peakBytes"`
 }
 
-// GBSeconds is the memory that was paid for times its time.
+// GBSeconds returns the billed memory times its time.
 func (u Usage) GBSeconds(memoryMiB int) float64 {
 	return u.Billed.Seconds() * float64(memoryMiB) / 1024
 }
 
-// environment is that of a process on Lambda: what was deployed and what Lambda sets, nothing of this machine.
+// environment returns the environment of a process on Lambda: what was deployed and what Lambda sets, nothing of this
+// machine.
 func (f *Function) environment() []string {
 	env := []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=en_US.UTF-8", "TZ=:UTC", "HOME=/tmp", "LAMBDA_TASK_ROOT=/var/task",
@@ -67,8 +67,8 @@ func (f *Function) environment() []string {
 	return env
 }
 
-// Invoke runs the function on an event and returns its answer. It waits for a free sandbox. Its errors are those of
-// this package, or ctx's.
+// Invoke runs the function on an event and returns its answer. It waits for a free sandbox. It returns errors of this
+// package or ctx's.
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	f.mu.Lock()
 	if f.slots == nil {
@@ -98,14 +98,14 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return body, err
 }
 
-// sandbox takes an idle one, the warmest first, or starts another; cold is how long that took.
+// sandbox returns an idle sandbox, the last used first, or starts another; cold is how long that took.
 func (f *Function) sandbox(ctx context.Context) (s *sandbox, cold time.Duration, err error) {
 	f.mu.Lock()
 	for len(f.idle) > 0 {
 		s = f.idle[len(f.idle)-1]
 		f.idle = f.idle[:len(f.idle)-1]
 		select {
-		case <-s.exited: // died in its sleep
+		case <-s.exited: // it exited while idle
 			continue
 		default:
 		}
@@ -126,7 +126,7 @@ func (f *Function) sandbox(ctx context.Context) (s *sandbox, cold time.Duration,
 	return s, cold, nil
 }
 
-// giveBack keeps a sandbox for the next invocation, or ends it when it is of no use.
+// giveBack keeps a sandbox for the next invocation, or ends it if it is unusable.
 func (f *Function) giveBack(s *sandbox, err error) {
 	f.mu.Lock()
 	delete(f.busy, s)
@@ -165,15 +165,14 @@ func (f *Function) count(began time.Time, cold time.Duration, s *sandbox, err er
 	}
 }
 
-// Usage is what the function has used so far.
+// Usage returns what the function has used so far.
 func (f *Function) Usage() Usage {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.usage
 }
 
-// KillOne kills the process of an invocation under way, of several the one that choose picks. It returns false when
-// none is.
+// KillOne kills the process of a running invocation; choose picks one of n. It returns false if none is running.
 func (f *Function) KillOne(choose func(n int) int) bool {
 	f.mu.Lock()
 	var list []*sandbox
@@ -189,7 +188,7 @@ func (f *Function) KillOne(choose func(n int) int) bool {
 	return true
 }
 
-// Close ends every idle sandbox. Invocations are to be over.
+// Close ends every idle sandbox. No invocation may be running.
 func (f *Function) Close() {
 	f.mu.Lock()
 	idle := f.idle
@@ -211,7 +210,7 @@ func uuid() string {
 	return fmt.Sprintf("%s-%s-4%s-a%s-%s", h[:8], h[8:12], h[13:16], h[17:20], h[20:])
 }
 
-// trace is a tracing header as Lambda sets it.
+// trace returns a tracing header like Lambda's.
 func trace() string {
 	return fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), random(12), random(8))
 }

@@ -1,10 +1,10 @@
 // Package sandbox runs Lambda binaries as Lambda does: each sandbox is a process
 // that asks the Runtime API (AWS Lambda developer guide, "Using the Lambda runtime API for custom runtimes", version
 // 2018-06-01) for one invocation at a time, is frozen between two, and is killed when its time is over. A
-// function has as many sandboxes as it has invocations at once, up to a limit, and uses them again.
+// function has as many sandboxes as concurrent invocations, up to a limit, and reuses them.
 //
-// What it does not do: bound memory or processor time, or keep the process from the file system. It measures both
-// instead.
+// It does not limit memory or processor time, and does not isolate the process from the file system. It measures memory
+// and time instead.
 package sandbox
 
 import (
@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// Errors of an invocation: what the caller of a Lambda function sees.
+// Errors of an invocation, as the caller of a Lambda function sees them.
 var (
 	ErrTimeout  = errors.New("sandbox: time-out")
 	ErrKilled   = errors.New("sandbox: the process ended")
@@ -35,7 +35,7 @@ var (
 // initWithin is how long a start may take.
 const initWithin = 10 * time.Second
 
-// invocation is one event under way.
+// invocation is one event being handled.
 type invocation struct {
 	id, trace, arn string
 	payload        []byte
@@ -62,7 +62,7 @@ type sandbox struct {
 	gone   bool
 }
 
-// start begins a process of a function, and returns when it asks for its first invocation.
+// start starts a process of a function, and returns when it asks for its first invocation.
 func start(ctx context.Context, f *Function) (*sandbox, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, at once
 	if err != nil {
@@ -94,7 +94,7 @@ func start(ctx context.Context, f *Function) (*sandbox, error) {
 		return nil, fmt.Errorf("%w: %w", ErrInit, err)
 	}
 	go func() {
-		_ = s.cmd.Wait() // that it ended is all there is to know
+		_ = s.cmd.Wait() // only its end matters
 		close(s.exited)
 	}()
 	timer := time.NewTimer(initWithin)
@@ -105,7 +105,7 @@ func start(ctx context.Context, f *Function) (*sandbox, error) {
 	case r := <-s.done:
 		err = fmt.Errorf("%w: %w", ErrInit, r.err)
 	case <-s.exited:
-		err = fmt.Errorf("%w: it ended", ErrInit)
+		err = fmt.Errorf("%w: it exited", ErrInit)
 	case <-timer.C:
 		err = fmt.Errorf("%w: %w", ErrInit, ErrTimeout)
 	case <-ctx.Done():
@@ -115,7 +115,7 @@ func start(ctx context.Context, f *Function) (*sandbox, error) {
 	return nil, err
 }
 
-// handNext is the process asking for work: it is frozen until there is some.
+// handNext answers the process's request for work. It blocks, with the process frozen, until there is some.
 func (s *sandbox) handNext(w http.ResponseWriter, r *http.Request) {
 	s.once.Do(func() { close(s.ready) })
 	select {
@@ -126,12 +126,12 @@ func (s *sandbox) handNext(w http.ResponseWriter, r *http.Request) {
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", i.arn)
 		h.Set("Lambda-Runtime-Trace-Id", i.trace)
 		h.Set("Content-Type", "application/json")
-		_, _ = w.Write(i.payload) // or the process has died, which is noticed elsewhere
+		_, _ = w.Write(i.payload) // if the process has exited, invoke detects it
 	case <-r.Context().Done():
 	}
 }
 
-// maxAnswer is Lambda's limit of a response.
+// maxAnswer is Lambda's limit on a response.
 const maxAnswer = 6 << 20
 
 func (s *sandbox) take(w http.ResponseWriter, r *http.Request, failed bool) {
@@ -146,11 +146,11 @@ func (s *sandbox) take(w http.ResponseWriter, r *http.Request, failed bool) {
 	}
 	select {
 	case s.done <- res:
-	default: // nobody waits for it any more
+	default: // no caller waits for it any more
 	}
 }
 
-// invoke runs one invocation. After an error other than the function's own the sandbox is of no use.
+// invoke runs one invocation. After an error other than the function's own the sandbox is unusable.
 func (s *sandbox) invoke(ctx context.Context, i *invocation) ([]byte, error) {
 	s.thaw()
 	timer := time.NewTimer(time.Until(i.deadline))
@@ -179,7 +179,7 @@ func (s *sandbox) invoke(ctx context.Context, i *invocation) ([]byte, error) {
 	}
 }
 
-// freeze stops the process until the next invocation, as Lambda does: what it does in the background does not go on.
+// freeze stops the process until the next invocation, as Lambda does: its background work stops, too.
 func (s *sandbox) freeze() { s.signal(true, syscall.SIGSTOP) }
 
 func (s *sandbox) thaw() { s.signal(false, syscall.SIGCONT) }
@@ -193,7 +193,7 @@ func (s *sandbox) signal(frozen bool, sig syscall.Signal) {
 	}
 }
 
-// kill ends the process as the machine it is on might.
+// kill ends the process like a failure of its machine.
 func (s *sandbox) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +212,7 @@ func (s *sandbox) stop() {
 	_ = s.server.Close()
 }
 
-// peak is the most memory that the process has held, bytes.
+// peak returns the maximum memory that the process has held, bytes.
 func (s *sandbox) peak() int64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {

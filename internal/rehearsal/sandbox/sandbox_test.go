@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
-// TestMain lets the test binary be the Lambda function of its own tests.
+// TestMain makes the test binary also the Lambda function of its tests.
 func TestMain(m *testing.M) {
 	if api := os.Getenv("AWS_LAMBDA_RUNTIME_API"); api != "" {
 		serve("http://" + api + "/2018-06-01/runtime/")
@@ -99,7 +99,7 @@ func invoke(t *testing.T, f *sandbox.Function, event string) (string, error) {
 	return string(out), err
 }
 
-func TestASandboxIsUsedAgainUntilItFails(t *testing.T) {
+func TestSandboxIsReusedUntilItFails(t *testing.T) {
 	out := &log{}
 	f := function(t, func(f *sandbox.Function) { f.Log = out })
 	for _, step := range []struct {
@@ -108,7 +108,7 @@ func TestASandboxIsUsedAgainUntilItFails(t *testing.T) {
 	}{
 		{"a", "a 1 of f", nil},
 		{"b", "b 2 of f", nil},
-		{"fail", "", sandbox.ErrFunction}, // its own error ends no sandbox
+		{"fail", "", sandbox.ErrFunction}, // the function's own error does not end the sandbox
 		{"c", "c 4 of f", nil},
 		{"die", "", sandbox.ErrKilled},
 		{"d", "d 1 of f", nil},
@@ -129,14 +129,14 @@ func TestASandboxIsUsedAgainUntilItFails(t *testing.T) {
 	}
 }
 
-func TestTimeIsUp(t *testing.T) {
+func TestInvocationTimesOut(t *testing.T) {
 	f := function(t, func(f *sandbox.Function) { f.Timeout = 200 * time.Millisecond })
 	if _, err := invoke(t, f, "hang"); !errors.Is(err, sandbox.ErrTimeout) {
 		t.Error(err)
 	}
 }
 
-func TestWhatDoesNotStartIsAnError(t *testing.T) {
+func TestStartFailure(t *testing.T) {
 	f := function(t, func(f *sandbox.Function) { f.Env = map[string]string{"BEGIN": "fail"} })
 	if _, err := invoke(t, f, "a"); !errors.Is(err, sandbox.ErrInit) {
 		t.Error(err)
@@ -147,7 +147,7 @@ func TestWhatDoesNotStartIsAnError(t *testing.T) {
 	}
 }
 
-func TestNoMoreThanItsLimitAtOnceAndOneIsKilled(t *testing.T) {
+func TestLimitAndKillOne(t *testing.T) {
 	f := function(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -158,12 +158,12 @@ func TestNoMoreThanItsLimitAtOnceAndOneIsKilled(t *testing.T) {
 			ended <- err
 		}()
 	}
-	for f.Usage().Invocations == 0 && !f.KillOne(func(int) int { return 0 }) { // until one is at work
+	for f.Usage().Invocations == 0 && !f.KillOne(func(int) int { return 0 }) { // until one is running
 	}
 	if err := <-ended; !errors.Is(err, sandbox.ErrKilled) {
 		t.Errorf("killed: %v", err)
 	}
-	if got, err := invoke(t, f, "a"); err != nil || got != "a 1 of f" { // in the place of the one that was killed
+	if got, err := invoke(t, f, "a"); err != nil || got != "a 1 of f" { // replaces the killed one
 		t.Errorf("%q, %v", got, err)
 	}
 	cancel()

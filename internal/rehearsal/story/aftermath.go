@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Aftermath prints what is needed to find out what went wrong: the last of every log, what waits in queues and outbox,
-// and the records of the job.
+// Aftermath prints information for debugging a failure: the end of every log, the messages in queues and outbox, and
+// the records of the job.
 func (s *Story) Aftermath(ctx context.Context, out io.Writer) {
 	w := s.World
 	paths, _ := filepath.Glob(filepath.Join(w.Dir, "logs", "*.log"))
@@ -44,7 +44,7 @@ func (s *Story) Aftermath(ctx context.Context, out io.Writer) {
 	}
 }
 
-// queues prints what waits in each queue.
+// queues prints the number of messages in each queue.
 func (s *Story) queues(ctx context.Context, out io.Writer) {
 	w := s.World
 	_, _ = fmt.Fprintln(out, "--- queues: visible, in flight")

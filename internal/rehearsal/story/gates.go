@@ -23,7 +23,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// strangers call the API without a key, and with a wrong one.
+// strangers calls the API without a key, and with a wrong one.
 func (s *Story) strangers(ctx context.Context) (string, error) {
 	plain := client.New(s.World.API, "some-token-of-a-stranger")
 	if _, err := plain.Jobs(ctx, 1); err == nil || !strings.Contains(err.Error(), "403") {
@@ -46,12 +46,12 @@ func (s *Story) strangers(ctx context.Context) (string, error) {
 	return "403 without a signature and with a wrong one, 401 for an agent without a token, 200 for the user", err
 }
 
-// agent asks for work with a token and returns the answer's status. What a killed function left is asked again.
+// agent asks for work with a token and returns the answer's status. It retries if a function was killed.
 func (s *Story) agent(ctx context.Context, bearer string) (int, error) {
 	return s.raw(ctx, http.MethodPost, wire.PathHello, bearer, `{"address":"127.0.0.1","version":"x"}`)
 }
 
-// tokens mints what an attacker might hold: the deployment's own key is read as its operator could.
+// tokens creates tokens that an attacker might have; it reads the deployment's own key as its operator could.
 func (s *Story) tokens(ctx context.Context) (string, error) {
 	name := "/" + s.World.Stack.Name + "/token-key"
 	out, err := ssm.NewFromConfig(s.World.Config).GetParameter(ctx,
@@ -77,7 +77,7 @@ func (s *Story) tokens(ctx context.Context) (string, error) {
 		claims wire.Claims
 		want   []int
 	}{
-		{"of a job that is over", key, mine, []int{http.StatusGone}},
+		{"of a finished job", key, mine, []int{http.StatusGone}},
 		{"expired", key, late, []int{http.StatusUnauthorized}},
 		{"signed by someone else", forged, mine, []int{http.StatusUnauthorized}},
 		{"of a job that does not exist", key, other, []int{http.StatusGone, http.StatusForbidden, http.StatusNotFound}},
@@ -88,7 +88,7 @@ func (s *Story) tokens(ctx context.Context) (string, error) {
 		}
 		code, err := s.agent(ctx, text)
 		if err != nil || !slices.Contains(c.want, code) {
-			return "", fmt.Errorf("a token %s is answered with %d, not %v: %w", c.what, code, c.want, err)
+			return "", fmt.Errorf("a token %s gets %d, not %v: %w", c.what, code, c.want, err)
 		}
 		said = append(said, fmt.Sprintf("%s: %d", c.what, code))
 	}
@@ -98,11 +98,11 @@ func (s *Story) tokens(ctx context.Context) (string, error) {
 	}
 	code, err := s.report(ctx, text, record.ClusterID("another-job", 0, 1))
 	if err != nil || code != http.StatusForbidden && code != http.StatusGone {
-		return "", fmt.Errorf("a report for another job is answered with %d: %w", code, err)
+		return "", fmt.Errorf("a report for another job gets %d: %w", code, err)
 	}
 	said = append(said, fmt.Sprintf("reporting for another job: %d", code))
 	if code, err = s.asUser(ctx, text); err != nil || code != http.StatusForbidden {
-		return "", fmt.Errorf("an agent's token on a user's route is answered with %d: %w", code, err)
+		return "", fmt.Errorf("an agent's token on a user's route gets %d: %w", code, err)
 	}
 	return strings.Join(append(said, fmt.Sprintf("on a user's route: %d", code)), "\n"), nil
 }
@@ -153,14 +153,14 @@ func (s *Story) rights(context.Context) (string, error) {
 	return fmt.Sprintf("%d calls of %d functions", s.World.Count.Total(), len(s.World.Functions)), nil
 }
 
-// secretShapes are what no log may hold: agents' tokens and the machines' keys.
+// secretShapes matches what no log may contain: agents' tokens and the machines' keys.
 var secretShapes = regexp.MustCompile(
 	`eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|Bearer [A-Za-z0-9._-]{20,}`)
 
 func (s *Story) secrets(ctx context.Context) (string, error) {
 	logs := s.World.Logged()
 	if found := secretShapes.Find(logs); found != nil {
-		return "", fmt.Errorf("a log holds %.12q…", found)
+		return "", fmt.Errorf("a log contains %.12q…", found)
 	}
 	name := "/" + s.World.Stack.Name + "/token-key"
 	out, err := ssm.NewFromConfig(s.World.Config).GetParameter(context.WithoutCancel(ctx),
@@ -169,9 +169,9 @@ func (s *Story) secrets(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if bytes.Contains(logs, []byte(aws.ToString(out.Parameter.Value))) {
-		return "", errors.New("a log holds the key that signs tokens")
+		return "", errors.New("a log contains the key that signs tokens")
 	}
 	items, files, err := s.hidden(ctx)
-	return fmt.Sprintf("%d KiB of logs, %d items of the table and %d files looked through", len(logs)>>10, items,
+	return fmt.Sprintf("searched %d KiB of logs, %d items of the table and %d files", len(logs)>>10, items,
 		files), err
 }

@@ -20,16 +20,16 @@ import (
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 )
 
-// A secret that a task of the story has: the value lies in the account, the job has a reference to it.
+// A secret of a task of the story: its value is in the account, and the job has a reference to it.
 const (
 	secretName  = "REHEARSED"
 	secretValue = "open-sesame-b1f7c9" //nolint:gosec // made up
 )
 
-// secretPath is the parameter that holds the secret, below the path that the deployment may read.
+// secretPath returns the parameter with the secret, below the path that the deployment may read.
 func (s *Story) secretPath() string { return "/" + s.World.Stack.Name + "/secrets/rehearsed" }
 
-// keepSecret puts the secret where its owner would.
+// keepSecret stores the secret as its owner would.
 func (s *Story) keepSecret(ctx context.Context) error {
 	_, err := ssm.NewFromConfig(s.World.Config).PutParameter(ctx, &ssm.PutParameterInput{
 		Name: aws.String(s.secretPath()), Value: aws.String(secretValue), Type: ssmtypes.ParameterTypeSecureString,
@@ -38,8 +38,8 @@ func (s *Story) keepSecret(ctx context.Context) error {
 	return err
 }
 
-// hidden looks for the secret in every item of the table and in every file that machines and functions have written.
-// It returns how many items and files there are.
+// hidden searches for the secret in every item of the table and in every file that machines and functions have written.
+// It returns the numbers of items and files.
 func (s *Story) hidden(ctx context.Context) (items, files int, err error) {
 	pages := dynamodb.NewScanPaginator(dynamodb.NewFromConfig(s.World.Config),
 		&dynamodb.ScanInput{TableName: &s.World.Stack.Name})
@@ -60,7 +60,7 @@ func (s *Story) hidden(ctx context.Context) (items, files int, err error) {
 	}
 	for _, dir := range []string{"logs", "machines"} {
 		err := filepath.WalkDir(filepath.Join(s.World.Dir, dir), func(path string, d fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) { // a machine is at work
+			if errors.Is(err, fs.ErrNotExist) { // deleted by a working machine
 				return nil
 			}
 			if err != nil || !d.Type().IsRegular() {
@@ -82,7 +82,7 @@ func (s *Story) hidden(ctx context.Context) (items, files int, err error) {
 	return items, files, nil
 }
 
-// bytesOf is an attribute's value, as far as one can hold a text.
+// bytesOf returns an attribute's value if it can contain text.
 func bytesOf(v types.AttributeValue) []byte {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -94,8 +94,8 @@ func bytesOf(v types.AttributeValue) []byte {
 	}
 }
 
-// holds looks for a text in bytes as they are and as what they decompress to: values are kept by gzip, events by flate
-// after a byte that says so.
+// holds searches for a text in bytes, both as they are and decompressed: values are stored with gzip, events with flate
+// after a marker byte.
 func holds(raw []byte, text string) bool {
 	if bytes.Contains(raw, []byte(text)) {
 		return true
@@ -106,7 +106,7 @@ func holds(raw []byte, text string) bool {
 	}
 	for _, r := range readers {
 		var plain strings.Builder
-		_, _ = io.Copy(&plain, io.LimitReader(r, 64<<20)) // what comes before an error may hold it
+		_, _ = io.Copy(&plain, io.LimitReader(r, 64<<20)) // the data before an error may contain it
 		if strings.Contains(plain.String(), text) {
 			return true
 		}

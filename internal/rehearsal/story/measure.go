@@ -22,10 +22,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// plainTasks is how many tasks the DAG has whose requests are counted, in two layers.
+// plainTasks is the number of tasks of the DAG whose requests are counted, in two layers.
 const plainTasks = 8
 
-// plainDAG is a DAG to which nothing happens.
+// plainDAG returns a DAG that runs without failures.
 func plainDAG() []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: tradewind/v1\nname: plain\ntasks:\n")
@@ -39,7 +39,8 @@ func plainDAG() []byte {
 	return []byte(b.String())
 }
 
-// Compared is one line of the bill: what the rehearsal counted for a job, and what `tradewind cost` says for its file.
+// Compared is one line of the bill: what the rehearsal counted for a job, and what `tradewind cost` predicts for its
+// file.
 type Compared struct {
 	Service   string  `json:"service"`
 	Unit      string  `json:"unit"`
@@ -47,16 +48,16 @@ type Compared struct {
 	Predicted float64 `json:"predicted"`
 }
 
-// tolerance is how far the sum of a rehearsal may be above or below a prediction: events meet in batches as they come,
-// and what met another is read again.
+// tolerance is the allowed relative difference between a rehearsal's total and a prediction: the sizes of event batches
+// vary, and conflicting reads are repeated.
 const tolerance = 0.5
 
-// measured runs a DAG to which nothing happens and holds what its events asked of AWS against what `tradewind cost`
-// says of the same file. What is asked by the hour, schedules and polling, goes at another speed here and is left out.
+// measured runs a DAG without failures and compares its requests to AWS with the prediction of `tradewind cost` for the
+// same file. Costs per hour, of schedules and polling, run at another speed here and are left out.
 func (s *Story) measured(ctx context.Context) (string, error) {
 	w := s.World
 	if w.Chaos {
-		return "left out: what fails is asked again", nil
+		return "left out: failed calls are repeated", nil
 	}
 	if err := until(ctx, func() error { return s.sleeping(ctx) }); err != nil {
 		return "", err
@@ -87,15 +88,15 @@ func (s *Story) measured(ctx context.Context) (string, error) {
 		s.compared = append(s.compared, Compared{Service: l.Service, Unit: l.Unit, Counted: n, Predicted: l.Events})
 		usd, want = usd+n*l.USDPerUnit, want+l.Events*l.USDPerUnit
 	}
-	said := fmt.Sprintf("%d tasks: %.6f USD counted, %.6f predicted; %.0f writes met others and were made again\n%s",
+	said := fmt.Sprintf("%d tasks: %.6f USD counted, %.6f predicted; %.0f writes conflicted and were repeated\n%s",
 		plainTasks, usd, want, after[conflicts]-before[conflicts], table(s.compared))
 	if math.Abs(usd/want-1) > tolerance {
-		return "", fmt.Errorf("what was counted is not what is predicted: %s", said)
+		return "", fmt.Errorf("counted and predicted cost differ: %s", said)
 	}
 	return said, nil
 }
 
-// overUnseen waits for the end of the one job of a name, reading past the proxy: what is looked at is not to be
+// overUnseen waits until the only job with a name has finished. It reads without the proxy, so that its reads are not
 // counted.
 func (s *Story) overUnseen(ctx context.Context, name string) error {
 	st, err := dynamo.New(s.World.Config, s.World.Stack.Name, dynamo.Options{})
@@ -110,7 +111,7 @@ func (s *Story) overUnseen(ctx context.Context, name string) error {
 		}
 		seen = seen || len(open) > 0
 		if !seen || len(open) > 0 {
-			return errors.New("the job is not over")
+			return errors.New("the job has not finished")
 		}
 		return nil
 	})
@@ -134,11 +135,11 @@ func predict(ctx context.Context) (*cost.Bill, error) {
 	return cost.Of(ctx, spec, planner.New(c, moves, opt), time.Now())
 }
 
-// byClock are the functions that schedules start, whose share is not a job's.
+// byClock returns the functions that schedules start; their share does not belong to a job.
 func byClock() []string { return []string{events.FnReconcile, events.FnTick, events.FnRefresh} }
 
-// bill is what was counted so far of the lines of a bill, by service and unit, in the words of package cost. How long
-// the emulator took is no measure of AWS, so GB-seconds are not in it.
+// bill returns the counts so far, by service and unit in the terms of package cost. GB-seconds are left out, because
+// the emulator's speed says nothing about AWS.
 func (s *Story) bill() map[string]float64 {
 	w := s.World
 	b := map[string]float64{}
@@ -150,7 +151,7 @@ func (s *Story) bill() map[string]float64 {
 	}
 	for _, c := range w.Count.Calls() {
 		fn, ours := strings.CutPrefix(c.Function, prefix)
-		if c.Service == "apigateway" && c.Action != "$default" { // users' requests are theirs
+		if c.Service == "apigateway" && c.Action != "$default" { // users' requests do not belong to the job
 			b["HTTP API requests"] += float64(c.Count)
 		}
 		if !ours || slices.Contains(byClock(), fn) {
@@ -158,7 +159,7 @@ func (s *Story) bill() map[string]float64 {
 		}
 		switch c.Service {
 		case "dynamodb":
-			// one that is slow and lets in one at a time has more of them than AWS's
+			// the emulator is slow and serialises requests, so it has more conflicts than AWS
 			if strings.HasSuffix(c.Action, account.Refused) {
 				b[conflicts] += float64(c.Count)
 			} else if account.Writes(c.Action) {
@@ -173,7 +174,7 @@ func (s *Story) bill() map[string]float64 {
 		case "s3":
 			if c.Action == "GetObject" {
 				b["S3 GET requests"] += float64(c.Count)
-			} else if c.Action != "DeleteObject" { // which is free
+			} else if c.Action != "DeleteObject" { // deletes are free
 				b["S3 PUT and LIST requests"] += float64(c.Count)
 			}
 		}
@@ -181,7 +182,7 @@ func (s *Story) bill() map[string]float64 {
 	return b
 }
 
-// conflicts counts what the table refused; it is no line of a bill.
+// conflicts counts what the table refused; it is not a line of a bill.
 const conflicts = "refused"
 
 func table(lines []Compared) string {

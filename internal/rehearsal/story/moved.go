@@ -17,24 +17,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Elsewhere is the region of one task of dag.yaml: the task, and what it leaves, in bytes.
+// Elsewhere is the region of one task of dag.yaml; elsewhereFile is the task's output.
 const (
 	Elsewhere     = "us-west-2"
 	elsewhereTask = "survey"
 	elsewhereFile = "tiles.bin"
 )
 
-// Between is what was moved from one region to another, beside what the plan said of it.
+// Between is the data moved from one region to another, and its planned cost.
 type Between struct {
 	What       string  `json:"what"`
 	From       string  `json:"from"`
 	To         string  `json:"to"`
 	Bytes      int64   `json:"bytes"`
-	USD        float64 `json:"usd"`        // at the list price of moving
-	PlannedUSD float64 `json:"plannedUSD"` // 0 for what plans have no price of
+	USD        float64 `json:"usd"`        // at list price
+	PlannedUSD float64 `json:"plannedUSD"` // 0 if plans do not include it
 }
 
-// String is the line of a report.
+// String returns a line for the report.
 func (b Between) String() string {
 	s := fmt.Sprintf("moved between regions: %d bytes of %s from %s to %s, %.6f USD", b.Bytes, b.What, b.From,
 		b.To, b.USD)
@@ -44,11 +44,11 @@ func (b Between) String() string {
 	return s
 }
 
-// movedWithin is how far what was moved may be from what was planned: the task leaves as much as its file says, and
-// a manifest of it.
+// movedWithin is the allowed relative difference between moved and planned data: the size of the task's outputs is as
+// declared, plus a manifest.
 const movedWithin = 0.1
 
-// moved looks where the outputs lie, and holds what machines moved between regions against the first plan.
+// moved checks where the outputs are stored, and compares what machines moved between regions with the first plan.
 func (s *Story) moved(ctx context.Context) (string, error) {
 	where, err := s.apart(ctx)
 	if err != nil {
@@ -62,13 +62,13 @@ func (s *Story) moved(ctx context.Context) (string, error) {
 	for _, b := range s.between {
 		said = append(said, b.String())
 	}
-	if s.World.Chaos { // what fails is read again
+	if s.World.Chaos { // failed reads are repeated
 		err = nil
 	}
 	return strings.Join(said, "\n"), err
 }
 
-// asPlanned notes what was planned for the outputs of the task elsewhere, and says whether they and no others moved.
+// asPlanned sets the planned cost of the outputs of the task elsewhere, and checks that only they moved.
 func asPlanned(moved []Between, usd float64) error {
 	i := slices.IndexFunc(moved, func(b Between) bool {
 		return b.What == outputs && b.From == Elsewhere && b.To == account.Region
@@ -79,16 +79,16 @@ func asPlanned(moved []Between, usd float64) error {
 	moved[i].PlannedUSD = usd
 	for j, b := range moved {
 		if j != i && b.What == outputs {
-			return fmt.Errorf("that was not planned: %s", b)
+			return fmt.Errorf("not planned: %s", b)
 		}
 	}
 	if !(math.Abs(moved[i].USD/usd-1) <= movedWithin) {
-		return fmt.Errorf("what moved is not what was planned: %s; planned %.6f USD", moved[i], usd)
+		return fmt.Errorf("moved and planned data differ: %s; planned %.6f USD", moved[i], usd)
 	}
 	return nil
 }
 
-// apart looks for the output of the task elsewhere: in the bucket there, and not in that of the deployment's region.
+// apart checks that the output of the task elsewhere is only in the bucket of its region.
 func (s *Story) apart(ctx context.Context) (string, error) {
 	prefix := s.job + "/" + elsewhereTask + "/"
 	there, err := s.keys(ctx, s.World.WorkIn(Elsewhere), prefix)
@@ -100,11 +100,11 @@ func (s *Story) apart(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if len(here) > 0 {
-		return "", fmt.Errorf("in the bucket of %s lie %v", account.Region, here)
+		return "", fmt.Errorf("the bucket of %s contains %v", account.Region, here)
 	}
 	i := slices.IndexFunc(there, func(k string) bool { return strings.HasSuffix(k, "/"+elsewhereFile) })
 	if i < 0 {
-		return "", fmt.Errorf("no %s among %v in the bucket of %s", elsewhereFile, there, Elsewhere)
+		return "", fmt.Errorf("missing %s among %v in the bucket of %s", elsewhereFile, there, Elsewhere)
 	}
 	others, err := s.keys(ctx, s.World.WorkIn(Elsewhere), "")
 	if err != nil {
@@ -112,27 +112,27 @@ func (s *Story) apart(ctx context.Context) (string, error) {
 	}
 	for _, k := range others {
 		if !strings.HasPrefix(k, prefix) {
-			return "", fmt.Errorf("in the bucket of %s lies %s", Elsewhere, k)
+			return "", fmt.Errorf("the bucket of %s contains %s", Elsewhere, k)
 		}
 	}
-	return fmt.Sprintf("s3://%s/%s, and nothing of it in %s", s.World.WorkIn(Elsewhere), there[i],
+	return fmt.Sprintf("s3://%s/%s, and no part of it in %s", s.World.WorkIn(Elsewhere), there[i],
 		s.World.WorkIn(account.Region)), nil
 }
 
-// planToMove is what the plan in force says that moving data costs, USD.
+// planToMove returns the current plan's cost of moving data, USD.
 func (s *Story) planToMove(ctx context.Context) (float64, error) {
 	return PlannedToMove(ctx, s.store, s.job)
 }
 
-// PlannedToMove is what the plan in force of a job says that moving its data costs, USD: what it has beside its tasks.
+// PlannedToMove returns the cost of moving a job's data in its current plan, USD: its total without its tasks.
 func PlannedToMove(ctx context.Context, st store.Store, id string) (float64, error) {
-	u := unit.NewLoader(st, time.Now, record.Config{}).NewUnit(ctx, "api")
+	u := unit.NewTransactor(st, time.Now, record.Config{}, unit.Hooks{}).NewUnit(ctx, "api")
 	job, found, err := book.Get[record.Job](u, record.JobKey(id))
 	if err != nil {
 		return 0, err
 	}
 	if !found {
-		return 0, errors.New("no record of the job")
+		return 0, errors.New("the job's record is missing")
 	}
 	p, err := u.Plan(job)
 	if err != nil {
@@ -145,13 +145,13 @@ func PlannedToMove(ctx context.Context, st store.Store, id string) (float64, err
 	return usd, nil
 }
 
-// What is moved.
+// The kinds of moved data.
 const (
 	outputs = "outputs"
 	program = "the agent's program"
 )
 
-// between adds up what went from region to region for a job. It fails where it is not known between which.
+// between adds up what a job moved between regions. It returns an error if a region is unknown.
 func between(moves []account.Move, job string) ([]Between, error) {
 	prices, err := egress.Default()
 	if err != nil {
@@ -160,7 +160,7 @@ func between(moves []account.Move, job string) ([]Between, error) {
 	var out []Between
 	for _, m := range moves {
 		if m.From == account.Unknown || m.To == account.Unknown {
-			return nil, fmt.Errorf("nobody was given %s, of which %d bytes went from %s to %s", m.Object, m.Bytes,
+			return nil, fmt.Errorf("no agent was given %s, of which %d bytes went from %s to %s", m.Object, m.Bytes,
 				m.From, m.To)
 		}
 		_, key, _ := strings.Cut(m.Object, "/")

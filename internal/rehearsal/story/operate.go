@@ -24,15 +24,13 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// cliWithin bounds one command.
+// cliWithin is the time limit of one command.
 const cliWithin = 2 * time.Minute
 
-// cli runs the command line as a user with credentials would, and returns what it printed.
+// cli runs a command as a user with credentials would, and returns its output.
 func (s *Story) cli(ctx context.Context, stdin string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, cliWithin)
 	defer cancel()
@@ -47,10 +45,10 @@ func (s *Story) cli(ctx context.Context, stdin string, args ...string) ([]byte, 
 	return out.Bytes(), nil
 }
 
-// command is one of the command line's, with a user's credentials.
+// command returns a command of the command line with a user's credentials.
 func (s *Story) command(ctx context.Context, args ...string) *exec.Cmd {
 	w := s.World
-	c := exec.CommandContext(ctx, filepath.Join(w.Assets, "tradewind"), args...) //nolint:gosec // built beside this
+	c := exec.CommandContext(ctx, filepath.Join(w.Assets, "tradewind"), args...) //nolint:gosec // built together with this
 	c.Dir = w.Dir
 	c.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + w.Dir, "TRADEWIND_ENDPOINT=" + w.API,
@@ -60,7 +58,7 @@ func (s *Story) command(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
-// cliJSON runs a command for what it tells programs.
+// cliJSON runs a command with JSON output and decodes it.
 func (s *Story) cliJSON(ctx context.Context, into any, args ...string) error {
 	raw, err := s.cli(ctx, "", append(args, "-o", "json")...)
 	if err != nil {
@@ -82,12 +80,12 @@ tasks:
     time: 10m
 `
 
-// waitingMasked is what the log of that task has.
+// waitingMasked is the log of that task.
 const waitingMasked = "waiting with ***"
 
 // operated submits a job with a secret by the command line, follows it until it prints, and cancels it.
 func (s *Story) operated(ctx context.Context) (string, error) {
-	// The daily schedule is due as well; what it sends waits for work to come in.
+	// The daily schedule is due as well; its event waits in the queue until work arrives.
 	if !s.World.Chaos {
 		if err := s.World.Fire(ctx, events.FnRefresh); err != nil {
 			return "", err
@@ -98,7 +96,7 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 	}
 	var id string
 	if err := until(ctx, func() error {
-		// Under a key: an answer that was lost may be asked for again.
+		// With a key, so that it can be repeated if the answer is lost.
 		out, err := s.cli(ctx, endless, "submit", "-", "--key", "endless",
 			"--secret", secretName+"=ssm:"+s.secretPath())
 		id = strings.TrimSpace(string(out))
@@ -123,7 +121,7 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 	said += fmt.Sprintf("\nlogs: %s; the secret is in none of %d items of the table and of %d files", waitingMasked,
 		items, files)
 	var page *shown
-	if !s.World.Chaos { // where calls fail, a page says so and is loaded anew
+	if !s.World.Chaos { // when calls fail, a page shows an error and is reloaded
 		if page, err = s.show(ctx, id, "wait"); err != nil {
 			return said, err
 		}
@@ -131,18 +129,18 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 	if err := until(ctx, func() error {
 		_, err := s.cli(ctx, "", "cancel", id)
 		if err != nil && strings.Contains(err.Error(), "is over already") {
-			return nil // by a call before whose answer was lost; what became of the job is asked below
+			return nil // cancelled by an earlier call whose answer was lost; the job's state is checked below
 		}
 		return err
 	}); err != nil {
 		return said, err
 	}
 	err = until(ctx, func() error {
-		var d view.JobDetail
+		var d apitypes.JobDetail
 		if err := s.cliJSON(ctx, &d, "status", id); err != nil {
 			return err
 		}
-		if d.State != record.JobCancelled {
+		if d.State != apitypes.JobCancelled {
 			return fmt.Errorf("status: %s", d.State)
 		}
 		said += "\ncancel: " + string(d.State) + ", " + d.TaskList[0].State
@@ -150,21 +148,21 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 	})
 	if page != nil {
 		err = errors.Join(err, page.over())
-		said += "\ndashboard: a page has followed the job and its log to their ends"
+		said += "\ndashboard: a page has followed the job and its log to the end"
 	}
 	return said, err
 }
 
-// renewed looks for the catalogue that refresh has made of what EC2 says it sells.
+// renewed checks for the catalogue that refresh has made of what EC2 sells.
 func (s *Story) renewed(ctx context.Context) (string, error) {
 	if s.World.Chaos {
-		return "left out: it takes ten seconds here, and a function at work is killed every few", nil
+		return "left out: it takes ten seconds here, and a working function is killed every few", nil
 	}
 	var said string
 	err := until(ctx, func() error {
 		keys, err := s.keys(ctx, s.World.Bucket("work"), "catalog/")
 		if err == nil && len(keys) == 0 {
-			err = errors.New("no catalogue in the work bucket")
+			err = errors.New("the work bucket has no catalogue")
 		}
 		said = strings.Join(keys, " ")
 		return err
@@ -172,7 +170,7 @@ func (s *Story) renewed(ctx context.Context) (string, error) {
 	return said, err
 }
 
-// rejected drops a file that is no DAG.
+// rejected drops an invalid file.
 func (s *Story) rejected(ctx context.Context) (string, error) {
 	bucket := s.World.Bucket("dags")
 	if err := s.put(ctx, bucket, "team/broken.yaml",
@@ -187,7 +185,7 @@ func (s *Story) rejected(ctx context.Context) (string, error) {
 			return err
 		}
 		if len(list.Contents) == 0 {
-			return errors.New("no remark in the bucket")
+			return errors.New("the bucket has no error file")
 		}
 		out, err := s.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: list.Contents[0].Key})
 		if err != nil {
@@ -204,24 +202,23 @@ func (s *Story) rejected(ctx context.Context) (string, error) {
 	return remark, err
 }
 
-// givenUp is the event among the dead letters whose cause was mended.
+// givenUp is the event among the dead letters whose cause was fixed.
 const givenUp = "given-up-1"
 
-// redrive has an event come in that nobody can read, finds it among the dead letters when it was tried as often as the
-// template says, and sends another letter, whose cause was mended, on its way: by the command line, as an operator
-// would.
+// redrive sends an unreadable event, finds it among the dead letters after all retries, and redrives another dead
+// letter whose cause was fixed: by the command line, as an operator would.
 func (s *Story) redrive(ctx context.Context) (string, error) {
 	if err := s.garble(ctx); err != nil {
 		return "", err
 	}
-	var letter api.DeadLetter
+	var letter apitypes.DeadLetter
 	err := until(ctx, func() error {
-		var list api.DeadLetterList
+		var list apitypes.DeadLetterList
 		if err := s.cliJSON(ctx, &list, "dlq", "list", "--queue", events.FnSubmit); err != nil {
 			return err
 		}
 		if len(list.DeadLetters) == 0 {
-			return errors.New("no dead letter")
+			return errors.New("there is no dead letter")
 		}
 		letter = list.DeadLetters[0]
 		return nil
@@ -238,7 +235,7 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 	}
 	n := 0
 	if err := until(ctx, func() error {
-		var done api.Redriven
+		var done apitypes.Redriven
 		err := s.cliJSON(ctx, &done, "dlq", "redrive", "--all", "--queue", events.FnSubmit)
 		if err == nil {
 			n += done.Redriven
@@ -256,7 +253,7 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 			return err
 		}
 		for _, j := range list.Jobs {
-			if j.Name == "redriven" && j.State == record.JobSucceeded {
+			if j.Name == "redriven" && j.State == apitypes.JobSucceeded {
 				said += fmt.Sprintf("\ndlq redrive: %d letters; job %s %s", n, j.ID, j.State)
 				return nil
 			}
@@ -266,7 +263,7 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 	return said, err
 }
 
-// garble tells of a new object in the DAG bucket without saying which.
+// garble sends an event about a new object in the DAG bucket without the object's key.
 func (s *Story) garble(ctx context.Context) error {
 	out, err := eventbridge.NewFromConfig(s.World.Config).PutEvents(ctx,
 		&eventbridge.PutEventsInput{Entries: []ebtypes.PutEventsRequestEntry{{
@@ -274,12 +271,12 @@ func (s *Story) garble(ctx context.Context) error {
 			Detail: aws.String(fmt.Sprintf(`{"bucket":{"name":%q}}`, s.World.Bucket("dags"))),
 		}}})
 	if err == nil && out.FailedEntryCount > 0 {
-		err = errors.New("the event was not taken")
+		err = errors.New("the event was rejected")
 	}
 	return err
 }
 
-// bury puts the event of a job among the dead letters, as if it had been given up, and looks at it there.
+// bury adds the event of a job to the dead letters, as if it had been given up, and shows it.
 func (s *Story) bury(ctx context.Context) error {
 	bucket, key := s.World.Bucket("dags"), "kept/later.yaml"
 	small := "apiVersion: tradewind/v1\nname: redriven\ntasks:\n  only:\n    run: echo again\n" +
@@ -296,18 +293,18 @@ func (s *Story) bury(ctx context.Context) error {
 		return err
 	}
 	return until(ctx, func() error {
-		var one api.DeadLetterList
+		var one apitypes.DeadLetterList
 		if err := s.cliJSON(ctx, &one, "dlq", "show", givenUp, "--queue", events.FnSubmit); err != nil {
 			return err
 		}
 		if n := len(one.DeadLetters); n != 1 || !strings.Contains(string(one.DeadLetters[0].Event), key) {
-			return fmt.Errorf("dlq show: %d letters of this ID", n)
+			return fmt.Errorf("dlq show: %d letters with this ID", n)
 		}
 		return nil
 	})
 }
 
-// send puts a message on one of the deployment's queues.
+// send sends a message to one of the deployment's queues.
 func (s *Story) send(ctx context.Context, queue, body string) error {
 	url := s.World.QueueURL(s.World.Stack.Name + "-" + queue)
 	_, err := sqs.NewFromConfig(s.World.Config).SendMessage(ctx,
@@ -315,15 +312,15 @@ func (s *Story) send(ctx context.Context, queue, body string) error {
 	return err
 }
 
-// asleep waits for the end of the machines, and for the schedules and the polling to be off.
+// asleep waits until all machines have ended, and schedules and polling are off.
 func (s *Story) asleep(ctx context.Context) (string, error) {
-	s.World.Calm() // what has to be quiet is not disturbed
+	s.World.Calm() // no failures while the deployment goes to sleep
 	err := until(ctx, func() error { return s.sleeping(ctx) })
 	return fmt.Sprintf("%d machines were started, none runs; schedules are off, no queue is polled",
 		s.World.Hypervisor.Count()), err
 }
 
-// sleeping says what is still awake.
+// sleeping returns an error about what is still running.
 func (s *Story) sleeping(ctx context.Context) error {
 	w := s.World
 	if left := w.Hypervisor.Running(); len(left) > 0 {
@@ -364,7 +361,7 @@ func (s *Story) sleeping(ctx context.Context) error {
 	return nil
 }
 
-// machineOf finds the machine of a cluster by its tag.
+// machineOf returns the machine of a cluster, by its tag.
 func (s *Story) machineOf(ctx context.Context, cluster string) (string, error) {
 	w := s.World
 	out, err := ec2.NewFromConfig(w.Config).DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []types.Filter{
@@ -378,5 +375,5 @@ func (s *Story) machineOf(ctx context.Context, cluster string) (string, error) {
 			return aws.ToString(i.InstanceId), nil
 		}
 	}
-	return "", fmt.Errorf("rehearsal: no machine of %s", cluster)
+	return "", fmt.Errorf("rehearsal: %s has no machine", cluster)
 }

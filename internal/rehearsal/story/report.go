@@ -12,20 +12,20 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
-// Report is what a rehearsal counted: the basis of what the control plane costs.
+// Report is what a rehearsal counted: the basis for the cost of the control plane.
 type Report struct {
 	Tasks     int                       `json:"tasks"`
 	Requests  []account.Call            `json:"requests"`
 	Functions map[string]FunctionReport `json:"functions"`
-	// Compared are the requests for one DAG to which nothing happened, of PlainTasks tasks, beside what package cost
-	// says of it.
+	// Compared compares the requests of one DAG without failures, of PlainTasks tasks, with the prediction of package
+	// cost.
 	PlainTasks int        `json:"plainTasks"`
 	Compared   []Compared `json:"compared"`
-	// Between is what moved from region to region for the job with a task in another.
+	// Between is what moved between regions for the job with a task in another one.
 	Between []Between `json:"betweenRegions"`
 }
 
-// FunctionReport is one function's share.
+// FunctionReport is the report of one function.
 type FunctionReport struct {
 	sandbox.Usage
 	MemoryMiB int     `json:"memoryMiB"`
@@ -45,10 +45,10 @@ func (s *Story) Report() Report {
 	return r
 }
 
-// storyTasks are the tasks of the story's jobs.
+// storyTasks is the number of tasks in the story's jobs.
 const storyTasks = 5 + 1 + 1 + plainTasks
 
-// Page is the rehearsal's section of bench/RESULTS.md.
+// Page returns the rehearsal's section of bench/RESULTS.md.
 func (s *Story) Page(took time.Duration) string {
 	w := s.World
 	var b strings.Builder
@@ -61,15 +61,15 @@ func (s *Story) Page(took time.Duration) string {
 		"agents on emulators, %d steps in %.0f s, the deployment\n"+
 		"included; %d machines, %d invocations of %d functions, %d of which failed, %d requests.\n\n",
 		len(s.steps()), took.Seconds(), machines, invocations, len(w.Functions), errs, w.Count.Total())
-	_, _ = fmt.Fprintf(&b, "What a DAG of %d tasks, to which nothing happened, asked of AWS, beside what `tradewind "+
-		"cost` says of its file. Tasks that end at once\n"+
-		"there are handled in one batch; on two processors they end one after the other. Transactions that met "+
-		"another are left out: the emulator, slow and one at a time, has more.\n\n| | counted | predicted |\n"+
+	_, _ = fmt.Fprintf(&b, "AWS requests of a DAG of %d tasks without failures, and the prediction of `tradewind "+
+		"cost` for its file. Tasks that end together\n"+
+		"are handled in one batch; on two processors they end one after the other. Transactions that "+
+		"conflicted are left out: the emulator is slow and serialises them, so it has more.\n\n| | counted | predicted |\n"+
 		"| --- | ---: | ---: |\n", plainTasks)
 	for _, c := range s.compared {
 		_, _ = fmt.Fprintf(&b, "| %s, %s | %.0f | %.0f |\n", c.Service, c.Unit, c.Counted, c.Predicted)
 	}
-	b.WriteString("\nOf a DAG with a task in another region:\n\n")
+	b.WriteString("\nFor a DAG with a task in another region:\n\n")
 	for _, x := range s.between {
 		_, _ = fmt.Fprintf(&b, "- %s\n", x)
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// shown is a job that is looked at in a browser, by `tradewind dashboard`, while it runs.
+// shown is a running job that is followed in a browser by `tradewind dashboard`.
 type shown struct {
 	command *exec.Cmd
 	stop    context.CancelFunc
@@ -23,8 +23,8 @@ type shown struct {
 
 var signInURL = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\S+`)
 
-// show opens the dashboard of the deployment, signs in, and follows a job and the log of a task of it, as the page
-// does. The streams end when the task does, though no answer of a function lasts as long.
+// show opens the dashboard of the deployment, signs in, and follows a job and the log of one of its tasks, like the
+// page. The streams end when the task does, although no answer of a function lasts that long.
 func (s *Story) show(ctx context.Context, id, task string) (*shown, error) {
 	ctx, stop := context.WithCancel(ctx)
 	v := &shown{stop: stop, command: s.command(ctx, "dashboard")}
@@ -43,7 +43,7 @@ func (s *Story) show(ctx context.Context, id, task string) (*shown, error) {
 	}
 	if url == "" {
 		v.close()
-		return nil, errors.New("the dashboard has told no address")
+		return nil, errors.New("the dashboard has printed no address")
 	}
 	jar, _ := cookiejar.New(nil) // it cannot fail
 	browser := &http.Client{Jar: jar}
@@ -82,7 +82,7 @@ func (s *Story) show(ctx context.Context, id, task string) (*shown, error) {
 	return v, nil
 }
 
-// reads reads on to a line that has a text.
+// reads reads up to a line that contains a text.
 func reads(from *bufio.Scanner, text string) error {
 	for from.Scan() {
 		if strings.Contains(from.Text(), text) {
@@ -92,11 +92,11 @@ func reads(from *bufio.Scanner, text string) error {
 	return fmt.Errorf("the dashboard has not shown %q: %w", text, errors.Join(from.Err(), io.ErrUnexpectedEOF))
 }
 
-// over waits for the streams to come to their ends.
+// over waits until the streams end.
 func (v *shown) over() error {
 	err := reads(v.events, "event: end")
 	for v.log.Scan() {
-		err = errors.Join(err, fmt.Errorf("the log goes on: %q", v.log.Text()))
+		err = errors.Join(err, fmt.Errorf("the log continues: %q", v.log.Text()))
 	}
 	err = errors.Join(err, v.log.Err())
 	v.close()
@@ -105,5 +105,5 @@ func (v *shown) over() error {
 
 func (v *shown) close() {
 	v.stop()
-	_ = v.command.Wait() // it was told to end
+	_ = v.command.Wait() // it was stopped
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -36,25 +36,24 @@ type Story struct {
 	store  store.Store
 	job    string
 	began  time.Time
-	// Requests for the DAG to which nothing happened, beside those foretold.
+	// Counted and predicted requests of the DAG without failures.
 	compared []Compared
-	// What the first plan says of moving data, and what was moved.
+	// The first plan's cost of moving data, and what was moved.
 	plannedToMove float64
 	between       []Between
 }
 
-// slower is how many times as long as on a machine of its own a step may take before it is taken to hang: nothing is
-// judged by it.
+// slower is how many times its usual duration a step may take before it counts as hanging. It affects no result.
 const slower = 4
 
-// step is one of the story, with what it found.
+// step is one step of the story; do returns its result.
 type step struct {
 	name   string
 	within time.Duration
 	do     func(ctx context.Context) (string, error)
 }
 
-// Tell carries the story out and prints each step. It stops at the first that does not hold.
+// Tell runs the story and prints each step. It stops at the first step that fails.
 func (s *Story) Tell(ctx context.Context) error {
 	w := s.World
 	s.began = time.Now()
@@ -75,24 +74,24 @@ func (s *Story) Tell(ctx context.Context) error {
 
 func (s *Story) steps() []step {
 	return []step{
-		{"only who may call the API does", 30 * time.Second, s.strangers},
+		{"the API admits only authorised clients", 30 * time.Second, s.strangers},
 		{"a DAG file is dropped into the bucket, and a job appears", 60 * time.Second, s.drop},
-		{"the table holds a plan and its bids", 60 * time.Second, s.planned},
-		{"a zone without capacity is passed over", 90 * time.Second, s.failover},
+		{"the table has a plan and its bids", 60 * time.Second, s.planned},
+		{"a zone without capacity is skipped", 90 * time.Second, s.failover},
 		{"training runs on a spot machine and saves a checkpoint", 120 * time.Second, s.training},
-		{"the machine is taken, and training goes on elsewhere", 120 * time.Second, s.taken},
+		{"the machine is taken, and training resumes elsewhere", 120 * time.Second, s.taken},
 		{"the job succeeds", 180 * time.Second, s.succeeded},
-		{"its outputs and logs are there", 30 * time.Second, s.results},
-		{"outputs lie in two regions, and what moved between them was planned", 30 * time.Second, s.moved},
-		{"a token opens its own job's doors only, and not for ever", 30 * time.Second, s.tokens},
+		{"its outputs and logs exist", 30 * time.Second, s.results},
+		{"outputs are in two regions, and what moved between them was planned", 30 * time.Second, s.moved},
+		{"a token gives access only to its own job, and expires", 30 * time.Second, s.tokens},
 		{"the command line submits, follows and cancels", 120 * time.Second, s.operated},
-		{"the catalogue is renewed", 180 * time.Second, s.renewed},
-		{"a file that is no DAG is answered beside it", 90 * time.Second, s.rejected},
-		{"a dead letter is shown and sent again", 180 * time.Second, s.redrive},
-		{"no machine is left, and the deployment sleeps", 150 * time.Second, s.asleep},
-		{"a job's events cost what `tradewind cost` says", 240 * time.Second, s.measured},
-		{"every call was within the rights of its function's role", time.Second, s.rights},
-		{"no log, no item of the table and no machine holds a secret", 30 * time.Second, s.secrets},
+		{"the catalogue is refreshed", 180 * time.Second, s.renewed},
+		{"an invalid DAG file gets an error file next to it", 90 * time.Second, s.rejected},
+		{"a dead letter is shown and redriven", 180 * time.Second, s.redrive},
+		{"no machine remains, and the deployment sleeps", 150 * time.Second, s.asleep},
+		{"a job's events cost what `tradewind cost` predicts", 240 * time.Second, s.measured},
+		{"every call was allowed by its function's role", time.Second, s.rights},
+		{"no log, table item or machine contains a secret", 30 * time.Second, s.secrets},
 	}
 }
 
@@ -118,7 +117,7 @@ func (s *Story) tell(ctx context.Context, n int, x step) error {
 	return nil
 }
 
-// until asks again and again whether something holds, until it does or ctx ends; then the error is what it last lacked.
+// until repeats ask until it returns nil or ctx ends; then the error is the last one.
 func until(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
@@ -135,10 +134,10 @@ func until(ctx context.Context, ask func() error) error {
 	}
 }
 
-// finalError is what waiting does not mend.
+// finalError is an error that waiting does not fix.
 type finalError struct{ error }
 
-// drop uploads the DAG file. The first launch that it leads to will find no capacity.
+// drop uploads the DAG file. The first launch for it will be refused for lack of capacity.
 func (s *Story) drop(ctx context.Context) (string, error) {
 	s.World.Proxy.RefuseLaunches(1)
 	bucket, key := s.World.Bucket("dags"), "team/rehearsal.yaml"
@@ -164,7 +163,7 @@ func (s *Story) put(ctx context.Context, bucket, key string, body []byte) error 
 	return err
 }
 
-// planned looks for the records themselves.
+// planned checks the records themselves.
 func (s *Story) planned(ctx context.Context) (string, error) {
 	var said string
 	err := until(ctx, func() error {
@@ -182,7 +181,7 @@ func (s *Story) planned(ctx context.Context) (string, error) {
 			return err
 		}
 		if len(d.Plans) == 0 || d.PlannedUSD <= 0 {
-			return errors.New("no plan in force")
+			return errors.New("there is no current plan")
 		}
 		for _, t := range d.TaskList {
 			if t.Offer == "" {
@@ -205,11 +204,11 @@ func (s *Story) planned(ctx context.Context) (string, error) {
 
 func (s *Story) failover(ctx context.Context) (string, error) {
 	var said string
-	err := s.untilJob(ctx, func(d *view.JobDetail) error {
-		var refused, next *record.Attempt
+	err := s.untilJob(ctx, func(d *apitypes.JobDetail) error {
+		var refused, next *apitypes.Attempt
 		for i := range d.Attempts {
 			a := &d.Attempts[i]
-			if a.Outcome == record.OutcomeRefused && refused == nil {
+			if a.Outcome == apitypes.OutcomeRefused && refused == nil {
 				refused = a
 			}
 		}
@@ -222,7 +221,7 @@ func (s *Story) failover(ctx context.Context) (string, error) {
 			}
 		}
 		if next == nil {
-			return fmt.Errorf("nothing came up after %s: %s", refused.OfferID, refused.Reason)
+			return fmt.Errorf("no machine started after %s: %s", refused.OfferID, refused.Reason)
 		}
 		if next.OfferID == refused.OfferID {
 			return &finalError{fmt.Errorf("launched again on %s", next.OfferID)}
@@ -233,8 +232,8 @@ func (s *Story) failover(ctx context.Context) (string, error) {
 	return said, err
 }
 
-// untilJob waits until a look at the job is content with it, and fails for good when it has ended without success.
-func (s *Story) untilJob(ctx context.Context, look func(d *view.JobDetail) error) error {
+// untilJob waits until look accepts the job, and fails at once if the job has failed or was cancelled.
+func (s *Story) untilJob(ctx context.Context, look func(d *apitypes.JobDetail) error) error {
 	return until(ctx, func() error {
 		d, err := s.client.Job(ctx, s.job)
 		if err != nil {
@@ -251,7 +250,7 @@ const trainTask = 1 // its index in dag.yaml
 
 func (s *Story) training(ctx context.Context) (string, error) {
 	var said string
-	err := s.untilJob(ctx, func(d *view.JobDetail) error {
+	err := s.untilJob(ctx, func(d *apitypes.JobDetail) error {
 		last := lastAttempt(d, trainTask)
 		if last == nil || last.Started.IsZero() {
 			return fmt.Errorf("training is %s", d.TaskList[trainTask].State)
@@ -272,8 +271,8 @@ func (s *Story) training(ctx context.Context) (string, error) {
 	return said, err
 }
 
-func lastAttempt(d *view.JobDetail, task int) *record.Attempt {
-	var last *record.Attempt
+func lastAttempt(d *apitypes.JobDetail, task int) *apitypes.Attempt {
+	var last *apitypes.Attempt
 	for i := range d.Attempts {
 		if a := &d.Attempts[i]; a.Task == task && (last == nil || a.Number > last.Number) {
 			last = a
@@ -308,15 +307,15 @@ func (s *Story) taken(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var said string
-	err = s.untilJob(ctx, func(d *view.JobDetail) error {
+	err = s.untilJob(ctx, func(d *apitypes.JobDetail) error {
 		next := lastAttempt(d, trainTask)
 		if next.Number == first.Number || next.Started.IsZero() {
 			return fmt.Errorf("attempt %d is the last, %s %s", next.Number, next.Outcome, next.Reason)
 		}
 		if next.ResumedFrom == "" {
-			return &finalError{fmt.Errorf("attempt %d began anew", next.Number)}
+			return &finalError{fmt.Errorf("attempt %d restarted from zero", next.Number)}
 		}
-		i := slices.IndexFunc(d.Attempts, func(a record.Attempt) bool {
+		i := slices.IndexFunc(d.Attempts, func(a apitypes.Attempt) bool {
 			return a.Task == trainTask && a.Number == first.Number
 		})
 		said = fmt.Sprintf("%s of %s: %s %s\nthen %s, from %s", machine, first.OfferID, d.Attempts[i].Outcome,
@@ -328,7 +327,7 @@ func (s *Story) taken(ctx context.Context) (string, error) {
 
 func (s *Story) succeeded(ctx context.Context) (string, error) {
 	var said string
-	err := s.untilJob(ctx, func(d *view.JobDetail) error {
+	err := s.untilJob(ctx, func(d *apitypes.JobDetail) error {
 		if d.State != "succeeded" {
 			return fmt.Errorf("the job is %s", d.State)
 		}
@@ -369,7 +368,7 @@ func (s *Story) results(ctx context.Context) (string, error) {
 		}
 		defer body.Close() //nolint:errcheck // only read from
 		raw, err := io.ReadAll(body)
-		if log = strings.TrimSpace(string(raw)); err == nil && !strings.Contains(log, "going on from step") {
+		if log = strings.TrimSpace(string(raw)); err == nil && !strings.Contains(log, "resuming from step") {
 			err = fmt.Errorf("the log of training is %q", log)
 		}
 		return err

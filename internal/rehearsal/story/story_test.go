@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 )
 
-func TestSecretsAreSeen(t *testing.T) {
+func TestSecretShapes(t *testing.T) {
 	for text, want := range map[string]bool{
 		"Authorization: Bearer abcdefghijklmnopqrstuvwxyz":             true,
 		"eyJqb2IiOiJhIiwiY2x1c3RlciI6ImEifQ.c2lnbmF0dXJl.b3RoZXJwYXJ0": true,
@@ -24,7 +24,7 @@ func TestSecretsAreSeen(t *testing.T) {
 	}
 }
 
-func TestWhatMovedIsPricedByWhatItIs(t *testing.T) {
+func TestBetweenPricesMoves(t *testing.T) {
 	const east, west = account.Region, Elsewhere
 	got, err := between([]account.Move{
 		{From: west, To: east, Object: "west/j-1/survey/a", Bytes: 1 << 30},
@@ -50,11 +50,11 @@ func TestWhatMovedIsPricedByWhatItIs(t *testing.T) {
 	}
 	nobody := account.Move{From: west, To: account.Unknown, Object: "west/j-1/a", Bytes: 1}
 	if _, err := between([]account.Move{nobody}, "j-1"); err == nil {
-		t.Error("what nobody was given is passed over")
+		t.Error("a move without a known region is ignored")
 	}
 }
 
-func TestASecretIsFoundInWhatIsCompressed(t *testing.T) {
+func TestHoldsFindsCompressedSecrets(t *testing.T) {
 	text := strings.Repeat("x", 1000) + secretValue + strings.Repeat("y", 1000)
 	var zipped, packed bytes.Buffer
 	packed.WriteByte(1)
@@ -77,11 +77,11 @@ func TestASecretIsFoundInWhatIsCompressed(t *testing.T) {
 		}
 	}
 	if holds(nil, secretValue) {
-		t.Error("nothing holds it")
+		t.Error("empty data contains the secret")
 	}
 }
 
-func TestWhatMovedIsHeldAgainstThePlan(t *testing.T) {
+func TestAsPlanned(t *testing.T) {
 	const east, west = account.Region, Elsewhere
 	planned := Between{What: outputs, From: west, To: east, USD: 1}
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
-// Package breaks is the ways in which the simulator breaks the system under test on purpose, to see that the invariants
-// notice: their names, what a broken store and broken functions make of transactions, and what a world needs for a
-// break to matter. Most are a line where the world does what is broken; those are not here.
+// Package breaks lists the bugs that the simulator can inject into the system under test, to show that the invariants
+// detect them. It has their names, what a broken store and broken functions do to transactions, and which kinds of
+// worlds a bug needs to matter. Most bugs are a single line in the world at the place that they break; those are not
+// here.
 package breaks
 
 import (
@@ -15,108 +16,105 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Kind is a way in which the system under test is deliberately broken, to see that the invariants
-// notice. The zero value breaks nothing.
+// Kind is a bug that is injected on purpose, to show that the invariants detect it. The zero value injects none.
 type Kind string
 
-// The ways to break it.
+// The bugs.
 const (
-	// NoOutbox: what is emitted is not written beside the records.
+	// NoOutbox: events are not written with the records.
 	NoOutbox Kind = "no-outbox"
-	// NoSeen: handled events are not remembered, so that a repeated delivery is handled again.
+	// NoSeen: handled events are not remembered, so a repeated delivery is handled again.
 	NoSeen Kind = "no-seen"
-	// NoConditions: transactions are applied whatever version they expect.
+	// NoConditions: transactions ignore expected versions.
 	NoConditions Kind = "no-conditions"
-	// NoToken: a launch that is repeated buys again.
+	// NoToken: a repeated launch buys again.
 	NoToken Kind = "no-token"
-	// NoBlock: nobody remembers what location has just failed.
+	// NoBlock: failed locations are not remembered.
 	NoBlock Kind = "no-block"
-	// NoTerminate: machines go on when they are terminated.
+	// NoTerminate: terminated machines keep running.
 	NoTerminate Kind = "no-terminate"
-	// LossyBus: the bus says that it has a message that it lost.
+	// LossyBus: the bus accepts a message but loses it.
 	LossyBus Kind = "lossy-bus"
-	// NoReconcile: nobody looks after what was left half done.
+	// NoReconcile: reconcile never runs, so unfinished work is never cleaned up.
 	NoReconcile Kind = "no-reconcile"
-	// NoBudget: nobody remembers that a job has a budget.
+	// NoBudget: budgets of jobs are lost.
 	NoBudget Kind = "no-budget"
-	// Forgetful: agents remove the checkpoint that the broker has just taken note of.
+	// Forgetful: agents delete a checkpoint after the broker has recorded it.
 	Forgetful Kind = "forgetful"
-	// NoPartitions: machines of pools are taken whatever has become of them since they were seen.
+	// NoPartitions: machines of pools are assigned without checking what has changed since they were read.
 	NoPartitions Kind = "no-partitions"
-	// NoGang: nobody remembers which tasks start together.
+	// NoGang: the gang of a task is lost.
 	NoGang Kind = "no-gang"
-	// Loners: nobody remembers which tasks join a gang, and do not begin without it.
+	// Loners: it is lost that a task joins a gang and must not start without it.
 	Loners Kind = "loners"
-	// Herd: nobody remembers that a role begins anew by itself.
+	// Herd: it is lost that a role restarts by itself.
 	Herd Kind = "herd"
-	// Headless: nobody hears that a gang's chief has succeeded.
+	// Headless: the success of a gang's chief is not reported to its gang.
 	Headless Kind = "headless"
-	// NoHold: sessions do not hold the queues that share a quota with theirs, whose use may have changed since they
+	// NoHold: sessions do not lock the queues that share a quota with theirs, so their usage may have changed since they
 	// were read.
 	NoHold Kind = "no-hold"
-	// OldPrice: nobody remembers what spot machines cost now, so that they are charged at the price they were bought
-	// at.
+	// OldPrice: current spot prices are lost, so machines are charged at the price they were bought at.
 	OldPrice Kind = "old-price"
-	// Overtaking: what has waited for too long is overtaken in its queue.
+	// Overtaking: overdue tasks are overtaken in their queue.
 	Overtaking Kind = "overtaking"
-	// Swinging: nobody remembers for whom others were stopped, so that who was stopped stops the other in turn.
+	// Swinging: it is lost for which task others were stopped, so two tasks can stop each other in turn.
 	Swinging Kind = "swinging"
-	// Stuck: nobody advances jobs.
+	// Stuck: jobs are never advanced.
 	Stuck Kind = "stuck"
-	// NoUploads: nobody remembers which uploads were begun.
+	// NoUploads: started uploads are not recorded.
 	NoUploads Kind = "no-uploads"
-	// Generous: whatever an agent asks for is granted, and Lasting: whenever it asks.
+	// Generous: agents get grants for any object. Lasting: they get grants at any time.
 	Generous Kind = "generous"
 	Lasting  Kind = "lasting"
-	// Hasty: agents say that an object is there when they have begun to send it.
+	// Hasty: agents report an object as stored when they have only started to send it.
 	Hasty Kind = "hasty"
-	// Homesick: nobody knows of the stores of places.
+	// Homesick: the stores of places are unknown.
 	Homesick Kind = "homesick"
-	// Careless: drivers do not say that a launch had made machines before it failed, and leave them.
+	// Careless: drivers do not report that a failed launch created machines, and leave them running.
 	Careless Kind = "careless"
-	// Stale: the lists of clouds lag for longer than the broker allows for.
+	// Stale: lists of clouds lag for longer than the broker allows for.
 	Stale Kind = "stale"
-	// Deaf: nobody acts upon the notices of clouds.
+	// Deaf: notices of clouds are not handled.
 	Deaf Kind = "deaf"
-	// Asleep: a job that rests is not woken when it holds something.
+	// Asleep: a resting job is not woken when it holds something.
 	Asleep Kind = "asleep"
-	// Unmeasured: nobody remembers what queues hold beside vCPUs.
+	// Unmeasured: what queues hold in addition to vCPUs is lost.
 	Unmeasured Kind = "unmeasured"
-	// Fleeting: nobody remembers that machines are kept when their task fails.
+	// Fleeting: it is lost that machines are kept when their task fails.
 	Fleeting Kind = "fleeting"
-	// Crowding: nobody remembers who runs on what an account has reserved.
+	// Crowding: usage of an account's reserved machines is not recorded.
 	Crowding Kind = "crowding"
-	// Overcommitted: nobody remembers how much a gang takes of a commitment: each counts as one machine.
+	// Overcommitted: how much a gang takes of a commitment is lost: each counts as one machine.
 	Overcommitted Kind = "overcommitted"
-	// Circling: nobody remembers that a reservation was in use, so that a gang that found no room there goes there
-	// again at once.
+	// Circling: it is lost that a reservation was full, so a gang that found no room there tries it again at once.
 	Circling Kind = "circling"
-	// Impatient: nobody remembers that a job waits for blocks to end.
+	// Impatient: it is lost that a job waits for blocks to end.
 	Impatient Kind = "impatient"
-	// Restless: nobody remembers that a job is suspended.
+	// Restless: suspensions of jobs are lost.
 	Restless Kind = "restless"
-	// Nameless: nobody remembers what namespaces hold of queues.
+	// Nameless: what namespaces hold of queues is lost.
 	Nameless Kind = "nameless"
-	// Nightless: nobody hears at which hours machines are to be had.
+	// Nightless: the hours in which machines are available are lost.
 	Nightless Kind = "nightless"
-	// Spendthrift: nobody remembers what was spent in a month, and Hoarding: that anything was set aside of its budget.
+	// Spendthrift: what was spent in a month is lost. Hoarding: what was set aside of its budget is lost.
 	Spendthrift Kind = "spendthrift"
 	Hoarding    Kind = "hoarding"
-	// Roomless: nobody remembers for whom room on machines is kept while what runs there is moved.
+	// Roomless: it is lost for which task room on machines is kept while running tasks are moved.
 	Roomless Kind = "roomless"
-	// Mingling: nobody remembers where tasks stand that rules of placement know.
+	// Mingling: placements of tasks with placement rules are lost.
 	Mingling Kind = "mingling"
-	// Abandoned: nobody remembers that a job has services, whose replicas are tried again. Boastful: replicas say that
-	// they are ready before they are.
+	// Abandoned: it is lost that a job has services, whose replicas are retried. Boastful: replicas report that they are
+	// ready before they are.
 	Abandoned Kind = "abandoned"
 	Boastful  Kind = "boastful"
-	// Versionless: nobody remembers which version of a service a replica runs.
+	// Versionless: the version of a service that a replica runs is lost.
 	Versionless Kind = "versionless"
-	// Tireless: nobody remembers how often a task has taken down the agents of its machines.
+	// Tireless: how often a task has killed the agents of its machines is lost.
 	Tireless Kind = "tireless"
 )
 
-// All returns all of them.
+// All returns all bugs.
 func All() []Kind {
 	return []Kind{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
@@ -125,7 +123,7 @@ func All() []Kind {
 		Abandoned, Boastful, Versionless, Tireless, Roomless}
 }
 
-// forgotten are fields that a broken store loses: of which records, from where to where.
+// forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
 var forgotten = map[Kind]struct{ of, from, to string }{
 	NoBudget:    {"job", `"budgetUSD":`, ","},
 	NoGang:      {"task#", `,"gang":"`, `"`},
@@ -137,10 +135,10 @@ var forgotten = map[Kind]struct{ of, from, to string }{
 	Tireless:    {"task#", `"silent":`, ","},
 }
 
-// unwritten are records that a broken store does not write.
+// unwritten lists the records that a broken store does not write.
 var unwritten = map[Kind]string{NoSeen: "seen#", Crowding: record.PartHeld, NoBlock: "blocks", OldPrice: "market"}
 
-// Tx is what a broken store makes of a transaction.
+// Tx returns the transaction as a broken store applies it.
 func (b Kind) Tx(tx store.Tx) store.Tx {
 	if f, ok := forgotten[b]; ok {
 		return mangle.WithoutField(tx, f.of, f.from, f.to)
@@ -184,7 +182,8 @@ func (b Kind) Tx(tx store.Tx) store.Tx {
 	}
 }
 
-// Said is what a function that is broken says in a transaction: nobody knows that it had to be anything else.
+// Said returns the transaction as a broken function makes it. The checker sees this one and does not know the right
+// one.
 func (b Kind) Said(tx store.Tx) store.Tx {
 	switch b {
 	case Herd:
@@ -221,24 +220,24 @@ func (b Kind) Said(tx store.Tx) store.Tx {
 	}
 }
 
-// roomless is of how many machines in a record is forgotten what is kept.
+// roomless is the number of machines per record whose promises are lost.
 const roomless = 8
 
-// Moves says whether the break is of something that takes moving data.
+// Moves reports whether the bug needs a world that moves data.
 func (b Kind) Moves() bool {
 	return slices.Contains([]Kind{NoUploads, Generous, Lasting, Hasty, Homesick}, b)
 }
 
-// Gangs says whether the break is of something that only gangs have.
+// Gangs reports whether the bug needs gangs.
 func (b Kind) Gangs() bool { return b == Herd || b == Headless || b == Circling || b == Overcommitted }
 
-// Serves says whether the break is of something that only services have.
+// Serves reports whether the bug needs services.
 func (b Kind) Serves() bool { return b == Abandoned || b == Boastful || b == Versionless }
 
-// Policies says whether the break is of something that takes a policy.
+// Policies reports whether the bug needs a policy.
 func (b Kind) Policies() bool { return slices.Contains([]Kind{Nightless, Nameless}, b) }
 
-// Keep is how many checkpoints an agent keeps that would keep n.
+// Keep returns how many checkpoints an agent keeps that should keep n.
 func (b Kind) Keep(n int) int {
 	if b == Forgetful {
 		return 0

@@ -8,22 +8,23 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// heardOf is a price as the broker has it in its records, and since when.
+// heardOf is a price in the broker's records, and when it was committed.
 type heardOf struct {
 	weather.Quote
 	committed time.Time
 }
 
-// Knows notes what the broker is told of a price before the history begins.
+// Knows records a price that the broker knows before the history begins.
 func (c *Checker) Knows(m record.MarketRecord) {
 	c.heardOf[m.Offer] = []heardOf{{weather.Quote{At: m.At, USD: m.USD}, timeline.Beginning()}}
 }
 
-// marketRecord notes what the broker knows of a price.
+// marketRecord records a price that the broker has learned.
 func (c *Checker) marketRecord(w *store.Write) {
 	if w.Op != store.Put {
 		return
@@ -35,14 +36,14 @@ func (c *Checker) marketRecord(w *store.Write) {
 	}
 }
 
-// missedFor is how long, where the broker's own parts work, a machine that is gone may be booked on before it is
-// missed; bookedWithin how long ago the broker may have looked at prices by which it books.
+// missedFor is how long, if the broker's own parts work, a machine that no longer runs may still be charged before its
+// loss is detected; bookedWithin is the maximum age of the prices that the broker books with.
 const (
 	missedFor    = 20 * time.Minute
 	bookedWithin = 10 * time.Minute
 )
 
-// Bill is what a job's machines have really cost.
+// Bill returns the real cost of a job's machines, USD.
 func (c *Checker) Bill(s *Job) float64 {
 	usd := 0.0
 	for _, m := range s.machines {
@@ -51,7 +52,7 @@ func (c *Checker) Bill(s *Job) float64 {
 	return usd
 }
 
-// billOf is what the machines of a cluster have cost, by the price as it went or as somebody has heard of it.
+// billOf returns the cost of a cluster's machines by the given course of prices, USD.
 func (c *Checker) billOf(s *Job, cluster string, by weather.Course) float64 {
 	usd := 0.0
 	for _, m := range s.machines {
@@ -62,8 +63,8 @@ func (c *Checker) billOf(s *Job, cluster string, by weather.Course) float64 {
 	return usd
 }
 
-// untold is what the machines have cost more than the broker could know. A price that rises is told with the next look,
-// and those whose attempt is booked had ended by then.
+// untold returns the cost that the broker could not know, USD. It learns of a rising price with the next look, and an
+// attempt that was booked before had ended by then.
 func (c *Checker) untold(s *Job) float64 {
 	usd := 0.0
 	for _, a := range s.order {
@@ -79,8 +80,8 @@ func (c *Checker) untold(s *Job) float64 {
 	return usd
 }
 
-// passedOver is what the machines of a cluster have cost more by prices that came and went between two looks. It says
-// nothing of the time since the last price that the broker has heard of: for that a lease has room.
+// passedOver returns the additional cost of a cluster's machines by prices that rose and fell again between two
+// looks. It ignores the time since the last price that the broker knows: leases have room for that.
 func (c *Checker) passedOver(s *Job, cluster, listing string) float64 {
 	known := c.heardOf[listing]
 	if len(known) == 0 {
@@ -104,36 +105,36 @@ func (c *Checker) passedOver(s *Job, cluster, listing string) float64 {
 	return max(usd, 0)
 }
 
-// booked compares what each attempt is said to have cost with what its machines did, at the prices that the broker had
-// heard of when it was booked: never less, if the broker had heard of them, and not much more.
+// booked compares the booked cost of each attempt with the real cost of its machines, at the prices that the broker
+// knew when it was booked: never less if the broker knew of the machines, and not much more.
 func (c *Checker) booked(s *Job) {
 	for _, a := range s.order {
 		id := a.cluster
 		if a.Assigned() {
-			continue // nobody sends a bill
+			continue // machines of pools have no bill
 		}
 		least, most := c.bills(s, a.Attempt, id)
-		refused := a.Outcome == record.OutcomeRefused
+		refused := a.Outcome == apitypes.OutcomeRefused
 		heard := s.heard[id] || refused && a.Reason == s.late[id]
 		if refused && s.unended[id] {
-			continue // its cloud took no calls, which does not hold up failover: reconcile ended what was left of it
+			continue // its cloud took no calls, which does not delay failover: reconcile ended the rest
 		}
 		if heard && a.USD < least-Rounding {
-			c.Violatef(InvBooked, "%s is booked with %.6f USD, its machines cost %.6f", id, a.USD, least)
+			c.Violatef(InvBooked, "%s is booked with %.6f USD, but its machines cost %.6f", id, a.USD, least)
 		}
 		over := c.dearest(a.Attempt, s.released[id]) * float64(a.Nodes) * missedFor.Hours()
 		if !c.Stormy && a.USD > most+over {
-			c.Violatef(InvBooked, "%s is booked with %.6f USD, its machines cost only %.6f", id, a.USD, most)
+			c.Violatef(InvBooked, "%s is booked with %.6f USD, but its machines cost only %.6f", id, a.USD, most)
 		}
 	}
 	if l := s.Ledger; s.Record.State.Over() && math.Abs(l.SpentUSD-s.Record.USD) > Rounding {
-		c.Violatef(InvBooked, "%s is said to have cost %.6f USD, its ledger says %.6f", s.ID, s.Record.USD, l.SpentUSD)
+		c.Violatef(InvBooked, "%s reports a cost of %.6f USD, but its ledger has %.6f", s.ID, s.Record.USD, l.SpentUSD)
 	}
 }
 
-// dearest is the highest price, USD an hour, by which a machine may have been booked on after it was gone: the broker
-// heard of it while it had not missed the machine yet.
-func (c *Checker) dearest(a record.Attempt, released time.Time) float64 {
+// dearest returns the highest price, USD per hour, at which a machine may have been charged after it stopped running:
+// the broker learned of it before it detected the loss of the machine.
+func (c *Checker) dearest(a apitypes.Attempt, released time.Time) float64 {
 	usd := max(a.Offer.USDPerHour, a.RateUSD)
 	for _, h := range c.heardOf[weather.ListingOf(a.Offer)] {
 		if a.Offer.Spot && h.committed.Before(released) && h.committed.After(released.Add(-missedFor)) {
@@ -143,9 +144,9 @@ func (c *Checker) dearest(a record.Attempt, released time.Time) float64 {
 	return usd
 }
 
-// bills are the least and the most that an attempt may be booked with: by what was known shortly before it was, and by
-// what was known then.
-func (c *Checker) bills(s *Job, a record.Attempt, id string) (least, most float64) {
+// bills returns the minimum and maximum that an attempt may be booked with: by the prices known shortly before, and by
+// those known at that time.
+func (c *Checker) bills(s *Job, a apitypes.Attempt, id string) (least, most float64) {
 	if !a.Offer.Spot {
 		usd := c.billOf(s, id, nil)
 		return usd, usd
@@ -167,7 +168,7 @@ func (c *Checker) bills(s *Job, a record.Attempt, id string) (least, most float6
 		by = append(by, h.Quote)
 	}
 	take()
-	if c.Stormy { // looks that fail pass over what changed between
+	if c.Stormy { // failed looks miss changes in between
 		for i := range by {
 			by[i].USD = slices.MinFunc(by, func(x, y weather.Quote) int { return cmp.Compare(x.USD, y.USD) }).USD
 		}

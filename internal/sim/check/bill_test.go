@@ -9,9 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 )
 
-// A budget may be passed by a price that came and went before anybody looked, and by no other: what rises after the
-// last look has its room in the lease.
-func TestWhatNobodyCouldHearOfIsNotOverspent(t *testing.T) {
+// A job may exceed its budget only by prices that rose and fell again between two looks; leases have room for a price
+// that rises after the last look.
+func TestUnknownPricesDoNotOverspend(t *testing.T) {
 	const listing = "aws/r/z/t"
 	begin := timeline.Beginning()
 	at := func(hour int, usd float64) weather.Quote {
@@ -22,12 +22,12 @@ func TestWhatNobodyCouldHearOfIsNotOverspent(t *testing.T) {
 		quotes []weather.Quote
 		want   float64
 	}{
-		"two prices of three":    {[]weather.Quote{at(0, 1), at(3, 2)}, 4},
-		"all but the last":       {[]weather.Quote{at(0, 1), at(2, 5), at(3, 2)}, 0},
-		"all":                    {[]weather.Quote{at(0, 1), at(2, 5), at(3, 2), at(6, 9)}, 0},
-		"the first alone":        {[]weather.Quote{at(0, 1)}, 0},
-		"none, as it cost less":  {[]weather.Quote{at(0, 8), at(3, 2)}, 0},
-		"nothing, not even that": {nil, 0},
+		"two prices of three":      {[]weather.Quote{at(0, 1), at(3, 2)}, 4},
+		"all but the last":         {[]weather.Quote{at(0, 1), at(2, 5), at(3, 2)}, 0},
+		"all":                      {[]weather.Quote{at(0, 1), at(2, 5), at(3, 2), at(6, 9)}, 0},
+		"only the first":           {[]weather.Quote{at(0, 1)}, 0},
+		"more than the real price": {[]weather.Quote{at(0, 8), at(3, 2)}, 0},
+		"nothing":                  {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &Checker{

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -20,97 +21,95 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// The invariants. Each is the name that a violation carries.
+// The invariants. Each string is the name in a violation.
 //
 // At every transaction:
 const (
-	// InvEvent: what is emitted stays in the outbox until the bus has it, and in the bus until a handler has taken it.
+	// InvEvent: an emitted event stays in the outbox until the bus has it, and in the bus until a handler has taken it.
 	InvEvent = "no event is lost"
-	// InvForward: a job's states only move forward; what is over stays as it is.
+	// InvForward: a job's state only moves forward; a finished job does not change.
 	InvForward = "a job moves forward"
 	// InvCounts: Job.Progress and Job.Succeeded agree with the tasks, and no task is ready before its parents.
 	InvCounts = "progress agrees with the tasks"
-	// InvFinished: a task that succeeded stays so, and is never run again.
+	// InvFinished: a task that succeeded stays so and is never run again.
 	InvFinished = "a finished task never runs again"
 	// InvAttempt: at most one attempt of a task is open, and an attempt ends once.
 	InvAttempt = "one attempt at a time"
 	// InvQueued: a queued task has its entry in the queue.
 	InvQueued = "a queued task waits in its queue"
-	// InvQuota: a queue's usage is the sum of the attempts that hold some, and within its quota.
+	// InvQuota: a queue's usage is the sum of the attempts that hold resources, and within its quota.
 	InvQuota = "a queue's usage is its attempts'"
-	// InvMonth: what a queue has spent in a month, and set aside of its budget, is what its attempts have, and never
-	// more than the budget where more is set aside.
+	// InvMonth: what a queue has spent in a month and set aside of its budget is the sum over its attempts. When more is
+	// set aside, the total does not exceed the budget.
 	InvMonth = "a month's budget is kept"
-	// InvGang: the machines of a task are bought together, and it begins on all of them or on none.
+	// InvGang: the machines of a task are bought together, and it starts on all of them or none.
 	InvGang = "a gang starts whole or not at all"
-	// InvJoin: machines beyond those that a gang begins with are there for a gang that runs.
+	// InvJoin: machines that join a gang are bought only while the gang runs.
 	InvJoin = "machines join a gang that runs"
-	// InvRole: what begins anew by itself, as its author wants it to, leaves the others of its gang alone, and one of
-	// them is there.
-	InvRole = "a role begins anew alone"
-	// InvChief: when a gang's chief has succeeded, its others are done within a bound, also those that never end by
+	// InvRole: a task that restarts by itself, as configured, does not affect the others of its gang, and at least one of
+	// them exists.
+	InvRole = "a role restarts alone"
+	// InvChief: when a gang's chief has succeeded, its other tasks end within a bound, even those that never end by
 	// themselves.
 	InvChief = "a gang ends with its chief"
-	// InvStarved: what has waited for too long for its queue's quota is not overtaken there by what has not.
+	// InvStarved: an overdue task is not overtaken in its queue by tasks that are not overdue.
 	InvStarved = "no task starves in its queue"
 	// InvLedger: what a job has spent and set aside is the sum over its attempts, each settled once.
 	InvLedger = "the ledger is its attempts'"
-	// InvAsleep: what reconcile and tick do not look at holds nothing.
-	InvAsleep = "what rests holds nothing"
-	// InvBlock: nothing is bought where it has just been refused.
+	// InvAsleep: a resting job, which reconcile and tick skip, holds nothing.
+	InvAsleep = "a resting job holds nothing"
+	// InvBlock: nothing is bought at a location that has just refused.
 	InvBlock = "a blocked location is left alone"
-	// InvReserved: no more machines are at work on what an account has reserved than there are.
-	InvReserved = "no more on a reservation than there is"
-	// InvIntent: nothing is bought before it was recorded that it would be.
+	// InvReserved: no more machines use an account's reservation than it has.
+	InvReserved = "a reservation is not overused"
+	// InvIntent: the intent to buy is recorded before anything is bought.
 	InvIntent = "intent before action"
-	// InvCluster: at most one set of machines lives for an attempt.
+	// InvCluster: an attempt has at most one set of live machines.
 	InvCluster = "one live cluster an attempt"
-	// InvHealthy: no attempt is given up as lost before its machines have had the time to be heard.
+	// InvHealthy: no attempt is given up as lost before its machines have had time to report.
 	InvHealthy = "a healthy attempt is left alone"
-	// InvAssigned: what an agent is told to run is its own open attempt, with its parents' outputs there.
+	// InvAssigned: an agent is assigned only its own open attempt, and the outputs of the task's parents exist.
 	InvAssigned = "an agent runs its own attempt"
-	// InvCheckpoint: the checkpoint to resume from is there, and is the last that was taken note of.
+	// InvCheckpoint: the checkpoint to resume from exists, and is the last one that was recorded.
 	InvCheckpoint = "no saved work is lost"
-	// InvToken: each machine is given its own token.
+	// InvToken: each machine receives its own token.
 	InvToken = "a machine has its own token"
 )
 
-// All the time:
+// Checked continuously:
 const (
-	// InvOwned: a machine that nothing needs any more is gone within a bound.
+	// InvOwned: a machine that nothing needs ends within a bound.
 	InvOwned = "a machine is owned or about to be terminated"
-	// InvBudget: what machines have really cost stays within the job's budget (see Overspend).
+	// InvBudget: the real cost of machines stays within the job's budget (see overspend).
 	InvBudget = "spend within budget"
-	// InvErrors: handlers fail only for what was done to them.
+	// InvErrors: handlers fail only because of injected faults.
 	InvErrors = "a handler fails only for cause"
-	// InvPanic: and they do not panic.
+	// InvPanic: handlers do not panic.
 	InvPanic = "no panic"
-	// InvCircles: what happens leads somewhere: a world comes to rest within a number of steps, far above that of any
-	// that does.
-	InvCircles    = "nothing goes round in circles"
+	// InvCircles: a world comes to rest within a number of steps that is far above what any world needs.
+	InvCircles    = "a world comes to rest"
 	InvOneHistory = "a seed is one history"
 )
 
-// At the end, when the faults have stopped:
+// Checked at the end, when the faults have stopped:
 const (
 	// InvEnds: every job ends.
 	InvEnds = "every job ends"
-	// InvCause: a job that failed did so for a cause: a task's exit code, no feasible plan, its budget, its queue's
-	// quota.
+	// InvCause: a job fails only for a reason: a task's exit code, no feasible plan, its budget, or its queue's quota.
 	InvCause = "a job fails only for cause"
-	// InvPatience: a job that merely blocks stand in the way of waits for their end, as long as its patience lasts.
+	// InvPatience: a job that is held up only by blocks waits for their end, as long as its patience lasts.
 	InvPatience = "blocks that end are waited for"
-	// InvNotice: what runs is told to save its work when its machine is about to be taken and the cloud has said so.
+	// InvNotice: when the cloud has announced that it will take a machine, its task gets the command to save its work.
 	InvNotice = "a notice is passed on"
-	// InvDeadline: see Guarantee.
-	InvDeadline = "a deadline that can be kept is kept"
-	// InvRest: nothing is left over: no machine, no record of one, no message, no quota in use.
+	// InvDeadline: see planner.Guarantee.
+	InvDeadline = "a feasible deadline is met"
+	// InvRest: nothing remains: no machine, no record of one, no message, no quota in use.
 	InvRest = "nothing is left over"
-	// InvBooked: what a job is said to have cost is what its machines cost.
+	// InvBooked: the reported cost of a job is the cost of its machines.
 	InvBooked = "the bill is the ledger's"
 )
 
-// Checker knows what was committed, and compares it with what must be.
+// Checker compares commits with what must be true.
 type Checker struct {
 	*timeline.Timeline
 	sky      *weather.Sky
@@ -118,71 +117,71 @@ type Checker struct {
 	store    *mem.Store
 	decoded  *book.Decoded
 	world    World
-	Stormy   bool // the broker's own parts are to fail
+	Stormy   bool // the broker's own parts may fail
 	Data     Objects
-	OnTime   bool // nothing is to take longer than planned, by the planner of a world
+	OnTime   bool // nothing takes longer than planned by the planner of a world
 	wanted   []*Wanted
 	wantedBy map[string]*Wanted           // by name
-	noPlan   map[string]noPlan            // jobs, by name, that were told that there is no plan
-	outputs  map[string]bool              // of attempts, by their prefixes
+	noPlan   map[string]noPlan            // jobs, by name, that had no feasible plan
+	outputs  map[string]bool              // prefixes of attempts with outputs
 	labels   map[string]map[string]string // of machines of pools
-	idle     map[*Machine]time.Duration   // how long nothing has needed a machine
+	idle     map[*Machine]time.Duration   // how long each machine has not been needed
 	Jobs     map[string]*Job
 	order    []*Job
 	byName   map[string]*Job
-	queues   map[string]record.Queue
-	claimed  map[string]promise  // room that others were stopped for, by its claim
+	queues   map[string]apitypes.Queue
+	claimed  map[string]promise  // room that others were stopped for, by claim
 	pending  map[string]bool     // emitted and not yet marked as published
-	bodies   map[string]string   // of what was emitted
+	bodies   map[string]string   // contents of emitted events
 	sent     map[string]int      // emitted and published: how often
-	routes   map[string][]string // of what was published: who is to handle it
+	routes   map[string][]string // functions that have to handle a published event
 	handled  map[string]bool     // queue and ID
 	freed    map[string]attemptKey
-	gone     []attemptKey         // whose clusters' records the transaction at hand removes
+	gone     []attemptKey         // attempts whose cluster records the current transaction deletes
 	refusals map[string][]refusal // by cluster
 	avoid    []avoided
 	touched  []*Job
 	gangs    gangChecker
-	grown    []string // queues that hold more than before the transaction
-	reserves bool     // it has changed a cluster on reserved capacity
+	grown    []string // queues that hold more after the current transaction
+	reserves bool     // the current transaction changed a cluster on reserved capacity
 	pool     poolChecker
 	policy   policyChecker
 	reclaim  reclaimChecker
 	moves    moveChecker
 	month    monthChecker
-	heardOf  map[string][]heardOf       // prices that the broker has in its records, by listing
-	held     map[*Machine]time.Duration // how long a machine runs for what is suspended
+	heardOf  map[string][]heardOf       // prices in the broker's records, by listing
+	held     map[*Machine]time.Duration // how long a machine has run for a suspended job
 
 	Suspensions Suspensions
 }
 
-// attemptKey names an attempt.
+// attemptKey identifies an attempt.
 type attemptKey struct {
 	job           string
 	task, attempt int
 }
 
-// attemptState is an attempt, as committed.
+// attemptState is an attempt as committed.
 type attemptState struct {
 	attemptKey
-	record.Attempt
+	apitypes.Attempt
 	cluster string // the ID of its cluster
-	settled bool   // schedule has taken back what it held
+	settled bool   // schedule has booked it and freed what it held
 }
 
-// refusal is what a cloud said of a launch.
+// refusal is a cloud's answer to a launch.
 type refusal struct {
 	kind cloud.Kind
 	text string
 }
 
-// avoided is where nothing is to be bought.
+// avoided is a block within which nothing may be bought.
 type avoided struct {
-	block record.Block
+	block apitypes.Block
 	since time.Time
 }
 
-// moment is when something was committed.
+// moment is the time of a commit.
 type moment struct {
 	step int
 	at   time.Time
@@ -198,42 +197,42 @@ type Job struct {
 	Ledger       record.Ledger
 	Tasks        map[int]record.Task
 	finished     map[int]int       // step in which a task succeeded
-	led          map[int]time.Time // when a gang's chief had
+	led          map[int]time.Time // when a gang's chief succeeded
 	attempts     map[attemptKey]*attemptState
-	order        []*attemptState // those that were admitted, by when
+	order        []*attemptState // admitted attempts, in order of admission
 	clusters     map[string]record.Cluster
-	closed       map[string]moment    // when a cluster's attempt was over
-	lingered     map[string]time.Time // since when a cluster is kept whose task has failed; zero when it has been left
-	leases       map[string]time.Time // until when what was set aside for a cluster lasts
-	released     map[string]time.Time // when a cluster's record was removed, and its attempt booked
+	closed       map[string]moment    // when a cluster's attempt ended
+	lingered     map[string]time.Time // since when a cluster is kept after its task failed; zero when released
+	leases       map[string]time.Time // end of the lease of a cluster's money
+	released     map[string]time.Time // when a cluster's record was deleted and its attempt booked
 	heard        map[string]bool      // clusters that the broker knew to have been bought
-	late         map[string]string    // how a cluster was refused of which machines had been made
-	unended      map[string]bool      // clusters that were to be terminated while their cloud took no calls
-	told         map[string]time.Time // when a cluster was told to run
+	late         map[string]string    // refusal of a cluster after some machines were created
+	unended      map[string]bool      // clusters that could not be terminated because their cloud took no calls
+	told         map[string]time.Time // when a cluster got the command to run
 	served       map[int]time.Time    // when a replica of a service was last ready
-	replaced     map[int]int          // how often one was replaced, since a time
+	replaced     map[int]int          // number of replacements since replacedFrom
 	replacedFrom time.Time
 	waiting      map[int]int       // entries in a queue
-	entered      map[int]time.Time // when they were committed
-	changed      time.Time         // when the job's record was
-	planned      time.Time         // when the plan in force was committed
+	entered      map[int]time.Time // when the queue entries were committed
+	changed      time.Time         // when the job's record was committed
+	planned      time.Time         // when the current plan was committed
 	freed        map[attemptKey]string
 	machines     []*Machine
-	rests        bool      // reconcile and tick read no more than its line
-	Promised     bool      // its deadline is one that must be kept
-	calm         time.Time // when nothing failed any more; zero before
-	ending       moment    // when it began to end
+	rests        bool      // reconcile and tick read only its line
+	Promised     bool      // its deadline must be met
+	calm         time.Time // when faults stopped; zero before
+	ending       moment    // when it started to end
 	endBy        time.Time // see InvBound; zero before the calm
 }
 
-// New makes one for a world in which nothing has happened yet.
+// New returns a checker for a world in which nothing has happened yet.
 func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.Store,
 	decoded *book.Decoded, world World) *Checker {
 	return &Checker{
 		Timeline: t, sky: s, cfg: cfg, store: records, decoded: decoded, world: world, wantedBy: map[string]*Wanted{},
 		labels: map[string]map[string]string{},
 		noPlan: map[string]noPlan{}, outputs: map[string]bool{}, idle: map[*Machine]time.Duration{},
-		Jobs: map[string]*Job{}, byName: map[string]*Job{}, queues: map[string]record.Queue{},
+		Jobs: map[string]*Job{}, byName: map[string]*Job{}, queues: map[string]apitypes.Queue{},
 		claimed: map[string]promise{}, gangs: gangChecker{
 			broken: map[string]events.GangBroken{}, leaving: map[string]bool{},
 		},
@@ -266,7 +265,7 @@ func (c *Checker) state(id string) *Job {
 	return s
 }
 
-// attempt returns an attempt of the job, empty where it was not admitted.
+// attempt returns an attempt of the job, an empty one if it was not admitted.
 func (s *Job) attempt(k attemptKey) *attemptState {
 	a, ok := s.attempts[k]
 	if !ok {
@@ -276,28 +275,28 @@ func (s *Job) attempt(k attemptKey) *attemptState {
 	return a
 }
 
-// All are the jobs, as they were accepted.
+// All returns the accepted jobs, in order.
 func (c *Checker) All() iter.Seq[*Job] { return slices.Values(c.order) }
 
-// Named is a job by its name, nil when it was not accepted yet.
+// Named returns a job by its name, nil if it was not accepted yet.
 func (c *Checker) Named(name string) *Job { return c.byName[name] }
 
-// Expect makes a job known that somebody will submit.
+// Expect announces a job that a user will submit.
 func (c *Checker) Expect(j *Wanted) {
 	c.wanted = append(c.wanted, j)
 	c.wantedBy[j.Spec.Name] = j
 }
 
-// Kept notes that the outputs of an attempt are there.
+// Kept records that the outputs of an attempt are stored.
 func (c *Checker) Kept(prefix string) { c.outputs[prefix] = true }
 
-// Open says whether there is a record of a cluster.
+// Open reports whether a cluster has a record.
 func (c *Checker) Open(cluster string) bool {
 	_, open := c.Jobs[record.ClusterJob(cluster)].clusters[cluster]
 	return open
 }
 
-// IDOf returns the ID of a job by its name, empty when it was not accepted yet.
+// IDOf returns the ID of a job by its name, empty if it was not accepted yet.
 func (c *Checker) IDOf(name string) string {
 	if s := c.byName[name]; s != nil {
 		return s.ID
@@ -305,7 +304,7 @@ func (c *Checker) IDOf(name string) string {
 	return ""
 }
 
-// Committed takes in a transaction, then checks what it touched.
+// Committed records a transaction and checks what it changed.
 func (c *Checker) Committed(tx store.Tx) {
 	c.touched = c.touched[:0]
 	queue := ""
@@ -340,7 +339,7 @@ func (c *Checker) Committed(tx store.Tx) {
 	for i := range tx.Events {
 		c.emitted(&tx.Events[i])
 	}
-	for _, k := range c.gone { // with its cluster's record, unless it is this transaction that gives it back
+	for _, k := range c.gone { // settled with its cluster's record, unless this transaction emits its release
 		if id := c.state(k.job).freed[k]; !slices.ContainsFunc(tx.Events, func(e store.Event) bool {
 			return e.ID == id
 		}) {
@@ -372,7 +371,7 @@ func (c *Checker) touch(s *Job) {
 	}
 }
 
-// decode reads a record as written; the zero value when it was deleted. What it refers to is shared with the brokers.
+// decode reads a record as written, or the zero value if it was deleted. Its contents are shared with the brokers.
 func decode[T any](c *Checker, w *store.Write) (v T) {
 	if w.Op != store.Put {
 		return v
@@ -404,7 +403,7 @@ func (c *Checker) jobWrite(id string, w *store.Write) {
 	case "task":
 		c.taskRecord(s, decode[record.Task](c, w))
 	case "attempt":
-		c.attemptRecord(s, decode[record.Attempt](c, w))
+		c.attemptRecord(s, decode[apitypes.Attempt](c, w))
 	case "cluster":
 		c.clusterRecord(s, rest, w)
 	default:
@@ -430,24 +429,24 @@ func (c *Checker) waitWrite(w *store.Write) {
 	c.touch(s)
 }
 
-// freedType marks the bodies that emitted looks into.
+// freedType identifies the event bodies that emitted parses.
 var freedType = []byte(`"` + events.TypeCapacityFreed + `"`)
 
 var brokenType = []byte(`"` + events.TypeGangBroken + `"`)
 
-// withoutTime is an envelope but for when it was made.
+// withoutTime returns an envelope without its time.
 func withoutTime(body []byte) string {
 	before, rest, _ := bytes.Cut(body, []byte(`"time":"`))
 	_, after, _ := bytes.Cut(rest, []byte(`"`))
 	return string(before) + string(after)
 }
 
-// emitted notes an event, and which attempt it settles.
+// emitted records an event, and the attempt that it settles.
 func (c *Checker) emitted(e *store.Event) {
 	c.pending[e.ID] = true
 	body := withoutTime(e.Body)
 	if first, again := c.bodies[e.ID]; again && first != body {
-		c.Violatef(InvEvent, "event %s is emitted with two contents: %s and %s", e.ID, first, body)
+		c.Violatef(InvEvent, "event %s is emitted with different contents: %s and %s", e.ID, first, body)
 	}
 	c.bodies[e.ID] = body
 	if bytes.Contains(e.Body, brokenType) {
@@ -464,13 +463,13 @@ func (c *Checker) emitted(e *store.Event) {
 	s := c.state(data.Job)
 	k := attemptKey{data.Job, data.Task, data.Attempt}
 	if first, again := s.freed[k]; again && first != e.ID && data.Cluster == "" {
-		c.Violatef(InvLedger, "attempt %v is given back twice, by events %s and %s", k, first, e.ID)
+		c.Violatef(InvLedger, "attempt %v is freed twice, by events %s and %s", k, first, e.ID)
 	}
 	s.freed[k] = e.ID
 	c.freed[e.ID] = k
 }
 
-// settle notes that schedule has taken back what an attempt held.
+// settle records that schedule has freed what an attempt held.
 func (c *Checker) settle(k attemptKey) {
 	s := c.state(k.job)
 	a := s.attempt(k)
@@ -482,7 +481,7 @@ func (c *Checker) settle(k attemptKey) {
 	c.touch(s)
 }
 
-// promises says whether a job's deadline is one that has to be kept.
+// promises reports whether a job's deadline must be met.
 func (c *Checker) promises(s *Job) bool {
 	j := s.user.Spec
 	if !c.OnTime || record.IsPlaced(j) || j.Deadline == 0 || j.Budget > 0 || j.Queue != "" ||

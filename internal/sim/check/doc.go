@@ -1,6 +1,6 @@
-// Package check has the invariants of a simulated world. A [Checker] is told of
-// each transaction as it was committed, and of what really happens (a launch, a
-// task handed to an agent, a machine's end), and compares the two after each step;
-// at the end it looks at what is left over. It knows nothing of how a decision is
-// made, only what must be true of it: check.go lists what.
+// Package check has the invariants of a simulated world. A [Checker] receives each
+// committed transaction, and the real events (a launch, a task handed to an
+// agent, a machine's end), and compares the two after each step. At the end it
+// checks that nothing remains. It does not know how decisions are made, only what
+// must be true of them; check.go lists the invariants.
 package check

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// AtRest says whether nothing is under way but the schedules.
+// AtRest reports whether nothing is in progress except the schedules.
 func (c *Checker) AtRest() bool {
 	if len(c.pending) > 0 || len(c.world.Dead()) > 0 || !c.AllOver() {
 		return false
@@ -17,7 +17,7 @@ func (c *Checker) AtRest() bool {
 	return !c.world.Busy() && !c.machinesLeft() && c.pool.assigned() == 0
 }
 
-// AllOver says whether every job that is to be submitted has been, and has ended.
+// AllOver reports whether every job has been submitted and has finished.
 func (c *Checker) AllOver() bool {
 	for _, u := range c.wanted {
 		if s := c.byName[u.Spec.Name]; s == nil || !s.Record.State.Over() {
@@ -36,7 +36,7 @@ func (c *Checker) machinesLeft() bool {
 	return false
 }
 
-// Final checks what must be when the world has had time to come to rest.
+// Final checks what must be true after the world has had time to come to rest.
 func (c *Checker) Final() {
 	for _, u := range c.wanted {
 		s := c.byName[u.Spec.Name]
@@ -52,9 +52,9 @@ func (c *Checker) Final() {
 	c.rest()
 }
 
-// waitsFor says what the broker itself says of a job's tasks that wait.
+// waitsFor returns the broker's own explanation of why a job's tasks wait.
 func (c *Checker) waitsFor(s *Job) (text string) {
-	why, err := c.world.Broker().WhyWaiting(context.Background(), s.ID)
+	why, err := c.world.Broker().Views.WhyWaiting(context.Background(), s.ID)
 	if err != nil {
 		return "; why it waits: " + err.Error()
 	}
@@ -67,24 +67,24 @@ func (c *Checker) waitsFor(s *Job) (text string) {
 
 func (c *Checker) finalJob(s *Job) {
 	if len(s.clusters) > 0 {
-		c.Violatef(InvRest, "records of clusters are left: %s", s.describe())
+		c.Violatef(InvRest, "records of clusters remain: %s", s.describe())
 	}
 	if len(s.waiting) > 0 {
-		c.Violatef(InvRest, "%s is over and %d of its tasks wait", s.ID, len(s.waiting))
+		c.Violatef(InvRest, "%s has finished, but %d of its tasks wait", s.ID, len(s.waiting))
 	}
 	if l := s.Ledger; l.Outstanding != 0 || l.ReservedUSD != 0 {
-		c.Violatef(InvRest, "%s is over and has %+v", s.ID, l)
+		c.Violatef(InvRest, "%s has finished with ledger %+v", s.ID, l)
 	}
 	c.cause(s)
 	c.checkBudget(s)
 	c.booked(s)
 	c.deadline(s)
-	if _, err := c.world.Broker().Explain(context.Background(), s.ID); err != nil {
+	if _, err := c.world.Broker().Views.Explain(context.Background(), s.ID); err != nil {
 		c.Violatef(InvErrors, "explain %s: %v", s.ID, err)
 	}
 }
 
-// rest checks that nothing is left over beside the jobs.
+// rest checks that nothing remains besides the jobs.
 func (c *Checker) rest() {
 	for m := range c.world.Machines() {
 		if m.Alive() {
@@ -93,10 +93,10 @@ func (c *Checker) rest() {
 	}
 	c.checkUploads()
 	if n := c.pool.assigned(); n > 0 {
-		c.Violatef(InvRest, "%d assignments to machines of pools are left", n)
+		c.Violatef(InvRest, "%d assignments to machines of pools remain", n)
 	}
 	if len(c.pending) > 0 {
-		c.Violatef(InvRest, "%d events are left in the outbox", len(c.pending))
+		c.Violatef(InvRest, "%d events remain in the outbox", len(c.pending))
 	}
 	if d := c.world.Queued(); d != "" {
 		c.Violatef(InvRest, "the bus holds %s", d)
@@ -109,11 +109,11 @@ func (c *Checker) rest() {
 	}
 	for r := range c.store.All() {
 		if strings.HasPrefix(r.Key.Partition, "queue#") || r.Key.Partition == "active" {
-			c.Violatef(InvRest, "record %s", r.Key)
+			c.Violatef(InvRest, "record %s remains", r.Key)
 		}
 	}
 	b := c.world.Broker()
-	queues, err := b.Queues(context.Background())
+	queues, err := b.Views.Queues(context.Background())
 	if err != nil {
 		c.Violatef(InvErrors, "queues: %v", err)
 	}
@@ -136,16 +136,16 @@ func (c *Checker) taken(id string) {
 // scriptFailed is the exit code of the scripts that fail.
 const scriptFailed = 1
 
-// cause checks that a job did not fail for nothing.
+// cause checks that a job failed for a reason.
 func (c *Checker) cause(s *Job) {
 	j, u := s.Record, s.user
 	switch j.State {
-	case record.JobCancelled:
+	case apitypes.JobCancelled:
 		if !u.Cancelled {
-			c.Violatef(InvCause, "%s was cancelled by nobody: %s", s.ID, j.Reason)
+			c.Violatef(InvCause, "%s was cancelled, but not by a user: %s", s.ID, j.Reason)
 		}
 		return
-	case record.JobFailed:
+	case apitypes.JobFailed:
 	default:
 		return
 	}
@@ -165,37 +165,37 @@ func (c *Checker) cause(s *Job) {
 	if strings.Contains(j.Reason, "allows") && (c.bounded(j.Queue) || c.narrow(s)) {
 		return
 	}
-	lost := map[int]int{} // attempts by task; that each was taken for lost with reason, InvHealthy says
+	lost := map[int]int{} // lost attempts by task; InvHealthy checks that each was lost for a reason
 	for _, a := range s.order {
 		c.checkPaid(s, a)
-		if a.Outcome == record.OutcomeLost {
+		if a.Outcome == apitypes.OutcomeLost {
 			lost[a.task]++
 		}
 		if lost[a.task] >= attempt.MostSilent {
 			return
 		}
-		if a.Outcome == record.OutcomeBudget && (j.BudgetUSD > 0 || a.Monthly) {
+		if a.Outcome == apitypes.OutcomeBudget && (j.BudgetUSD > 0 || a.Monthly) {
 			return
 		}
 	}
 	c.Violatef(InvCause, "%s failed: %s", s.ID, j.Reason)
 }
 
-// checkBudget compares what a job's machines have really cost with its budget.
+// checkBudget compares the real cost of a job's machines with its budget.
 func (c *Checker) checkBudget(s *Job) {
 	if s.user == nil || s.user.Spec.Budget == 0 {
 		return
 	}
 	budget := float64(s.user.Spec.Budget)
 	if bill := c.Bill(s); bill > budget+c.overspend(s)+Rounding {
-		c.Violatef(InvBudget, "%s has cost %.4f USD of a budget of %.4f (allowed beyond: %.4f; its ledger: %+v)",
+		c.Violatef(InvBudget, "%s has cost %.4f USD of a budget of %.4f (allowed excess: %.4f; its ledger: %+v)",
 			s.ID, bill, budget, c.overspend(s), s.Ledger)
 	}
 }
 
-// overspend is by how much the budget may be passed: while the broker's own parts work, by what nobody has told it
-// only. Where they fail too it may be late to stop a machine, or unable to: what one costs after its lease has ended,
-// or after it was decided that it goes, is not the budget's.
+// overspend returns the allowed excess over the budget. If the broker's own parts work, it is only the cost that the
+// broker could not know. If they fail, the broker may stop a machine late or not at all, so the cost after its lease or
+// after the decision to end it also does not count.
 func (c *Checker) overspend(s *Job) float64 {
 	usd := c.untold(s)
 	if !c.Stormy {
@@ -213,14 +213,14 @@ func (c *Checker) overspend(s *Job) float64 {
 	return usd
 }
 
-// deadline checks the guarantee.
+// deadline checks that a promised deadline was met.
 func (c *Checker) deadline(s *Job) {
 	j := s.Record
-	if !s.Promised || j.State == record.JobCancelled {
+	if !s.Promised || j.State == apitypes.JobCancelled {
 		return
 	}
-	if j.State != record.JobSucceeded || j.Finished.After(j.Deadline) {
-		c.Violatef(InvDeadline, "%s is %s %v after a deadline that could be kept: %s", s.ID, j.State,
+	if j.State != apitypes.JobSucceeded || j.Finished.After(j.Deadline) {
+		c.Violatef(InvDeadline, "%s is %s %v after a feasible deadline: %s", s.ID, j.State,
 			j.Finished.Sub(j.Deadline).Round(time.Second), j.Reason)
 	}
 }

@@ -7,20 +7,21 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// gangChecker knows which tasks of gangs the transaction under way admits, and which it tells to begin.
+// gangChecker records which tasks of gangs the current transaction admits and starts.
 type gangChecker struct {
 	admitted, begun []gangTask
 	broken          map[string]events.GangBroken // by event
-	heard           []events.GangBroken          // that the transaction under way acts on
-	leaving         map[string]bool              // clusters that save their work for a task which broke the gang before
+	heard           []events.GangBroken          // events that the current transaction handles
+	leaving         map[string]bool              // clusters that save their work because a task broke the gang before
 }
 
-// note takes in that a gang has broken.
+// note records that a gang has broken.
 func (g *gangChecker) note(e *store.Event) {
 	if ev, err := events.Parse(e.Body); err == nil {
 		if data, ok := ev.Data.(events.GangBroken); ok && !data.Done {
@@ -41,7 +42,7 @@ func (g *gangChecker) admit(s *Job, task int) {
 	}
 }
 
-// checkJoining checks that machines which join a gang are bought while the machines of the role that they join run.
+// checkJoining checks that machines that join a gang are bought only while the machines of their role run.
 func (c *Checker) checkJoining(s *Job, task int) {
 	if s.user == nil || s.user.Spec.Tasks[task].Joins == "" {
 		return
@@ -50,13 +51,13 @@ func (c *Checker) checkJoining(s *Job, task int) {
 	lead := s.user.Spec.Lead(task)
 	cl, ok := s.clusters[record.ClusterID(s.ID, lead, s.Tasks[lead].Attempt)]
 	if !ok || !cl.Started || cl.State != record.ClusterUp || cl.Outcome != "" {
-		c.Violatef(InvJoin, "task %d of %s is admitted to join task %d, which is %s on a cluster that is %s",
+		c.Violatef(InvJoin, "task %d of %s is admitted to join task %d, which is %s on a cluster in state %s",
 			task, s.ID, lead, s.Tasks[lead].State, cl.State)
 	}
 }
 
-// doneWithOthers says of a task that waits that it is done all the same: its gang's chief is, or the task whose role it
-// would have joined.
+// doneWithOthers reports whether a waiting task counts as done because its gang's chief has succeeded, or the task
+// whose role it would have joined.
 func (s *Job) doneWithOthers(t record.Task) bool {
 	if t.State != record.TaskSucceeded || s.user == nil {
 		return false
@@ -73,8 +74,8 @@ func (g *gangChecker) begin(s *Job, task int) {
 	}
 }
 
-// checkBroken checks that a task which is to begin anew by itself does so, where another of its gang runs. One
-// transaction may hear of several: what has the whole gang begin anew counts for all of them.
+// checkBroken checks that a task that should restart by itself does so if another task of its gang runs. If one
+// transaction handles several events, one that restarts the whole gang applies to all of them.
 func (c *Checker) checkBroken() {
 	for _, e := range c.gangs.heard {
 		if s := c.state(e.Job); s.user != nil && !restarts(&s.user.Spec.Tasks[e.Task], e) {
@@ -88,8 +89,8 @@ func (c *Checker) checkBroken() {
 	c.gangs.heard = c.gangs.heard[:0]
 }
 
-// noteLeaving notes who of a gang saves its work: with them the whole gang begins anew, whatever a task that breaks
-// later is to do by itself.
+// noteLeaving records which tasks of a gang save their work: the whole gang restarts with them, even if a task that
+// breaks later could restart by itself.
 func (g *gangChecker) noteLeaving(s *Job, task int) {
 	for _, i := range s.gang(task) {
 		id := record.ClusterID(s.ID, i, s.Tasks[i].Attempt)
@@ -102,7 +103,7 @@ func (g *gangChecker) noteLeaving(s *Job, task int) {
 func (c *Checker) checkAlone(e events.GangBroken) {
 	s := c.state(e.Job)
 	t := s.Tasks[e.Task]
-	over := s.Record.State == record.JobEnding || s.Record.State.Over()
+	over := s.Record.State == apitypes.JobEnding || s.Record.State.Over()
 	if s.user == nil || over || t.Attempt != e.Attempt ||
 		t.State != record.TaskQueued && t.State != record.TaskFailed || !restarts(&s.user.Spec.Tasks[e.Task], e) {
 		return
@@ -114,20 +115,20 @@ func (c *Checker) checkAlone(e events.GangBroken) {
 			continue
 		}
 		if cl.Leaving == record.LeaveGang {
-			c.Violatef(InvRole, "task %d of %s is to begin anew by itself, and task %d saves its work for it",
+			c.Violatef(InvRole, "task %d of %s should restart by itself, but task %d saves its work for it",
 				e.Task, s.ID, i)
 		}
 		if cl.State == record.ClusterUp && !t.Alone {
-			c.Violatef(InvRole, "task %d of %s is to begin anew by itself, and waits for task %d, which runs",
+			c.Violatef(InvRole, "task %d of %s should restart by itself, but waits for task %d, which runs",
 				e.Task, s.ID, i)
 		}
 	}
 	if t.Alone {
-		c.Count("a role begins anew alone")
+		c.Count("a role restarts alone")
 	}
 }
 
-// restarts says whether a task's author wants it to begin anew by itself after something.
+// restarts reports whether a task is configured to restart by itself after the event.
 func restarts(t *dag.Task, e events.GangBroken) bool {
 	to := dag.PodEvicted
 	if e.Failed {
@@ -137,8 +138,8 @@ func restarts(t *dag.Task, e events.GangBroken) bool {
 	return found && r.Action == dag.RestartRole
 }
 
-// mayAlone checks that a task which is admitted by itself may be: its author wants it, and others are there. When it
-// begins they may be done.
+// mayAlone checks that a task may be admitted by itself: it is configured so, and others of its gang hold machines.
+// When it starts they may have finished.
 func (c *Checker) mayAlone(t gangTask) {
 	may := slices.ContainsFunc(t.s.user.Spec.Tasks[t.task].On, func(r dag.Reaction) bool {
 		return r.Action == dag.RestartRole
@@ -153,26 +154,26 @@ func (c *Checker) mayAlone(t gangTask) {
 	})
 	c.Count("a role is admitted alone")
 	if !may || !held {
-		c.Violatef(InvRole, "task %d of %s begins anew by itself: its author wants it %v, others are there %v", t.task,
+		c.Violatef(InvRole, "task %d of %s restarts by itself: configured %v, others hold machines %v", t.task,
 			t.s.ID, may, held)
 	}
 }
 
-// leads notes that a task has succeeded which may be a gang's chief.
+// leads records that a task, which may be a gang's chief, has succeeded.
 func (s *Job) leads(task int, now time.Time) {
 	if s.user != nil && s.user.Spec.Chief(task) {
 		s.led[task] = now
 	}
 }
 
-// checkChiefs checks that the others of a gang do not go on for long without their chief, once nothing fails any more.
+// checkChiefs checks that a gang does not continue for long without its chief, after faults have stopped.
 func (c *Checker) checkChiefs(s *Job) {
-	if s.endBy.IsZero() || s.Record.State != record.JobRunning {
+	if s.endBy.IsZero() || s.Record.State != apitypes.JobRunning {
 		return
 	}
 	for i := range s.user.Spec.Tasks {
 		if c.overlooked(s, i) {
-			c.Violatef(InvRole, "task %d of %s is to begin anew by itself, and waits since %v", i, s.ID,
+			c.Violatef(InvRole, "task %d of %s should restart by itself, but waits since %v", i, s.ID,
 				s.entered[i].Sub(timeline.Beginning()).Round(time.Second))
 		}
 	}
@@ -181,13 +182,13 @@ func (c *Checker) checkChiefs(s *Job) {
 			continue
 		}
 		if left := s.gang(chief); len(left) > 0 {
-			c.Violatef(InvChief, "the chief of gang %s of %s succeeded %v ago, and %d others are not done",
+			c.Violatef(InvChief, "the chief of gang %s of %s succeeded %v ago, but %d others have not finished",
 				s.gangName(chief), s.ID, c.Now.Sub(since).Round(time.Minute), len(left))
 		}
 	}
 }
 
-// overlooked says of a task which is to begin anew by itself that nothing keeps it, and that it waits for long.
+// overlooked reports whether a task that should restart by itself has waited for long without a reason.
 func (c *Checker) overlooked(s *Job, task int) bool {
 	t := s.Tasks[task]
 	return t.Alone && t.State == record.TaskQueued && s.Record.Queue == record.DefaultQueueName &&
@@ -203,19 +204,18 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// runs says whether a task has been told to run.
+// runs reports whether a task has the command to run.
 func (s *Job) runs(task int) bool {
 	cl := s.clusters[record.ClusterID(s.ID, task, s.Tasks[task].Attempt)]
 	return cl.Command == string(wire.Run) && cl.Outcome == ""
 }
 
-// checkTogether checks that a transaction admits all of a gang or nothing, and tells all of it to begin or nothing: all
-// but what is done.
+// checkTogether checks that a transaction admits and starts all unfinished tasks of a gang or none.
 func (c *Checker) checkTogether() {
 	for _, step := range []struct {
 		what string
 		all  []gangTask
-	}{{"admitted", c.gangs.admitted}, {"told to begin", c.gangs.begun}} {
+	}{{"admitted", c.gangs.admitted}, {"started", c.gangs.begun}} {
 		for _, t := range step.all {
 			alone := t.s.Tasks[t.task].Alone
 			if alone && step.what == "admitted" {
@@ -235,7 +235,7 @@ func (c *Checker) checkTogether() {
 	c.gangs.admitted, c.gangs.begun = c.gangs.admitted[:0], c.gangs.begun[:0]
 }
 
-// gangName is the gang that a task's author put it in.
+// gangName returns the name of a task's gang, or an empty string.
 func (s *Job) gangName(task int) string {
 	if s.user == nil || task >= len(s.user.Spec.Tasks) {
 		return ""
@@ -243,7 +243,7 @@ func (s *Job) gangName(task int) string {
 	return s.user.Spec.Tasks[task].Gang
 }
 
-// gang are the tasks of a task's gang that are not done: itself where it is in none.
+// gang returns the unfinished tasks of a task's gang; the task itself if it has none.
 func (s *Job) gang(task int) (out []int) {
 	if s.gangName(task) == "" {
 		return []int{task}
@@ -256,7 +256,7 @@ func (s *Job) gang(task int) (out []int) {
 	return out
 }
 
-// narrow says whether a job has a gang of more tasks than its queue, or one above it, lets run at once.
+// narrow reports whether a job has a gang with more tasks than its queue or an ancestor lets run at once.
 func (c *Checker) narrow(s *Job) bool {
 	most, name := 0, s.Record.Queue
 	for range len(c.queues) {

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// jobRecord checks a job against what it was.
+// jobRecord checks a job against its previous state.
 func (c *Checker) jobRecord(s *Job, j record.Job) {
 	old := s.Record
 	if old.ID == "" {
@@ -21,7 +22,7 @@ func (c *Checker) jobRecord(s *Job, j record.Job) {
 		s.Name, s.user = j.Name, c.wantedBy[j.Name]
 		c.byName[j.Name] = s
 		if s.user == nil {
-			c.Violatef(InvForward, "job %s was accepted, which nobody submitted", j.Name)
+			c.Violatef(InvForward, "job %s was accepted, but no user submitted it", j.Name)
 			return
 		}
 		s.graph, s.Promised = s.user.Spec.Graph(), c.promises(s)
@@ -29,11 +30,11 @@ func (c *Checker) jobRecord(s *Job, j record.Job) {
 	c.checkUpdated(s, old, j)
 	s.Record = j
 	s.Promised = s.Promised && len(j.Suspensions) == 0
-	if !forward(old.State, j.State) || old.State == record.JobEnding && old.Outcome != j.Outcome {
+	if !forward(old.State, j.State) || old.State == apitypes.JobEnding && old.Outcome != j.Outcome {
 		c.Violatef(InvForward, "job %s goes from %s (%s) to %s (%s)", j.ID, old.State, old.Outcome,
 			j.State, j.Outcome)
 	}
-	if old.State != record.JobEnding && j.State == record.JobEnding {
+	if old.State != apitypes.JobEnding && j.State == apitypes.JobEnding {
 		s.ending = moment{c.Steps, c.Now}
 	}
 	if old.State != j.State {
@@ -46,12 +47,12 @@ func (c *Checker) jobRecord(s *Job, j record.Job) {
 
 // checkDone checks that a job succeeded with all its tasks.
 func (c *Checker) checkDone(s *Job) {
-	if s.Record.Outcome == record.JobSucceeded && s.progress.Succeeded < s.Record.Tasks {
+	if s.Record.Outcome == apitypes.JobSucceeded && s.progress.Succeeded < s.Record.Tasks {
 		c.Violatef(InvCounts, "job %s succeeds with %d of %d tasks", s.ID, s.progress.Succeeded, s.Record.Tasks)
 	}
 }
 
-// progressRecord checks a job's progress against what it was, and the tasks.
+// progressRecord checks a job's progress against its previous state and the tasks.
 func (c *Checker) progressRecord(s *Job, p record.Progress) {
 	before := s.progress.Phases
 	s.progress = p
@@ -65,7 +66,7 @@ func (c *Checker) progressRecord(s *Job, p record.Progress) {
 	}
 }
 
-// phase checks what the progress says of one task.
+// phase checks the progress of one task.
 func (c *Checker) phase(s *Job, i int, before []byte) {
 	phase := s.progress.Phases[i]
 	was := record.PhaseWaiting
@@ -75,15 +76,15 @@ func (c *Checker) phase(s *Job, i int, before []byte) {
 	switch {
 	case phase == was:
 	case was == record.PhaseSucceeded:
-		c.Violatef(InvFinished, "task %d of %s was done and is %c", i, s.ID, phase)
+		c.Violatef(InvFinished, "task %d of %s had succeeded and is %c", i, s.ID, phase)
 	case phase == record.PhaseSucceeded:
 		if s.Tasks[i].State != record.TaskSucceeded {
-			c.Violatef(InvCounts, "task %d of %s counts as done and is %s", i, s.ID, s.Tasks[i].State)
+			c.Violatef(InvCounts, "task %d of %s counts as succeeded but is %s", i, s.ID, s.Tasks[i].State)
 		}
 	case phase == record.PhaseReady:
 		for _, p := range s.graph.Parents(i) {
 			if s.progress.Phases[p] != record.PhaseSucceeded {
-				c.Violatef(InvCounts, "task %d of %s is ready before its parent %d is done", i, s.ID, p)
+				c.Violatef(InvCounts, "task %d of %s is ready before its parent %d has succeeded", i, s.ID, p)
 			}
 		}
 	case phase == record.PhaseWaiting:
@@ -91,19 +92,19 @@ func (c *Checker) phase(s *Job, i int, before []byte) {
 	}
 }
 
-// forward says whether a job may go from one state to another.
-func forward(from, to record.JobState) bool {
+// forward reports whether a job may change from one state to another.
+func forward(from, to apitypes.JobState) bool {
 	switch from {
-	case "", record.JobPlanning, record.JobWaiting, record.JobRunning:
+	case "", apitypes.JobPlanning, apitypes.JobWaiting, apitypes.JobRunning:
 		return !to.Over()
-	case record.JobEnding:
-		return to == record.JobEnding || to.Over()
+	case apitypes.JobEnding:
+		return to == apitypes.JobEnding || to.Over()
 	default:
 		return from == to
 	}
 }
 
-// taskRecord checks a task against what it was.
+// taskRecord checks a task against its previous state.
 func (c *Checker) taskRecord(s *Job, t record.Task) {
 	old := s.Tasks[t.Index]
 	s.Tasks[t.Index] = t
@@ -144,7 +145,7 @@ func (c *Checker) waits(s *Job, old, t record.Task) {
 	}
 	c.Count("waits for a better price")
 	if s.Promised {
-		c.Count("waits with a deadline that must be kept")
+		c.Count("waits with a deadline that must be met")
 	}
 	c.Say(s.ID, "task waits for a better price", taskName(s, t.Index))
 }
@@ -156,8 +157,8 @@ func taskName(s *Job, i int) string {
 	return s.user.Spec.Tasks[i].Name
 }
 
-// attemptRecord checks an attempt against what it was.
-func (c *Checker) attemptRecord(s *Job, a record.Attempt) {
+// attemptRecord checks an attempt against its previous state.
+func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 	k := attemptKey{a.Job, a.Task, a.Number}
 	of := s.attempt(k)
 	old := of.Attempt
@@ -171,7 +172,7 @@ func (c *Checker) attemptRecord(s *Job, a record.Attempt) {
 		c.checkAdmitted(s, a)
 		if a.Number != 1 {
 			if before := s.attempt(attemptKey{a.Job, a.Task, a.Number - 1}); before.Number == 0 {
-				c.Violatef(InvAttempt, "attempt %v follows none", k)
+				c.Violatef(InvAttempt, "attempt %v has no predecessor", k)
 			}
 		}
 		for _, other := range s.order {
@@ -194,17 +195,17 @@ func (c *Checker) attemptRecord(s *Job, a record.Attempt) {
 	if old.Outcome == "" && a.Outcome != "" {
 		c.Say(s.ID, "attempt ends", record.ClusterID(a.Job, a.Task, a.Number)+": "+string(a.Outcome)+" "+a.Reason)
 		switch a.Outcome {
-		case record.OutcomeRefused:
-			if !a.Assigned() { // what is not there any more is not placed there again anyway
+		case apitypes.OutcomeRefused:
+			if !a.Assigned() { // a pool machine that is gone is not used again anyway
 				c.avoidAfter(a)
 			}
-		case record.OutcomeLost:
+		case apitypes.OutcomeLost:
 			c.checkLost(s, record.ClusterID(a.Job, a.Task, a.Number))
 		}
 	}
 }
 
-// checkLost checks that a cluster that is given up had the time to be heard of after it was told to run.
+// checkLost checks that a cluster that is given up had time to report after its command to run.
 func (c *Checker) checkLost(s *Job, cluster string) {
 	run, ok := s.told[cluster]
 	if !ok || c.Now.Sub(run) > c.cfg.SilentFor {
@@ -215,24 +216,24 @@ func (c *Checker) checkLost(s *Job, cluster string) {
 			return
 		}
 	}
-	c.Violatef(InvHealthy, "%s is given up %v after it was told to run", cluster, c.Now.Sub(run))
+	c.Violatef(InvHealthy, "%s is given up %v after its command to run", cluster, c.Now.Sub(run))
 }
 
-// avoidAfter notes that a refused offer is to be left alone, by the kind of failure.
-func (c *Checker) avoidAfter(a record.Attempt) {
+// avoidAfter records that a refused offer must be avoided, by the kind of failure.
+func (c *Checker) avoidAfter(a apitypes.Attempt) {
 	id := record.ClusterID(a.Job, a.Task, a.Number)
 	for _, r := range c.refusals[id] {
 		if r.text != a.Reason {
 			continue
 		}
-		b := record.Block{Cloud: a.Offer.Cloud, Kind: r.kind, Until: a.Ended.Add(c.cfg.BlockFor[r.kind])}
+		b := apitypes.Block{Cloud: a.Offer.Cloud, Kind: string(r.kind), Until: a.Ended.Add(c.cfg.BlockFor[r.kind])}
 		switch r.kind {
 		case "auth":
 		case "quota":
-			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(a.Offer.InstanceType), marketName(a.Offer.Spot)
+			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(a.Offer.InstanceType), string(marketName(a.Offer.Spot))
 		default:
 			b.Region, b.Zone, b.InstanceType, b.Market = a.Offer.Region, a.Offer.Zone, a.Offer.InstanceType,
-				marketName(a.Offer.Spot)
+				string(marketName(a.Offer.Spot))
 			b.Reservation = a.Offer.Reservation
 		}
 		c.avoid = append(c.avoid, avoided{b, c.Now})
@@ -240,17 +241,17 @@ func (c *Checker) avoidAfter(a record.Attempt) {
 	}
 }
 
-// close notes that nothing needs a cluster any more.
+// close records that nothing needs a cluster any more.
 func (c *Checker) close(s *Job, id string) {
 	if _, ok := s.closed[id]; !ok {
 		s.closed[id] = moment{c.Steps, c.Now}
 	}
 }
 
-// derive takes what a cluster's record says of its attempt and its task as if their own said it.
+// derive applies a cluster's record to its attempt and task as if their own records had changed.
 func (c *Checker) derive(s *Job, cl record.Cluster) {
 	a := s.attempt(attemptKey{cl.Job, cl.Task, cl.Attempt}).Attempt
-	if a.Number != 0 && a.Outcome == "" && cl.Outcome == record.OutcomeSucceeded {
+	if a.Number != 0 && a.Outcome == "" && cl.Outcome == apitypes.OutcomeSucceeded {
 		a.Outcome, a.Ended = cl.Outcome, cl.Ended
 		c.attemptRecord(s, a)
 	}
@@ -261,7 +262,7 @@ func (c *Checker) derive(s *Job, cl record.Cluster) {
 	}
 }
 
-// clusterRecord checks a cluster against what it was.
+// clusterRecord checks a cluster against its previous state.
 func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
 	if w.Op == store.Delete {
 		if cl, ok := s.clusters[id]; ok {
@@ -281,7 +282,7 @@ func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
 		s.heard[id] = true
 	}
 	if cl.Command == string(wire.Run) && old.Command != cl.Command {
-		// The time counts from the decision, however slow its commit was, if the decision says when it was.
+		// The time counts from the decision, however slow its commit was, if the record has the time of the decision.
 		s.told[id] = c.Now
 		if cl.Since.After(old.Since) {
 			s.told[id] = cl.Since
@@ -304,8 +305,8 @@ func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
 		return
 	}
 	for _, a := range c.avoid {
-		// What was decided after the refusal was committed must have seen it.
-		if cl.Intended.After(a.since) && a.block.Covers(cl.Offer, cl.Intended) {
+		// A decision made after the refusal was committed must respect it.
+		if cl.Intended.After(a.since) && record.Covers(a.block, cl.Offer, cl.Intended) {
 			c.Violatef(InvBlock, "%s is bought %v after %s refused it there", id,
 				cl.Intended.Sub(a.since).Round(time.Second), a.block.Kind)
 		}

@@ -3,26 +3,27 @@ package check
 import (
 	"math"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// checkTasks checks that a queued task waits, while its job goes on.
+// checkTasks checks that a queued task has a queue entry while its job runs.
 func (c *Checker) checkTasks(s *Job) {
-	if s.Record.ID == "" || s.Record.State == record.JobEnding || s.Record.State.Over() {
+	if s.Record.ID == "" || s.Record.State == apitypes.JobEnding || s.Record.State.Over() {
 		return
 	}
 	for i := range s.Record.Tasks {
-		// One that schedule has not taken note of (Try) has its announcement on the way.
+		// If schedule has not yet recorded the task (Try), its announcement is on the way.
 		if t, ok := s.Tasks[i]; ok && t.State == record.TaskQueued && t.Try > 0 && s.waiting[i] == 0 {
-			c.Violatef(InvQueued, "task %d of %s is queued and has no entry", i, s.ID)
+			c.Violatef(InvQueued, "task %d of %s is queued but has no entry", i, s.ID)
 		}
 	}
 }
 
-// Rounding is what sums of money and vCPUs may differ by.
+// Rounding is the tolerance for sums of money and vCPUs.
 const Rounding = 1e-6
 
-// checkLedger compares a ledger with the attempts that were admitted and are not settled.
+// checkLedger compares a ledger with the admitted attempts that are not settled.
 func (c *Checker) checkLedger(s *Job) {
 	open, reserved, spent := 0, 0.0, 0.0
 	for _, a := range s.order {
@@ -38,20 +39,20 @@ func (c *Checker) checkLedger(s *Job) {
 		}
 	}
 	l := s.Ledger
-	if s.rests && (open > 0 || s.Record.State != record.JobRunning) {
-		c.Violatef(InvAsleep, "%s rests, is %s and has %d attempts outstanding", s.ID, s.Record.State, open)
+	if s.rests && (open > 0 || s.Record.State != apitypes.JobRunning) {
+		c.Violatef(InvAsleep, "%s rests, but is %s and has %d attempts outstanding", s.ID, s.Record.State, open)
 	}
 	if l.Outstanding != open {
-		c.Violatef(InvLedger, "%s counts %d attempts outstanding, there are %d", s.ID, l.Outstanding, open)
+		c.Violatef(InvLedger, "%s counts %d outstanding attempts, but there are %d", s.ID, l.Outstanding, open)
 	}
 	if math.Abs(l.ReservedUSD-reserved) > Rounding || math.Abs(l.SpentUSD-spent) > Rounding {
-		c.Violatef(InvLedger, "%s has set aside %.6f USD and spent %.6f; its attempts say %.6f and %.6f", s.ID,
+		c.Violatef(InvLedger, "%s has set aside %.6f USD and spent %.6f, but its attempts %.6f and %.6f", s.ID,
 			l.ReservedUSD, l.SpentUSD, reserved, spent)
 	}
 }
 
-// checkQueue compares a queue's usage with the attempts that hold some.
-func (c *Checker) checkQueue(q record.Queue) {
+// checkQueue compares a queue's usage with the attempts that hold resources.
+func (c *Checker) checkQueue(q apitypes.Queue) {
 	running, vcpu := 0, 0.0
 	for _, s := range c.order {
 		if s.Record.Queue != q.Name {
@@ -65,15 +66,15 @@ func (c *Checker) checkQueue(q record.Queue) {
 		}
 	}
 	if q.Running != running || math.Abs(q.VCPU-vcpu) > Rounding {
-		c.Violatef(InvQuota, "queue %s counts %d attempts with %g vCPUs, there are %d with %g", q.Name, q.Running,
+		c.Violatef(InvQuota, "queue %s counts %d attempts with %g vCPUs, but there are %d with %g", q.Name, q.Running,
 			q.VCPU, running, vcpu)
 	}
 	for resource := range q.Max {
-		if resource == record.USDPerMonth {
+		if resource == apitypes.USDPerMonth {
 			continue // see checkMonths
 		}
 		if held := c.ownHold(q.Name, resource); math.Abs(q.Use[resource]-held) > Rounding {
-			c.Violatef(InvQuota, "queue %s counts %g of %s, its attempts hold %g", q.Name, q.Use[resource],
+			c.Violatef(InvQuota, "queue %s counts %g of %s, but its attempts hold %g", q.Name, q.Use[resource],
 				resource, held)
 		}
 	}

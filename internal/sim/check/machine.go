@@ -5,22 +5,22 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// World is what the checker asks of the world around it.
+// World is what the checker needs to know of the world.
 type World interface {
-	// Machines are all that were ever launched, on clouds and in pools.
+	// Machines returns all machines that were ever launched, on clouds and in pools.
 	Machines() iter.Seq[*Machine]
-	// Busy says whether a message waits or a process runs.
+	// Busy reports whether a message waits or a process runs.
 	Busy() bool
-	// Queued says which messages wait, and Dead are those that were given up.
+	// Queued lists the waiting messages; Dead returns the dead letters.
 	Queued() string
 	Dead() []bus.DeadLetter
-	// Broker is one that can be asked.
+	// Broker returns a broker that can be queried.
 	Broker() *broker.Broker
 }
 
@@ -28,34 +28,34 @@ type World interface {
 type Wanted struct {
 	Spec      *dag.Job
 	ByTask    map[string]int
-	Cancelled bool      // its author asked for its end
-	Factor    []float64 // by which each task takes longer than its author said
+	Cancelled bool      // its author cancelled it
+	Factor    []float64 // how many times its estimate each task takes
 	Failures  []int     // runs of each task that ended with an exit code
-	Deadly    []bool    // tasks that take down the agent of their machine each time they run
-	Endless   []bool    // tasks that do not end by themselves: their gang's chief ends them
-	// Waits is since when somebody has it wait, and the broker has said that it does; zero when nobody does.
+	Deadly    []bool    // tasks that kill the agent of their machine in each run
+	Endless   []bool    // tasks that end only when their gang's chief does
+	// Waits is since when the job is suspended, confirmed by the broker; zero if it is not.
 	Waits time.Time
 }
 
-// Machine is a machine that really runs, and really costs.
+// Machine is a machine that really runs and costs money.
 type Machine struct {
 	ID, Cluster string
 	Rank        int
 	Cloud       string
-	Offer       cloud.Offer
-	Bid         float64 // the most that an hour costs, USD
+	Offer       apitypes.Offer
+	Bid         float64 // maximum price, USD per hour
 	Launched    time.Time
 	Ended       time.Time // zero while it runs
-	Speaks      bool      // its agent lives
-	Ready       bool      // what runs there is a replica of a service that can be used
-	Served      bool      // and one that could be
+	Speaks      bool      // its agent is alive
+	Ready       bool      // runs a replica of a service that is ready
+	Served      bool      // has run one that was ready
 }
 
-// Alive says whether the machine runs.
+// Alive reports whether the machine runs.
 func (m *Machine) Alive() bool { return m.Ended.IsZero() }
 
-// billBy is what a machine has cost, USD: by the second, but for a minute at least, and a spot machine at the price of
-// each moment, as it goes along a path.
+// billBy returns what a machine has cost, USD: by the second, for at least a minute, and a spot machine at the price of
+// each moment by the course of prices.
 func (c *Checker) billBy(m *Machine, p weather.Course) float64 {
 	until := m.Ended
 	if m.Alive() {
@@ -74,7 +74,7 @@ func (m *Machine) cost(p weather.Course, from, to time.Time) float64 {
 	return p.Cost(from, to, m.Bid)
 }
 
-// billSince is what of the bill is for the time since a moment.
+// billSince returns the part of the bill since a time.
 func (c *Checker) billSince(m *Machine, t time.Time) float64 {
 	if !t.After(m.Launched) {
 		return c.billBy(m, c.sky.Market(weather.ListingOf(m.Offer)))

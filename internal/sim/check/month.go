@@ -4,25 +4,27 @@ import (
 	"math"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
+// monthChecker computes what queues have spent in a month, independent of their records.
 // monthChecker knows what queues have spent in a month, whatever their records say.
 type monthChecker struct {
-	spent   map[string]float64 // by queue, in the month that its record is of
+	spent   map[string]float64 // by queue, in the month of its record
 	most    map[string]float64 // budgets, as they were before they were lifted
 	ever    map[string]bool    // queues that have had a budget
-	settled []attemptKey       // in the transaction at hand
+	settled []attemptKey       // by the current transaction
 	changed []string           // queues whose record it writes
-	pledged []string           // of which it sets more aside
+	pledged []string           // queues for which it sets more aside
 }
 
 func newMonthChecker() monthChecker {
 	return monthChecker{spent: map[string]float64{}, ever: map[string]bool{}, most: map[string]float64{}}
 }
 
-// paid says whether a queue, or one above it, has had a budget: what waits there may wait for money.
-func (m *monthChecker) paid(queue string, queues map[string]record.Queue) bool {
+// paid reports whether a queue or an ancestor has had a budget: tasks there may wait for money.
+func (m *monthChecker) paid(queue string, queues map[string]apitypes.Queue) bool {
 	for range record.MaxTree {
 		if m.ever[queue] {
 			return true
@@ -32,14 +34,14 @@ func (m *monthChecker) paid(queue string, queues map[string]record.Queue) bool {
 	return false
 }
 
-// monthLag is how long after the moment that it was decided for a transaction may be committed.
+// monthLag is how long after its decision a transaction may be committed.
 const monthLag = 6 * time.Hour
 
-// monthRecord notes what a queue says of its month.
-func (c *Checker) monthRecord(old, q record.Queue) {
+// monthRecord checks the month of a queue.
+func (c *Checker) monthRecord(old, q apitypes.Queue) {
 	m := &c.month
-	m.ever[q.Name] = m.ever[q.Name] || q.Max[record.USDPerMonth] > 0
-	if most := q.Max[record.USDPerMonth]; most > 0 {
+	m.ever[q.Name] = m.ever[q.Name] || q.Max[apitypes.USDPerMonth] > 0
+	if most := q.Max[apitypes.USDPerMonth]; most > 0 {
 		m.most[q.Name] = most
 	}
 	m.changed = append(m.changed, q.Name)
@@ -52,17 +54,17 @@ func (c *Checker) monthRecord(old, q record.Queue) {
 	case q.Month.Of < old.Month.Of:
 		c.Violatef(InvMonth, "queue %s goes back from %s to %s", q.Name, old.Month.Of, q.Month.Of)
 	case old.Month.Of != "":
-		c.Count("a month turns")
+		c.Count("a month changes")
 	}
 	delete(m.spent, q.Name)
-	if now, before := (record.Month{}).At(c.Now), (record.Month{}).At(c.Now.Add(-monthLag)); q.Month.Of > now.Of ||
+	if now, before := (apitypes.Month{}).At(c.Now), (apitypes.Month{}).At(c.Now.Add(-monthLag)); q.Month.Of > now.Of ||
 		q.Month.Of < before.Of {
 		c.Violatef(InvMonth, "queue %s is in %s at %v", q.Name, q.Month.Of, c.Now)
 	}
 }
 
-// checkMonths compares what queues say of their month with their attempts, and with their budgets those that set more
-// aside. Budgets that are lowered below what is spent take nothing away.
+// checkMonths compares the months of queues with their attempts, and with their budgets where more is set aside.
+// Lowering a budget below what is spent takes nothing away.
 func (c *Checker) checkMonths() {
 	m := &c.month
 	for _, k := range m.settled {
@@ -72,11 +74,11 @@ func (c *Checker) checkMonths() {
 	for _, name := range m.changed {
 		q := c.queues[name]
 		if aside := c.asideOf(name); math.Abs(q.Month.ReservedUSD-aside) > Rounding {
-			c.Violatef(InvMonth, "queue %s says that %.6f USD are set aside, its attempts %.6f", name,
+			c.Violatef(InvMonth, "queue %s counts %.6f USD as set aside, but its attempts %.6f", name,
 				q.Month.ReservedUSD, aside)
 		}
 		if math.Abs(q.Month.SpentUSD-m.spent[name]) > Rounding {
-			c.Violatef(InvMonth, "queue %s says that it spent %.6f USD in %s, its attempts %.6f", name,
+			c.Violatef(InvMonth, "queue %s counts %.6f USD as spent in %s, but its attempts %.6f", name,
 				q.Month.SpentUSD, q.Month.Of, m.spent[name])
 		}
 	}
@@ -87,7 +89,7 @@ func (c *Checker) checkMonths() {
 			if !ok {
 				break
 			}
-			if most := q.Max[record.USDPerMonth]; most > 0 {
+			if most := q.Max[apitypes.USDPerMonth]; most > 0 {
 				c.Count("a month's budget is kept")
 				if sum := c.monthOf(q, month); sum > most+Rounding {
 					c.Violatef(InvMonth, "queue %s may cost %.6f USD in %s, and %.6f are spent and set aside", name,
@@ -100,8 +102,8 @@ func (c *Checker) checkMonths() {
 	m.settled, m.changed, m.pledged = m.settled[:0], m.changed[:0], m.pledged[:0]
 }
 
-// monthOf is what a queue, and those below it, have spent in a month and set aside.
-func (c *Checker) monthOf(q record.Queue, month string) float64 {
+// monthOf returns what a queue and its descendants have spent in a month and set aside.
+func (c *Checker) monthOf(q apitypes.Queue, month string) float64 {
 	sum := c.asideOf(q.Name)
 	if q.Month.Of == month {
 		sum += c.month.spent[q.Name]
@@ -114,7 +116,7 @@ func (c *Checker) monthOf(q record.Queue, month string) float64 {
 	return sum
 }
 
-// asideOf is what is set aside of a month's budget for the attempts of a queue that are not settled.
+// asideOf returns what is set aside of a month's budget for the unsettled attempts of a queue.
 func (c *Checker) asideOf(queue string) (sum float64) {
 	for _, s := range c.order {
 		if s.Record.Queue != queue {
@@ -134,13 +136,12 @@ func (c *Checker) asideOf(queue string) (sum float64) {
 	return sum
 }
 
-// plenty is how many times what a task's machines may cost a budget has to be for it to be enough, whatever data is
-// moved.
+// plenty is how many times the maximum cost of a task's machines a budget must be to suffice, whatever data is moved.
 const plenty = 2.5
 
-// checkPaid checks that nothing was admitted with so little money that it could not be bought: what is short waits.
+// checkPaid checks that no task was admitted with too little money to buy machines: it has to wait instead.
 func (c *Checker) checkPaid(s *Job, a *attemptState) {
-	if a.Outcome != record.OutcomeBudget || !a.Monthly || !a.Launched.IsZero() || s.Record.BudgetUSD > 0 {
+	if a.Outcome != apitypes.OutcomeBudget || !a.Monthly || !a.Launched.IsZero() || s.Record.BudgetUSD > 0 {
 		return
 	}
 	hours := record.Hours(s.user.Spec.Tasks[a.task].Time.Default + c.cfg.Overhead)
@@ -151,7 +152,7 @@ func (c *Checker) checkPaid(s *Job, a *attemptState) {
 	want := plenty * expected
 	for name := s.Record.Queue; ; name = c.queues[name].Parent {
 		if most, ok := c.month.most[name]; ok && most < want {
-			return // all of it is less than may be needed
+			return // the whole budget is less than may be needed
 		}
 		if c.queues[name].Parent == "" {
 			break

@@ -5,29 +5,30 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Of what is moved in pools, at every transaction:
+// For moves in pools, at every transaction:
 const (
-	// InvMove: what others were moved for goes where they were, while that is kept for it: unless a machine was not to
-	// be had meanwhile, or it was planned anew.
-	InvMove = "a move lets in what it was made for"
-	// InvKeptRoom: what is kept of a machine for one task no other is given.
-	InvKeptRoom = "room that is kept is nobody else's"
-	// InvAgain: what was stopped for others has run for long enough since: twice as long each time.
-	InvAgain = "nothing is moved again before its time"
+	// InvMove: a task for which others were moved gets their place while it is kept, unless a machine became unavailable
+	// or the task was replanned.
+	InvMove = "a move admits the task it was made for"
+	// InvKeptRoom: room on a machine that is kept for a task is not given to another.
+	InvKeptRoom = "kept room is not given to others"
+	// InvAgain: a task that was stopped for others has run for long enough since: twice as long each time.
+	InvAgain = "nothing is moved again too early"
 )
 
-// moveChecker knows for whom what was moved.
+// moveChecker records moves and for which tasks they were made.
 type moveChecker struct {
 	made  map[string]*made     // by claim
-	unfit map[string]time.Time // when a machine of a pool could last be given nothing, by POOL/ID or POOL
-	beats map[string]time.Time // when one was last heard of
+	unfit map[string]time.Time // when a pool (POOL) or its machine (POOL/ID) was last unavailable
+	beats map[string]time.Time // when a machine last reported
 }
 
-// made is room that is made.
+// made is room that has been made by moves.
 type made struct {
 	pool         string
 	hosts        []string
@@ -39,7 +40,7 @@ func newMoveChecker() moveChecker {
 	return moveChecker{made: map[string]*made{}, unfit: map[string]time.Time{}, beats: map[string]time.Time{}}
 }
 
-// moved notes that a cluster leaves its machine for a claim.
+// moved records that a cluster leaves its machine for a claim.
 func (c *Checker) moved(s *Job, cl record.Cluster) {
 	c.Count("moved to make room")
 	of := c.Jobs[jobOf(cl.For)]
@@ -60,7 +61,7 @@ func (c *Checker) moved(s *Job, cl record.Cluster) {
 	m.hosts = append(m.hosts, cl.Hosts[0])
 }
 
-// jobOf is the job of a claim.
+// jobOf returns the job of a claim.
 func jobOf(claim string) string {
 	for i := range len(claim) {
 		if claim[i] == '/' {
@@ -70,8 +71,8 @@ func jobOf(claim string) string {
 	return claim
 }
 
-// checkMoved checks that an attempt that is admitted goes where room was made for it.
-func (c *Checker) checkMoved(s *Job, a record.Attempt) {
+// checkMoved checks that an admitted attempt goes where room was made for it.
+func (c *Checker) checkMoved(s *Job, a apitypes.Attempt) {
 	if s.user == nil || len(c.moves.made) == 0 {
 		return
 	}
@@ -87,7 +88,7 @@ func (c *Checker) checkMoved(s *Job, a record.Attempt) {
 	}
 	if a.Assigned() && a.Offer.Region == m.pool {
 		if !slices.ContainsFunc(m.hosts, func(h string) bool { return !slices.Contains(a.Hosts, h) }) {
-			c.Count("let in by a move")
+			c.Count("admitted by a move")
 			return
 		}
 	}
@@ -95,16 +96,16 @@ func (c *Checker) checkMoved(s *Job, a record.Attempt) {
 		at := m.pool + "/" + host
 		if last, was := c.moves.unfit[at]; was && !last.Before(m.since) ||
 			host != "" && a.Admitted.Sub(c.moves.beats[at]) > c.cfg.Pool.StaleAfter-time.Minute {
-			c.Count("a machine is gone that room was made on")
+			c.Count("a machine with room made is gone")
 			return
 		}
 	}
-	c.Violatef(InvMove, "%s is admitted to %s %v, and room was made for it in %s on %v", claim, a.OfferID, a.Hosts,
+	c.Violatef(InvMove, "%s is admitted to %s %v, but room was made for it in %s on %v", claim, a.OfferID, a.Hosts,
 		m.pool, m.hosts)
 }
 
-// keptFor are the machines that may be kept for a task of so many nodes: those that were left for it and, of one with
-// more nodes than those, all of the pool that were to be had when room was made.
+// keptFor returns the machines that may be kept for a task with a number of nodes: those that were vacated for it
+// and, if it has more nodes than those, all machines of the pool that were available when room was made.
 func (c *Checker) keptFor(m *made, nodes int) []string {
 	hosts := slices.Clone(m.hosts)
 	if nodes <= len(hosts) {
@@ -119,7 +120,7 @@ func (c *Checker) keptFor(m *made, nodes int) []string {
 	return hosts
 }
 
-// machineKept checks what a machine is given anew beside what is kept of it.
+// machineKept checks new assignments of a machine against the room that is kept on it.
 func (c *Checker) machineKept(pool string, was, m *record.PoolMachine) {
 	for _, use := range m.Uses {
 		same := func(u record.PoolUse) bool { return u.Cluster == use.Cluster }
@@ -132,13 +133,13 @@ func (c *Checker) machineKept(pool string, was, m *record.PoolMachine) {
 			continue
 		}
 		left := m.Kept(s.claim(task), use.Since)
-		if !(record.Capacity{}).Fits(left.Free()) {
-			c.Violatef(InvKeptRoom, "%s is given %s/%s, of which is kept %+v", use.Cluster, pool, m.ID, m.Promises)
+		if !record.Fits(apitypes.Capacity{}, left.Free()) {
+			c.Violatef(InvKeptRoom, "%s is assigned %s/%s, where %+v is kept", use.Cluster, pool, m.ID, m.Promises)
 		}
 	}
 }
 
-// machinesGone notes machines that are in their partition no more, or may be given nothing.
+// machinesGone records machines that have left their partition or take no work.
 func (c *Checker) machinesGone(before, now record.Partition) {
 	for _, m := range now.Machines {
 		if m.Draining || m.Leaving || c.Now.Before(m.BlockedUntil) {
@@ -152,14 +153,14 @@ func (c *Checker) machinesGone(before, now record.Partition) {
 	}
 }
 
-// beat notes when a machine was heard of.
+// beat records when a machine reported.
 func (c *Checker) beat(pool, machine string, w *store.Write) {
 	if w.Op == store.Put {
 		c.moves.beats[pool+"/"+machine] = decode[record.Beat](c, w).At
 	}
 }
 
-// poolRecord notes that a pool gives nothing.
+// poolRecord records that a pool takes no work.
 func (c *Checker) poolRecord(w *store.Write) {
 	if w.Op == store.Check || w.Op == store.Put && !decode[record.Pool](c, w).Draining {
 		return
@@ -167,9 +168,9 @@ func (c *Checker) poolRecord(w *store.Write) {
 	c.moves.unfit[w.Key.Sort+"/"] = c.Now
 }
 
-// checkAgain checks that what is stopped for others has run for as long as it is to keep its machines.
+// checkAgain checks that a task that is stopped for others has run as long as it may keep its machines.
 func (c *Checker) checkAgain(s *Job, cl record.Cluster) {
 	if keeps := s.Tasks[cl.Task].Keeps(c.cfg.Restart); cl.Since.Sub(cl.Running) < keeps {
-		c.Violatef(InvAgain, "%s has run for %v, and keeps its machines for %v", cl.ID, cl.Since.Sub(cl.Running), keeps)
+		c.Violatef(InvAgain, "%s has run for %v, but may keep its machines for %v", cl.ID, cl.Since.Sub(cl.Running), keeps)
 	}
 }

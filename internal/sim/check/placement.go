@@ -3,22 +3,23 @@ package check
 import (
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Of rules of placement, when a task is admitted:
+// For placement rules, when a task is admitted:
 const (
-	// InvPlaced: no two attempts hold machines against a rule of placement: what is spread is spread, what is packed is
-	// packed, and what keeps apart from tasks with a label is nowhere near them.
-	InvPlaced = "attempts stand as rules have it"
+	// InvPlaced: no two attempts hold machines against a placement rule: spread tasks are spread, packed tasks are
+	// packed, and tasks that keep apart from a label are not near tasks with that label.
+	InvPlaced = "placement rules hold"
 )
 
-// place is where one machine of an attempt is; what nobody knows is empty.
+// place is where one machine of an attempt is; unknown parts are empty.
 type place struct{ region, zone, rack, machine string }
 
-// standsAt is where an attempt's machines are, by what it was admitted to and the labels of pools' machines.
-func (c *Checker) standsAt(a record.Attempt) (at []place) {
+// standsAt returns where an attempt's machines are, by its offer and the labels of pool machines.
+func (c *Checker) standsAt(a apitypes.Attempt) (at []place) {
 	if !a.Assigned() {
 		for range a.Nodes {
 			at = append(at, place{region: a.Offer.Cloud + ":" + a.Offer.Region, zone: a.Offer.Zone})
@@ -41,7 +42,7 @@ func (c *Checker) standsAt(a record.Attempt) (at []place) {
 	return at
 }
 
-// same says whether two machines are in one place of a level, and whether that is known.
+// same reports whether two machines are in the same place at a level, and whether that is known.
 func (p place) same(o place, level dag.Level) (same, known bool) {
 	region, zone := p.region == o.region, p.region == o.region && p.zone == o.zone
 	switch level {
@@ -56,15 +57,15 @@ func (p place) same(o place, level dag.Level) (same, known bool) {
 		return p.rack == o.rack, p.rack != "" && o.rack != ""
 	case dag.LevelMachine:
 		if p.machine == "" || o.machine == "" {
-			return false, true // each of a cloud's is another one
+			return false, true // cloud machines are always different ones
 		}
 		return p.machine == o.machine, true
 	}
 	return false, false
 }
 
-// checkPlaced checks an attempt that is admitted beside all that hold machines.
-func (c *Checker) checkPlaced(s *Job, a record.Attempt) {
+// checkPlaced checks an admitted attempt against all that hold machines.
+func (c *Checker) checkPlaced(s *Job, a apitypes.Attempt) {
 	if s.user == nil {
 		return
 	}
@@ -85,7 +86,7 @@ func (c *Checker) checkPlaced(s *Job, a record.Attempt) {
 			for _, rule := range against(t, of) {
 				c.Count("apart from another")
 				if meet(mine, there, rule.Level()) {
-					c.Violatef(InvPlaced, "%s is admitted to %v beside %s/%s at %v, against %s", describeAttempt(s,
+					c.Violatef(InvPlaced, "%s is admitted to %v near %s/%s at %v, against %s", describeAttempt(s,
 						a), mine,
 						o.ID, of.Name, there, rule)
 				}
@@ -94,11 +95,11 @@ func (c *Checker) checkPlaced(s *Job, a record.Attempt) {
 	}
 }
 
-func describeAttempt(s *Job, a record.Attempt) string {
+func describeAttempt(s *Job, a apitypes.Attempt) string {
 	return s.ID + "/" + s.user.Spec.Tasks[a.Task].Name
 }
 
-// against are the rules by which one of two tasks of different jobs keeps apart from the other.
+// against returns the rules by which one of two tasks of different jobs keeps apart from the other.
 func against(a, b *dag.Task) (rules []*dag.Placement) {
 	add := func(a, b *dag.Task) {
 		for i := range a.Placement {
@@ -114,7 +115,7 @@ func against(a, b *dag.Task) (rules []*dag.Placement) {
 	return rules
 }
 
-// meet says whether machines of two attempts are known to be in one place.
+// meet reports whether machines of two attempts are known to be in the same place.
 func meet(a, b []place, level dag.Level) bool {
 	return slices.ContainsFunc(a, func(x place) bool {
 		return slices.ContainsFunc(b, func(y place) bool {
@@ -124,8 +125,8 @@ func meet(a, b []place, level dag.Level) bool {
 	})
 }
 
-// checkGroups checks the rules of a job that spread or pack, with one attempt more.
-func (c *Checker) checkGroups(s *Job, a record.Attempt, mine []place) {
+// checkGroups checks a job's spread and pack rules with the new attempt.
+func (c *Checker) checkGroups(s *Job, a apitypes.Attempt, mine []place) {
 	for _, g := range s.user.Spec.Groups() {
 		if !g.Has(a.Task) {
 			continue
@@ -139,7 +140,7 @@ func (c *Checker) checkGroups(s *Job, a record.Attempt, mine []place) {
 		c.Count("spread or packed")
 		for i, x := range all {
 			if s.serves(a.Task) && i == len(mine) {
-				break // others may have two attempts, of which one is about to go, and are where they were let to
+				break // others may have two attempts, one of which is about to end; they were checked before
 			}
 			together := 0
 			for _, y := range all {

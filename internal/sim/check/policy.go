@@ -5,38 +5,39 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Where sessions follow a policy of somebody's own, at every transaction:
+// If sessions follow a custom policy, at every transaction:
 const (
-	// InvSpace: what a queue says that a namespace holds of it is what the attempts of its jobs hold.
-	InvSpace = "what a namespace holds is its attempts'"
-	// InvWindow: a machine that is to be had at certain hours is given work in those only, and such that saves it; when
-	// they are over it goes on for no longer than it takes to save that.
+	// InvSpace: what a queue's record says a namespace holds is what the attempts of its jobs hold.
+	InvSpace = "a namespace holds its attempts"
+	// InvWindow: a machine with a time window gets work only in its hours, and only work that can be saved. After its
+	// hours the work continues only as long as it takes to save it.
 	InvWindow = "a machine works in its hours"
 )
 
-// pastHours is for how long something may run after the hours of its machine are over: until the machine asks, its
-// agent has saved what it has, and all of that has been tried again.
+// pastHours is how long something may run after the hours of its machine: until the machine asks, its agent has saved
+// its work, and retries of these are done.
 const pastHours = 90 * time.Minute
 
-// policyChecker knows the policy and what of machines it speaks of.
+// policyChecker has the policy and the machine labels that matter to it.
 type policyChecker struct {
-	policy *scheduler.Policy // nil: sessions decide as they do by themselves
+	policy *scheduler.Policy // nil: the sessions' default
 	labels map[string]map[string]string
-	past   map[*Machine]time.Duration // for how long a machine has run on after its hours
+	past   map[*Machine]time.Duration // how long a machine has run after its hours
 }
 
-// Follow tells the policy of a world.
+// Follow sets the policy of a world.
 func (c *Checker) Follow(p *scheduler.Policy) {
 	c.policy = policyChecker{policy: p, labels: map[string]map[string]string{},
 		past: map[*Machine]time.Duration{}}
 }
 
-// Labelled tells the labels of a machine of a pool.
+// Labelled sets the labels of a pool machine.
 func (c *Checker) Labelled(pool, machine string, labels map[string]string) {
 	c.labels[pool+"/"+machine] = labels
 	if c.policy.policy != nil {
@@ -44,7 +45,7 @@ func (c *Checker) Labelled(pool, machine string, labels map[string]string) {
 	}
 }
 
-// overtakes says for how long a task may wait before it is not overtaken any more.
+// overtakes returns how long a task may wait until it must not be overtaken any more.
 func (c *Checker) overtakes() time.Duration {
 	p := c.policy.policy
 	if p != nil && slices.Contains(p.Actions, "reserve") && slices.Contains(p.Actions, "backfill") {
@@ -53,36 +54,36 @@ func (c *Checker) overtakes() time.Duration {
 	return c.cfg.OverdueAfter
 }
 
-// checkSpaces compares what a queue says of namespaces with the attempts of their jobs.
-func (c *Checker) checkSpaces(q record.Queue) {
-	held := map[string]record.Held{}
+// checkSpaces compares a queue's records of namespaces with the attempts of their jobs.
+func (c *Checker) checkSpaces(q apitypes.Queue) {
+	held := map[string]apitypes.Held{}
 	for _, s := range c.order {
 		if s.Record.Queue != q.Name || s.Record.Namespace == "" {
 			continue
 		}
 		for _, a := range s.order {
 			if !a.settled {
-				one := record.Held{Tasks: 1, VCPU: a.VCPU}
+				one := apitypes.Held{Tasks: 1, VCPU: a.VCPU}
 				held[s.Record.Namespace] = held[s.Record.Namespace].Plus(one)
 			}
 		}
 	}
 	for name, h := range held {
 		c.Count("a namespace holds something")
-		i := slices.IndexFunc(q.Spaces, func(s record.Space) bool { return s.Name == name })
+		i := slices.IndexFunc(q.Spaces, func(s apitypes.Space) bool { return s.Name == name })
 		if i < 0 || q.Spaces[i].Tasks != h.Tasks || q.Spaces[i].VCPU > h.VCPU+Rounding ||
 			q.Spaces[i].VCPU < h.VCPU-Rounding {
-			c.Violatef(InvSpace, "queue %s says of %s: %+v; its attempts hold %+v", q.Name, name, q.Spaces, h)
+			c.Violatef(InvSpace, "queue %s records for %s: %+v, but its attempts hold %+v", q.Name, name, q.Spaces, h)
 		}
 	}
 	for _, s := range q.Spaces {
 		if held[s.Name].Tasks == 0 && s.Tasks != 0 {
-			c.Violatef(InvSpace, "queue %s says that %s holds %+v, and it holds nothing", q.Name, s.Name, s.Held)
+			c.Violatef(InvSpace, "queue %s records that %s holds %+v, but it holds nothing", q.Name, s.Name, s.Held)
 		}
 	}
 }
 
-// checkAfterHours checks that nothing goes on on a machine whose hours are over.
+// checkAfterHours checks that no work continues on a machine after its hours.
 func (c *Checker) checkAfterHours(m *Machine) {
 	host, _, _ := strings.Cut(m.ID, "/")
 	labels := c.policy.labels[m.Offer.Region+"/"+host]
@@ -93,13 +94,13 @@ func (c *Checker) checkAfterHours(m *Machine) {
 		delete(c.policy.past, m)
 		return
 	}
-	c.Count("runs on after its machine's hours")
+	c.Count("runs after its machine's hours")
 	if c.policy.past[m] += lookEvery; c.policy.past[m] > pastHours {
-		c.Violatef(InvWindow, "%s of %s runs on %v after the hours of its machine", m.ID, m.Cluster, c.policy.past[m])
+		c.Violatef(InvWindow, "%s of %s still runs %v after the hours of its machine", m.ID, m.Cluster, c.policy.past[m])
 	}
 }
 
-// checkHours checks that what a machine was just given it was given in its hours.
+// checkHours checks that new assignments of a machine were made in its hours.
 func (c *Checker) checkHours(pool string, before, m *record.PoolMachine) {
 	labels := c.policy.labels[pool+"/"+m.ID]
 	if labels[record.LabelWindow] == "" {
@@ -112,14 +113,14 @@ func (c *Checker) checkHours(pool string, before, m *record.PoolMachine) {
 		}) {
 			continue
 		}
-		c.Count("a machine is given work in its hours")
+		c.Count("a machine gets work in its hours")
 		s := c.Jobs[record.ClusterJob(use.Cluster)]
 		if closed {
-			c.Violatef(InvWindow, "%s/%s, of window %s, is given %s at %v", pool, m.ID, window, use.Cluster, use.Since)
+			c.Violatef(InvWindow, "%s/%s, of window %s, is assigned %s at %v", pool, m.ID, window, use.Cluster, use.Since)
 		}
 		task, _, _ := record.ClusterAttempt(use.Cluster)
 		if s != nil && s.user != nil && s.user.Spec.Tasks[task].Checkpoint == nil {
-			c.Violatef(InvWindow, "%s/%s, of window %s, is given %s, which can not save its work", pool, m.ID, window,
+			c.Violatef(InvWindow, "%s/%s, of window %s, is assigned %s, which can not save its work", pool, m.ID, window,
 				use.Cluster)
 		}
 	}

@@ -6,31 +6,31 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Of the pools, at every transaction:
+// For pools, at every transaction:
 const (
-	// InvPool: no machine of a pool is given more than it has, and each accelerator to one.
-	InvPool = "no pool machine holds more than it has"
-	// InvAssignment: what a pool's partitions say is assigned is what open attempts hold, whole gangs on machines of
-	// their own.
-	InvAssignment = "assignments are attempts'"
+	// InvPool: no machine of a pool holds more than its capacity, and each accelerator is assigned once.
+	InvPool = "no pool machine is overloaded"
+	// InvAssignment: the assignments in a pool's partitions match the open attempts, with each rank of a gang on its own
+	// machine.
+	InvAssignment = "assignments match attempts"
 )
 
-// poolChecker knows the partitions as committed.
+// poolChecker has the partitions as committed.
 type poolChecker struct {
 	parts map[store.Key]record.Partition
-	order []store.Key          // of the partitions, as they were first written
-	since map[string]time.Time // when a cluster was first seen to be assigned though nothing needs it
-	// fresh are the clusters whose attempts were admitted to a pool by the transaction at hand, freed those whose
-	// assignments it has taken out.
+	order []store.Key          // of the partitions, by first write
+	since map[string]time.Time // when a cluster was first seen assigned but not needed
+	// fresh are clusters admitted to a pool by the current transaction, freed those whose assignments it removed.
 	fresh, freed []string
-	kept         []keptMachine // of which something is kept for tasks, as the transaction at hand has them
+	kept         []keptMachine // machines with room kept for tasks in the current transaction
 }
 
-// keptMachine is a machine as it was and is.
+// keptMachine is a machine before and after the transaction.
 type keptMachine struct {
 	pool    string
 	was, is *record.PoolMachine
@@ -40,7 +40,7 @@ func newPoolChecker() poolChecker {
 	return poolChecker{parts: map[store.Key]record.Partition{}, since: map[string]time.Time{}}
 }
 
-// partition checks a partition as it is written.
+// partition checks a partition that is written.
 func (c *Checker) partition(w *store.Write) {
 	if _, machine, beat := strings.Cut(w.Key.Sort, record.BeatInfix); beat {
 		c.beat(strings.TrimPrefix(w.Key.Partition, record.PoolPart("")), machine, w)
@@ -66,16 +66,16 @@ func (c *Checker) partition(w *store.Write) {
 			was = &before.Machines[k]
 		}
 		c.checkHours(p.Pool, was, &p.Machines[i])
-		if len(p.Machines[i].Promises) > 0 { // its tasks are known when all of the transaction is
+		if len(p.Machines[i].Promises) > 0 { // checked after the transaction, when its tasks are known
 			c.pool.kept = append(c.pool.kept, keptMachine{p.Pool, was, &p.Machines[i]})
 		}
 	}
 	c.machinesGone(before, p)
 }
 
-// holds checks that a machine holds no more than it has.
+// holds checks that a machine holds no more than its capacity.
 func (c *Checker) holds(pool string, m *record.PoolMachine) {
-	var sum record.Capacity
+	var sum apitypes.Capacity
 	devices := map[int]bool{}
 	ranks := map[wire.PoolAgent]bool{}
 	for _, use := range m.Uses {
@@ -84,7 +84,7 @@ func (c *Checker) holds(pool string, m *record.PoolMachine) {
 		sum.Accelerators += use.Hold.Accelerators
 		for _, d := range use.Devices {
 			if devices[d] {
-				c.Violatef(InvPool, "accelerator %d of %s/%s is given to two: %+v", d, pool, m.ID, m.Uses)
+				c.Violatef(InvPool, "accelerator %d of %s/%s is assigned twice: %+v", d, pool, m.ID, m.Uses)
 			}
 			devices[d] = true
 		}
@@ -95,12 +95,12 @@ func (c *Checker) holds(pool string, m *record.PoolMachine) {
 	}
 	if has := m.Capacity; sum.CPUs > has.CPUs+Rounding || sum.MemoryGiB > has.MemoryGiB+Rounding ||
 		sum.Accelerators > has.Accelerators+Rounding {
-		c.Violatef(InvPool, "%s/%s has %+v and is to hold %+v", pool, m.ID, m.Capacity, m.Uses)
+		c.Violatef(InvPool, "%s/%s has %+v but holds %+v", pool, m.ID, m.Capacity, m.Uses)
 	}
 }
 
-// poolAttempt notes that an attempt was admitted to a pool.
-func (c *Checker) poolAttempt(a record.Attempt) {
+// poolAttempt records that an attempt was admitted to a pool.
+func (c *Checker) poolAttempt(a apitypes.Attempt) {
 	if a.Assigned() {
 		c.pool.fresh = append(c.pool.fresh, record.ClusterID(a.Job, a.Task, a.Number))
 		if len(a.Hosts) != a.Nodes {
@@ -110,8 +110,8 @@ func (c *Checker) poolAttempt(a record.Attempt) {
 	}
 }
 
-// checkAssigned checks that what was admitted to a pool by a transaction is assigned by it too, each rank on a machine
-// of its own.
+// checkAssigned checks that a transaction that admits an attempt to a pool also assigns it, each rank to its own
+// machine.
 func (c *Checker) checkAssigned() {
 	for _, cluster := range c.pool.fresh {
 		s := c.Jobs[record.ClusterJob(cluster)]
@@ -122,14 +122,14 @@ func (c *Checker) checkAssigned() {
 		hosts := c.assignedTo(a.Offer.Region, cluster)
 		for rank, host := range a.Hosts {
 			if hosts[rank] != host {
-				c.Violatef(InvAssignment, "rank %d of %s was admitted to %s/%s, and is assigned to %q", rank,
+				c.Violatef(InvAssignment, "rank %d of %s was admitted to %s/%s, but is assigned to %q", rank,
 					cluster, a.Offer.Region, host, hosts[rank])
 			}
 		}
 		apart := map[string]bool{}
 		for _, host := range hosts {
 			if apart[host] {
-				c.Violatef(InvGang, "two of %s are on %s/%s", cluster, a.Offer.Region, host)
+				c.Violatef(InvGang, "two ranks of %s are on %s/%s", cluster, a.Offer.Region, host)
 			}
 			apart[host] = true
 		}
@@ -143,7 +143,7 @@ func (c *Checker) checkAssigned() {
 	c.pool.fresh, c.pool.freed, c.pool.kept = c.pool.fresh[:0], c.pool.freed[:0], c.pool.kept[:0]
 }
 
-// taken are the clusters of which something was assigned before and is not now.
+// taken returns the clusters whose assignments were removed.
 func taken(before, now record.Partition) []string {
 	left := map[wire.PoolAgent]bool{}
 	for _, m := range now.Machines {
@@ -162,11 +162,11 @@ func taken(before, now record.Partition) []string {
 	return out
 }
 
-// checkFreed checks that an attempt whose assignment is taken out is over, or about to be, or was refused.
+// checkFreed checks that an attempt whose assignment is removed has finished, is about to, or was refused.
 func (c *Checker) checkFreed(cluster string) {
 	s := c.Jobs[record.ClusterJob(cluster)]
 	if s == nil {
-		c.Violatef(InvAssignment, "%s is taken out of its pool, of which there is no job", cluster)
+		c.Violatef(InvAssignment, "%s is removed from its pool, but its job is missing", cluster)
 		return
 	}
 	if cl, ok := s.clusters[cluster]; ok && (cl.Outcome != "" || cl.State == record.ClusterReleasing ||
@@ -174,11 +174,11 @@ func (c *Checker) checkFreed(cluster string) {
 		return
 	}
 	if a := s.attemptOf(cluster); a != nil && a.Outcome == "" {
-		c.Violatef(InvAssignment, "%s is taken out of its pool while it lasts", cluster)
+		c.Violatef(InvAssignment, "%s is removed from its pool while its attempt is open", cluster)
 	}
 }
 
-// assignedTo are the machines of a pool that hold something for a cluster, by rank.
+// assignedTo returns the machines of a pool that are assigned to a cluster, by rank.
 func (c *Checker) assignedTo(pool, cluster string) map[int]string {
 	hosts := map[int]string{}
 	for key, p := range c.pool.parts {
@@ -196,7 +196,7 @@ func (c *Checker) assignedTo(pool, cluster string) map[int]string {
 	return hosts
 }
 
-// lookAtPools checks that no assignment outlives the bound within which what is not needed is given back.
+// lookAtPools checks that assignments end within the bound after their attempt.
 func (c *Checker) lookAtPools() {
 	for _, key := range c.pool.order {
 		p := c.pool.parts[key]
@@ -211,27 +211,27 @@ func (c *Checker) lookAtPools() {
 func (c *Checker) checkNeeded(pool, machine string, use record.PoolUse) {
 	s := c.Jobs[record.ClusterJob(use.Cluster)]
 	if s == nil {
-		c.Violatef(InvAssignment, "%s/%s is assigned to %s, of which there is no job", pool, machine, use.Cluster)
+		c.Violatef(InvAssignment, "%s/%s is assigned to %s, whose job is missing", pool, machine, use.Cluster)
 		return
 	}
 	_, open := s.clusters[use.Cluster]
 	a := s.attemptOf(use.Cluster)
 	switch since, noted := c.pool.since[use.Cluster]; {
 	case a == nil:
-		c.Violatef(InvAssignment, "%s/%s is assigned to %s, of which there is no attempt", pool, machine, use.Cluster)
+		c.Violatef(InvAssignment, "%s/%s is assigned to %s, whose attempt is missing", pool, machine, use.Cluster)
 	case open, a.Outcome == "":
 		delete(c.pool.since, use.Cluster)
 	case !noted:
 		c.pool.since[use.Cluster] = c.Now
 	case c.Now.Sub(since) > ownedWithin:
 		if !c.reconcileStalled() {
-			c.Violatef(InvAssignment, "%s/%s is assigned to %s, which has been over since %v", pool, machine,
+			c.Violatef(InvAssignment, "%s/%s is assigned to %s, which finished at %v", pool, machine,
 				use.Cluster, since.Sub(timeline.Beginning()))
 		}
 	}
 }
 
-// assigned is how many assignments there are.
+// assigned returns the number of assignments.
 func (c *poolChecker) assigned() int {
 	n := 0
 	for _, p := range c.parts {
@@ -242,11 +242,11 @@ func (c *poolChecker) assigned() int {
 	return n
 }
 
-// Begun checks an agent that a machine of a pool starts, beside those that were started for the same cluster.
+// Begun checks an agent that a pool machine starts, against all that were started for the same cluster.
 func (c *Checker) Begun(host string, run *Machine, all []*Machine) {
 	s := c.Jobs[record.ClusterJob(run.Cluster)]
 	if s == nil || !s.has(run.Cluster) {
-		c.Violatef(InvIntent, "%s is begun on %s, of which there is no attempt", run.Cluster, host)
+		c.Violatef(InvIntent, "%s is started on %s, but its attempt is missing", run.Cluster, host)
 		return
 	}
 	for _, other := range all {
@@ -257,7 +257,7 @@ func (c *Checker) Begun(host string, run *Machine, all []*Machine) {
 	s.machines = append(s.machines, run)
 }
 
-// OnMachine checks that what really runs on a machine of a pool fits it, once it has obeyed.
+// OnMachine checks that what really runs on a pool machine fits it, after it has obeyed its orders.
 func (c *Checker) OnMachine(pool, machine string, cpus float64, running []*Machine) {
 	var sum float64
 	for _, run := range running {
@@ -278,6 +278,6 @@ func (c *Checker) OnMachine(pool, machine string, cpus float64, running []*Machi
 		}
 	}
 	if sum > cpus+Rounding {
-		c.Violatef(InvPool, "%s runs what holds %g vCPUs of %g", machine, sum, cpus)
+		c.Violatef(InvPool, "%s runs tasks with %g vCPUs, but has %g", machine, sum, cpus)
 	}
 }

@@ -10,38 +10,37 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// Of what is stopped for others, at every transaction; and how long a job may take in all:
+// For tasks that are stopped for others, at every transaction; and the total duration of a job:
 const (
-	// InvThrown: a task is stopped for others no more often than its work can be halved down to a start, so that what
-	// that throws away is bounded by the job's own work.
-	InvThrown = "what reclaiming throws away is bounded"
-	// InvTurn: what is stopped for another never has that one stopped for it.
-	InvTurn = "nothing is taken in turn"
-	// InvBound: once nothing fails any more, a job ends within the time that its own work takes and that of its tree
-	// of queues.
+	// InvThrown: a task is stopped for others no more often than its work can be halved down to the time of a start, so
+	// the lost work is bounded by the job's own work.
+	InvThrown = "work lost by reclaiming is bounded"
+	// InvTurn: if a task is stopped for another, that other is never stopped for it.
+	InvTurn = "two tasks never stop each other"
+	// InvBound: after faults have stopped, a job ends within the time that its work and its tree of queues take.
 	InvBound = "a job ends within its bound"
 )
 
-// lag is how much longer than its work an attempt may seem to run: its report comes late, or others of its gang do.
+// lag is how much longer than its work an attempt may seem to run, because its report or those of its gang come late.
 const lag = time.Hour
 
-// placedWaits is what it may take until it is seen that a place is free, in all.
+// placedWaits is the total time until the broker notices that a place is free.
 const placedWaits = 12 * time.Hour
 
-// GiveUp is how far into the calm people cancel what waits for the impossible, and as often after.
+// GiveUp is when, after the start of the calm and then repeatedly, users cancel jobs that wait for the impossible.
 const GiveUp = 2 * time.Hour
 
-// reclaimChecker knows what was stopped for whom.
+// reclaimChecker records which tasks were stopped for which.
 type reclaimChecker struct {
-	stops map[string]int             // of a task, by job/name
-	gave  map[string]map[string]bool // the claims that one was stopped for, by the claim that it is itself
+	stops map[string]int             // number of stops by task, job/name
+	gave  map[string]map[string]bool // the claims that a claim was stopped for
 }
 
 func newReclaimChecker() reclaimChecker {
 	return reclaimChecker{stops: map[string]int{}, gave: map[string]map[string]bool{}}
 }
 
-// checkStopped checks a cluster that is told to stop for others.
+// checkStopped checks a cluster that is stopped for others.
 func (c *Checker) checkStopped(s *Job, old, cl record.Cluster) {
 	room := cl.Leaving == record.LeaveForRoom
 	if cl.Leaving != record.LeaveForOthers && !room || old.Leaving == cl.Leaving || s.user == nil {
@@ -71,7 +70,7 @@ func (c *Checker) checkStopped(s *Job, old, cl record.Cluster) {
 	c.reclaim.gave[claim][cl.For] = true
 }
 
-// longest is how long a task takes at most, all of it.
+// longest returns the maximum duration of a whole task.
 func (s *Job) longest(task int) time.Duration {
 	t := &s.user.Spec.Tasks[task]
 	if t.StandIn() {
@@ -84,16 +83,15 @@ func (s *Job) longest(task int) time.Duration {
 	return time.Duration(float64(slowest) * s.user.Factor[task])
 }
 
-// mostStops is how often a task may be stopped for others: each time it has run for twice as long as the time before.
+// mostStops returns how often a task may be stopped for others: it runs twice as long each time.
 func (s *Job) mostStops(task int, restart time.Duration) int {
 	runs := s.longest(task) + lag
 	tries := 1 + s.user.Spec.Tasks[task].RetriesAfter(scriptFailed)
 	return tries * (1 + int(math.Log2(max(1, runs.Seconds()/restart.Seconds()))))
 }
 
-// Bound notes by when the jobs that go on have to end, now that nothing fails any more: within the time that all
-// work of their tree takes, task after task with as many starts as it may have, and what they may wait for: money,
-// places and better prices.
+// Bound sets the time by which running jobs must end now that faults have stopped: the time of all work of their tree
+// of queues, task after task with all allowed starts, plus what they may wait for: money, places and better prices.
 func (c *Checker) Bound() {
 	trees := map[string]time.Duration{}
 	for _, u := range c.wanted {
@@ -129,21 +127,21 @@ func (c *Checker) Bound() {
 		if s := c.byName[u.Spec.Name]; s != nil && !s.Record.State.Over() {
 			s.calm = c.Now
 			s.endBy = c.Now.Add(2*GiveUp + planner.PlannedDetect + trees[c.root(s.Record.Queue)])
-			if placed { // one may wait for others to go from where it is to be, and its queue's for it
+			if placed { // it may wait until others leave its place, and others of its queue wait for it
 				s.endBy = c.Now.Add(2*GiveUp + planner.PlannedDetect + all + latest + placedWaits)
 			}
-			if s.Record.Deadline.After(c.Now) { // until when it may wait for a better price
+			if s.Record.Deadline.After(c.Now) { // it may wait for a better price until then
 				s.endBy = s.endBy.Add(s.Record.Deadline.Sub(c.Now))
 			}
-			s.endBy = s.endBy.Add(max(c.Suspensions.Last.Sub(c.Now), 0)) // until when others may wait, too
+			s.endBy = s.endBy.Add(max(c.Suspensions.Last.Sub(c.Now), 0)) // others may wait until then, too
 			if u.Spec.HasServices() {
-				s.endBy = time.Time{} // it ends when its author wants it to
+				s.endBy = time.Time{} // services end when their author ends them
 			}
 		}
 	}
 }
 
-// root is the queue at the top of one's tree.
+// root returns the top queue of a queue's tree.
 func (c *Checker) root(queue string) string {
 	for range len(c.queues) {
 		parent := c.queues[queue].Parent
@@ -155,7 +153,7 @@ func (c *Checker) root(queue string) string {
 	return queue
 }
 
-// checkBound checks that a job has not gone on for longer than it may.
+// checkBound checks that a job has not exceeded its bound.
 func (c *Checker) checkBound(s *Job) {
 	c.checkChiefs(s)
 	if !s.endBy.IsZero() && c.Now.After(s.endBy) && !s.Record.State.Over() {

@@ -9,9 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// No break of the broker makes two tasks stop each other, as what keeps them from it is kept twice; so the check is shown
-// what it is to notice.
-func TestWhatIsTakenInTurnIsNoticed(t *testing.T) {
+// No injected bug makes two tasks stop each other, because two mechanisms prevent it. So this test shows the check
+// what it must detect.
+func TestMutualStopsAreDetected(t *testing.T) {
 	stop := func(c *Checker, job, claim string) {
 		s := c.Jobs[job]
 		c.checkStopped(s, record.Cluster{}, record.Cluster{Job: job, Leaving: record.LeaveForOthers, For: claim, Since: time.Now()})

@@ -1,17 +1,17 @@
 package check
 
 import (
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
 
-// checkReserved adds up who is at work on reserved capacity, where the transaction has changed a cluster on some.
+// checkReserved adds up the use of reserved capacity, if the transaction has changed a cluster on it.
 func (c *Checker) checkReserved() {
 	if !c.reserves {
 		return
 	}
 	c.reserves = false
-	used, there := map[string]capacity.Amount{}, map[string]capacity.Amount{}
+	used, there := map[string]apitypes.Amount{}, map[string]apitypes.Amount{}
 	for _, s := range c.order {
 		for _, cl := range s.clusters {
 			if id, reserved := record.HeldBy(cl.Offer); reserved && cl.Holds() {
@@ -23,7 +23,7 @@ func (c *Checker) checkReserved() {
 	for _, s := range c.touched {
 		for _, cl := range s.clusters {
 			if id, _ := record.HeldBy(cl.Offer); !used[id].Within(there[id]) {
-				c.Violatef(InvReserved, "%s are in use of the %s of %s", used[id], there[id], id)
+				c.Violatef(InvReserved, "%s are in use, but there are %s of %s", used[id], there[id], id)
 				return
 			}
 		}

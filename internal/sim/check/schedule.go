@@ -7,16 +7,17 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// queueRecord notes what a queue is now, and whether it holds more than before.
+// queueRecord records a queue, and whether it holds more than before.
 func (c *Checker) queueRecord(w *store.Write) {
 	if w.Op == store.Check {
 		return
 	}
-	old, q := c.queues[w.Key.Sort], decode[record.Queue](c, w)
+	old, q := c.queues[w.Key.Sort], decode[apitypes.Queue](c, w)
 	c.queues[w.Key.Sort] = q
 	c.monthRecord(old, q)
 	for _, claim := range q.Claims {
@@ -29,8 +30,8 @@ func (c *Checker) queueRecord(w *store.Write) {
 	}
 }
 
-// checkQuotas checks that what a queue was just given keeps its quota and those above it. Quotas that are lowered below
-// what is in use take nothing away.
+// checkQuotas checks that queues that hold more keep their quota and those of their ancestors. Lowering a quota below
+// what is in use takes nothing away.
 func (c *Checker) checkQuotas() {
 	for _, name := range c.grown {
 		for above := 0; above <= len(c.queues); above++ {
@@ -40,20 +41,20 @@ func (c *Checker) checkQuotas() {
 			}
 			running, vcpu := c.use(q)
 			if q.MaxRunning > 0 && running > q.MaxRunning || q.MaxVCPU > 0 && vcpu > q.MaxVCPU+Rounding {
-				c.Violatef(InvQuota, "queue %s may have %d attempts with %g vCPUs at once and has %d with %g", name,
+				c.Violatef(InvQuota, "queue %s may have %d attempts with %g vCPUs at once, but has %d with %g", name,
 					q.MaxRunning, q.MaxVCPU, running, vcpu)
 			}
 			for resource, most := range q.Max {
-				if resource == record.USDPerMonth {
+				if resource == apitypes.USDPerMonth {
 					continue // see checkMonths
 				}
-				c.Count("a quota beside vCPUs is kept")
+				c.Count("a quota besides vCPUs is kept")
 				held := c.heldOf(q, resource)
 				if resource == weather.Fast && held > 0 {
 					c.Count("a quota of accelerators is kept")
 				}
 				if held > most+Rounding {
-					c.Violatef(InvQuota, "queue %s may hold %s and holds %g", name,
+					c.Violatef(InvQuota, "queue %s may hold %s, but holds %g", name,
 						record.TellAmount(resource, most), held)
 				}
 			}
@@ -63,8 +64,8 @@ func (c *Checker) checkQuotas() {
 	c.grown = c.grown[:0]
 }
 
-// heldOf is how much of a resource the attempts of a queue hold, and of those below it, whatever its record says.
-func (c *Checker) heldOf(q record.Queue, resource string) float64 {
+// heldOf returns how much of a resource the attempts of a queue and its descendants hold, independent of its record.
+func (c *Checker) heldOf(q apitypes.Queue, resource string) float64 {
 	sum := c.ownHold(q.Name, resource)
 	for _, x := range c.queues {
 		if x.Parent == q.Name && x.Name != q.Name {
@@ -74,7 +75,7 @@ func (c *Checker) heldOf(q record.Queue, resource string) float64 {
 	return sum
 }
 
-// ownHold is how much of a resource the attempts of a queue hold.
+// ownHold returns how much of a resource the attempts of a queue hold.
 func (c *Checker) ownHold(queue, resource string) (sum float64) {
 	for _, s := range c.order {
 		if s.Record.Queue != queue {
@@ -89,8 +90,8 @@ func (c *Checker) ownHold(queue, resource string) (sum float64) {
 	return sum
 }
 
-// use is what a queue holds with those below it.
-func (c *Checker) use(q record.Queue) (running int, vcpu float64) {
+// use returns what a queue and its descendants hold by their records.
+func (c *Checker) use(q apitypes.Queue) (running int, vcpu float64) {
 	running, vcpu = q.Running, q.VCPU
 	for _, x := range c.queues {
 		if x.Parent == q.Name && x.Name != q.Name {
@@ -101,7 +102,7 @@ func (c *Checker) use(q record.Queue) (running int, vcpu float64) {
 	return running, vcpu
 }
 
-// bounded says whether a queue or one above it bounds vCPUs.
+// bounded reports whether a queue or an ancestor has a limit besides MaxRunning.
 func (c *Checker) bounded(name string) bool {
 	for range len(c.queues) {
 		q := c.queues[name]
@@ -113,8 +114,8 @@ func (c *Checker) bounded(name string) bool {
 	return false
 }
 
-// checkGang checks that a task has all the machines that it asks for, from the intent to buy them on, and is told to
-// begin only when all have dialled home.
+// checkGang checks that a task has all the machines that it asks for from the intent to buy on, and starts only when
+// all of them have connected.
 func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 	if s.user == nil || cl.Task >= len(s.user.Spec.Tasks) {
 		return
@@ -133,7 +134,7 @@ func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 	c.gangs.begin(s, cl.Task)
 	for rank, n := range cl.Nodes {
 		if n.Address == "" {
-			c.Violatef(InvGang, "%s is told to begin and machine %d has not dialled home", cl.ID, rank)
+			c.Violatef(InvGang, "%s gets the command to start, but machine %d has not connected", cl.ID, rank)
 		}
 	}
 	bought := 0
@@ -146,23 +147,23 @@ func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 		bought = len(c.assignedTo(cl.Offer.Region, cl.ID))
 	}
 	if bought != want {
-		c.Violatef(InvGang, "%s is told to begin on %d machines of %d", cl.ID, bought, want)
+		c.Violatef(InvGang, "%s gets the command to start on %d machines of %d", cl.ID, bought, want)
 	}
 }
 
-// promise is room that others were stopped for: since when, and until when it is kept.
+// promise is room that others were stopped for, and the time for which it is kept.
 type promise struct{ since, until time.Time }
 
-// promised is when it was decided that room is kept. That may be seconds before it is written, and what became able to
-// go meanwhile was not seen.
-func (c *Checker) promised(claim record.Claim) time.Time {
+// promised returns when it was decided to keep room. That may be seconds before the commit; the decision did not see
+// what became able to run in between.
+func (c *Checker) promised(claim apitypes.Claim) time.Time {
 	if decided := claim.Until.Add(-c.cfg.PromisedFor()); decided.Before(c.Now) {
 		return decided
 	}
 	return c.Now
 }
 
-// claim is the name by which room is kept for a task, or for the whole of its gang.
+// claim returns the name under which room is kept for a task, or for the whole of its gang.
 func (s *Job) claim(task int) string {
 	if gang := s.gangName(task); gang != "" {
 		return s.ID + record.GangMark + gang
@@ -171,10 +172,9 @@ func (s *Job) claim(task int) string {
 }
 
 // checkOvertaken checks that an attempt was not admitted before a task of its queue that had waited for longer than
-// OverdueAfter, is at least as urgent, and could have gone as far as it itself goes. A gang has waited for as long as
-// the first of it. Room that was promised before the other was overdue in the queue, or before it could go, stays
-// promised.
-func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
+// OverdueAfter, is at least as urgent, and could have run just as well. A gang has waited as long as the first of its
+// tasks. Room that was promised before the other task was overdue or able to run stays promised.
+func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 	limit := c.overtakes()
 	for _, i := range s.gang(a.Task) {
 		if a.Admitted.Sub(s.Tasks[i].ReadyAt) >= c.cfg.OverdueAfter {
@@ -182,7 +182,7 @@ func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
 		}
 	}
 	for _, o := range c.order {
-		if o.Record.Queue != s.Record.Queue || o.Record.State != record.JobRunning || o.Record.BudgetUSD > 0 ||
+		if o.Record.Queue != s.Record.Queue || o.Record.State != apitypes.JobRunning || o.Record.BudgetUSD > 0 ||
 			c.month.paid(o.Record.Queue, c.queues) || o.Record.Priority < s.Record.Priority ||
 			!o.changed.Before(a.Admitted) {
 			continue
@@ -205,13 +205,13 @@ func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
 	}
 }
 
-// since is from when on a task counts as waiting: what it waited while its job was suspended does not.
+// since returns when a task started to wait; time while its job was suspended does not count.
 func (s *Job) since(task int) time.Time {
 	return later(later(s.Tasks[task].ReadyAt, s.Tasks[task].NotBefore), s.Record.Resumed())
 }
 
-// couldGo says whether a task, with all of its gang, has been in its queue since before a time, under a plan that does.
-// One with a deadline can not go before the bids of its plan say whether it waits for a better price.
+// couldGo reports whether a task and its whole gang have been in the queue since before a time, with a sufficiently new
+// plan. A job with a deadline can not run before the bids of its plan decide whether it waits for a better price.
 func (s *Job) couldGo(task int, at time.Time) bool {
 	if !s.Record.Deadline.IsZero() && s.Record.Bids.Version < s.Record.Plan.Version {
 		return false
@@ -223,7 +223,7 @@ func (s *Job) couldGo(task int, at time.Time) bool {
 		return false // it waits behind all others
 	}
 	if record.IsPlaced(s.user.Spec) {
-		return false // it may wait for others to go from where it is to be
+		return false // it may wait until others leave its place
 	}
 	for _, i := range s.gang(task) {
 		if s.waiting[i] == 0 || !s.entered[i].Before(at) || s.Tasks[i].MinPlan > s.Record.Plan.Version ||
@@ -234,8 +234,8 @@ func (s *Job) couldGo(task int, at time.Time) bool {
 	return s.waiting[task] != 0
 }
 
-// couldGoSince is when a task that could go was first able to, with all of its gang: they were in their queue, and
-// where one wanted a plan made after what became of it, that plan was there.
+// couldGoSince returns when a task that could run became able to, with its whole gang: they were in their queue, and
+// the plan that they waited for existed.
 func (s *Job) couldGoSince(task int) (since time.Time) {
 	for _, i := range s.gang(task) {
 		at := s.entered[i]
@@ -250,13 +250,13 @@ func (s *Job) couldGoSince(task int) (since time.Time) {
 	return since
 }
 
-// anyBlock says whether any location was blocked at a time: what waits may then wait for that.
+// anyBlock reports whether any location was blocked at a time: a waiting task may wait for that.
 func (c *Checker) anyBlock(at time.Time) bool {
 	for r := range c.store.All() {
 		if !strings.HasPrefix(r.Key.Partition, "blocks") {
 			continue
 		}
-		if b := decode[record.Block](c, &store.Write{Op: store.Put, Key: r.Key, Body: r.Body}); b.Until.After(at) {
+		if b := decode[apitypes.Block](c, &store.Write{Op: store.Put, Key: r.Key, Body: r.Body}); b.Until.After(at) {
 			return true
 		}
 	}

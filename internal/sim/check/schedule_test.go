@@ -5,21 +5,22 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// What was lost and waits for a new plan cannot go, so room that is promised meanwhile to what came after it stays
-// promised; what waits with a plan of its own can, whatever plans are made after that.
-func TestATaskCouldGoSinceItsPlanWasThere(t *testing.T) {
+// A lost task that waits for a new plan can not run, so room promised in the meantime to later tasks stays promised.
+// A task that already has a plan can run, whatever plans are made later.
+func TestTaskCouldGoSinceItsPlan(t *testing.T) {
 	entered, planned := time.Unix(1000, 0), time.Unix(2000, 0)
 	for name, c := range map[string]struct {
 		minPlan, plan int
 		want          time.Time
 	}{
-		"a plan from before":     {0, 3, entered},
-		"the plan it wanted":     {3, 3, planned},
-		"a plan newer than that": {2, 3, entered},
+		"an older plan suffices": {0, 3, entered},
+		"the plan it needs":      {3, 3, planned},
+		"a newer plan":           {2, 3, entered},
 	} {
 		s := &Job{
 			Record: record.Job{Plan: record.Blob{Version: c.plan}}, planned: planned,
@@ -30,7 +31,7 @@ func TestATaskCouldGoSinceItsPlanWasThere(t *testing.T) {
 			t.Errorf("%s: since %v, want %v", name, got, c.want)
 		}
 	}
-	// A gang can go when the last of it can.
+	// A gang can run when its last task can.
 	s := &Job{
 		Record: record.Job{Plan: record.Blob{Version: 4}}, planned: planned,
 		Tasks: map[int]record.Task{0: {MinPlan: 3}, 1: {MinPlan: 4}}, entered: map[int]time.Time{0: entered, 1: entered},
@@ -41,15 +42,16 @@ func TestATaskCouldGoSinceItsPlanWasThere(t *testing.T) {
 	}
 }
 
-// A session decides by what it has read and writes seconds later: who could go only since then was not passed over.
-func TestRoomIsPromisedWhenThatIsDecided(t *testing.T) {
+// A session decides by what it has read and commits seconds later: a task that became able to run in between was not
+// passed over.
+func TestRoomIsPromisedAtDecision(t *testing.T) {
 	c := &Checker{Timeline: timeline.New(1, 10, nil), cfg: record.DefaultConfig()}
 	decided := c.Now.Add(-2 * time.Second)
-	claim := record.Claim{For: "j/t", Until: decided.Add(c.cfg.PromisedFor())}
+	claim := apitypes.Claim{For: "j/t", Until: decided.Add(c.cfg.PromisedFor())}
 	if got := c.promised(claim); !got.Equal(decided) {
 		t.Errorf("promised %v before it was written, want 2s", c.Now.Sub(got))
 	}
-	claim.Until = claim.Until.Add(time.Minute) // of a clock that is ahead
+	claim.Until = claim.Until.Add(time.Minute) // by a clock that is ahead
 	if got := c.promised(claim); !got.Equal(c.Now) {
 		t.Errorf("promised %v after it was written", got.Sub(c.Now))
 	}

@@ -4,32 +4,32 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Of what people have wait:
+// For suspended jobs and queues:
 const (
-	// InvSuspended: what is suspended, or in a queue that is to be empty, is admitted nothing, and holds no machine
-	// after the grace.
-	InvSuspended = "what is suspended holds nothing"
+	// InvSuspended: a suspended job, or one in a queue that is being emptied, is not admitted and holds no machine after
+	// the grace.
+	InvSuspended = "a suspended job holds nothing"
 )
 
-// suspendedWithin is how long a machine may run of what is suspended: until its work is saved, or was to be, and then
-// as one that nothing needs.
+// suspendedWithin is how long a machine of a suspended job may run: until its work is saved or the time for that is
+// over, and then as a machine that nothing needs.
 func (c *Checker) suspendedWithin() time.Duration {
 	return c.cfg.Overhead + c.cfg.StuckFor + ownedWithin
 }
 
-// Suspensions are what people have told the broker of queues, and it has said that it does so.
+// Suspensions are the suspensions of queues that users have requested and the broker has confirmed.
 type Suspensions struct {
-	Closed map[string]time.Time // queues that are to admit nothing, since when
-	Empty  map[string]time.Time // and to be empty
-	Last   time.Time            // when the last is to be resumed
+	Closed map[string]time.Time // queues that must admit nothing, since when
+	Empty  map[string]time.Time // queues that must also be emptied
+	Last   time.Time            // when the last suspension ends
 }
 
-// suspended is since when a job is to be admitted nothing, and to hold nothing; zero where neither is.
+// suspended returns since when a job must not be admitted, and since when it must hold nothing; zero if not.
 func (c *Checker) suspended(s *Job) (closed, empty time.Time) {
-	if s.user == nil || s.Record.State == record.JobEnding || s.Record.State.Over() {
+	if s.user == nil || s.Record.State == apitypes.JobEnding || s.Record.State.Over() {
 		return closed, empty
 	}
 	closed, empty = s.user.Waits, s.user.Waits
@@ -46,15 +46,15 @@ func (c *Checker) suspended(s *Job) (closed, empty time.Time) {
 	return closed, empty
 }
 
-// checkAdmitted checks that nothing is admitted of what is suspended. What was decided before has not heard of it.
-func (c *Checker) checkAdmitted(s *Job, a record.Attempt) {
+// checkAdmitted checks that no suspended job is admitted. A decision made before the suspension is allowed.
+func (c *Checker) checkAdmitted(s *Job, a apitypes.Attempt) {
 	if closed, _ := c.suspended(s); !closed.IsZero() && a.Admitted.After(closed) {
 		c.Violatef(InvSuspended, "task %d of %s is admitted %v after it was suspended", a.Task, s.ID,
 			a.Admitted.Sub(closed).Round(time.Second))
 	}
 }
 
-// checkSuspended checks that a machine does not go on for what is suspended.
+// checkSuspended checks that a machine does not keep running for a suspended job.
 func (c *Checker) checkSuspended(s *Job, m *Machine) {
 	stalled, _ := c.sky.Stalled(events.FnInterrupt)
 	if _, empty := c.suspended(s); empty.IsZero() || c.sky.Outage(m.Cloud) {
@@ -64,10 +64,10 @@ func (c *Checker) checkSuspended(s *Job, m *Machine) {
 	if stalled || c.reconcileStalled() {
 		return
 	}
-	c.Count("runs on while it is suspended")
+	c.Count("runs while suspended")
 	if c.held[m] += lookEvery; c.held[m] > c.suspendedWithin() {
 		cl := s.clusters[m.Cluster]
-		c.Violatef(InvSuspended, "%s of %s runs on %v after its job or queue was suspended (%s %s %s)", m.ID, m.Cluster,
+		c.Violatef(InvSuspended, "%s of %s still runs %v after its job or queue was suspended (%s %s %s)", m.ID, m.Cluster,
 			c.held[m], cl.State, cl.Leaving, cl.Outcome)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -24,7 +25,7 @@ func marketName(spot bool) dag.Market {
 	return dag.MarketOnDemand
 }
 
-// Outbox checks what a relay was given: all that is pending, as far as the limit goes.
+// Outbox checks what a relay received: all pending events, up to the limit.
 func (c *Checker) Outbox(given []store.Event, limit int) {
 	if len(given) >= limit {
 		return
@@ -44,10 +45,10 @@ func (c *Checker) Outbox(given []store.Event, limit int) {
 	}
 }
 
-// OutboxEmpty says whether the bus has all that was emitted.
+// OutboxEmpty reports whether the bus has all emitted events.
 func (c *Checker) OutboxEmpty() bool { return len(c.pending) == 0 }
 
-// Alone notes an event that goes to the bus without having been committed.
+// Alone records an event that goes to the bus without having been committed.
 func (c *Checker) Alone(m *bus.Message) {
 	if _, committed := c.bodies[m.ID]; !committed {
 		c.emitted(&store.Event{ID: m.ID, Body: m.Body})
@@ -55,13 +56,13 @@ func (c *Checker) Alone(m *bus.Message) {
 	}
 }
 
-// Published notes that the bus took an event, for some functions.
+// Published records that the bus accepted an event for some functions.
 func (c *Checker) Published(id string, functions []string) {
 	c.sent[id]++
 	c.routes[id] = functions
 }
 
-// Marked checks that what leaves the outbox is in the bus.
+// Marked checks that events that leave the outbox are in the bus.
 func (c *Checker) Marked(ids []string) {
 	for _, id := range ids {
 		if c.pending[id] && c.sent[id] == 0 {
@@ -71,10 +72,10 @@ func (c *Checker) Marked(ids []string) {
 	}
 }
 
-// Acked notes that a function is done with an event.
+// Acked records that a function has handled an event.
 func (c *Checker) Acked(queue, id string) { c.handled[queue+"#"+id] = true }
 
-// injected says whether an error is one that the world made, or that follows from one.
+// injected reports whether an error was injected by the world or follows from one that was.
 func injected(err error) bool {
 	var c *cloud.Error
 	return errors.Is(err, store.ErrThrottled) || errors.Is(err, store.ErrConflict) ||
@@ -89,19 +90,19 @@ func (c *Checker) Failed(fn string, d bus.Delivery, err error) {
 	}
 }
 
-// Refused is called when a handler gave an event up for good, for which nothing here is a reason.
+// Refused is called when a handler rejects an event permanently, for which the world gives no reason.
 func (c *Checker) Refused(fn string, d bus.Delivery, err error) {
 	c.Violatef(InvErrors, "%s gives up %s %s: %v", fn, d.Type, d.ID, err)
 }
 
-// AgentFailed checks that an agent, or an owner of a pool, had a reason to be refused.
+// AgentFailed checks that an agent's or pool owner's call failed for a reason.
 func (c *Checker) AgentFailed(what string, err error) {
 	if !injected(err) {
 		c.Violatef(InvErrors, "agent's %s: %v", what, err)
 	}
 }
 
-// LaunchFailed notes what a cloud said of a launch.
+// LaunchFailed records a cloud's answer to a failed launch.
 func (c *Checker) LaunchFailed(spec cloud.LaunchSpec, kind cloud.Kind, err error) {
 	if s := c.Jobs[record.ClusterJob(spec.Cluster)]; s != nil && kind == cloud.Capacity && s.made(spec.Cluster) {
 		s.late[spec.Cluster] = err.Error()
@@ -109,19 +110,19 @@ func (c *Checker) LaunchFailed(spec cloud.LaunchSpec, kind cloud.Kind, err error
 	c.refusals[spec.Cluster] = append(c.refusals[spec.Cluster], refusal{kind, err.Error()})
 }
 
-// Unended notes that a cluster was to be terminated while its cloud took no calls.
+// Unended records that a cluster could not be terminated because its cloud took no calls.
 func (c *Checker) Unended(cluster string) {
 	if s := c.Jobs[record.ClusterJob(cluster)]; s != nil {
 		s.unended[cluster] = true
 	}
 }
 
-// made says whether any machine of a cluster was ever there.
+// made reports whether a cluster ever had any machine.
 func (s *Job) made(cluster string) bool {
 	return slices.ContainsFunc(s.machines, func(m *Machine) bool { return m.Cluster == cluster })
 }
 
-// attemptOf finds the attempt of the job that a cluster is for, nil where there is none.
+// attemptOf returns the attempt of the job with a cluster, or nil.
 func (s *Job) attemptOf(cluster string) *attemptState {
 	i := slices.IndexFunc(s.order, func(a *attemptState) bool { return a.cluster == cluster })
 	if i < 0 {
@@ -134,31 +135,31 @@ func (s *Job) has(cluster string) bool {
 	return s.attemptOf(cluster) != nil
 }
 
-// Launched checks that machines were meant to be bought, and not to be bought before. all are those of the same
+// Launched checks that the purchase of machines was intended, and did not happen before. all are the machines of the
 // cluster, the fresh ones last.
 func (c *Checker) Launched(spec cloud.LaunchSpec, all []*Machine, fresh int) {
 	s := c.Jobs[record.ClusterJob(spec.Cluster)]
 	if s == nil || !s.has(spec.Cluster) {
-		c.Violatef(InvIntent, "%s is launched, of which there is no attempt", spec.Cluster)
+		c.Violatef(InvIntent, "%s is launched, but its attempt is missing", spec.Cluster)
 		return
 	}
 	if len(all) > spec.Nodes {
-		c.Violatef(InvCluster, "%s has %d machines, %d were asked for", spec.Cluster, len(all), spec.Nodes)
+		c.Violatef(InvCluster, "%s has %d machines, but %d were requested", spec.Cluster, len(all), spec.Nodes)
 	}
 	s.machines = append(s.machines, all[len(all)-fresh:]...)
 }
 
-// Unheeded is called when a machine is taken, of which its cloud had told, and what runs on it was not told to save. Of
-// an attempt that has failed nothing goes on: its machines are kept to be looked at, those too whose own part runs yet.
+// Unheeded is called when a machine is taken that its cloud had announced, but its task got no command to save its
+// work. A failed attempt does not count: its machines are kept for debugging, even those whose own part still runs.
 func (c *Checker) Unheeded(m *Machine) {
 	s := c.Jobs[record.ClusterJob(m.Cluster)]
-	failed := s != nil && s.clusters[m.Cluster].Outcome == record.OutcomeFailed
+	failed := s != nil && s.clusters[m.Cluster].Outcome == apitypes.OutcomeFailed
 	if !c.Stormy && !failed {
-		c.Violatef(InvNotice, "%s %s is taken, and its agent was not told to save", m.Cluster, m.ID)
+		c.Violatef(InvNotice, "%s %s is taken, but its agent got no command to save", m.Cluster, m.ID)
 	}
 }
 
-// Assigned checks what an agent is told, by a call that began in a step.
+// Assigned checks an agent's assignment, received by a call that started in a step.
 func (c *Checker) Assigned(m *Machine, w wire.Work, began int) {
 	if w.Command != wire.Run {
 		return
@@ -166,15 +167,15 @@ func (c *Checker) Assigned(m *Machine, w wire.Work, began int) {
 	cluster := m.Cluster
 	s := c.Jobs[record.ClusterJob(cluster)]
 	if s == nil || w.Assignment == nil || w.Assignment.Attempt != cluster {
-		c.Violatef(InvAssigned, "%s is told to run %+v", cluster, w.Assignment)
+		c.Violatef(InvAssigned, "%s gets the assignment %+v", cluster, w.Assignment)
 		return
 	}
 	task := s.user.ByTask[w.Assignment.Task]
 	if step, ok := s.finished[task]; ok && step < began {
-		c.Violatef(InvFinished, "task %d of %s had succeeded and is handed to %s", task, s.ID, m.ID)
+		c.Violatef(InvFinished, "task %d of %s had succeeded but is assigned to %s", task, s.ID, m.ID)
 	}
 	if over, ok := s.closed[cluster]; ok && over.step < began {
-		c.Violatef(InvAssigned, "%s is over and is handed to %s", cluster, m.ID)
+		c.Violatef(InvAssigned, "%s has finished but is assigned to %s", cluster, m.ID)
 	}
 	for _, p := range s.graph.Parents(task) {
 		parent := &s.user.Spec.Tasks[p]
@@ -182,41 +183,41 @@ func (c *Checker) Assigned(m *Machine, w wire.Work, began int) {
 			c.Violatef(InvAssigned, "%s runs before task %s", cluster, parent.Name)
 		}
 		if s.user.Spec.Tasks[task].StandIn() || parent.StandIn() {
-			continue // there is nothing to stage
+			continue // no data to stage
 		}
 		if slices.Contains(w.Assignment.Nothing, parent.Name) && s.doneWithChief(int(p)) {
-			continue // it was ended with its gang, before it had anything to leave
+			continue // it was ended with its gang before it had outputs
 		}
 		if prefix := w.Assignment.Parents[parent.Name]; !c.outputs[At(w.Assignment.Store, prefix)] {
-			c.Violatef(InvAssigned, "%s is to read the outputs of %s at %q, where there are none", cluster,
+			c.Violatef(InvAssigned, "%s should read the outputs of %s at %q, which do not exist", cluster,
 				parent.Name, prefix)
 		}
 	}
 }
 
-// doneWithChief says whether the chief of a task's gang, which is another, has succeeded.
+// doneWithChief reports whether the chief of a task's gang, another task, has succeeded.
 func (s *Job) doneWithChief(task int) bool {
 	return slices.ContainsFunc(s.user.Spec.Gang(task), func(i int) bool {
 		return i != task && s.user.Spec.Chief(i) && s.Tasks[i].State == record.TaskSucceeded
 	})
 }
 
-// Ended checks what a machine's end leaves to be checked.
+// Ended checks the budget after a machine's end.
 func (c *Checker) Ended(m *Machine) {
 	if s := c.Jobs[record.ClusterJob(m.Cluster)]; s != nil {
 		c.checkBudget(s)
 	}
 }
 
-// ownedWithin is how long a machine may run that nothing needs any more: until it is listed, the next
-// reconcile that gets through, and a terminate that does. Time in which its cloud takes no calls, or a function that
-// would end it no messages, does not count.
+// ownedWithin is how long a machine may run that nothing needs: until it is listed, the next reconcile that gets
+// through, and a terminate that does. Time in which its cloud takes no calls, or a function that would end it gets no
+// messages, does not count.
 const ownedWithin = 45 * time.Minute
 
-// lookEvery is how often all machines are looked at.
+// lookEvery is how often all machines are checked.
 const lookEvery = 5 * time.Minute
 
-// Look checks what only time can bring about.
+// Look checks the invariants that depend on the passing of time.
 func (c *Checker) Look() {
 	for _, s := range c.order {
 		for _, m := range s.machines {
@@ -237,7 +238,7 @@ func (c *Checker) Look() {
 
 func (c *Checker) checkOwned(s *Job, m *Machine) {
 	cl, known := s.clusters[m.Cluster]
-	if known && cl.Outcome == "" && cl.State != record.ClusterReleasing && s.Record.State != record.JobEnding &&
+	if known && cl.Outcome == "" && cl.State != record.ClusterReleasing && s.Record.State != apitypes.JobEnding &&
 		!s.Record.State.Over() || s.lingers(c, m) ||
 		c.sky.Outage(m.Cloud) {
 		c.idle[m] = 0
@@ -247,12 +248,12 @@ func (c *Checker) checkOwned(s *Job, m *Machine) {
 		return
 	}
 	if c.idle[m] += lookEvery; c.idle[m] > ownedWithin {
-		c.Violatef(InvOwned, "%s of %s runs on, though nothing has needed it for %v (record: %t %s %s)", m.ID,
+		c.Violatef(InvOwned, "%s of %s still runs, though nothing has needed it for %v (record: %t %s %s)", m.ID,
 			m.Cluster, c.idle[m], known, cl.State, cl.Outcome)
 	}
 }
 
-// reconcileStalled says whether a function that would end what nothing needs gets no messages.
+// reconcileStalled reports whether a function that would end unneeded machines gets no messages.
 func (c *Checker) reconcileStalled() bool {
 	for _, fn := range []string{events.FnProvision, events.FnReconcile} {
 		if stalled, _ := c.sky.Stalled(fn); stalled {
@@ -262,7 +263,7 @@ func (c *Checker) reconcileStalled() bool {
 	return false
 }
 
-// describe says where a job stands, for a violation.
+// describe returns the state of a job, for a violation.
 func (s *Job) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is %s (%s), progress %s, plan %d, bids %d, ledger %+v", s.ID, s.Record.State, s.Record.Reason,
@@ -279,7 +280,7 @@ func (s *Job) describe() string {
 		}
 	}
 	for i := range s.Record.Tasks {
-		if t, ok := s.Tasks[i]; ok && t.State != record.TaskSucceeded && s.Record.State == record.JobRunning {
+		if t, ok := s.Tasks[i]; ok && t.State != record.TaskSucceeded && s.Record.State == apitypes.JobRunning {
 			fmt.Fprintf(&b, "; task %d %s try %d attempt %d plan %d waiting %d", i, t.State, t.Try, t.Attempt,
 				t.MinPlan, s.waiting[i])
 		}

@@ -1,5 +1,4 @@
-// Package drawn draws jobs from the numbers of a seed: their tasks and edges, what each task needs, and what bounds
-// them.
+// Package drawn generates jobs from a seed's random numbers: their tasks and edges, requirements, and limits.
 package drawn
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Shape gives a job its tasks and edges.
+// Shape draws the tasks and edges of a job.
 func Shape(r timeline.Random, j *dag.Job) {
 	edge := func(from, to int) { j.Edges = append(j.Edges, dag.Edge{From: from, To: to, Data: dag.GiB(r.IntN(20))}) }
 	tasks := func(n int) {
@@ -52,7 +51,7 @@ func Shape(r timeline.Random, j *dag.Job) {
 	j.MergeEdges()
 }
 
-// Task gives a task what it needs, how long it takes, and what it leaves.
+// Task draws the requirements, duration and outputs of a task.
 func Task(r timeline.Random, t *dag.Task) {
 	span := r.Spread(2*time.Minute, 90*time.Minute)
 	if r.Chance(0.2) {
@@ -95,7 +94,7 @@ func Task(r timeline.Random, t *dag.Task) {
 	}
 }
 
-// Accelerated has some jobs' tasks ask for an accelerator, or a part of one, which machines of pools can give.
+// Accelerated makes the tasks of some jobs ask for an accelerator, or a share of one, which pool machines can provide.
 func Accelerated(r timeline.Random, j *dag.Job) {
 	if !r.Chance(0.1) {
 		return
@@ -107,11 +106,11 @@ func Accelerated(r timeline.Random, j *dag.Job) {
 	}
 }
 
-// few tasks may share a quota: many would take longer than a world lasts.
+// few is the maximum number of tasks that share a quota: more would take longer than a world lasts.
 const few = 6
 
-// Packed has a job's tasks be such as machines of pools are parted among: of several sizes, for some hours each, and
-// bound by nothing else.
+// Packed makes a job's tasks suitable for sharing pool machines: several sizes, some hours of duration, and no other
+// limits.
 func Packed(r timeline.Random, j *dag.Job) {
 	j.Objective, j.Queue = dag.MinimizeCost, ""
 	if len(j.Tasks) < few {
@@ -133,7 +132,7 @@ func Packed(r timeline.Random, j *dag.Job) {
 	}
 }
 
-// Limits gives some jobs a deadline, and some a budget.
+// Limits gives some jobs a deadline or a budget.
 func Limits(r timeline.Random, j *dag.Job, onTime bool) {
 	if onTime && r.Chance(0.6) {
 		j.Deadline = time.Duration(float64(planner.Guarantee(j))*r.Uniform(1, 3)).Round(time.Second) + time.Second

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Gang puts tasks that wait for the same ones into a gang, of some jobs or always; of some gangs one is the chief, or
-// always.
+// Gang puts tasks with the same parents into a gang, in some jobs or (always) in all. Some gangs, or (headed) all,
+// get a chief.
 func Gang(r timeline.Random, j *dag.Job, always, headed bool) {
 	if !r.Chance(0.3) && !always {
 		return
@@ -31,13 +31,13 @@ func Gang(r timeline.Random, j *dag.Job, always, headed bool) {
 	for _, i := range members {
 		j.Tasks[i].Gang = "gang"
 	}
-	if r.Chance(0.3) || headed { // the others are done with it
+	if r.Chance(0.3) || headed { // the others end with it
 		chief := &j.Tasks[timeline.Pick(r, members)]
 		chief.On = []dag.Reaction{{Event: dag.TaskCompleted, Action: dag.Complete}}
 	}
 }
 
-// Joining adds machines that join a role of a gang while it runs, of some gangs or always.
+// Joining adds machines that join a role of a running gang, to some gangs or (always) to all.
 func Joining(r timeline.Random, j *dag.Job, always bool) {
 	gangs := j.Gangs()["gang"]
 	if len(gangs) == 0 || !r.Chance(0.4) && !always {
@@ -58,7 +58,7 @@ func Joining(r timeline.Random, j *dag.Job, always bool) {
 	j.Tasks[lead].Role = j.Tasks[lead].RoleOf()
 }
 
-// Roles has tasks of gangs begin anew by themselves when something happens to them.
+// Roles makes tasks of gangs restart by themselves after certain events.
 func Roles(r timeline.Random, j *dag.Job) {
 	gang := j.Gangs()["gang"]
 	if len(gang) == 0 || !r.Chance(0.8) {

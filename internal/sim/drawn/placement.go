@@ -5,10 +5,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// apps are the labels of a world's tasks: few, so that they meet.
+// apps returns the labels of a world's tasks: few, so that tasks share them.
 func apps() []string { return []string{"web", "db"} }
 
-// Placement gives tasks of a job labels, and rules about where they stand to each other and to those of other jobs.
+// Placement gives tasks of a job labels and placement rules about each other and tasks of other jobs.
 func Placement(r timeline.Random, j *dag.Job) {
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
@@ -47,7 +47,7 @@ func Placement(r timeline.Random, j *dag.Job) {
 		}
 	}
 	j.Placement = []dag.Placement{rule}
-	if _, err := j.CheckPlacement(); err != nil { // what a gang is within
+	if _, err := j.CheckPlacement(); err != nil { // the rule contradicts a gang
 		j.Placement = nil
 	}
 }

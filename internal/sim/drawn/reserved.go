@@ -5,11 +5,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 )
 
-// reservedKinds is the share of what is sold of which an account has some already.
+// reservedKinds is the fraction of the catalogue of which an account has some machines reserved.
 const reservedKinds = 0.4
 
-// Reserved draws how many machines of what is sold an account has already, by the ID of their listing: of all, or of
-// some; single has it be one of each, so that no gang fits.
+// Reserved draws the number of machines that an account has reserved, by listing ID: of some listings or (all) of all;
+// with single, one of each, so that no gang fits.
 func Reserved(r timeline.Random, all, single bool) map[string]int {
 	machines := map[string]int{}
 	for _, l := range weather.Catalogue() {
@@ -23,7 +23,7 @@ func Reserved(r timeline.Random, all, single bool) map[string]int {
 	return machines
 }
 
-// Committed draws how many vCPUs an account has committed itself to use, by CLOUD/REGION.
+// Committed draws the number of vCPUs of an account's usage commitments, by CLOUD/REGION.
 func Committed(r timeline.Random, all bool) map[string]int {
 	cpus := map[string]int{}
 	for _, l := range weather.Catalogue() {

@@ -5,45 +5,46 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Bounds gives a queue quotas beside vCPUs: of memory, and of what an hour costs.
+// Bounds gives a queue quotas besides vCPUs: of memory, and of the cost per hour.
 func Bounds(r timeline.Random, s *record.QueueSettings) {
-	s.Max = record.Amounts{}
+	s.Max = apitypes.Amounts{}
 	if r.Chance(0.6) {
-		s.Max[record.MemoryGiB] = float64(32 * (1 + r.IntN(6)))
+		s.Max[apitypes.MemoryGiB] = float64(32 * (1 + r.IntN(6)))
 	}
 	if r.Chance(0.6) {
-		s.Max[record.USDPerHour] = r.Uniform(0.2, 3)
+		s.Max[apitypes.USDPerHour] = r.Uniform(0.2, 3)
 	}
 	if s.Parent == "" || !r.Chance(0.3) {
 		return
 	}
-	s.Deserved = record.Amounts{record.MemoryGiB: 16}
+	s.Deserved = apitypes.Amounts{apitypes.MemoryGiB: 16}
 	if r.Chance(0.5) {
-		s.Guaranteed = record.Amounts{record.MemoryGiB: 16}
+		s.Guaranteed = apitypes.Amounts{apitypes.MemoryGiB: 16}
 	}
-	if most := s.Max[record.MemoryGiB]; most > 0 {
-		s.Max[record.MemoryGiB] = max(most, 16)
+	if most := s.Max[apitypes.MemoryGiB]; most > 0 {
+		s.Max[apitypes.MemoryGiB] = max(most, 16)
 	}
 }
 
-// BoundsFast gives a queue a quota of accelerators, of which it may deserve and be guaranteed one.
+// BoundsFast gives a queue a quota of accelerators; it may deserve one and have one guaranteed.
 func BoundsFast(r timeline.Random, s *record.QueueSettings) {
 	most := float64(1 + r.IntN(4))
-	s.Max = s.Max.Plus(record.Amounts{weather.Fast: most})
+	s.Max = s.Max.Plus(apitypes.Amounts{weather.Fast: most})
 	if s.Parent != "" && r.Chance(0.3) {
-		s.Deserved = s.Deserved.Plus(record.Amounts{weather.Fast: 1})
+		s.Deserved = s.Deserved.Plus(apitypes.Amounts{weather.Fast: 1})
 		if r.Chance(0.5) {
-			s.Guaranteed = s.Guaranteed.Plus(record.Amounts{weather.Fast: 1})
+			s.Guaranteed = s.Guaranteed.Plus(apitypes.Amounts{weather.Fast: 1})
 		}
 	}
 }
 
-// Policy is how sessions decide. Where it is nightly, some machines are to be had at some hours alone.
+// Policy draws a scheduling policy. With nightly, some machines are available only at some hours.
 func Policy(r timeline.Random, nightly bool) *scheduler.Policy {
 	policy := session.OwnPolicy()
 	if r.Chance(0.5) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Service draws a job that is a service of some replicas, some of them on spot machines, spread, behind a task that
-// comes before, or with a budget.
+// Service draws a job that is a service with several replicas. Some are on spot machines, spread, start after another
+// task, or have a budget.
 func Service(r timeline.Random, n int) *dag.Job {
 	j := &dag.Job{Name: fmt.Sprintf("service%d", n), Objective: dag.MinimizeCost, Infeasible: dag.Wait,
 		Format: dag.Native}
@@ -52,7 +52,7 @@ func Service(r timeline.Random, n int) *dag.Job {
 	return j
 }
 
-// Updated draws another version of a service; some do not come up.
+// Updated draws a new version of a service; some versions fail to start.
 func Updated(r timeline.Random, j *dag.Job) *dag.Job {
 	next := *j
 	next.Tasks = slices.Clone(j.Tasks)
@@ -68,5 +68,5 @@ func Updated(r timeline.Random, j *dag.Job) *dag.Job {
 	return &next
 }
 
-// Bad is the variable of a version of a service that does not come up.
+// Bad is the environment variable of a version of a service that fails to start.
 const Bad = "BAD"

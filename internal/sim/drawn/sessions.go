@@ -9,26 +9,26 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// sharePolicy is the share of worlds whose sessions follow a policy of somebody's own.
+// sharePolicy is the fraction of worlds with a custom scheduling policy.
 const sharePolicy = 0.35
 
-// sharePacked is the share of worlds in which pools are all there is to want, and what runs is moved; shareMoved the
-// share of other worlds with a policy of their own in which it is.
+// sharePacked is the fraction of worlds in which all jobs want pools and running tasks are moved; shareMoved the
+// fraction of other worlds with a custom policy in which tasks are moved.
 const (
 	sharePacked = 0.06
 	shareMoved  = 0.4
 )
 
-// Rules are how the sessions of a world decide, and what it takes of jobs and machines for that to matter.
+// Rules are how the sessions of a world decide, and the jobs and machines needed for that to matter.
 type Rules struct {
-	Policy *scheduler.Policy // nil: as sessions decide by themselves
-	Packed bool              // pools are all there is to want
-	Packs  timeline.Random   // of the jobs then
+	Policy *scheduler.Policy // nil: the sessions' default
+	Packed bool              // all jobs want pools
+	Packs  timeline.Random   // draws the jobs of packed worlds
 	rand   timeline.Random
 }
 
-// NewRules draws them. Nothing else that is drawn changes by it, but in worlds that are packed, which those are not in
-// which deadlines are to be kept.
+// NewRules draws the rules of a world. It does not change what else is drawn, except in packed worlds; worlds whose
+// deadlines must be met are never packed.
 func NewRules(seed uint64, steady, punctual bool, broken breaks.Kind) Rules {
 	x := Rules{rand: timeline.NewRandom(seed, "policy"), Packs: timeline.NewRandom(seed, "packed")}
 	has := x.rand.Chance(sharePolicy)
@@ -49,14 +49,14 @@ func NewRules(seed uint64, steady, punctual bool, broken breaks.Kind) Rules {
 	return x
 }
 
-// Job says whose a job is.
+// Job draws the namespace of a job.
 func (x *Rules) Job(j *dag.Job) {
 	if x.Policy != nil {
 		j.Namespace = timeline.Pick(x.rand, []string{"", "ann", "bob"})
 	}
 }
 
-// Labels say where a machine of a pool stands, and at which hours it is to be had.
+// Labels draws the labels of a pool machine: its location and time window.
 func (x *Rules) Labels(placed timeline.Random) map[string]string {
 	if x.Policy == nil {
 		if !placed.Chance(0.5) {

@@ -1,4 +1,4 @@
-// Package mangle makes transactions lose what a broken store would.
+// Package mangle removes from transactions what a broken store would lose.
 package mangle
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Unconditional has the records of some partitions written whatever version is expected.
+// Unconditional ignores the expected versions of records in the partitions with a prefix.
 func Unconditional(tx store.Tx, partition string) store.Tx {
 	tx.Writes = slices.Clone(tx.Writes)
 	for i := range tx.Writes {
@@ -21,18 +21,18 @@ func Unconditional(tx store.Tx, partition string) store.Tx {
 	return tx
 }
 
-// Without removes what is written of some partitions.
+// Without removes writes to the partitions with a prefix.
 func Without(tx store.Tx, partition string) store.Tx {
 	return Drop(tx, func(w store.Write) bool { return strings.HasPrefix(w.Key.Partition, partition) })
 }
 
-// Drop removes writes.
+// Drop removes the writes for which lost is true.
 func Drop(tx store.Tx, lost func(store.Write) bool) store.Tx {
 	tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), lost)
 	return tx
 }
 
-// WithoutField removes a field, from how it begins to how it ends, of the records whose sort key begins so.
+// WithoutField removes the text from field up to end from records whose sort key starts with sort.
 func WithoutField(tx store.Tx, sort, field, end string) store.Tx {
 	tx.Writes = slices.Clone(tx.Writes)
 	for i := range tx.Writes {
@@ -46,10 +46,10 @@ func WithoutField(tx store.Tx, sort, field, end string) store.Tx {
 	return tx
 }
 
-// counts are the numbers of a record's body.
+// counts matches the numbers in a record's body.
 var counts = regexp.MustCompile(`:\d+`)
 
-// AsOne has every number in some records be 1.
+// AsOne replaces every number in some records by 1.
 func AsOne(tx store.Tx, of func(store.Key) bool) store.Tx {
 	tx.Writes = slices.Clone(tx.Writes)
 	for i := range tx.Writes {

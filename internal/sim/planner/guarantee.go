@@ -6,20 +6,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A planned attempt counts with PlannedOverhead beside the task's own time (to launch, boot and stage, and what comes
-// between two tasks), and it takes up to PlannedDetect until a machine that went without a word is missed.
+// The planner adds PlannedOverhead to the task's own time (to launch, boot and stage, and between two tasks), and
+// assumes that the loss of a machine without notice is detected within PlannedDetect.
 const (
 	PlannedOverhead = 12 * time.Minute
 	PlannedDetect   = 16 * time.Minute
 )
 
-// Guarantee is how much time a job must be given so that its deadline is one that has to be kept: its critical path on
-// demand, each task on the slowest machine that suits it and with PlannedOverhead. It is a promise of the planner of
-// this package, with which spot machines are used only as far as the job stays on time when each is taken at the end of
-// its task.
+// Guarantee returns the minimum time to a deadline that the planner of this package promises to meet: the job's
+// critical path on demand, each task on the slowest suitable machine and with PlannedOverhead. The planner uses spot
+// machines only as far as the job stays on time when each is taken at the end of its task.
 //
-// It holds in worlds where nothing but spot machines is scarce or taken, at any time and with or without a notice; of
-// jobs without a budget and without a task that may run on spot machines only, in a queue without a quota.
+// It holds in worlds in which only spot machines are scarce or taken, at any time and with or without a notice; for
+// jobs without a budget and without a task that may run only on spot machines, in a queue without a quota.
 func Guarantee(j *dag.Job) time.Duration {
 	length, _, err := j.CriticalPath(func(i int) time.Duration {
 		t := &j.Tasks[i]

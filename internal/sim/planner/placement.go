@@ -7,12 +7,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// The rules of placement as this planner keeps to them: task after task, each where it is cheapest beside those before
-// it. Where nothing is left for one of them, the one before it goes elsewhere. A job whose own rules cannot hold
-// anywhere has no plan, unless some of it stands already: it is planned as if there were none then, as it is where
-// only others are in the way. That a rule does not hold is the broker's care then.
+// How this planner follows placement rules: it places task after task, each at its cheapest place given the earlier
+// ones. If no place remains for a task, the previous one is placed elsewhere. A job whose own rules can not be
+// satisfied has no plan, unless some of its tasks already run: then it is planned without rules, as it is if only
+// other jobs are in the way. Enforcing the rules is then up to the broker.
 
-// site is where an option, or a task that stands somewhere, is on a level.
+// site returns the place of an option or a running task at a level.
 func site(region, zone string, level dag.Level) string {
 	if level == dag.LevelRegion {
 		return region
@@ -22,7 +22,7 @@ func site(region, zone string, level dag.Level) string {
 
 func (c choice) site(level dag.Level) string { return site(c.Cloud+":"+c.Region, c.Zone, level) }
 
-// stands is where a task of the job stands; empty where it does not.
+// stands returns where a task of the job runs, empty if it does not run.
 func (g *planning) stands(task int, level dag.Level) string {
 	for _, p := range g.in.Stood {
 		if p.Job == g.in.Job && p.Task == task && !g.facts(task).Done {
@@ -32,7 +32,7 @@ func (g *planning) stands(task int, level dag.Level) string {
 	return ""
 }
 
-// only leaves a task the options that pass a test, if there are any.
+// only removes a task's options that fail a test, unless all fail.
 func (g *planning) only(task int, test func(choice) bool) {
 	kept := slices.DeleteFunc(slices.Clone(g.options[task]), func(c choice) bool { return !test(c) })
 	if len(kept) > 0 {
@@ -40,7 +40,7 @@ func (g *planning) only(task int, test func(choice) bool) {
 	}
 }
 
-// keepRules leaves tasks the options that rules of placement allow.
+// keepRules removes options that placement rules forbid.
 func (g *planning) keepRules() {
 	if !record.IsPlaced(g.in.Spec) {
 		return
@@ -54,7 +54,7 @@ func (g *planning) keepRules() {
 		})
 	})
 	if begins && g.beside(rules) == nil {
-		g.message = "the machines of its tasks can be together, or spread, in no place"
+		g.message = "no places satisfy the placement rules of its tasks"
 		return
 	}
 	for i := range g.options {
@@ -73,7 +73,7 @@ func (g *planning) keepRules() {
 	}
 }
 
-// far is the level of places, as this planner knows them, at which a rule is kept.
+// far returns the level at which this planner enforces a rule.
 func far(r *dag.PlacementGroup) dag.Level {
 	if r.Level() == dag.LevelRegion {
 		return dag.LevelRegion
@@ -81,7 +81,7 @@ func far(r *dag.PlacementGroup) dag.Level {
 	return dag.LevelZone
 }
 
-// beside finds options of the tasks of some rules with which all of the rules hold; nil is none.
+// beside finds options for the tasks of the rules with which all of the rules hold, or nil.
 func (g *planning) beside(rules []dag.PlacementGroup) map[int]choice {
 	var tasks []int
 	for _, rule := range rules {
@@ -119,7 +119,7 @@ func (g *planning) beside(rules []dag.PlacementGroup) map[int]choice {
 	return at
 }
 
-// breaks says whether a task is against a rule where it is placed, beside others that are placed or stand.
+// breaks reports whether the place of a task breaks a rule, given the tasks already placed or running.
 func (g *planning) breaks(rule *dag.PlacementGroup, task int, at map[int]choice) bool {
 	if !rule.Has(task) {
 		return false
@@ -145,7 +145,7 @@ func (g *planning) breaks(rule *dag.PlacementGroup, task int, at map[int]choice)
 	return rule.Pack == "" && nodes > rule.Most()
 }
 
-// keepApart leaves out where others are that the task, or they, keep apart from.
+// keepApart removes options at places of tasks from which the task, or which from it, must be apart.
 func (g *planning) keepApart(task int) {
 	t := &g.in.Spec.Tasks[task]
 	g.only(task, func(c choice) bool {

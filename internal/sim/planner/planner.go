@@ -9,31 +9,30 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// planner is a small planner whose promises can be checked. It takes for each task the cheapest offer with which the
-// job is on time even if a spot machine is taken at the very end of its task: then the task is done again on demand.
+// planner is a small planner whose promises can be checked. For each task it takes the cheapest offer with which the
+// job is on time even if a spot machine is taken at the very end of its task and the task is repeated on demand.
 type planner struct {
 	list     []weather.Listing
-	overhead time.Duration // to launch, boot and stage, and what goes wrong with it
-	detect   time.Duration // until a machine that was taken is missed
+	overhead time.Duration // to launch, boot and stage, including problems with it
+	detect   time.Duration // until the loss of a machine is detected
 	reserved map[string]int
-	// committed are how many vCPUs an account has committed itself to use, by CLOUD/REGION.
+	// committed is the number of vCPUs of usage commitments, by CLOUD/REGION.
 	committed map[string]int
 }
 
-// New makes one. It is safe for concurrent use.
+// New returns a planner. It is safe for concurrent use.
 func New() broker.Planner { return Having(nil, nil) }
 
-// Having makes one for accounts that have some machines already, by the ID of their listing, and some vCPUs that
-// machines of all types share, by CLOUD/REGION. Jobs with a deadline or a
-// budget do without, as they may find these taken, and are promised otherwise. It takes no care that one plan puts no
-// more on them than there are: that is the broker's.
+// Having returns a planner for accounts that have reserved some machines, by listing ID, and committed to some vCPUs,
+// which machines of all types share, by CLOUD/REGION. Jobs with a deadline or a budget do not use these, because they
+// may be taken. A plan may use more of them than exist; the broker takes care of that.
 func Having(reserved, committed map[string]int) broker.Planner {
 	return &planner{list: weather.Catalogue(), overhead: PlannedOverhead, detect: PlannedDetect, reserved: reserved,
 		committed: committed}
@@ -42,22 +41,22 @@ func Having(reserved, committed map[string]int) broker.Planner {
 // Reserves implements broker.Planner.
 func (p *planner) Reserves(context.Context) bool { return len(p.reserved)+len(p.committed) > 0 }
 
-// reservedShare is what of the price on demand an hour on a reserved machine costs on the margin.
+// reservedShare is the marginal cost of an hour on a reserved machine, relative to the on-demand price.
 const reservedShare = 0.1
 
-// Committed begins the ID of a commitment.
+// Committed is the prefix of commitment IDs.
 const Committed = "commitment-"
 
 // choice is one offer for one task.
 type choice struct {
 	*weather.Listing
 	spot  bool
-	mine  int           // of a reserved one, how many there are; 0 is none
-	vcpus int           // of one that is committed to, how many vCPUs there are; 0 is none
+	mine  int           // number of reserved machines; 0 if not reserved
+	vcpus int           // number of committed vCPUs; 0 if not committed
 	rate  float64       // USD per hour of one machine
-	usd   float64       // expected, for what is left of the task
-	run   time.Duration // for what is left of the task
-	safe  time.Duration // with the worst that may happen
+	usd   float64       // expected cost of the remaining task
+	run   time.Duration // expected time of the remaining task
+	safe  time.Duration // time in the worst case
 	index int           // in planner.list
 }
 
@@ -74,8 +73,8 @@ func (c choice) id() string {
 	return c.ID() + "/" + string(dag.MarketOnDemand)
 }
 
-// offer is what the cloud is asked for.
-func (c choice) offer() cloud.Offer {
+// offer returns the offer to buy from the cloud.
+func (c choice) offer() apitypes.Offer {
 	o := c.Offer(c.spot, c.rate)
 	if c.mine > 0 {
 		o.Reservation, o.Reserved = c.InstanceType+"-"+c.Zone, c.mine
@@ -87,13 +86,13 @@ func (c choice) offer() cloud.Offer {
 	return o
 }
 
-// planning is one plan being made.
+// planning is a plan in progress.
 type planning struct {
 	*planner
 	in      record.PlanInput
 	graph   *dag.Graph
 	order   []int
-	options [][]choice // by task, cheapest first; nil for those that need none
+	options [][]choice // by task, cheapest first; nil for tasks that need none
 	fixed   []time.Duration
 	finish  []time.Duration // of the tasks, as last computed
 	message string
@@ -128,7 +127,7 @@ func (g *planning) facts(i int) record.TaskFacts {
 	return record.TaskFacts{}
 }
 
-// task finds the options of a task, or what the past fixes of it.
+// task computes the options of a task, or its fixed remaining time if it already runs.
 func (g *planning) task(i int) {
 	t, facts := &g.in.Spec.Tasks[i], g.facts(i)
 	if facts.Done {
@@ -136,12 +135,12 @@ func (g *planning) task(i int) {
 	}
 	if facts.Fixed {
 		g.fixed[i] = time.Duration(facts.Hours*float64(time.Hour)) + g.overhead
-		if c := g.in.Previous.Of(i); c != nil && c.Offer.Spot { // it may yet be taken
+		if c := g.in.Previous.Of(i); c != nil && c.Offer.Spot { // it may still be taken
 			g.fixed[i] += g.detect + g.overhead + time.Duration(g.in.Previous.TaskHours[i]*float64(time.Hour))
 		}
 		return
 	}
-	slowest := time.Duration(0) // on demand, for spot to fall back on
+	slowest := time.Duration(0) // on demand, as the fallback for spot
 	g.options[i] = make([]choice, 0, len(g.list))
 	for n := range g.list {
 		l := &g.list[n]
@@ -166,7 +165,7 @@ func (g *planning) task(i int) {
 		}
 	}
 	if len(g.options[i]) == 0 {
-		g.message = fmt.Sprintf("task %s: nothing suits it that is not blocked now", t.Name)
+		g.message = fmt.Sprintf("task %s: no suitable offer is unblocked", t.Name)
 		return
 	}
 	for n := range g.options[i] {
@@ -177,7 +176,7 @@ func (g *planning) task(i int) {
 	slices.SortStableFunc(g.options[i], func(a, b choice) int { return cmp.Compare(a.usd, b.usd) })
 }
 
-// own are the choices on what the account has, where others leave room for the task.
+// own returns the choices on capacity that the account already has, if others leave room for the task.
 func (g *planning) own(t *dag.Task, c choice) (all []choice) {
 	if c.spot || g.in.DeadlineHours != nil || g.in.BudgetUSD != nil {
 		return nil
@@ -202,7 +201,7 @@ func (g *planning) own(t *dag.Task, c choice) (all []choice) {
 	return all
 }
 
-// suits says whether a machine has what a task asks for.
+// suits reports whether a machine has what a task asks for.
 func suits(t *dag.Task, l *weather.Listing) bool {
 	return slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
 		return r.CPUs.Holds(l.VCPU) && (r.Cloud == "" || r.Cloud == l.Cloud) &&
@@ -212,7 +211,7 @@ func suits(t *dag.Task, l *weather.Listing) bool {
 	})
 }
 
-// allows says whether a task may be bought on a market.
+// allows reports whether a task may be bought on the market of a choice.
 func allows(t *dag.Task, c choice) bool {
 	return slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
 		return r.Market != dag.MarketSpot && !c.spot || r.Market != dag.MarketOnDemand && c.spot
@@ -235,7 +234,7 @@ func (g *planning) option(t *dag.Task, facts record.TaskFacts, l *weather.Listin
 	c.usd = c.rate * float64(t.Nodes) * c.run.Hours()
 	c.safe = c.run + g.overhead
 	if spot {
-		c.usd *= 1.1 // what is lost with a machine that is taken
+		c.usd *= 1.1 // work lost when a machine is taken
 	}
 	return c
 }
@@ -245,11 +244,11 @@ func (g *planning) blocked(c choice) bool {
 		return false
 	}
 	o := c.offer()
-	return slices.ContainsFunc(g.in.Blocks, func(b record.Block) bool { return b.Covers(o, g.in.Now) })
+	return slices.ContainsFunc(g.in.Blocks, func(b apitypes.Block) bool { return record.Covers(b, o, g.in.Now) })
 }
 
 // choose takes the fastest safe option of each task, then in the order of the DAG a cheaper one wherever the job
-// stays on time (or at once, when it has no deadline).
+// stays on time (or always, if it has no deadline).
 func (g *planning) choose() (picks []int, late bool) {
 	picks = make([]int, len(g.options))
 	for i, options := range g.options {
@@ -275,11 +274,11 @@ func (g *planning) choose() (picks []int, late bool) {
 	}
 	if g.in.BudgetUSD != nil && g.usd(picks) > *g.in.BudgetUSD {
 		for i := range picks {
-			picks[i] = 0 // the cheapest there is
+			picks[i] = 0 // the cheapest
 		}
 		late = g.makespan(picks) > bound
 		if g.usd(picks) > *g.in.BudgetUSD || late && g.in.Previous == nil {
-			g.message = fmt.Sprintf("the cheapest plan costs %.2f USD and %.2f are left", g.usd(picks), *g.in.BudgetUSD)
+			g.message = fmt.Sprintf("the cheapest plan costs %.2f USD, but only %.2f are left", g.usd(picks), *g.in.BudgetUSD)
 		}
 	}
 	return picks, late
@@ -296,7 +295,7 @@ func (g *planning) cheapen(picks []int, i int, bound float64) {
 	picks[i] = fastest
 }
 
-// makespan is when the job is over at the latest, in hours from now.
+// makespan returns when the job ends at the latest, in hours from now.
 func (g *planning) makespan(picks []int) float64 {
 	return g.length(func(i int) time.Duration {
 		if len(g.options[i]) == 0 {
@@ -306,7 +305,7 @@ func (g *planning) makespan(picks []int) float64 {
 	})
 }
 
-// expected is when it is over if nothing happens.
+// expected returns when it ends without failures, in hours from now.
 func (g *planning) expected(picks []int) float64 {
 	return g.length(func(i int) time.Duration {
 		if len(g.options[i]) == 0 {
@@ -316,7 +315,7 @@ func (g *planning) expected(picks []int) float64 {
 	})
 }
 
-// length is the critical path, in hours.
+// length returns the length of the critical path, in hours.
 func (g *planning) length(of func(int) time.Duration) float64 {
 	last := time.Duration(0)
 	for _, i := range g.order {
@@ -341,7 +340,7 @@ func (g *planning) usd(picks []int) float64 {
 	return sum
 }
 
-// plan writes down what was chosen.
+// plan makes the record of the chosen options.
 func (g *planning) plan(picks []int, late bool) *record.Plan {
 	n := len(picks)
 	plan := &record.Plan{

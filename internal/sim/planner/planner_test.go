@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -35,7 +36,7 @@ func planOf(t *testing.T, in record.PlanInput) *record.Plan {
 
 func hoursOf(d time.Duration) *float64 { h := d.Hours(); return &h }
 
-func TestWithoutADeadlineTheCheapestIsTaken(t *testing.T) {
+func TestCheapestOfferWithoutDeadline(t *testing.T) {
 	plan := planOf(t, record.PlanInput{Spec: chain(2)})
 	for i := range 2 {
 		if c := plan.Of(i); c == nil || c.ID != "aws/us-east-1/use1-az1/m5.xlarge/spot" {
@@ -44,9 +45,9 @@ func TestWithoutADeadlineTheCheapestIsTaken(t *testing.T) {
 	}
 }
 
-func TestADeadlineForbidsSpotWhereItsLossCouldNotBeMadeGood(t *testing.T) {
+func TestDeadlineForbidsRiskySpot(t *testing.T) {
 	job := chain(2)
-	// Enough for one of the two to be done twice.
+	// Enough time to repeat one of the two tasks.
 	deadline := Guarantee(job) + time.Hour + PlannedOverhead + PlannedDetect
 	plan := planOf(t, record.PlanInput{Spec: job, DeadlineHours: hoursOf(deadline)})
 	if plan.Late || !plan.Of(0).Offer.Spot || plan.Of(1).Offer.Spot {
@@ -62,20 +63,20 @@ func TestADeadlineForbidsSpotWhereItsLossCouldNotBeMadeGood(t *testing.T) {
 	}
 }
 
-func TestABudgetAndABlockAreKept(t *testing.T) {
+func TestBudgetAndBlocks(t *testing.T) {
 	job := chain(1)
 	usd := 0.05
 	if plan := planOf(t, record.PlanInput{Spec: job, BudgetUSD: &usd}); plan.Status != record.PlanInfeasible {
 		t.Errorf("an hour for 5 cents: %s on %s", plan.Status, plan.Of(0).ID)
 	}
-	block := record.Block{Cloud: "aws", Until: timeline.Beginning().Add(time.Hour)}
-	if plan := planOf(t, record.PlanInput{Spec: job, Blocks: []record.Block{block}}); plan.Of(0).Offer.Cloud == "aws" {
+	block := apitypes.Block{Cloud: "aws", Until: timeline.Beginning().Add(time.Hour)}
+	if plan := planOf(t, record.PlanInput{Spec: job, Blocks: []apitypes.Block{block}}); plan.Of(0).Offer.Cloud == "aws" {
 		t.Errorf("with aws blocked it goes to %s", plan.Of(0).ID)
 	}
 }
 
-// A task that is done packs the others no less.
-func TestWhatIsLeftOfAGroupIsPacked(t *testing.T) {
+// A finished task does not change how the others are packed.
+func TestRemainingTasksArePacked(t *testing.T) {
 	job := chain(3)
 	job.Tasks[2].Resources = []dag.Resources{{Region: "eu-west-1"}} // and the others are cheapest in us-east-1
 	job.Placement = []dag.Placement{{Pack: dag.LevelRegion, Of: []string{"a", "b", "c"}}}
@@ -87,8 +88,8 @@ func TestWhatIsLeftOfAGroupIsPacked(t *testing.T) {
 	}
 }
 
-// Where the cheapest place of the first leaves nothing to the others it goes elsewhere.
-func TestRulesHoldTogether(t *testing.T) {
+// If the cheapest place of the first task leaves no place to the others, it goes elsewhere.
+func TestRulesAreSatisfiedTogether(t *testing.T) {
 	job := chain(3)
 	job.Tasks[2].Resources = []dag.Resources{{Region: "us-east-1"}} // where all are cheapest
 	job.Placement = []dag.Placement{

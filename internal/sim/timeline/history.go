@@ -20,7 +20,7 @@ func (e Entry) String() string {
 	return fmt.Sprintf("%7d %14s  %-18s %s %s", e.step, e.At.Round(time.Millisecond), e.Who, e.What, e.Detail)
 }
 
-// history keeps the last entries, and writes all of them where it is asked to.
+// history keeps the last entries, and writes all of them to w if set.
 type history struct {
 	ring  []Entry
 	count int
@@ -48,7 +48,7 @@ func (h *history) add(e Entry) {
 	}
 }
 
-// Lines returns what is kept, oldest first.
+// Lines returns the kept lines, oldest first.
 func (h *history) Lines() []string {
 	oldest := 0
 	if h.count > len(h.ring) {

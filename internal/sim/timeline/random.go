@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// Random is a source of chance. Each part of a world has one of its own, so that a change in what one part
-// draws leaves the others as they were. A steady one draws the middle of what it is asked for, so that a
-// story can be told in advance.
+// Random is a random source. Each part of a world has its own, so that a change in what one part draws does not affect
+// the others. A steady one always draws the middle of the range, so that stories are predictable.
 type Random struct {
 	*rand.Rand
 	Steady bool
 }
 
-// NewRandom makes that of a part of a world.
+// NewRandom returns the source of a part of a world.
 func NewRandom(seed uint64, part string) Random {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(part)) // never fails

@@ -8,10 +8,10 @@ import (
 
 var beginning = time.Date(2026, 9, 30, 0, 0, 0, 0, time.UTC)
 
-// Beginning is when every history begins.
+// Beginning is the time at which every history begins.
 func Beginning() time.Time { return beginning }
 
-// Timeline is what happens when: the clock, what is yet to happen, and what has.
+// Timeline has the clock, future events and the history.
 type Timeline struct {
 	Seed    uint64
 	Now     time.Time
@@ -19,18 +19,17 @@ type Timeline struct {
 	timers  timers
 	serial  uint64
 	History *history
-	// counts are what went wrong, by kind, and violation is what ended the history.
+	// Counts are the faults by kind, and Violation is what ended the history.
 	Counts    map[string]int
 	Violation *Violation
 }
 
-// New makes one on which nothing has happened yet: the last so many lines of its history are kept, and all are
-// written where there is a writer.
+// New returns an empty timeline. It keeps the last keep lines of its history, and writes all to w if that is not nil.
 func New(seed uint64, keep int, w io.Writer) *Timeline {
 	return &Timeline{Seed: seed, Now: Beginning(), History: newHistory(keep, w), Counts: map[string]int{}}
 }
 
-// At has f called at a moment, or next if that has passed.
+// At plans a call of f at a time, or next if that has passed.
 func (l *Timeline) At(t time.Time, f func()) {
 	if t.Before(l.Now) {
 		t = l.Now
@@ -39,10 +38,10 @@ func (l *Timeline) At(t time.Time, f func()) {
 	l.timers.add(timer{at: t.Sub(beginning), serial: l.serial, f: f})
 }
 
-// After has f called when a time has passed.
+// After plans a call of f after a duration.
 func (l *Timeline) After(d time.Duration, f func()) { l.At(l.Now.Add(d), f) }
 
-// Step lets the next thing happen. It is false when there is none, or the world is over.
+// Step runs the next event. It returns false if there is none, or the world has ended.
 func (l *Timeline) Step() bool {
 	if l.Violation != nil || len(l.timers) == 0 {
 		return false
@@ -54,7 +53,7 @@ func (l *Timeline) Step() bool {
 	return l.Violation == nil
 }
 
-// Until lets things happen up to a moment, or until done says so.
+// Until runs events up to a time, or until done returns true.
 func (l *Timeline) Until(t time.Time, done func() bool) {
 	for len(l.timers) > 0 && l.timers[0].at <= t.Sub(beginning) {
 		if !l.Step() || done != nil && done() {
@@ -66,20 +65,20 @@ func (l *Timeline) Until(t time.Time, done func() bool) {
 	}
 }
 
-// Since is how long ago the history began.
+// Since returns the time since the beginning.
 func (l *Timeline) Since() time.Duration { return l.Now.Sub(beginning) }
 
-// Say adds to the history, up to the violation that ends it.
+// Say adds a line to the history, unless a violation has ended it.
 func (l *Timeline) Say(who, what, detail string) {
 	if l.Violation == nil {
 		l.History.add(Entry{step: l.Steps, At: l.Since(), Who: who, What: what, Detail: detail})
 	}
 }
 
-// Count notes a fault.
+// Count counts a fault.
 func (l *Timeline) Count(fault string) { l.Counts[fault]++ }
 
-// Violate ends the world: an invariant does not hold. The first one counts.
+// Violate ends the world because an invariant does not hold. Only the first call counts.
 func (l *Timeline) Violate(invariant, detail string) {
 	if l.Violation != nil {
 		return

@@ -2,10 +2,10 @@ package timeline
 
 import "time"
 
-// timer is something that will happen.
+// timer is a future event.
 type timer struct {
 	at     time.Duration // since the beginning
-	serial uint64        // the order of those at the same moment
+	serial uint64        // order of timers at the same time
 	f      func()
 }
 
@@ -13,13 +13,13 @@ func (t *timer) before(other *timer) bool {
 	return t.at < other.at || t.at == other.at && t.serial < other.serial
 }
 
-// timers is a heap: the next is the first, and each has up to four below it that come later. Every step passes it:
-// by values of one type it takes half the time of container/heap.
+// timers is a heap with four children per item; the first item is next. Every step uses it, and with values of one type
+// it takes half the time of container/heap.
 type timers []timer
 
 const below = 4
 
-// add puts one more in.
+// add adds a timer.
 func (t *timers) add(one timer) {
 	*t = append(*t, one)
 	heap, i := *t, len(*t)-1
@@ -33,7 +33,7 @@ func (t *timers) add(one timer) {
 	heap[i] = one
 }
 
-// next takes the first out.
+// next removes and returns the first timer.
 func (t *timers) next() timer {
 	heap, last := *t, len(*t)-1
 	first, one := heap[0], heap[last]

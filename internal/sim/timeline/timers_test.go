@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTimersComeInTheirOrder: by their moments, and those of one moment as they were added.
-func TestTimersComeInTheirOrder(t *testing.T) {
+// TestTimerOrder: timers come in order of time, and those of the same time in the order they were added.
+func TestTimerOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var heap timers
 		var left []timer

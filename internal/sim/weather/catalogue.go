@@ -4,11 +4,11 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Listing is one machine type in one zone, as a world sells it. Prices and sizes are of the real clouds' order; what
-// matters is that zones, types and clouds differ, and that spot is cheaper.
+// Listing is one machine type in one zone, as a world sells it. Prices and sizes are in the range of the real clouds'.
+// What matters is that zones, types and clouds differ, and that spot is cheaper.
 type Listing struct {
 	Cloud, Region, Zone, InstanceType string
 	VCPU                              float64
@@ -16,7 +16,7 @@ type Listing struct {
 	Accelerator                       string
 	Accelerators                      float64
 
-	id string // of those of the catalogue
+	id string // set in the catalogue
 }
 
 // ID is the catalogue's ID of a listing, without a market.
@@ -27,14 +27,14 @@ func (l *Listing) ID() string {
 	return l.Cloud + "/" + l.Region + "/" + l.Zone + "/" + l.InstanceType
 }
 
-// Offer is what is bought on a market, at a price.
-func (l *Listing) Offer(spot bool, usd float64) cloud.Offer {
-	return cloud.Offer{Cloud: l.Cloud, Region: l.Region, Zone: l.Zone, InstanceType: l.InstanceType, Spot: spot,
+// Offer returns the offer of a listing on a market, at a price.
+func (l *Listing) Offer(spot bool, usd float64) apitypes.Offer {
+	return apitypes.Offer{Cloud: l.Cloud, Region: l.Region, Zone: l.Zone, InstanceType: l.InstanceType, Spot: spot,
 		USDPerHour: usd, Accelerator: l.Accelerator, AccelCount: l.Accelerators}
 }
 
-// Catalogue lists what a world sells: one list for all, which nobody changes. A big machine is faster for tasks whose
-// author says so, never slower.
+// Catalogue returns what a world sells. The list is shared and must not be changed. A big machine is faster for tasks
+// whose author says so, never slower.
 var Catalogue = sync.OnceValue(catalogue)
 
 func catalogue() []Listing {
@@ -56,7 +56,7 @@ func catalogue() []Listing {
 			Listing{z.cloud, z.region, z.zone, big[z.cloud], 16, 0.68 * tilt, 0.26 * tilt, "", 0, ""},
 		)
 	}
-	for i, z := range zones { // behind the others: what worlds draw for those stays
+	for i, z := range zones { // after the others, so that what worlds draw for those does not change
 		tilt := 1 + 0.03*float64(i)
 		list = append(list,
 			Listing{z.cloud, z.region, z.zone, fast[z.cloud], 8, 2.5 * tilt, FastUSD * tilt, Fast, 1, ""})
@@ -67,13 +67,13 @@ func catalogue() []Listing {
 	return list
 }
 
-// Fast is the accelerator that a world sells machines with, and FastUSD what an hour of one costs at first, on spot.
+// Fast is the accelerator in the catalogue, and FastUSD the initial price of an hour on spot.
 const (
 	Fast    = "V100"
 	FastUSD = 0.8
 )
 
-// BigTypes are the machine types that a task may be faster on.
+// BigTypes returns the machine types on which a task may be faster.
 func BigTypes() []string { return []string{"c5.4xlarge", "Standard_F16s_v2", "n1-standard-16"} }
 
 // CloudNames lists the clouds of a world in order.

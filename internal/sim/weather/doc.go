@@ -1,5 +1,5 @@
-// Package weather is what comes and goes by itself in a simulated world: how
-// hostile it is ([Faults], drawn from the seed), what clouds sell, the spot prices
-// of that, which zones have capacity, when credentials, functions and connections
-// fail. It knows nothing of brokers, machines or tasks: it is asked.
+// Package weather has the conditions of a simulated world: its [Faults], drawn from
+// the seed, what clouds sell, their spot prices, which zones have capacity, and when
+// credentials, functions and connections fail. It knows nothing of brokers, machines
+// or tasks; the world queries it.
 package weather

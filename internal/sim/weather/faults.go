@@ -7,75 +7,75 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 )
 
-// Faults is how hostile a world is. Chances are for each operation; the zero value is a world in which
-// nothing fails, and things merely take their time.
+// Faults determines how hostile a world is. Chances are per operation. In a world with the zero value nothing fails;
+// things only take their time.
 type Faults struct {
-	// The processes of the broker. Interleave is the chance that others run before an operation, Slow that they do for
-	// minutes, Crash that the process dies there.
+	// The processes of the broker. Interleave is the chance that others run before an operation, Slow that they do so
+	// for minutes, Crash that the process crashes there.
 	Interleave, Slow, Crash float64
 
-	// The store: a conflict with nobody, a request to call less, and an error for a transaction that was applied.
+	// The store: a false conflict, a throttled call, and an error for a transaction that was applied.
 	Conflict, Throttle, Unknown float64
 
-	// Stalls are spans in which one function's messages are not taken: a deployment, or no concurrency left.
+	// Stalls are times in which one function handles no messages: a deployment, or no concurrency left.
 	Stalls Span
 
-	// The bus: messages that are late or repeated, deliveries that nobody gets, acknowledgements that are lost.
+	// The bus: delayed or repeated messages, lost deliveries, and lost acknowledgements.
 	Delay, Repeat, Drop, AckLost float64
 
-	// Clouds. A launch may fail, succeed unseen, hang until its machines appear later, or be taken and run out of stock
-	// when some of its machines have been made (as Google's and Azure's operations do).
+	// Clouds. A launch may fail, succeed unseen, hang until its machines appear later, or be accepted and run out of
+	// capacity after some machines have been created (as Google's and Azure's operations do).
 	LaunchFails, LaunchUnseen, LaunchHangs float64
 	LaunchHalf                             float64
 	CloudThrottles, TerminateFails         float64
 	ListFails                              float64
-	ListLag                                time.Duration // until a new machine is listed, at most
+	ListLag                                time.Duration // maximum time until a new machine is listed
 	Outages                                Span          // of a whole cloud's credentials
 	OnDemand, Spot                         Span          // of capacity in one zone for one machine type
-	// the chance that a spot price goes above on demand with a change
+	// chance that a price change goes above the on-demand price
 	Spells        float64
-	Tides         Span // of all spot prices: for how long they are low, and high; zero are none
-	QuotaMachines int  // of a machine family in a region; 0 is no quota
+	Tides         Span // of all spot prices: how long they are low, and high; zero is no tides
+	QuotaMachines int  // machines of a family in a region; 0 is no quota
 
-	// Machines. Taken is the mean time after which a spot machine is taken, NoticeLost the chance that a warning is not
-	// heard of in each way in which it could be; Dies the mean time until a machine fails without a word.
+	// Machines. Taken is the mean time until a spot machine is taken, NoticeLost the chance that a warning is lost on each
+	// of its ways; Dies the mean time until a machine fails without notice.
 	Taken, Dies time.Duration
 	NoticeLost  float64
-	SlowBoot    float64 // the chance that booting takes many minutes
+	SlowBoot    float64 // chance that booting takes many minutes
 
-	// The network between agents and the API: a request that never comes, an answer that does not, a request that comes
-	// much later; and spans of no connection at all.
+	// The network between agents and the API: a lost request, a lost answer, a request that arrives much later; and times
+	// without any connection.
 	RequestLost, AnswerLost, RequestLate float64
 	Partition                            Span
 
-	// The store of data: the chance that it refuses what was granted, and that a body takes many minutes. Coveting is
-	// the chance that an agent asks for what is not its own.
+	// The data store: the chance that it refuses a granted request, and that a body takes many minutes. Coveting is the
+	// chance that an agent asks for objects of others.
 	StoreRefuses, SlowBody, Coveting float64
 
-	// Tasks: the chance that a run ends with an exit code, and by how much one may take longer than its author said.
+	// Tasks: the chance that a run ends with an exit code, and the fraction by which one may exceed its estimate.
 	TaskFails, Overrun float64
-	// Twice is the chance that an agent tells of its success again, under another ID.
+	// Twice is the chance that an agent reports its success again, with another ID.
 	Twice float64
 }
 
-// Span describes something that comes and goes: the mean time for which all is well, and for which it is not. A zero
-// Well is always well.
+// Span is a condition that alternates: the mean time for which it is well, and for which it is ill. With a zero Well
+// it is always well.
 type Span struct{ Well, Ill time.Duration }
 
-// Stormy says whether the broker's own parts are to fail, or the clouds' answers to it: then it may be late to notice
-// and to stop what costs.
+// Stormy reports whether the broker's own parts, or the clouds' answers to it, may fail. Then it may detect and stop
+// costs late.
 func (f Faults) Stormy() bool {
 	f.Spot, f.OnDemand, f.Taken, f.NoticeLost, f.Interleave = Span{}, Span{}, 0, 0, 0
 	f.Dies, f.SlowBoot, f.TaskFails, f.Overrun, f.Spells, f.Tides = 0, 0, 0, 0, 0, Span{}
 	return f != Faults{}
 }
 
-// Punctual says whether nothing is to take longer than was planned for but what the clouds take away.
+// Punctual reports whether nothing takes longer than planned, except where clouds take machines.
 func (f Faults) Punctual() bool {
 	return !f.Stormy() && f.OnDemand == Span{} && f.Dies == 0 && f.SlowBoot == 0 && f.TaskFails == 0 && f.Overrun == 0
 }
 
-// DrawTides draws whether spot prices rise and fall together, in worlds of any kind.
+// DrawTides draws whether all spot prices rise and fall together, for any kind of world.
 func DrawTides(r timeline.Random) Span {
 	if !r.Chance(0.4) {
 		return Span{}
@@ -83,8 +83,8 @@ func DrawTides(r timeline.Random) Span {
 	return Span{Well: r.Spread(40*time.Minute, 6*time.Hour), Ill: r.Spread(20*time.Minute, 3*time.Hour)}
 }
 
-// Draw draws how hostile the world of a seed is: each kind of fault is there in some worlds and not in
-// others, and seldom all are at once (swarm testing, Groce et al., ISSTA 2012).
+// Draw draws the faults of a world: each kind of fault is present in some worlds and absent in others, and rarely all
+// at once (swarm testing, Groce et al., ISSTA 2012).
 func Draw(r timeline.Random) Faults {
 	f := Faults{Interleave: r.Uniform(0.05, 0.7), Spells: 0.1}
 	const often = 0.6
@@ -105,7 +105,7 @@ func Draw(r timeline.Random) Faults {
 	}
 	kind := r.Float64()
 	if kind < 0.2 {
-		return f // only the clouds' capacity: here deadlines hold
+		return f // only the clouds' capacity: deadlines hold in these worlds
 	}
 	some(&f.SlowBoot, 0.2)
 	some(&f.TaskFails, 0.15)
@@ -114,7 +114,7 @@ func Draw(r timeline.Random) Faults {
 		f.Dies = r.Spread(time.Hour, 20*time.Hour)
 	}
 	if kind < 0.35 {
-		return f // and what tasks and machines do: here budgets hold to the cent
+		return f // also tasks and machines: budgets hold to the cent in these worlds
 	}
 	some(&f.Slow, 0.01)
 	some(&f.Crash, 0.01)
@@ -152,8 +152,8 @@ func Draw(r timeline.Random) Faults {
 	return f
 }
 
-// ErrNetwork is all that an agent or a user learns of a call that went wrong on the way, or at the other end.
+// ErrNetwork is what an agent or user sees of a call that failed on the way or at the other end.
 var ErrNetwork = errors.New("sim: no answer")
 
-// ErrUnknown is what a store says of a transaction whose outcome it lost.
+// ErrUnknown is a store's error for a transaction with an unknown outcome.
 var ErrUnknown = errors.New("sim: the connection was reset: outcome unknown")

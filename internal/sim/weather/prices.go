@@ -6,23 +6,24 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Course is how the spot price of a listing goes: what it costs from each moment on.
+// Course is the history of a listing's spot price: the price from each time on.
 type Course []Quote
 
-// Quote is a price from a moment on, USD per hour.
+// Quote is a price from a time on, USD per hour.
 type Quote struct {
 	At  time.Time
 	USD float64
 }
 
-// Now is the last price.
+// Now returns the last price.
 func (p Course) Now() Quote { return p[len(p)-1] }
 
-// Cost is what an hour of a machine costs from one moment to another, where none is charged more than its bid. USD.
+// Cost returns the cost of a machine from one time to another, USD. No hour costs more than the bid.
 func (p Course) Cost(from, to time.Time, bid float64) float64 {
 	usd := 0.0
 	for i, q := range p {
@@ -38,7 +39,7 @@ func (p Course) Cost(from, to time.Time, bid float64) float64 {
 	return usd
 }
 
-// Market is how the price of a listing has gone.
+// Market returns the price history of a listing.
 func (s *Sky) Market(id string) Course {
 	if p, ok := s.Paths[id]; ok {
 		return p
@@ -57,13 +58,13 @@ func (s *Sky) Quote(id string, usd float64) {
 	s.rises(id, usd)
 }
 
-// ListingOf is the ID of an offer's listing.
-func ListingOf(o cloud.Offer) string {
+// ListingOf returns the ID of an offer's listing.
+func ListingOf(o apitypes.Offer) string {
 	l := Listing{Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType}
 	return l.ID()
 }
 
-// BidOf is the most that somebody who launches machines pays for an hour of one.
+// BidOf returns the maximum price per hour of a launch.
 func BidOf(spec cloud.LaunchSpec) float64 {
 	if spec.MaxUSDPerHour > 0 {
 		return spec.MaxUSDPerHour
@@ -76,13 +77,13 @@ func BidOf(spec cloud.LaunchSpec) float64 {
 	return math.Inf(1)
 }
 
-// PricesEvery is how often somebody looks at prices: broker.Config.TickEvery.
+// PricesEvery is how often the broker looks at prices: broker.Config.TickEvery.
 const PricesEvery = 10 * time.Minute
 
 // changes is the chance that a price changes between two looks at it.
 const changes = 0.1
 
-// BeginPrices has prices change by themselves, each at most once between two looks.
+// BeginPrices starts price changes, for each listing at most one between two looks.
 func (s *Sky) BeginPrices() {
 	for _, l := range Catalogue() {
 		if !s.prices.Chance(changes) {
@@ -94,10 +95,10 @@ func (s *Sky) BeginPrices() {
 	s.time.After(PricesEvery, s.BeginPrices)
 }
 
-// next draws another price of a listing.
+// next draws a new price of a listing.
 func (s *Sky) next(l Listing) float64 {
 	if spells := s.faults.Spells; spells > 0 && s.prices.Chance(spells) {
-		return l.OnDemandUSD * s.prices.Uniform(0.6, 2) // a spell that is worth leaving for, or takes what is there
+		return l.OnDemandUSD * s.prices.Uniform(0.6, 2) // high enough to move away, or to lose machines to higher bids
 	}
 	if s.tidal {
 		usd := l.SpotUSD * s.prices.Uniform(0.9, 1.1)
@@ -109,7 +110,7 @@ func (s *Sky) next(l Listing) float64 {
 	return math.Min(l.SpotUSD*s.prices.Uniform(0.7, 1.6), l.OnDemandUSD)
 }
 
-// Ticks are the prices that have changed since the beginning, and when.
+// Ticks returns the prices that have changed since the beginning, and when.
 func (s *Sky) Ticks() []events.PriceTick {
 	var ticks []events.PriceTick
 	for _, l := range Catalogue() {
@@ -120,7 +121,7 @@ func (s *Sky) Ticks() []events.PriceTick {
 	return ticks
 }
 
-// Moves has the list prices of moving data, which are in the binary.
+// Moves returns the list prices of moving data, which are embedded in the binary.
 func Moves() *egress.Prices {
 	e, err := egress.Default()
 	if err != nil {

@@ -5,38 +5,37 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Sky is what comes and goes by itself: a zone's capacity, a cloud's credentials, prices.
+// Sky has the changing conditions of a world: zones' capacity, clouds' credentials, prices.
 type Sky struct {
 	time   *timeline.Timeline
-	faults *Faults  // in force now
-	traces []*Trace // if any, when spot machines can be had
+	faults *Faults  // current
+	traces []*Trace // if any, the availability of spot machines
 	// rises is called when the spot price of a listing has changed.
 	rises  func(id string, usd float64)
 	fronts map[string]*front
 	Rules  []*Rule
-	Until  map[string]time.Time // what a story has stalled or cut off
+	Until  map[string]time.Time // end of stalls and cuts that a story ordered
 	prices timeline.Random
 	Paths  map[string]Course // of prices that have changed, by listing
-	high   bool              // the tide of prices
-	tidal  bool              // there is one
+	high   bool              // the tide of prices is high
+	tidal  bool              // prices have tides
 }
 
-// New makes the sky of a world whose faults are those in force. rises is called when the spot price of a listing
-// changes.
+// New returns the sky of a world with the current faults. rises is called when the spot price of a listing changes.
 func New(t *timeline.Timeline, faults *Faults, traces []*Trace, rises func(id string, usd float64)) *Sky {
 	return &Sky{time: t, faults: faults, traces: traces, rises: rises, fronts: map[string]*front{},
 		Until: map[string]time.Time{}, Paths: map[string]Course{},
 		prices: timeline.NewRandom(t.Seed, "prices")}
 }
 
-// front is a sequence of spans, well and ill in turn, drawn as far as anybody has asked.
+// front is a sequence of alternating well and ill times, drawn as far as needed.
 type front struct {
 	timeline.Random
 	Span
-	turns []time.Time // ends of spans; the first is a well one, perhaps of no length
+	turns []time.Time // ends of times; the first is well, and may be empty
 }
 
 func (s *Sky) front(name string, of Span) *front {
@@ -53,7 +52,7 @@ func (s *Sky) front(name string, of Span) *front {
 	return f
 }
 
-// ill says whether a moment lies in an ill span, and when the span it lies in ends.
+// ill reports whether a time is ill, and until when.
 func (f *front) ill(t time.Time) (ill bool, until time.Time) {
 	for i := 0; ; i++ {
 		if i == len(f.turns) {
@@ -69,8 +68,8 @@ func (f *front) ill(t time.Time) (ill bool, until time.Time) {
 	}
 }
 
-// MarketOf names one offer on one market.
-func MarketOf(o cloud.Offer) string {
+// MarketOf returns the name of an offer with its market.
+func MarketOf(o apitypes.Offer) string {
 	name := o.Cloud + "/" + o.Region + "/" + o.Zone + "/" + o.InstanceType
 	if o.Spot {
 		return name + "/spot"
@@ -78,8 +77,8 @@ func MarketOf(o cloud.Offer) string {
 	return name + "/on-demand"
 }
 
-// Capacity says whether a zone has machines of an offer to give, and until when that stays so.
-func (s *Sky) Capacity(o cloud.Offer, nodes int) (has bool, until time.Time) {
+// Capacity reports whether a zone has capacity for the machines of an offer, and until when that stays so.
+func (s *Sky) Capacity(o apitypes.Offer, nodes int) (has bool, until time.Time) {
 	of := s.faults.OnDemand
 	if o.Spot {
 		if len(s.traces) > 0 && s.faults.Spot.Well > 0 {
@@ -98,7 +97,7 @@ func (s *Sky) Capacity(o cloud.Offer, nodes int) (has bool, until time.Time) {
 	return !ill, until
 }
 
-// Outage says whether a cloud takes nobody's credentials.
+// Outage reports whether a cloud accepts no credentials.
 func (s *Sky) Outage(name string) bool {
 	if s.faults.Outages.Well == 0 {
 		return false
@@ -107,7 +106,7 @@ func (s *Sky) Outage(name string) bool {
 	return ill
 }
 
-// Stalled says whether a function's messages are not taken, and until when that stays so.
+// Stalled reports whether a function handles no messages, and until when.
 func (s *Sky) Stalled(fn string) (bool, time.Time) {
 	if until := s.Until[fn]; s.time.Now.Before(until) {
 		return true, until
@@ -118,7 +117,7 @@ func (s *Sky) Stalled(fn string) (bool, time.Time) {
 	return s.front("stall "+fn, s.faults.Stalls).ill(s.time.Now)
 }
 
-// Cut says whether a machine has no connection.
+// Cut reports whether a machine has no connection.
 func (s *Sky) Cut(machine string) bool {
 	if s.time.Now.Before(s.Until[machine]) {
 		return true
@@ -130,25 +129,25 @@ func (s *Sky) Cut(machine string) bool {
 	return ill
 }
 
-// Rule is weather that a story ordered: what happens to calls that match, until a moment or for a number of calls.
+// Rule is a condition ordered by a story: what happens to matching launches, until a time or for a number of calls.
 type Rule struct {
-	Match cloud.Offer // empty fields match everything
-	Any   bool        // both markets; else that of match
-	What  string      // capacity, quota, auth, throttled, transient, unseen, hang
+	Match apitypes.Offer // empty fields match everything
+	Any   bool           // both markets; otherwise that of Match
+	What  string         // capacity, quota, auth, throttled, transient, unseen, hang
 	Until time.Time
-	Times int           // calls left; -1 is any number
+	Times int           // remaining calls; -1 is unlimited
 	Late  time.Duration // with hang: when the machines appear
 }
 
-func (r *Rule) matches(o cloud.Offer, now time.Time) bool {
+func (r *Rule) matches(o apitypes.Offer, now time.Time) bool {
 	return r.Times != 0 && now.Before(r.Until) &&
 		(r.Match.Cloud == "" || r.Match.Cloud == o.Cloud) && (r.Match.Region == "" || r.Match.Region == o.Region) &&
 		(r.Match.Zone == "" || r.Match.Zone == o.Zone) &&
 		(r.Match.InstanceType == "" || r.Match.InstanceType == o.InstanceType) && (r.Any || r.Match.Spot == o.Spot)
 }
 
-// Ordered returns what a story has happen to a launch, the zero rule for nothing.
-func (s *Sky) Ordered(o cloud.Offer) Rule {
+// Ordered returns the rule that applies to a launch, the zero rule for none.
+func (s *Sky) Ordered(o apitypes.Offer) Rule {
 	for _, r := range s.Rules {
 		if r.matches(o, s.time.Now) {
 			if r.Times > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 )
 
-func TestAFrontIsTheSameWhoeverAsksAndWhen(t *testing.T) {
+func TestFrontIsIndependentOfQueries(t *testing.T) {
 	of := Span{Well: time.Hour, Ill: 20 * time.Minute}
 	forward, backward := New(timeline.New(3, 1, nil), &Faults{}, nil, nil).front("zone", of), New(timeline.New(3, 1, nil), &Faults{}, nil, nil).front("zone", of)
 	var a, b []bool
@@ -20,7 +20,7 @@ func TestAFrontIsTheSameWhoeverAsksAndWhen(t *testing.T) {
 		ill, until := backward.ill(timeline.Beginning().Add(time.Duration(hours-1-i) * time.Hour))
 		b = append(b, ill)
 		if !until.After(timeline.Beginning().Add(time.Duration(hours-1-i) * time.Hour)) {
-			t.Fatal("a span ended before it was asked about")
+			t.Fatal("a span ended before the time it was queried for")
 		}
 	}
 	ills := 0

@@ -8,14 +8,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Watched is for how long prices have been watched when the history of a world with tides begins.
+// Watched is how long prices have been observed when the history of a world with tides begins.
 const Watched = 5 * 24 * time.Hour
 
-// dearer is how much dearer everything is at high tide.
+// dearer is the price factor at high tide.
 const dearer = 2.4
 
-// PastPrices lets prices go for some days before the history begins, and returns what there is to know of them. All
-// rise and fall together, so that who waits gets them cheaper.
+// PastPrices simulates some days of prices before the history begins, and returns what the broker knows of them. All
+// prices rise and fall together, so that waiting makes them cheaper.
 func (s *Sky) PastPrices() []record.MarketRecord {
 	tides := s.faults.Tides
 	if tides.Well == 0 {
@@ -43,7 +43,7 @@ func (s *Sky) PastPrices() []record.MarketRecord {
 	return s.Records(learned)
 }
 
-// Records are what was learned of each listing, and what it costs now.
+// Records returns what was learned of each listing, and its current price.
 func (s *Sky) Records(learned []market.Online) (out []record.MarketRecord) {
 	for i, l := range Catalogue() {
 		q := s.Paths[l.ID()].Now()
@@ -60,7 +60,7 @@ func (s *Sky) tide() time.Duration {
 	return s.prices.Span(s.faults.Tides.Well)
 }
 
-// turn turns the tide, and the price of everything with it.
+// turn turns the tide and changes all prices.
 func (s *Sky) turn() {
 	if s.faults.Tides.Well == 0 {
 		return // it stays as it is

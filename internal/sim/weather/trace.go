@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Trace is how many spot machines could be had in one market at each step, as recorded.
+// Trace is the recorded number of available spot machines in one market at each step.
 type Trace struct {
 	Gap       time.Duration
 	Available []int
 	most      int
 }
 
-// MaxTraceBytes bounds a trace file, decompressed.
+// MaxTraceBytes is the maximum size of a trace file, decompressed.
 const MaxTraceBytes = 64 << 20
 
-// ErrTrace says that a file is no trace.
+// ErrTrace means that a file is not a trace.
 var ErrTrace = errors.New("sim: not an availability trace")
 
-// ReadTrace reads an availability trace in the form of Can't Be Late (NSDI '24): JSON with metadata.gap_seconds and
-// data, the number of machines available at each step; compressed where the reader begins with gzip's magic number. It
-// fails with ErrTrace.
+// ReadTrace reads an availability trace in the format of Can't Be Late (NSDI '24): JSON with metadata.gap_seconds and
+// data, the number of machines available at each step. If compressed is set, r is gzip. It returns ErrTrace if the
+// file is not a trace.
 func ReadTrace(r io.Reader, compressed bool) (*Trace, error) {
 	if compressed {
 		zr, err := gzip.NewReader(r)
@@ -44,7 +44,7 @@ func ReadTrace(r io.Reader, compressed bool) (*Trace, error) {
 	}
 	gap := file.Metadata.GapSeconds
 	if !(gap >= 1 && gap <= 7*24*3600) {
-		return nil, fmt.Errorf("%w: metadata.gap_seconds is %v, not between 1 and a week's", ErrTrace, gap)
+		return nil, fmt.Errorf("%w: metadata.gap_seconds is %v, not between 1 and a week", ErrTrace, gap)
 	}
 	t := &Trace{Gap: time.Duration(gap * float64(time.Second)), Available: file.Data}
 	for i, n := range file.Data {
@@ -59,8 +59,8 @@ func ReadTrace(r io.Reader, compressed bool) (*Trace, error) {
 	return t, nil
 }
 
-// capacity says whether so many machines can be had at a time of the trace, which repeats, and until when that stays
-// so.
+// capacity reports whether a number of machines is available at a time of the trace, which repeats, and until when that
+// stays so.
 func (t *Trace) capacity(at time.Duration, now time.Time, nodes int) (has bool, until time.Time) {
 	need := min(nodes, t.most)
 	step := int(at / t.Gap)

@@ -13,7 +13,7 @@ import (
 
 const smallTrace = `{"metadata": {"gap_seconds": 60}, "data": [1, 1, 0, 0, 4]}`
 
-func TestATraceSaysWhatCanBeHadAndUntilWhen(t *testing.T) {
+func TestTraceCapacity(t *testing.T) {
 	trace, err := ReadTrace(strings.NewReader(smallTrace), false)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestATraceSaysWhatCanBeHadAndUntilWhen(t *testing.T) {
 		{2 * time.Minute, 1, false, 2 * time.Minute},
 		{0, 2, false, 4 * time.Minute},
 		{4 * time.Minute, 4, true, time.Minute},
-		{4 * time.Minute, 9, true, time.Minute}, // more than the trace ever saw: as many as it did
+		{4 * time.Minute, 9, true, time.Minute}, // more than the trace's maximum counts as its maximum
 		{5 * time.Minute, 1, true, 2 * time.Minute},
 	} {
 		has, until := trace.capacity(c.at, now, c.nodes)
@@ -40,7 +40,7 @@ func TestATraceSaysWhatCanBeHadAndUntilWhen(t *testing.T) {
 	}
 }
 
-func TestATraceThatIsNoneIsRefused(t *testing.T) {
+func TestReadTraceRejectsInvalidFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"not JSON": "hello", "no gap": `{"data":[1]}`, "negative": `{"metadata":{"gap_seconds":60},"data":[1,-1]}`,
 		"nothing available": `{"metadata":{"gap_seconds":60},"data":[0,0]}`, "empty": `{"metadata":{"gap_seconds":60},"data":[]}`,

@@ -1,5 +1,5 @@
-// Package examples has those files of SkyPilot's repository that run where there is no GPU's driver, no conda and no
-// credentials of a cloud, with what their logs say when all went well.
+// Package examples has those files of SkyPilot's repository that run without a GPU driver, conda and credentials of a
+// cloud, with the text that their logs have after a successful run.
 package examples
 
 import (
@@ -11,15 +11,15 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Example is a file of SkyPilot's repository, as it is there, with a line that the log of each rank has when it went
-// well.
+// Example is an unchanged file of SkyPilot's repository. The log of each rank contains the line Says after a
+// successful run.
 type Example struct {
 	Name, Body string
 	Ranks      int
 	Says       string
 }
 
-// Of are those that run on the cloud, "aws", "gcp" or "azure".
+// Of returns the examples that run on the cloud, which is "aws", "gcp" or "azure".
 func Of(cloud string) []Example {
 	var all []Example
 	for _, e := range []struct {
@@ -45,7 +45,7 @@ func Of(cloud string) []Example {
 	return all
 }
 
-// Check says what the log of one rank lacks.
+// Check returns an error if the log of a rank does not contain the expected line.
 func (e Example) Check(log string) error {
 	if !strings.Contains(log, e.Says) {
 		return fmt.Errorf("%s: %q is not in the log:\n%s", e.Name, e.Says, log)

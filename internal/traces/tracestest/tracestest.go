@@ -1,4 +1,4 @@
-// Package tracestest has a collector of OpenTelemetry for tests.
+// Package tracestest has an OpenTelemetry collector for tests.
 package tracestest
 
 import (
@@ -16,17 +16,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Collector takes traces and metrics by OTLP over HTTP.
+// Collector receives traces and metrics by OTLP over HTTP.
 type Collector struct {
 	*httptest.Server
-	sync.Mutex // of what has come
+	sync.Mutex // guards the fields below
 	Spans      []*tracev1.Span
 	Service    string
-	Metrics    map[string]bool // that have come, by name
+	Metrics    map[string]bool // the names of the metrics received
 	Headers    http.Header     // of the last request
 }
 
-// New starts one.
+// New starts a collector. It stops at the end of the test.
 func New(t *testing.T) *Collector {
 	c := &Collector{Metrics: map[string]bool{}}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +70,7 @@ func New(t *testing.T) *Collector {
 	return c
 }
 
-// Text is an attribute, empty where there is none.
+// Text returns the value of an attribute, or "" if it is missing.
 func Text(all []*v1.KeyValue, name string) string {
 	for _, a := range all {
 		if a.Key == name {
@@ -80,7 +80,7 @@ func Text(all []*v1.KeyValue, name string) string {
 	return ""
 }
 
-// Named are the spans of a name, and of which span each is part.
+// Named returns the received spans with that name. The caller holds the lock.
 func (c *Collector) Named(name string) (found []*tracev1.Span) {
 	for _, s := range c.Spans {
 		if s.Name == name {
@@ -90,7 +90,7 @@ func (c *Collector) Named(name string) (found []*tracev1.Span) {
 	return found
 }
 
-// Await waits until a span of a name has come.
+// Await waits until the collector has received a span with that name.
 func (c *Collector) Await(t *testing.T, name string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -101,5 +101,5 @@ func (c *Collector) Await(t *testing.T, name string) {
 			return
 		}
 	}
-	t.Fatalf("no span named %q has come", name)
+	t.Fatalf("the collector received no span named %q", name)
 }

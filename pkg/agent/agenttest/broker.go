@@ -1,6 +1,5 @@
-// Package agenttest is as much of a broker as an agent sees, for tests: it hands
-// out work, and remembers reports and logs. What it knows outlives Stop and Start, as a
-// broker's store outlives the broker.
+// Package agenttest is a test broker with everything that an agent sees: it hands out work and remembers reports and
+// logs. Its state survives Stop and Start, as a broker's store survives the broker.
 package agenttest
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an expected event.
 const patience = 60 * time.Second
 
 // Node is a node of a cluster.
@@ -34,21 +33,21 @@ type Node struct {
 	Rank    int
 }
 
-// Report is a report and who sent it.
+// Report is a report and the node that sent it.
 type Report struct {
 	wire.Report
 	Node
 }
 
-// Broker is the API of wire, on a loopback address. What lies in the test's temporary folders is granted to whoever
-// asks; other stores it has none. Its methods are safe for concurrent use.
+// Broker serves the API of package wire on a loopback address. It grants every request for files in the test's
+// temporary folders; it has no other stores unless Mounts adds them. Its methods are safe for concurrent use.
 type Broker struct {
 	t    testing.TB
 	key  []byte
 	addr string
 	data *filegrant.Store
 
-	others grant.Mux // stores of what is mounted, by scheme
+	others grant.Mux // other stores by scheme; see Mounts
 
 	mu      sync.Mutex
 	server  *http.Server
@@ -76,7 +75,7 @@ func New(t testing.TB) *Broker {
 	return b
 }
 
-// Start serves, at the same address as before.
+// Start starts to serve, at the same address as before.
 func (b *Broker) Start() {
 	b.t.Helper()
 	l, err := net.Listen("tcp", b.addr)
@@ -90,7 +89,7 @@ func (b *Broker) Start() {
 	go func() { _ = server.Serve(l) }()
 }
 
-// Stop breaks off every connection, as the death of a broker does.
+// Stop closes every connection, as if the broker had died.
 func (b *Broker) Stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,7 +103,7 @@ func (b *Broker) URL() string {
 	return "http://" + b.addr
 }
 
-// Token is a good token for a node, and Tokens those of a cluster.
+// Token returns a valid token for a node.
 func (b *Broker) Token(n Node) string {
 	b.t.Helper()
 	s, err := token.Mint(b.key,
@@ -115,7 +114,7 @@ func (b *Broker) Token(n Node) string {
 	return s
 }
 
-// Tokens are good tokens for all nodes of a cluster.
+// Tokens returns valid tokens for all nodes of a cluster.
 func (b *Broker) Tokens(cluster string, nodes int) []string {
 	b.t.Helper()
 	var out []string
@@ -125,18 +124,18 @@ func (b *Broker) Tokens(cluster string, nodes int) []string {
 	return out
 }
 
-// Refuse has calls fail with the status that f returns for their path; 0 lets them pass, as does nil for f.
+// Refuse makes calls fail with the status that f returns for their path. If f is nil or returns 0, calls succeed.
 func (b *Broker) Refuse(f func(path string) int) { b.update(func() { b.refuse = f }) }
 
-// Program has machines fetch the agent from a URL.
+// Program sets the URL from which machines download the agent.
 func (b *Broker) Program(url string) { b.update(func() { b.program = url }) }
 
-// Mounts has a store granted, and lent, for whatever is asked of its scheme.
+// Mounts adds a store that grants, and lends credentials for, everything of its scheme.
 func (b *Broker) Mounts(scheme string, s grant.Store) {
 	b.update(func() { b.others = grant.Mux{scheme: s} })
 }
 
-// stores are all that is granted.
+// stores returns all stores.
 func (b *Broker) stores() grant.Mux {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,7 +144,7 @@ func (b *Broker) stores() grant.Mux {
 	return all
 }
 
-// RefuseLogs has reports that carry a log fail.
+// RefuseLogs makes reports fail that carry a log.
 func (b *Broker) RefuseLogs() { b.update(func() { b.noLogs = true }) }
 
 // Tell gives a node a new command.
@@ -169,7 +168,7 @@ func (b *Broker) update(f func()) {
 	b.changed = make(chan struct{})
 }
 
-// Await waits until ok, which it calls under its lock.
+// Await waits until ok returns true. It calls ok with its lock held.
 func (b *Broker) Await(what string, ok func() bool) {
 	b.t.Helper()
 	deadline := time.NewTimer(patience)
@@ -184,7 +183,7 @@ func (b *Broker) Await(what string, ok func() bool) {
 		select {
 		case <-changed:
 		case <-deadline.C:
-			b.t.Fatalf("never came: %s\n%s", what, b.dump())
+			b.t.Fatalf("timeout waiting for %s\n%s", what, b.dump())
 		}
 	}
 }
@@ -206,13 +205,13 @@ func (b *Broker) Hello(n Node) wire.Hello {
 	return h
 }
 
-// Report waits for the first of the events that a node reports of an attempt.
+// Report waits for the first report of one of the events from a node about an attempt.
 func (b *Broker) Report(n Node, attempt string, events ...wire.Event) wire.Report {
 	b.t.Helper()
 	return b.ReportAfter(0, n, attempt, events...)
 }
 
-// ReportAfter is Report, of those after the first skip ones.
+// ReportAfter is Report without the first skip matching reports.
 func (b *Broker) ReportAfter(skip int, n Node, attempt string, events ...wire.Event) wire.Report {
 	b.t.Helper()
 	var found wire.Report
@@ -237,7 +236,7 @@ func (b *Broker) Result(n Node, attempt string) wire.Report {
 	return b.Report(n, attempt, wire.Succeeded, wire.Failed, wire.Stopped)
 }
 
-// Events lists what a node has reported of an attempt, heartbeats left out.
+// Events lists what a node has reported about an attempt, without heartbeats.
 func (b *Broker) Events(n Node, attempt string) []wire.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -256,14 +255,14 @@ func (b *Broker) AwaitLog(n Node, attempt, want string) {
 	b.Await("log "+want, func() bool { return bytes.Contains(b.logs[logKey(n, attempt)], []byte(want)) })
 }
 
-// Log is what there is of a node's log of an attempt.
+// Log returns the log of an attempt that a node has sent so far.
 func (b *Broker) Log(n Node, attempt string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return string(b.logs[logKey(n, attempt)])
 }
 
-// ForgetLog cuts a log off, as if its end had not been on disk when the broker died.
+// ForgetLog truncates a log, as if its end had not been on disk when the broker died.
 func (b *Broker) ForgetLog(n Node, attempt string, keep int) {
 	b.update(func() {
 		k := logKey(n, attempt)
@@ -271,7 +270,7 @@ func (b *Broker) ForgetLog(n Node, attempt string, keep int) {
 	})
 }
 
-// Calls is how often a path was called.
+// Calls returns how often a path was called.
 func (b *Broker) Calls(path string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -282,9 +281,9 @@ func logKey(n Node, attempt string) string {
 	return n.Cluster + "#" + strconv.Itoa(n.Rank) + "#" + attempt
 }
 
-// ServeHTTP is the API.
+// ServeHTTP serves the API.
 func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Path, dataPath) { // its URLs have signatures of their own
+	if strings.HasPrefix(r.URL.Path, dataPath) { // its URLs have their own signatures
 		b.data.ServeHTTP(w, r)
 		return
 	}
@@ -354,7 +353,7 @@ func (b *Broker) accept(w http.ResponseWriter, r *http.Request, v any, store fun
 	w.WriteHeader(code)
 }
 
-// serveHello answers with the node's work where there is some.
+// serveHello answers with the node's work, if there is any.
 func (b *Broker) serveHello(w http.ResponseWriter, r *http.Request, n Node) {
 	var h wire.Hello
 	if err := json.NewDecoder(r.Body).Decode(&h); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
-// dataPath is where what was granted is served.
+// dataPath is where granted data is served.
 const dataPath = "/data/"
 
 // openData serves the temporary folders of the test.
@@ -26,7 +26,7 @@ func (b *Broker) openData() {
 	b.t.Cleanup(func() { _ = b.data.Close() })
 }
 
-// serveData answers as the broker does for an attempt that may reach everything.
+// serveData answers like a broker whose attempt has access to everything.
 func (b *Broker) serveData(w http.ResponseWriter, r *http.Request) {
 	answer, err := b.granted(r)
 	if err == nil {
@@ -70,7 +70,7 @@ func (b *Broker) granted(r *http.Request) (answer any, err error) {
 		}
 		return b.lend(r, q)
 	case wire.PathPrune:
-		return struct{}{}, nil // the broker's matter, which this is none of
+		return struct{}{}, nil // not implemented: tests of the broker cover it
 	}
 	var up wire.Upload
 	if err := body.Decode(&up); err != nil {

@@ -1,9 +1,9 @@
-// Package beside serves people who visit a machine while a task runs on it (package tunnel): it runs their commands in
-// the task's folder, with its environment and, where it has one, in its container, on a terminal where they want one,
-// and connects them to ports of the machine. It knows the broker by the calls that it is given, and the task by a
-// Place.
+// Package beside serves users who visit a machine while a task runs on it (package tunnel). It runs their commands in
+// the task's folder, with the task's environment, in the task's container if it has one, and on a terminal if they
+// want one. It also connects them to ports of the machine. It calls the broker through tunnel.Calls and knows the
+// task only as a Place.
 //
-// What a visit started ends with it, and a visit with its attempt.
+// When a visit ends, everything that it started ends too. When an attempt ends, its visits end.
 package beside
 
 import (
@@ -27,16 +27,16 @@ import (
 
 // Place is where a visitor's commands run.
 type Place struct {
-	// Command is how one is started; an empty one is a shell. Input, Output, Errors and Terminal of what it returns are
-	// the caller's to set.
+	// Command returns how to start a command; an empty command is a shell. The caller sets Input, Output, Errors and
+	// Terminal of the result.
 	Command func(command []string, terminal bool, term string) (proc.Spec, error)
 	Grace   time.Duration // between SIGTERM and SIGKILL
-	// Port is where the task listens in place of Listens, the port that its file says, 0 for neither: of a replica of a
-	// service on a machine that others use as well.
+	// Port is where the task actually listens, and Listens the port in its file. They differ for a replica of a
+	// service on a shared machine. Both are 0 for other tasks.
 	Port, Listens int
 }
 
-// port is the one of the machine that a visitor means.
+// port returns the actual port of the machine for the port that a visitor asked for.
 func (p *Place) port(asked int) int {
 	if asked == p.Listens && p.Port != 0 {
 		return p.Port
@@ -44,7 +44,8 @@ func (p *Place) port(asked int) int {
 	return asked
 }
 
-// noConnection says why there is no connection to a port, and where the task listens if that is elsewhere.
+// noConnection explains why a connection to a port failed. If the task listens on another port, the text includes
+// that port.
 func (p *Place) noConnection(port int, err error) string {
 	if p.Port == 0 || port == p.Port {
 		return err.Error()
@@ -52,42 +53,44 @@ func (p *Place) noConnection(port int, err error) string {
 	return fmt.Sprintf("%v; the service listens on port %d", err, p.Port)
 }
 
-// Idle is how long nothing may pass in a visit that is no command's. Wall time.
+// Idle is how long a visit other than a command may be idle. Wall time.
 const Idle = time.Hour
 
-// startsWithin is how long the person may take to say what is to run, and leavesWithin to leave once it has ended.
+// startsWithin is the maximum time until the user's client sends what to run, and leavesWithin the maximum time until
+// it disconnects after the command has ended.
 const (
 	startsWithin = time.Minute
 	leavesWithin = 10 * time.Second
 )
 
-// errIdle, errOver and errLeft are why a visit ends that has no exit code.
+// errIdle, errOver and errLeft are the reasons why a visit ends without an exit code.
 var (
-	errIdle = fmt.Errorf("nothing has passed for %v", Idle)
-	errOver = errors.New("the attempt is over")
+	errIdle = fmt.Errorf("the visit was idle for %v", Idle)
+	errOver = errors.New("the attempt has finished")
 	errLeft = errors.New("left")
 )
 
-// visit is one that is served.
+// visit is a visit that is being served.
 type visit struct {
 	wire.Visit
 	place  Place
 	mux    *yamux.Session
-	passed atomic.Int64 // when something last did, nanoseconds
+	passed atomic.Int64 // time of the last traffic, Unix nanoseconds
 }
 
-// Serve serves a visit until it is over, or ctx ends, which is the attempt's end. It returns how it ended.
+// Serve serves a visit until it ends, or until ctx ends, which is the end of the attempt. It returns how the visit
+// ended.
 func Serve(ctx context.Context, calls tunnel.Calls, v wire.Visit, place Place) wire.VisitEnded {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// The last words are sent when ctx has ended.
+	// The last messages are sent after ctx has ended.
 	conn := tunnel.Connect(context.WithoutCancel(ctx), calls)
-	defer conn.Close() //nolint:errcheck // it has none
+	defer conn.Close() //nolint:errcheck // always nil
 	mux, err := tunnel.Machine(conn)
 	if err != nil {
 		return wire.VisitEnded{Reason: err.Error()}
 	}
-	defer mux.Close() //nolint:errcheck // the connection tells
+	defer mux.Close() //nolint:errcheck // errors show on the connection
 	s := &visit{Visit: v, place: place, mux: mux}
 	s.touch()
 	go func() {
@@ -105,7 +108,7 @@ func Serve(ctx context.Context, calls tunnel.Calls, v wire.Visit, place Place) w
 		go s.idle(ctx, cancel)
 		err = s.forward(ctx)
 	default:
-		err = fmt.Errorf("this agent knows no visits for %q: it is older than the broker", v.Kind)
+		err = fmt.Errorf("this agent is older than the broker and does not support visits of kind %q", v.Kind)
 	}
 	switch {
 	case err == nil:
@@ -119,7 +122,7 @@ func Serve(ctx context.Context, calls tunnel.Calls, v wire.Visit, place Place) w
 	return wire.VisitEnded{Reason: words(err).Error()}
 }
 
-// words are those of why a visit ends.
+// words replaces an error by the reason for the end of a visit that users see.
 func words(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return errOver
@@ -129,7 +132,7 @@ func words(err error) error {
 
 func (s *visit) touch() { s.passed.Store(time.Now().UnixNano()) }
 
-// idle ends a visit in which nothing passes.
+// idle ends a visit that has no traffic.
 func (s *visit) idle(ctx context.Context, cancel context.CancelCauseFunc) {
 	timer := time.NewTimer(Idle)
 	defer timer.Stop()
@@ -148,7 +151,7 @@ func (s *visit) idle(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// touching notes that something passes.
+// touching is a reader that records traffic.
 type touching struct {
 	io.Reader
 	s *visit
@@ -162,7 +165,7 @@ func (t touching) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// accept takes the next stream, which is to be for a role.
+// accept accepts the next stream and checks that it has the given role.
 func (s *visit) accept(role tunnel.Role) (*yamux.Stream, tunnel.Lines, error) {
 	st, err := s.mux.AcceptStream()
 	if err != nil {
@@ -172,7 +175,7 @@ func (s *visit) accept(role tunnel.Role) (*yamux.Stream, tunnel.Lines, error) {
 	var h tunnel.Header
 	_ = st.SetReadDeadline(time.Now().Add(startsWithin))
 	if err := lines.Next(&h); err == nil && h.Role != role {
-		err = fmt.Errorf("%w: it is for %q, and %q is next", tunnel.ErrHead, h.Role, role)
+		err = fmt.Errorf("%w: the stream has role %q, expected %q", tunnel.ErrHead, h.Role, role)
 		return st, lines, errors.Join(err, st.Close())
 	}
 	_ = st.SetReadDeadline(time.Time{})
@@ -199,9 +202,9 @@ func (s *visit) forward(ctx context.Context) error {
 	}
 }
 
-// connect connects a stream to the port, until both sides have said all.
+// connect connects a stream to the port, until both sides have closed their direction.
 func (s *visit) connect(ctx context.Context, st *yamux.Stream, from io.Reader) {
-	defer st.Close() //nolint:errcheck // nothing is to be said any more
+	defer st.Close() //nolint:errcheck // nothing more is sent
 	port := s.place.port(s.Port)
 	conn, err := (&net.Dialer{Timeout: startsWithin}).DialContext(ctx, "tcp",
 		net.JoinHostPort("localhost", strconv.Itoa(port)))
@@ -209,7 +212,7 @@ func (s *visit) connect(ctx context.Context, st *yamux.Stream, from io.Reader) {
 		_ = tunnel.Say(st, tunnel.Note{Error: s.place.noConnection(port, err)})
 		return
 	}
-	defer conn.Close() //nolint:errcheck // nothing is to be said any more
+	defer conn.Close() //nolint:errcheck // nothing more is sent
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if tunnel.Say(st, tunnel.Note{}) != nil {
 		return
@@ -223,11 +226,11 @@ func (s *visit) connect(ctx context.Context, st *yamux.Stream, from io.Reader) {
 		}
 	}()
 	_, _ = io.Copy(st, touching{conn, s})
-	_ = st.Close() // the other direction goes on
+	_ = st.Close() // closes only this direction
 	<-done
 }
 
-// closeAll closes files of which nothing more is expected.
+// closeAll closes files that are no longer needed.
 func closeAll(files ...*os.File) {
 	for _, f := range files {
 		_ = f.Close()

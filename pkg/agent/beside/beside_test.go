@@ -23,18 +23,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A command may be what ends the task beside which it runs, so that the attempt is over when its own end is noticed.
-// The person hears its exit code nevertheless, and of one that was cut off that the attempt is over.
-func TestACommandThatEndedByItselfSaysItsCodeThoughTheAttemptIsOver(t *testing.T) {
+// A command may end the task on whose machine it runs, so that the attempt finishes when the command does. The user
+// must still get its exit code. If the command was killed, the user must learn that the attempt has finished.
+func TestExecReportsExitCodeWhenAttemptEndsToo(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
 		exit         int
 		reason       string
 	}{
-		// What it leaves behind ignores SIGTERM from its beginning, and says when the command itself has gone.
+		// The process that it leaves running ignores SIGTERM, and prints when the command itself has ended.
 		{"ended", `me=$$; trap "" TERM
 			(while kill -0 $me; do sleep 0.01; done 2>/dev/null; echo now; sleep 1000) & exit 3`, 3, ""},
-		{"cut off", `echo now; exec sleep 1000`, 0, "the attempt is over"},
+		{"cut off", `echo now; exec sleep 1000`, 0, "the attempt has finished"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := relay.New(mem.New(), time.Now, time.Millisecond)
@@ -54,16 +54,16 @@ func TestACommandThatEndedByItselfSaysItsCodeThoughTheAttemptIsOver(t *testing.T
 			switch {
 			case c.reason != "":
 				if got.Exit != nil || got.Reason != c.reason || heard.Error != c.reason {
-					t.Errorf("it ended with %+v, and the person heard %+v", got, heard)
+					t.Errorf("it ended with %+v, and the user received %+v", got, heard)
 				}
 			case got.Exit == nil || *got.Exit != c.exit || heard.Exit == nil || *heard.Exit != c.exit:
-				t.Errorf("it ended with %+v, and the person heard %+v", got, heard)
+				t.Errorf("it ended with %+v, and the user received %+v", got, heard)
 			}
 		})
 	}
 }
 
-// person has a script run, calls over at its first line, and returns what is said of its end.
+// person runs a script as a visiting user, calls over after its first line of output, and returns how it ended.
 func person(t *testing.T, conn *tunnel.Conn, script string, over func()) (last tunnel.Note) {
 	t.Helper()
 	must := func(err error) {

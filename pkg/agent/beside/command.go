@@ -16,16 +16,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
-// command runs what the person says, and returns its exit code once all of its output is sent.
+// command runs the user's command. It returns the exit code once all output has been sent.
 func (s *visit) command(ctx context.Context) (int, error) {
-	// A person who does not come is not waited for.
+	// If ctx ends before the user's client has sent everything, stop waiting for it.
 	come := context.AfterFunc(ctx, func() { _ = s.mux.Close() })
 	defer come()
 	control, notes, err := s.accept(tunnel.Control)
 	if err != nil {
 		return 0, s.why(ctx, err)
 	}
-	defer control.Close() //nolint:errcheck // all is said
+	defer control.Close() //nolint:errcheck // nothing more is sent
 	var start tunnel.Start
 	if err := notes.Next(&start); err != nil {
 		return 0, s.why(ctx, err)
@@ -49,7 +49,7 @@ func (s *visit) command(ctx context.Context) (int, error) {
 	} else {
 		_ = tunnel.Say(control, tunnel.Note{Exit: &exit.Code})
 	}
-	select { // the person leaves when it has heard it
+	select { // the client leaves when it has received the exit code
 	case <-r.heard:
 	case <-s.mux.CloseChan():
 	case <-time.After(leavesWithin):
@@ -57,7 +57,8 @@ func (s *visit) command(ctx context.Context) (int, error) {
 	return exit.Code, err
 }
 
-// why is the reason of the attempt's end, or of the idleness, for an error that follows from it.
+// why returns the cause of ctx's end (the end of the attempt, or idleness) if ctx has ended, because err then only
+// follows from it.
 func (s *visit) why(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -65,14 +66,14 @@ func (s *visit) why(ctx context.Context, err error) error {
 	return err
 }
 
-// running is a command that runs.
+// running is a running command.
 type running struct {
 	*visit
 	main, errs *yamux.Stream
 	input      io.Reader
 	tty        *os.File // the machine's side of the terminal
 	copied     sync.WaitGroup
-	heard      chan struct{} // closed when the person has said all, because it leaves
+	heard      chan struct{} // closed when the client sends no more notes, because it leaves
 }
 
 // run starts the command and waits for its end.
@@ -80,7 +81,7 @@ func (r *running) run(ctx context.Context, start tunnel.Start, notes tunnel.Line
 	started := false
 	defer func() {
 		if !started {
-			close(r.heard) // nobody listens
+			close(r.heard) // no listener was started
 		}
 	}()
 	spec, err := r.place.Command(start.Command, start.Terminal, start.Term)
@@ -102,18 +103,18 @@ func (r *running) run(ctx context.Context, start tunnel.Start, notes tunnel.Line
 	}
 	exit, err := tree.Wait()
 	r.copied.Wait()
-	if cause != nil && (exit.Told || err != nil) { // it may have ended by itself, and the attempt for that reason
+	if cause != nil && (exit.Told || err != nil) { // otherwise the command ended by itself, perhaps ending the attempt
 		err = words(cause)
 	}
 	return exit, err
 }
 
-// start starts the command with what it reads from and writes to.
+// start starts the command with its input and output.
 func (r *running) start(spec proc.Spec, start tunnel.Start) (*proc.Tree, error) {
 	if start.Terminal {
 		return r.startOnTerminal(spec, start)
 	}
-	var ends []*os.File // read and write ends of input, output and errors
+	var ends []*os.File // read and write ends of the pipes for input, output and errors
 	for range 3 {
 		read, write, err := os.Pipe()
 		if err != nil {
@@ -124,13 +125,13 @@ func (r *running) start(spec proc.Spec, start tunnel.Start) (*proc.Tree, error) 
 	}
 	spec.Input, spec.Output, spec.Errors = ends[0], ends[3], ends[5]
 	tree, err := proc.Start(spec)
-	closeAll(ends[0], ends[3], ends[5]) // the command has its own
+	closeAll(ends[0], ends[3], ends[5]) // the command has its own copies
 	if err != nil {
 		closeAll(ends[1], ends[2], ends[4])
 		return nil, err
 	}
 	go func() {
-		_, _ = io.Copy(ends[1], touching{r.input, r.visit}) // it may not want it all
+		_, _ = io.Copy(ends[1], touching{r.input, r.visit}) // the command may not read all of it
 		_ = ends[1].Close()
 	}()
 	r.copied.Go(func() { r.copy(r.main, ends[2]) })
@@ -138,11 +139,11 @@ func (r *running) start(spec proc.Spec, start tunnel.Start) (*proc.Tree, error) 
 	return tree, nil
 }
 
-// copy sends what a command prints to its end.
+// copy sends a command's output until it ends.
 func (r *running) copy(to *yamux.Stream, from *os.File) {
 	_, err := io.Copy(to, touching{from, r.visit})
 	if err != nil {
-		_, _ = io.Copy(io.Discard, from) // nobody listens, and it is not to wait for that
+		_, _ = io.Copy(io.Discard, from) // the client is gone; the command must not block on its output
 	}
 	_ = to.Close()
 	_ = from.Close()
@@ -151,14 +152,14 @@ func (r *running) copy(to *yamux.Stream, from *os.File) {
 func (r *running) startOnTerminal(spec proc.Spec, start tunnel.Start) (*proc.Tree, error) {
 	tty, theirs, err := pty.Open()
 	if err != nil {
-		return nil, fmt.Errorf("there is no terminal to be had: %w", err)
+		return nil, fmt.Errorf("cannot open a terminal: %w", err)
 	}
 	if start.Size.Rows > 0 && start.Size.Cols > 0 {
 		_ = pty.Setsize(tty, &pty.Winsize{Rows: start.Size.Rows, Cols: start.Size.Cols})
 	}
 	spec.Input, spec.Output, spec.Terminal = theirs, theirs, true
 	tree, err := proc.Start(spec)
-	_ = theirs.Close() // the command has its own
+	_ = theirs.Close() // the command has its own copy
 	if err != nil {
 		_ = tty.Close()
 		return nil, err
@@ -167,18 +168,18 @@ func (r *running) startOnTerminal(spec proc.Spec, start tunnel.Start) (*proc.Tre
 	_ = r.errs.Close()
 	go func() { _, _ = io.Copy(tty, touching{r.input, r.visit}) }()
 	r.copied.Go(func() {
-		// It ends with EIO, when the last process has closed the terminal.
+		// Reading ends with EIO when the last process has closed the terminal.
 		r.copy(r.main, tty)
 	})
 	return tree, nil
 }
 
-// signals are those that a person may send.
+// signals are the signals that a user may send.
 var signals = map[string]syscall.Signal{
 	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
 }
 
-// listen does what the person says beside what it types. One that says no more has left.
+// listen obeys the user's notes: window sizes and signals. When there are no more notes, the client has left.
 func (r *running) listen(notes tunnel.Lines, tree *proc.Tree) {
 	defer close(r.heard)
 	for {

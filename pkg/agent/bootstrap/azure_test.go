@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 )
 
-// onAzure is a machine of Azure's, of rank 2, and its metadata service.
+// onAzure is an Azure machine of rank 2, with its metadata service.
 func onAzure(t *testing.T) (*machine, *azuretest.Machine, string) {
 	t.Helper()
 	m, rank := newMachine(t, stub), 2
@@ -54,7 +54,7 @@ func (m *machine) bootAzure(metadata string) (string, error) {
 	return string(out), err
 }
 
-func TestAMachineOfAzureStartsItsAgentAsWhatAzureCallsIt(t *testing.T) {
+func TestAzureMachineStartsAgentWithVMID(t *testing.T) {
 	m, service, url := onAzure(t)
 	out, err := m.bootAzure(url)
 	if err != nil {
@@ -69,19 +69,19 @@ func TestAMachineOfAzureStartsItsAgentAsWhatAzureCallsIt(t *testing.T) {
 		}
 	}
 	if script := string(m.script()); strings.Contains(script, "zero") || strings.Contains(script, "'one'") {
-		t.Error("the machine was told the tokens of others")
+		t.Error("the script contains the tokens of other machines")
 	}
 }
 
-func TestAMachineOfAzureWithoutMetadataGivesUp(t *testing.T) {
+func TestAzureMachineWithoutMetadataPowersOff(t *testing.T) {
 	m, _, _ := onAzure(t)
 	if out, err := m.bootAzure("http://127.0.0.1:1"); err == nil || !strings.Contains(out, "metadata does not answer") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// What the service says is what the agent's parts make of it: the proof names the machine, the event is a notice.
-func TestTheMetadataServiceProvesAndWarns(t *testing.T) {
+// The agent's packages must understand the service: the proof names the machine, and the event becomes a notice.
+func TestMetadataServiceProvesAndWarns(t *testing.T) {
 	_, service, url := onAzure(t)
 	ask, err := prove.New(prove.Config{Cloud: "azure", URL: url})
 	if err != nil {

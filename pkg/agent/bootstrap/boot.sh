@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tradewind: this machine fetches its agent, checks it, and starts it. Written by the broker, run by cloud-init.
+# Tradewind: downloads the agent, checks it, and starts it. Written by the broker, run by cloud-init.
 set -euo pipefail
 umask 077
 
@@ -8,12 +8,12 @@ root="${TRADEWIND_ROOT:-}"
 lib="$root/var/lib/tradewind"
 run="$root/run/tradewind"
 agent="$lib/agent/$sha256/tradewind-agent"
-# Words may be empty: an empty array is no error in any bash.
+# The array may be empty: this form is valid in every bash.
 for word in ${environment[@]+"${environment[@]}"}; do export "${word?}"; done
 
 say() { echo "tradewind: $*" >&2; }
 
-# A machine without an agent is of no use to anybody: it ends itself.
+# A machine without an agent is useless: it powers off.
 off() {
   rm -f "$run/token" "$run/curl"
   say "$1"
@@ -22,7 +22,7 @@ off() {
 }
 trap 'off "line $LINENO failed"' ERR
 
-# again TRIES COMMAND...: until it succeeds, with a growing pause.
+# again TRIES COMMAND...: retries until it succeeds, with growing pauses.
 again() {
   local tries=$1 n
   shift
@@ -36,11 +36,11 @@ again() {
 mkdir -p "$lib/work" "$run" "${agent%/*}"
 [ -e /run/systemd/system ] && [ -z "$root" ] && systemd=yes || systemd=
 if [ -n "$systemd" ] && systemctl is-active --quiet tradewind-agent; then
-  say "the agent runs already"
+  say "the agent is already running"
   exit 0
 fi
 
-# Who this machine is. What its cloud's metadata service does not tell, the broker has written above.
+# This machine's identity. The broker has set above what the cloud's metadata service does not provide.
 metadata() { # PATH HEADER
   curl -fsS -m 5 --noproxy '*' -H "$2" "$service/$1"
 }
@@ -60,7 +60,7 @@ aws) # only IMDSv2 is open
   rank=${rank:-$(again 5 aws ami-launch-index)}
   address=$(again 5 aws local-ipv4)
   ;;
-gcp) # machines that are made together are named NAME-RANK
+gcp) # machines that are created together are named NAME-RANK
   service="http://${GCE_METADATA_HOST:-metadata.google.internal}"
   id=$(again 10 gcp id) || off "$silent"
   [ -n "$rank" ] || { name=$(again 5 gcp name); rank=$((10#${name##*-})); }
@@ -72,7 +72,7 @@ azure)
   id=$(again 10 azure compute/vmId) || off "$silent"
   address=$(again 5 azure network/interface/0/ipv4/ipAddress/0/privateIpAddress)
   ;;
-*) # no metadata service: a machine is known by its name, and by the address that it would call the broker from
+*) # no metadata service: use the host name and its first address
   id=$(hostname)
   address=${TRADEWIND_ADDRESS:-$(hostname -I 2>/dev/null | cut -d ' ' -f 1)}
   ;;
@@ -82,20 +82,20 @@ case $cloud in aws | gcp | azure) tells=$cloud ;; *) tells= ;; esac
 token=${any:-${tokens[$rank]}}
 [ -n "$token" ] || off "rank $rank of $machines has no token"
 
-# fetch asks the broker where the agent lies, and gets it from there without the token. What curl is told goes through a
-# file: a process list is for everyone to read.
+# fetch asks the broker for the agent's URL, and downloads it from there without the token. curl reads its options from
+# a file, because every user can read process lists.
 fetch() {
   local url
   printf 'header = "Authorization: Bearer %s"\n' "$token" >"$run/curl"
   url=$(curl -fsS -m 60 -K "$run/curl" -o /dev/null -w '%{redirect_url}' "$endpoint$program") || return 1
-  [ -n "$url" ] || { say "the broker does not say where the agent lies"; return 1; }
+  [ -n "$url" ] || { say "the broker returned no URL for the agent"; return 1; }
   printf 'url = "%s"\n' "$url" >"$run/curl"
   curl -fsS --connect-timeout 10 -m 600 -K "$run/curl" -o "$agent.part" || return 1
   genuine "$agent.part" || { say "the agent's digest is not $sha256"; return 1; }
 }
 genuine() { echo "$sha256  $1" | sha256sum -c --status 2>/dev/null; }
 if ! genuine "$agent"; then
-  again 5 fetch || off "the agent cannot be fetched"
+  again 5 fetch || off "cannot download the agent"
   chmod 0755 "$agent.part"
   mv -f "$agent.part" "$agent"
 fi

@@ -1,17 +1,17 @@
-// Package bootstrap writes what a new machine is told to do when it boots: fetch the agent from where the broker says,
-// check its digest, and start it with its token. It is a shell script that cloud-init runs as root, for images with
-// bash, curl and sha256sum.
+// Package bootstrap writes the script that a new machine runs when it boots: it downloads the agent from the URL that
+// the broker names, checks its digest, and starts it with its token. cloud-init runs the script as root, on images
+// with bash, curl and sha256sum.
 //
-// One script serves all machines of a cluster where they are made by one call: each takes the token of its rank, which
-// is its launch index on EC2 and the number at the end of its name on Google Cloud. Where each machine is made by a
-// call of its own it is told its own token alone. A cluster so large that the tokens of all do not fit has one for all
-// of them, and each machine tells the broker its rank, which it proves by which machine it is. The tokens are the only
-// secrets in it: they are for one node of one job, for its agent's first call, and expire. The machine has no identity
-// of its own in the cloud, and no rights; the token goes through files that only root can read, not through the process
-// list.
+// If one call creates all machines of a cluster, they share one script, and each machine takes the token of its rank:
+// its launch index on EC2, or the number at the end of its name on Google Cloud. If each machine is created by its
+// own call, its script contains only its own token. If a cluster is so large that its tokens do not fit, the script
+// contains one token for all machines, and each machine sends its rank to the broker, which verifies it by the
+// machine's identity. The tokens are the only secrets in the script: each is for one node of one job and for its
+// agent's first call, and expires. The machine has no identity in the cloud and no permissions. The token is passed
+// in files that only root can read, not on the command line.
 //
-// A machine that cannot start its agent, or whose agent has ended, powers off, which terminates it. That costs nothing
-// more, and the broker learns it from the cloud.
+// A machine that cannot start its agent, or whose agent has ended, powers off, which terminates it. From then on it
+// costs nothing, and the broker learns of its end from the cloud.
 package bootstrap
 
 import (
@@ -31,46 +31,47 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// MaxBytes is the most that EC2 takes as user data, before base64 (EC2 User Guide, "User data considerations").
+// MaxBytes is the maximum size of user data on EC2, before base64 (EC2 User Guide, "User data considerations").
 const MaxBytes = 16 << 10
 
 // Errors of Script, wrapped with detail.
 var (
-	// ErrTooLarge: the tokens of so many machines do not fit.
+	// ErrTooLarge means that the tokens of all machines do not fit.
 	ErrTooLarge = errors.New("bootstrap: does not fit in user data")
-	// ErrInvalid: a value is missing, or cannot stand in a script.
+	// ErrInvalid means that a value is missing or has characters that the script cannot contain.
 	ErrInvalid = errors.New("bootstrap: invalid")
 )
 
-// Environment variables that a rehearsal sets; a real machine has none of them.
+// Environment variables that a rehearsal sets. A real machine has none of them.
 const (
-	// EnvRoot is put before every path; the agent then runs in the script's own process, and nothing is powered off.
+	// EnvRoot is a prefix for all paths. If it is set, the agent runs in the script's own process, and the script
+	// does not power the machine off.
 	EnvRoot = "TRADEWIND_ROOT"
-	// EnvMetadata is where the machine asks who it is.
+	// EnvMetadata is the URL of the metadata service.
 	EnvMetadata = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 )
 
-// Machine is what the machines of a cluster are told, or one of them.
+// Machine describes the machines of a cluster, or one of them, to Script.
 type Machine struct {
-	// Cloud is whose metadata service tells the machine who it is: aws (also when empty), gcp or azure. Others have
-	// none.
+	// Cloud selects the metadata service from which the machine learns its identity: aws (also if empty), gcp or
+	// azure. Other clouds have none.
 	Cloud    string
 	Endpoint string   // the broker's base URL
 	Tokens   []string // by rank
-	// Any is a token for all of them, for a script that has no room for so many; empty where there is none.
+	// Any is one token for all machines, for clusters whose tokens do not fit in a script; empty if there is none.
 	Any string
-	// Own says that the script is for the machine of this rank alone: it holds no other's token. Nil is for all of
-	// them, where the metadata service tells the rank.
+	// Own is the rank of the only machine that uses the script, which then contains no other machine's token. If nil,
+	// all machines use the script and learn their rank from the metadata service.
 	Own    *int
 	SHA256 string // of the agent's program, hexadecimal
-	// Environment of the agent, beside its own variables.
+	// Environment has variables of the agent in addition to its own.
 	Environment map[string]string
 }
 
 //go:embed boot.sh
 var script string
 
-// where boot.sh wants its values.
+// mark is replaced in boot.sh by the values.
 const mark = "#VALUES#\n"
 
 var (
@@ -79,8 +80,8 @@ var (
 	validName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Script returns the user data of a cluster's machines, at most MaxBytes: a script, compressed where it would not
-// fit.
+// Script returns the user data of a cluster's machines, at most MaxBytes: a script, which is compressed if it would
+// otherwise not fit.
 func Script(m Machine) ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func Script(m Machine) ([]byte, error) {
 	return out, err
 }
 
-// write is the script with these tokens, or with one for all ranks.
+// write returns the script with these tokens, or with one token for all ranks.
 func (m Machine) write(tokens []string, anyRank string) ([]byte, error) {
 	var b strings.Builder
 	for _, v := range [][2]string{
@@ -125,7 +126,7 @@ func (m Machine) write(tokens []string, anyRank string) ([]byte, error) {
 	return small, err
 }
 
-// rank is the one that the script is for, empty where the machine finds it out.
+// rank returns the rank of the machine that the script is for; empty if the machine finds it out.
 func (m Machine) rank() string {
 	if m.Own == nil {
 		return ""
@@ -156,7 +157,7 @@ func (m Machine) check() error {
 	}
 	for rank, t := range m.Tokens {
 		if t == "" || !printable(t) {
-			return fmt.Errorf("%w: token of rank %d", ErrInvalid, rank) // which is not for an error's text
+			return fmt.Errorf("%w: token of rank %d", ErrInvalid, rank) // without the token, which is secret
 		}
 	}
 	for name, v := range m.Environment {
@@ -167,12 +168,12 @@ func (m Machine) check() error {
 	return nil
 }
 
-// printable says whether s is one line of ASCII.
+// printable reports whether s is one line of printable ASCII.
 func printable(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 
-// quote makes a word of the shell, taken as it stands.
+// quote returns s as one literal word for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func compress(b []byte) ([]byte, error) {
@@ -190,7 +191,7 @@ func compress(b []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Plain returns the script of user data as cloud-init reads it: decompressed where it is compressed.
+// Plain returns the script in user data, decompressed if necessary, as cloud-init reads it.
 func Plain(userData []byte) ([]byte, error) {
 	if !bytes.HasPrefix(userData, []byte{0x1f, 0x8b}) {
 		return userData, nil

@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// stub is an agent that tells what it was started with.
+// stub is an agent that prints its configuration.
 const stub = `#!/bin/sh
 [ $# = 0 ] || exit 2
 echo "arguments: $0 $*"
@@ -37,17 +37,18 @@ env | grep -E '^(TRADEWIND_|EXTRA)' | sort
 pwd
 `
 
-// machine is a place where a boot script runs as on a new machine, and the broker that it asks for its agent.
+// machine is an environment in which a boot script runs as on a new machine, and the broker from which it downloads
+// its agent.
 type machine struct {
 	*testing.T
 	root     string
 	imds     *imdstest.Machine
 	metadata string
-	path     string // of commands
+	path     string // PATH
 	told     bootstrap.Machine
 
-	program  string // what lies where the broker says
-	location string // where that is; empty: it does not say
+	program  string // content at the agent's URL
+	location string // the agent's URL; if empty, the broker returns none
 	asked    []string
 }
 
@@ -88,7 +89,7 @@ func newMachine(t *testing.T, program string) *machine {
 	return m
 }
 
-// commands is a directory with bash, curl and sha256sum, with what every system has beside them, and with what the
+// commands creates a directory with bash, curl and sha256sum, the commands that every system has, and those that the
 // stub needs.
 func commands(t *testing.T) string {
 	t.Helper()
@@ -105,7 +106,7 @@ func commands(t *testing.T) string {
 	return dir
 }
 
-// boot runs the script as cloud-init would.
+// boot runs the script like cloud-init.
 func (m *machine) boot(userData []byte) (out string, err error) {
 	m.Helper()
 	script, err := bootstrap.Plain(userData)
@@ -133,7 +134,7 @@ func (m *machine) script() []byte {
 	return b
 }
 
-func TestAMachineFetchesChecksAndStartsItsAgent(t *testing.T) {
+func TestMachineDownloadsVerifiesAndStartsAgent(t *testing.T) {
 	m := newMachine(t, stub)
 	out, err := m.boot(m.script())
 	if err != nil {
@@ -154,7 +155,7 @@ func TestAMachineFetchesChecksAndStartsItsAgent(t *testing.T) {
 		}
 	}
 	if left, _ := filepath.Glob(m.root + "/run/tradewind/curl"); len(left) > 0 {
-		t.Errorf("what curl was told is left in %v", left)
+		t.Errorf("curl's options are left in %v", left)
 	}
 	if want := wire.PathProgram + m.told.SHA256 + " Bearer one"; !slices.Equal(m.asked, []string{want}) {
 		t.Errorf("the broker was asked %q, want %q", m.asked, want)
@@ -163,11 +164,11 @@ func TestAMachineFetchesChecksAndStartsItsAgent(t *testing.T) {
 		t.Errorf("a second time: %v\n%s", err, again)
 	}
 	if len(m.asked) != 1 {
-		t.Error("an agent that is there was fetched again")
+		t.Error("an agent that exists was downloaded again")
 	}
 }
 
-func TestAnAgentWithAnotherDigestIsNotStarted(t *testing.T) {
+func TestAgentWithWrongDigestIsNotStarted(t *testing.T) {
 	m := newMachine(t, stub)
 	m.program += "echo changed\n"
 	out, err := m.boot(m.script())
@@ -179,7 +180,7 @@ func TestAnAgentWithAnotherDigestIsNotStarted(t *testing.T) {
 	}
 }
 
-func TestAMachineThatCannotStartItsAgentGivesUp(t *testing.T) {
+func TestMachineWithoutAgentPowersOff(t *testing.T) {
 	for name, spoil := range map[string]func(*machine){
 		"no store":    func(m *machine) { m.location = "http://127.0.0.1:1/program" },
 		"no answer":   func(m *machine) { m.location = "" },
@@ -226,7 +227,7 @@ func TestManyTokensFitCompressed(t *testing.T) {
 	if _, err := bootstrap.Script(m.told); !errors.Is(err, bootstrap.ErrTooLarge) {
 		t.Errorf("2000 machines: %v", err)
 	}
-	// One for all of them fits, and each machine says which it is.
+	// One token for all of them fits, and each machine sends its rank.
 	m.told.Any = "for.all.ranks"
 	data, err := bootstrap.Script(m.told)
 	if err != nil {
@@ -239,11 +240,11 @@ func TestManyTokensFitCompressed(t *testing.T) {
 	own := 1999
 	m.told.Own = &own
 	if data, err = bootstrap.Script(m.told); err != nil || strings.Contains(string(data), m.told.Any) {
-		t.Errorf("a machine with a script of its own: %v", err)
+		t.Errorf("a machine with its own script: %v", err)
 	}
 }
 
-func TestNonsenseIsNoScript(t *testing.T) {
+func TestScriptRejectsInvalidValues(t *testing.T) {
 	good := bootstrap.Machine{Endpoint: "https://a", Tokens: []string{"t"}, SHA256: strings.Repeat("a", 64)}
 	if _, err := bootstrap.Script(good); err != nil {
 		t.Fatal(err)
@@ -261,7 +262,7 @@ func TestNonsenseIsNoScript(t *testing.T) {
 	}
 }
 
-// Whatever stands in a value, the shell takes it as it stands.
+// The shell must take every value literally.
 func FuzzScript(f *testing.F) {
 	f.Add("https://a", "token", "it's")
 	f.Add("$(touch x)", "`id`", "\\\"'!*~")

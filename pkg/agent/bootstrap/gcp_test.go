@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
 )
 
-// A machine of Google Cloud learns its number, its address and, from the end of its name, its rank.
-func TestAMachineOfGoogleCloudFindsOutWhoItIs(t *testing.T) {
+// A machine of Google Cloud learns its ID, its address and, from the end of its name, its rank.
+func TestGoogleMachineFindsItsIdentity(t *testing.T) {
 	for name, want := range map[string]string{"tw-job-0123-1": "token: one\n", "tw-job-0123-010": "token: ten\n"} {
 		m := newMachine(t, stub)
 		service := httptest.NewServer(&gcptest.Machine{ID: "4815162342", Name: name, Address: "127.0.0.7", Zone: "us-central1-a"})
@@ -35,7 +35,7 @@ func TestAMachineOfGoogleCloudFindsOutWhoItIs(t *testing.T) {
 	}
 }
 
-func TestAMachineOfGoogleCloudWithoutARankGivesUp(t *testing.T) {
+func TestGoogleMachineWithoutRankPowersOff(t *testing.T) {
 	for _, name := range []string{"tw-job-0123-3", "by-hand"} {
 		m := newMachine(t, stub)
 		service := httptest.NewServer(&gcptest.Machine{ID: "1", Name: name, Address: "127.0.0.7"})
@@ -48,8 +48,8 @@ func TestAMachineOfGoogleCloudWithoutARankGivesUp(t *testing.T) {
 	}
 }
 
-// What the metadata server signs is what the broker checks.
-func TestAMachineOfGoogleCloudProvesWhichItIs(t *testing.T) {
+// The broker must accept what the metadata server signs.
+func TestGoogleMachineProvesItsIdentity(t *testing.T) {
 	authority, err := gcptest.NewAuthority()
 	if err != nil {
 		t.Fatal(err)

@@ -22,9 +22,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// From user data to a result: the real agent is fetched, checked and started, reads and writes what it is granted, and the
-// machine ends when it is let go.
-func TestAMachineBootsAndRunsATaskWithoutRightsOfItsOwn(t *testing.T) {
+// From user data to a result: the machine downloads, verifies and starts the real agent, which reads and writes with
+// grants, and the machine ends after disconnect.
+func TestMachineBootsAndRunsTaskWithoutPermissions(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestAMachineBootsAndRunsATaskWithoutRightsOfItsOwn(t *testing.T) {
 	if log := b.Log(node, "a1"); !strings.Contains(log, "from the store") || strings.Contains(log, m.told.Tokens[0]) {
 		t.Errorf("log %q", log)
 	}
-	again := *work // a child of what is now in the store
+	again := *work // a child of the task whose outputs are now in the store
 	again.Attempt, again.Inputs, again.Run = "a2", nil, `cat "$TRADEWIND_INPUTS/parent/out.txt"`
 	again.Parents = map[string]string{"parent": wire.OutputPrefix(work.Prefix, "a1")}
 	b.Run(node, &again)
@@ -74,6 +74,6 @@ func TestAMachineBootsAndRunsATaskWithoutRightsOfItsOwn(t *testing.T) {
 	}
 	b.Tell(node, wire.Work{Seq: 100, Command: wire.Disconnect})
 	if out := <-ended; strings.Contains(out, "exit status") || strings.Contains(out, m.told.Tokens[0]) {
-		t.Errorf("the machine ended badly, or told its token:\n%s", out)
+		t.Errorf("the machine ended with an error, or printed its token:\n%s", out)
 	}
 }

@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// apart keeps a signal that is meant for the agent, such as Ctrl-C at a terminal, from the engine's client: the agent
-// ends the task in its own time.
+// apart starts the engine's client in its own process group, so that a signal for the agent, such as Ctrl-C at a
+// terminal, does not reach the client. The agent ends the task itself.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

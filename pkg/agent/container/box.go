@@ -14,35 +14,35 @@ import (
 	"time"
 )
 
-// Spec is a container to start.
+// Spec describes a container to start.
 type Spec struct {
 	Name  string // unique on the machine
-	Image string // already there
+	Image string // already on the machine
 	Dirs  []string
-	// Mounts are files and directories of the machine that lie elsewhere in the container, by their path there.
+	// Mounts maps paths in the container to files and directories of the machine.
 	Mounts map[string]string
-	// Scripts is one of Dirs, for the package's own files.
+	// Scripts is one of Dirs. The package writes its own files there.
 	Scripts string
 	GPUs    bool
-	// ShmBytes is the size of /dev/shm, by which processes of a task share memory; 0 is the engine's own.
+	// ShmBytes is the size of /dev/shm, the shared memory of a task's processes; 0 is the engine's default.
 	ShmBytes int64
 }
 
-// Box is a container that runs. Its methods are safe for concurrent use.
+// Box is a running container. Its methods are safe for concurrent use.
 type Box struct {
 	engine  *Engine
 	name    string
 	scripts string
 	stdin   io.Closer
-	gone    chan struct{} // closed when it has ended
+	gone    chan struct{} // closed when the container has ended
 }
 
-// keeper is the first process of a box. It tells that it runs, and takes everything with it when its input ends. To be
-// the first process makes it deaf to signals that it does not ask for.
+// keeper is the first process of a box. It prints that it runs, and kills everything in the box when its input ends.
+// As the first process of the container it ignores signals that it does not handle.
 const keeper = `echo ready; read -r _; kill -KILL -1; exit 0`
 
-// endScript ends all other processes of the box but the first: they are asked, and after so many tenths of a second
-// killed. What has ended and is not waited for counts as gone.
+// endScript ends all processes of the box except the first: it sends them SIGTERM and, after the given number of
+// tenths of a second, SIGKILL. Zombies count as ended.
 const endScript = `left=$1
 alive() {
   for p in /proc/[0-9]*; do
@@ -67,10 +67,10 @@ exit 0
 
 const endName = "container-end"
 
-// startWithin is how long a container whose image is there may take to start.
+// startWithin is the maximum time for a container to start whose image is already on the machine.
 const startWithin = 2 * time.Minute
 
-// Start starts a container that lives until Close, or until this process ends.
+// Start starts a container that runs until Close, or until this process ends.
 func (e *Engine) Start(ctx context.Context, s Spec) (*Box, error) {
 	if err := os.WriteFile(filepath.Join(s.Scripts, endName), []byte(endScript), 0o600); err != nil {
 		return nil, err
@@ -132,9 +132,9 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Box, error) {
 	}
 }
 
-// Command is the program that runs a script in the box, in a directory and with an environment of its own over the
-// image's; its arguments name files alone. What it prints is what the script prints, and it ends as the script does.
-// A variable whose name is not one of a shell's is left out.
+// Command returns the program that runs a script in the box, in a directory and with an environment that overrides
+// the image's. Its arguments contain only file names. It prints what the script prints and ends with the script's
+// exit code. Variables whose names are not valid in a shell are left out.
 func (b *Box) Command(script, dir string, env []string) (argv []string, err error) {
 	var text strings.Builder
 	for _, entry := range env {
@@ -151,13 +151,13 @@ func (b *Box) Command(script, dir string, env []string) (argv []string, err erro
 	return []string{b.engine.path, "exec", b.name, "/bin/sh", wrapper}, nil
 }
 
-// Env is the environment of the engine's own programs.
+// Env returns the environment for the engine's own programs.
 func (b *Box) Env() []string { return b.engine.env }
 
-// Gone is closed when the box has ended, of itself or by Close.
+// Gone returns a channel that is closed when the box has ended, by itself or by Close.
 func (b *Box) Gone() <-chan struct{} { return b.gone }
 
-// End asks every process in the box to end, and kills what is left after grace. It returns when none is.
+// End sends SIGTERM to every process in the box, and SIGKILL after grace. It returns when all have ended.
 func (b *Box) End(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace+answersWithin)
 	defer cancel()
@@ -172,8 +172,8 @@ func (b *Box) End(grace time.Duration) {
 	}
 }
 
-// Own makes what was written in directories of the box that of a user of the machine, who could not read or remove it
-// else.
+// Own changes the owner of directories of the box to a user of the machine. Otherwise the user could not read or remove
+// the files that the box wrote.
 func (b *Box) Own(uid, gid int, dirs ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
@@ -182,7 +182,7 @@ func (b *Box) Own(uid, gid int, dirs ...string) error {
 	return err
 }
 
-// Close ends the box and all that is in it.
+// Close ends the box and everything in it.
 func (b *Box) Close() {
 	_ = b.stdin.Close()
 	select {
@@ -198,7 +198,7 @@ func (b *Box) remove() {
 	_, _ = b.engine.output(ctx, "rm", "--force", b.name)
 }
 
-// SignalOf is the signal that ended a script in a box, by the code that the engine passes on; 0 is none.
+// SignalOf returns the signal that ended a script in a box, from the exit code that the engine returns; 0 is none.
 func SignalOf(code int) int {
 	if code > 128 && code < 128+65 {
 		return code - 128
@@ -206,7 +206,7 @@ func SignalOf(code int) int {
 	return 0
 }
 
-// shellName says whether a shell can have a variable of that name.
+// shellName reports whether a shell can have a variable of that name.
 func shellName(name string) bool {
 	for i, c := range []byte(name) {
 		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -217,5 +217,5 @@ func shellName(name string) bool {
 	return name != ""
 }
 
-// Quote is a word of a shell that means s.
+// Quote returns s as one literal word for the shell.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

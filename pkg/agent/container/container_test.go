@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/container/containertest"
 )
 
-// box is a container with a directory of the test's.
+// box starts a container with a temporary directory.
 func box(t *testing.T, spec container.Spec) (*container.Engine, *container.Box, string) {
 	t.Helper()
 	e, err := container.Find(t.Context(), containertest.Environ(t))
@@ -63,21 +63,21 @@ func start(t *testing.T, b *container.Box, dir, text string, env ...string) *exe
 	return cmd
 }
 
-func TestScriptsRunInTheImageAndShareTheMachinesFiles(t *testing.T) {
+func TestScriptsRunInImageAndShareFiles(t *testing.T) {
 	_, b, dir := box(t, container.Spec{ShmBytes: 32 << 20})
 	out, code := run(t, b, dir, "cat /etc/image; touch /installed; pwd; echo \"$GREETING\"; env | grep -c '^two words' ; df -m /dev/shm | tail -1 | awk '{print $2}'; exit 7",
 		"GREETING=it's\nnice", "two words=x", "A-B=c")
 	if want := "busybox\n" + dir + "\nit's\nnice\n0\n32\n"; out != want || code != 7 {
 		t.Errorf("exit code %d and %q, want 7 and %q", code, out, want)
 	}
-	// What the first script installed is there for the second; what it wrote, on the machine.
+	// The second script sees what the first one installed in the container; the machine sees the files that it wrote.
 	out, code = run(t, b, dir, "ls /installed && echo done > here")
 	if body, err := os.ReadFile(filepath.Join(dir, "here")); out != "/installed\n" || code != 0 || string(body) != "done\n" || err != nil {
 		t.Errorf("%q, exit code %d, %q, %v", out, code, body, err)
 	}
 }
 
-func TestASignalReachesEveryProcessAndPatienceEnds(t *testing.T) {
+func TestTerminateSignalsEveryProcessThenKills(t *testing.T) {
 	_, b, dir := box(t, container.Spec{})
 	cmd := start(t, b, dir, `(trap 'echo child is told; exit' TERM; touch child; while :; do sleep 0.05; done) &
 trap 'echo told; wait; exit 3' TERM
@@ -90,7 +90,7 @@ while :; do sleep 0.05; done`)
 	if !strings.Contains(out, "told\n") || !strings.Contains(out, "child is told\n") || cmd.ProcessState.ExitCode() != 3 {
 		t.Errorf("exit code %d, %q", cmd.ProcessState.ExitCode(), out)
 	}
-	// One that does not listen is killed. The box stays for the next.
+	// A process that ignores SIGTERM is killed. The box stays for the next script.
 	cmd = start(t, b, dir, `trap '' TERM; touch deaf; while :; do sleep 0.05; done`)
 	await(t, filepath.Join(dir, "deaf"))
 	b.End(200 * time.Millisecond)
@@ -102,18 +102,18 @@ while :; do sleep 0.05; done`)
 	}
 }
 
-func TestABoxEndsWithWhoStartedIt(t *testing.T) {
+func TestContainerEndsWithItsOwner(t *testing.T) {
 	e, b, dir := box(t, container.Spec{})
 	cmd := start(t, b, dir, `touch busy; while :; do sleep 0.05; done`)
 	await(t, filepath.Join(dir, "busy"))
 	b.Close()
 	_ = cmd.Wait()
 	if _, err := e.Start(t.Context(), container.Spec{Name: "tradewind-test-" + strings.ToLower(t.Name()), Image: containertest.Image, Scripts: dir}); err != nil {
-		t.Errorf("its name is not free again: %v", err)
+		t.Errorf("its name is still in use: %v", err)
 	}
 }
 
-func TestWhyThereIsNoBox(t *testing.T) {
+func TestStartReportsContainerErrors(t *testing.T) {
 	environ := containertest.Environ(t)
 	e, err := container.Find(t.Context(), environ)
 	if err != nil {
@@ -124,7 +124,7 @@ func TestWhyThereIsNoBox(t *testing.T) {
 		t.Errorf("no registry: %v", err)
 	}
 	if err := e.Pull(t.Context(), containertest.Image, container.Login{}, t.TempDir(), nothing); err != nil {
-		t.Errorf("one that is here: %v", err)
+		t.Errorf("an image that is on the machine: %v", err)
 	}
 	if home, err := e.Home(t.Context(), containertest.Image); home != "/root" || err != nil {
 		t.Errorf("home %q, %v", home, err)

@@ -1,11 +1,11 @@
-// Package container runs a task's scripts in an image, by docker or podman, whichever the machine has.
+// Package container runs a task's scripts in an image, with docker or podman, whichever the machine has.
 //
-// One container lives as long as the attempt, so that what the set-up installed is there when the command runs. Its
-// first process does nothing but wait for its standard input to end: when whoever started it is gone, however it went,
-// the container ends and is removed. Scripts run beside it by the engine's exec. A signal for a task goes to every
-// process in the container, as it goes to every process of the tree where there is none.
+// An attempt has one container for its whole life, so that the command finds what the setup installed. The
+// container's first process only waits for its standard input to end. When the process that started it ends, for
+// whatever reason, the container ends too and is removed. Scripts run in it with the engine's exec. A signal for a
+// task goes to every process in the container, as it goes to every process of the tree if there is no container.
 //
-// Scripts and their environment reach the container as files, never as arguments: process lists are for everyone to
-// read. It shares the machine's network, so that nodes meet as they do without, and sees the attempt's directories
-// under the same paths.
+// Scripts and their environment are passed to the container as files, never as arguments, because every user can read
+// process lists. The container shares the machine's network, so that nodes reach each other as without containers,
+// and sees the attempt's directories under the same paths.
 package container

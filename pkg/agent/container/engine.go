@@ -18,15 +18,16 @@ import (
 
 // Errors of this package, wrapped with detail.
 var (
-	// ErrNoEngine: neither docker nor podman answers on this machine.
+	// ErrNoEngine means that neither docker nor podman works on this machine.
 	ErrNoEngine = errors.New("no container engine")
-	// ErrPull: the image cannot be had; what follows are the engine's or the registry's own words.
+	// ErrPull means that the image cannot be pulled; the engine's or the registry's message follows.
 	ErrPull = errors.New("cannot pull")
-	// ErrStart: the container did not start, such as one without a shell.
+	// ErrStart means that the container did not start, for example because the image has no shell.
 	ErrStart = errors.New("cannot start")
 )
 
-// EngineEnv names the engine to use, docker or podman or a path; else the first of them that answers is.
+// EngineEnv names the engine to use: docker, podman or a path. If it is not set, the first of docker and podman that
+// works is used.
 const EngineEnv = "TRADEWIND_CONTAINER_ENGINE"
 
 // Engine is docker or podman.
@@ -36,10 +37,10 @@ type Engine struct {
 	podman bool
 }
 
-// answersWithin is how long an engine may take to say that it is there.
+// answersWithin is the maximum time for an engine to answer.
 const answersWithin = 20 * time.Second
 
-// Find returns the machine's engine. environ is that of the agent: it says where programs and daemons are.
+// Find returns the machine's engine. environ is the agent's environment: it says where programs and daemons are.
 func Find(ctx context.Context, environ []string) (*Engine, error) {
 	names := []string{"docker", "podman"}
 	if name := lookup(environ, EngineEnv); name != "" {
@@ -54,7 +55,7 @@ func Find(ctx context.Context, environ []string) (*Engine, error) {
 		}
 		e := &Engine{path: path, env: environ, podman: strings.Contains(filepath.Base(path), "podman")}
 		asked, cancel := context.WithTimeout(ctx, answersWithin)
-		_, err = e.output(asked, "info", "--format", "{{json .}}") // the client alone is of no use
+		_, err = e.output(asked, "info", "--format", "{{json .}}") // fails if the client has no daemon
 		cancel()
 		if err == nil {
 			return e, nil
@@ -64,7 +65,7 @@ func Find(ctx context.Context, environ []string) (*Engine, error) {
 	return nil, fmt.Errorf("%w: install docker or podman, or set %s: %w", ErrNoEngine, EngineEnv, why)
 }
 
-// Name is docker or podman.
+// Name returns docker or podman.
 func (e *Engine) Name() string {
 	if e.podman {
 		return "podman"
@@ -72,14 +73,15 @@ func (e *Engine) Name() string {
 	return "docker"
 }
 
-// Login is who one is at a registry, the image's own where Server is empty. The zero Login is nobody.
+// Login has the credentials for a registry; if Server is empty, for the image's own registry. The zero Login is
+// anonymous.
 type Login struct{ Server, User, Password string }
 
-// hub is where docker looks for an image without a registry.
+// hub is the registry from which docker pulls images without a registry in their name.
 const hub = "https://index.docker.io/v1/"
 
-// registryOf is the server whose login an image needs: what stands before the first slash where that is a host, else
-// docker's own (github.com/distribution/reference, "Grammar").
+// registryOf returns the registry whose login an image needs: the part before the first slash if that is a host,
+// otherwise docker's own (github.com/distribution/reference, "Grammar").
 func registryOf(image string) string {
 	host, _, more := strings.Cut(image, "/")
 	if more && (strings.ContainsAny(host, ".:") || host == "localhost") && host != "docker.io" {
@@ -88,7 +90,7 @@ func registryOf(image string) string {
 	return hub
 }
 
-// refusals are words by which engines tell that a registry did answer, and does not hand the image out.
+// refusals are parts of engines' messages that mean that the registry answered and refused access to the image.
 var refusals = []string{"unauthorized", "authentication required", "denied", "invalid username/password"}
 
 func refused(err error) bool {
@@ -96,9 +98,9 @@ func refused(err error) bool {
 	return slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(said, words) })
 }
 
-// Pull brings an image. One that is on the machine already is good enough where its registry does not answer, and where
-// nobody logs in. A login that is refused is an ErrPull though the image is here: it may be here for somebody else. The
-// login reaches the engine by a file in dir, which is removed again. Lines of progress go to note.
+// Pull pulls an image. If the registry does not answer, or if there is no login, an image that is already on the
+// machine is used. A refused login is an ErrPull even if the machine has the image, because it may have been pulled
+// for another user. The engine gets the login in a file in dir, which is removed again. Progress is logged with note.
 func (e *Engine) Pull(ctx context.Context, image string, as Login, dir string, note func(string)) error {
 	args := []string{"pull", image}
 	if as.User != "" {
@@ -132,19 +134,19 @@ func (e *Engine) Pull(ctx context.Context, image string, as Login, dir string, n
 		return fmt.Errorf("%w %s: %w", ErrPull, image, err)
 	}
 	if _, missing := e.output(ctx, "image", "inspect", image); missing == nil {
-		note(fmt.Sprintf("cannot pull %s, taking the one that is here: %v", image, err))
+		note(fmt.Sprintf("cannot pull %s, using the image that is on this machine: %v", image, err))
 		return nil
 	}
 	return fmt.Errorf("%w %s: %w", ErrPull, image, err)
 }
 
-// Config is what an image says of how it is run.
+// Config is an image's configuration of how to run it.
 type Config struct {
 	Entrypoint, Cmd []string
 	WorkingDir      string
 }
 
-// Config is that of an image that is here.
+// Config returns the configuration of an image that is on the machine.
 func (e *Engine) Config(ctx context.Context, image string) (Config, error) {
 	out, err := e.output(ctx, "image", "inspect", "--format", "{{json .Config}}", image)
 	if err != nil {
@@ -157,8 +159,8 @@ func (e *Engine) Config(ctx context.Context, image string) (Config, error) {
 	return c, nil
 }
 
-// Script is a script that runs what the image runs by itself: its entry point with the arguments that the script is
-// given, or with the image's own. It is empty for an image that runs nothing.
+// Script returns a script that runs the image's entrypoint with the script's arguments or, if there are none, with
+// the image's own. It is empty if the image has no entrypoint or command.
 func (c Config) Script() string {
 	quoted := func(words []string) string {
 		var b strings.Builder
@@ -173,7 +175,7 @@ func (c Config) Script() string {
 	return "[ $# -gt 0 ] || set --" + quoted(c.Cmd) + "\nexec" + quoted(c.Entrypoint) + " \"$@\"\n"
 }
 
-// Home is the home directory of root in an image.
+// Home returns the home directory of root in an image.
 func (e *Engine) Home(ctx context.Context, image string) (string, error) {
 	out, err := e.output(ctx, "run", "--rm", "--user", "0:0", "--network", "none", "--entrypoint", "/bin/sh", image,
 		"-c", `cd ~ && pwd`)
@@ -183,7 +185,7 @@ func (e *Engine) Home(ctx context.Context, image string) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// output runs the engine and returns what it printed. An error has its words.
+// output runs the engine and returns its output. An error contains the engine's message.
 func (e *Engine) output(ctx context.Context, args ...string) (string, error) {
 	var out, words bytes.Buffer
 	cmd := e.command(ctx, args...)
@@ -201,8 +203,8 @@ func (e *Engine) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// told puts what a program said in the place of its exit code: the last line that speaks of an error, where one does,
-// as engines tell of each attempt before and of their help after it.
+// told replaces the exit code in err by the program's message: its last line that mentions an error, or else all of
+// it. Engines also print earlier attempts before the error and their help after it.
 func told(err error, words string) error {
 	if words = strings.TrimSpace(words); words == "" {
 		return err
@@ -216,7 +218,7 @@ func told(err error, words string) error {
 	return errors.New(words)
 }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps only the end of its input.
 type tail struct{ to *bytes.Buffer }
 
 const tailBytes = 4 << 10

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// installScript installs an engine by whichever package manager there is: Debian's and Ubuntu's, Amazon's, Red Hat's
-// and SUSE's.
+// installScript installs an engine with the machine's package manager: Debian's and Ubuntu's, Amazon's, Red Hat's or
+// SUSE's.
 const installScript = `set -e
 if command -v apt-get; then
   export DEBIAN_FRONTEND=noninteractive
@@ -22,7 +22,7 @@ elif command -v yum; then
 elif command -v zypper; then
   zypper --non-interactive install podman
 else
-  echo "no package manager that is known" >&2
+  echo "no known package manager" >&2
   exit 1
 fi
 if ! command -v podman && command -v systemctl; then
@@ -30,10 +30,10 @@ if ! command -v podman && command -v systemctl; then
 fi
 `
 
-// installWithin is how long an installation may take.
+// installWithin is the maximum time for an installation.
 const installWithin = 10 * time.Minute
 
-// Install installs an engine. It takes root, on a machine of a task's own.
+// Install installs an engine. It needs root, and must only be used on machines that only one task uses.
 func Install(ctx context.Context, environ []string) error {
 	ctx, cancel := context.WithTimeout(ctx, installWithin)
 	defer cancel()

@@ -17,14 +17,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/container/containertest"
 )
 
-// The password of ada, and what a registry has of it: bcrypt, the one form that it takes.
+// Ada's password, and its bcrypt hash, the only form that the registry accepts.
 const (
 	password = "correct horse"
 	hashed   = "$2a$04$A8SA40kmgnmyJ.0M.qImBuCp2MLAa7xrVVT5sjlwfoBTJvZ07Bg16" //nolint:gosec // of the test's own
 )
 
-// registry is a real one that wants a login: ada's. It returns its address, and the environment of an
-// engine that speaks to it without TLS.
+// registry starts a real registry that requires Ada's login. It returns its address, and the environment of an engine
+// that connects to it without TLS.
 func registry(t *testing.T, environ []string) (addr string, withIt []string) {
 	t.Helper()
 	tools, err := emulator.ToolsDir()
@@ -64,7 +64,7 @@ func registry(t *testing.T, environ []string) (addr string, withIt []string) {
 		if err == nil {
 			_ = res.Body.Close()
 			if res.StatusCode != http.StatusUnauthorized {
-				t.Fatalf("it wants no login: %s", res.Status)
+				t.Fatalf("it requires no login: %s", res.Status)
 			}
 			break
 		}
@@ -75,9 +75,9 @@ func registry(t *testing.T, environ []string) (addr string, withIt []string) {
 	return addr, append(environ, "CONTAINERS_REGISTRIES_CONF="+filepath.Join(dir, "registries.conf"))
 }
 
-// TestALoginAtARegistry: an image is pulled by who may, the registry says why others may not, and no file is left that
-// has the password.
-func TestALoginAtARegistry(t *testing.T) {
+// TestRegistryLogin: an authorised user can pull an image, others get the registry's reason, and no file with the
+// password remains.
+func TestRegistryLogin(t *testing.T) {
 	addr, environ := registry(t, containertest.Environ(t))
 	image := addr + "/team/private:1"
 	podman := func(args ...string) {
@@ -113,9 +113,9 @@ func TestALoginAtARegistry(t *testing.T) {
 	if err := pull(container.Login{Server: addr, User: "ada", Password: password}); err != nil {
 		t.Errorf("with the server named: %v", err)
 	}
-	// It is here now, for who may have it.
+	// The image is on the machine now, but still needs a valid login.
 	if err := pull(container.Login{User: "ada", Password: "wrong horse"}); !errors.Is(err, container.ErrPull) {
-		t.Errorf("a wrong password is as good as the right one: %v", err)
+		t.Errorf("a wrong password was accepted: %v", err)
 	}
 	if strings.Contains(notes.String(), "horse") {
 		t.Errorf("it was told: %s", notes.String())

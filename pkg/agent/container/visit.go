@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Visit is the program that runs a command line in the box as Command does a script, with an input of its own: on a
-// terminal, the one that the program is started on. Name is unique among the box's scripts. After ends what is left of
-// it in the box, where the program was ended from outside.
+// Visit returns the program that runs a command line in the box. It works like Command, but has an input: with
+// terminal, the terminal on which the program is started. Name must be unique among the box's scripts. After is the
+// program that ends what still runs in the box if the visit's program was ended from outside.
 func (b *Box) Visit(name string, command []string, terminal bool, dir string, env []string) (argv, after []string,
 	err error) {
 	script, pid := filepath.Join(b.scripts, name), filepath.Join(b.scripts, name+".pid")

@@ -1,5 +1,5 @@
-// Package gang says to a task where the others of its gang are: in variables and files that any program can read, and
-// in those that its framework expects.
+// Package gang describes the other nodes of a gang to a task: in variables and files that any program can read, and
+// in the variables that its framework expects.
 package gang
 
 import (
@@ -16,7 +16,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
 // Node is one node of a gang.
@@ -26,10 +25,10 @@ type Node struct {
 	Address string
 	Slots   int
 	Attempt string
-	Rank    int // of its role
+	Rank    int // within its role
 }
 
-// Nodes are all nodes of a gang: those of its head first, then the others in the order of the job's file.
+// Nodes returns all nodes of a gang: first those of its head, then the others in the order of the job's file.
 func Nodes(g *wire.Gang) (nodes []Node) {
 	head := headOf(g)
 	for _, m := range slices.Concat([]wire.Member{head}, slices.DeleteFunc(slices.Clone(g.Members),
@@ -44,17 +43,29 @@ func Nodes(g *wire.Gang) (nodes []Node) {
 	return nodes
 }
 
-// heads are the names of roles, by framework, that the others look for.
-var heads = map[framework.Framework][]string{
-	framework.Ray: {"head"}, framework.Spark: {"master"}, framework.Dask: {"scheduler"},
-	framework.PyTorch: {"master", "chief", "launcher"},
-	framework.MPI:     {"launcher", "master"}, framework.Horovod: {"launcher", "master", "driver"},
-	framework.TensorFlow: {"chief", "master"},
+// The frameworks whose words are known, as job files have them (dag.Framework). An agent links no part of the job model.
+const (
+	pyTorch    = "pytorch"
+	tensorFlow = "tensorflow"
+	mpi        = "mpi"
+	horovod    = "horovod"
+	ray        = "ray"
+	spark      = "spark"
+	dask       = "dask"
+)
+
+// heads are, for each framework, the names of roles that the other roles connect to.
+var heads = map[string][]string{
+	ray: {"head"}, spark: {"master"}, dask: {"scheduler"},
+	pyTorch: {"master", "chief", "launcher"},
+	mpi:     {"launcher", "master"}, horovod: {"launcher", "master", "driver"},
+	tensorFlow: {"chief", "master"},
 }
 
-// headOf is the member whose first node the others look for: that with the framework's own name, or else the first.
+// headOf returns the member whose first node the others connect to: the one with one of the framework's head names,
+// or else the first member.
 func headOf(g *wire.Gang) wire.Member {
-	for _, name := range heads[framework.Framework(g.Framework)] {
+	for _, name := range heads[g.Framework] {
 		for _, m := range g.Members {
 			if strings.EqualFold(m.Role, name) {
 				return m
@@ -67,13 +78,14 @@ func headOf(g *wire.Gang) wire.Member {
 	return g.Members[0]
 }
 
-// firstPort and ports are where the heads of gangs listen, below what systems give to who dials out.
+// firstPort and ports are the range of ports for the heads of gangs. It is below the range that systems use for
+// outgoing connections.
 const (
 	firstPort = 20_000
 	ports     = 10_000
 )
 
-// Port is a port that all nodes of an attempt compute alike, and different attempts differently.
+// Port returns a port for an attempt. All nodes compute the same port, and different attempts usually different ones.
 func Port(attempt string) int {
 	h := uint32(2166136261)
 	for i := range len(attempt) {
@@ -82,21 +94,21 @@ func Port(attempt string) int {
 	return firstPort + int(h%ports)
 }
 
-// Files are what is written for a task beside its scripts.
+// Files says where to write files for a task, next to its scripts.
 type Files struct {
-	Dir  string // where they lie
-	Self string // this program, to be started as a client of rsh; empty where the task can not start it
+	Dir  string // the directory
+	Self string // path of this program, which the task starts as a client of rsh; empty if it cannot
 }
 
-// Write writes the files of a gang, and returns the variables of a node's task.
+// Write writes the files of a gang, and returns the variables for a node's task.
 //
-//	TRADEWIND_GANG, _ROLE            its gang, and what it is in it
-//	TRADEWIND_HOSTS_<ROLE>           the addresses of a role by rank, with commas between
-//	TRADEWIND_GANG_RANK, _SIZE       its number among all nodes of the gang, of which the head's are the first
-//	TRADEWIND_GANG_HEAD, _PORT       the address of the first of them, and a port that all compute alike
-//	TRADEWIND_HOSTFILE               a file: ADDRESS slots=N of each node that works
-//	TRADEWIND_HOSTS                  a file as /etc/hosts: ADDRESS ROLE-RANK
-//	TRADEWIND_RSH_AGENT              a program that runs another on a node as ssh does
+//	TRADEWIND_GANG, _ROLE            the gang, and the task's role in it
+//	TRADEWIND_HOSTS_<ROLE>           the addresses of a role by rank, comma-separated
+//	TRADEWIND_GANG_RANK, _SIZE       the node's number among all nodes, head first, and how many there are
+//	TRADEWIND_GANG_HEAD, _PORT       the address of the first of them, and a port that is the same on all nodes
+//	TRADEWIND_HOSTFILE               a file: ADDRESS slots=N for each node that works
+//	TRADEWIND_HOSTS                  a file in the format of /etc/hosts: ADDRESS ROLE-RANK
+//	TRADEWIND_RSH_AGENT              a program that runs a command on another node, like ssh
 func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 	nodes := Nodes(g)
 	if len(nodes) == 0 {
@@ -123,7 +135,7 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 		fmt.Fprintf(&hosts, "%s %s\n", n.Address, n.Name)
 	}
 	for _, m := range g.Members {
-		name := "TRADEWIND_HOSTS_" + framework.RoleVariable(m.Role)
+		name := "TRADEWIND_HOSTS_" + roleVariable(m.Role)
 		if before := env[name]; before != "" {
 			m.Nodes = append([]string{before}, m.Nodes...)
 		}
@@ -145,13 +157,26 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 	return env, err
 }
 
-// launches says whether a node only starts what runs on the others.
-func launches(g *wire.Gang, n Node) bool {
-	f := framework.Framework(g.Framework)
-	return (f == framework.MPI || f == framework.Horovod) && len(g.Members) > 1 && n.Role == headOf(g).Role
+// roleVariable is a role's name as variables have it: in capitals, with _ for what they can not have (dag.RoleVariable).
+func roleVariable(role string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, role)
 }
 
-// writeRSH writes the program that runs others on the nodes.
+// launches reports whether a node only starts programs on the other nodes.
+func launches(g *wire.Gang, n Node) bool {
+	f := g.Framework
+	return (f == mpi || f == horovod) && len(g.Members) > 1 && n.Role == headOf(g).Role
+}
+
+// writeRSH writes the program that runs commands on other nodes.
 func writeRSH(g *wire.Gang, nodes []Node, to Files, env map[string]string) error {
 	hosts := rsh.Hosts{Key: g.Key, Ports: map[string]string{}}
 	for _, n := range nodes {
@@ -170,12 +195,12 @@ func writeRSH(g *wire.Gang, nodes []Node, to Files, env map[string]string) error
 	return atomicfile.Write(program, 0o700, []byte(rsh.Script(to.Self, file)))
 }
 
-// Listens is where a node takes programs of the others.
+// Listens returns the address at which a node accepts commands from other nodes.
 func Listens(g *wire.Gang, n Node) string {
 	return net.JoinHostPort(n.Address, strconv.Itoa(rsh.Port(g.Key, n.Attempt, n.Rank)))
 }
 
-// Own is the node of a rank of the gang's own role.
+// Own returns the node with a rank in the gang's own role.
 func Own(g *wire.Gang, rank int) (Node, bool) {
 	nodes := Nodes(g)
 	i := slices.IndexFunc(nodes, func(n Node) bool { return n.Role == g.Role && n.Rank == g.First+rank })
@@ -185,7 +210,7 @@ func Own(g *wire.Gang, rank int) (Node, bool) {
 	return nodes[i], true
 }
 
-// device is the network interface that has an address; empty where none does.
+// device returns the network interface that has an address; empty if none has.
 func device(address string) string {
 	ip := net.ParseIP(address)
 	all, err := net.Interfaces()
@@ -203,22 +228,22 @@ func device(address string) string {
 	return ""
 }
 
-// wordsOf are the variables that a framework expects.
+// wordsOf returns the variables that a framework expects.
 func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[string]string, error) {
 	head, port := nodes[0].Address, env["TRADEWIND_GANG_PORT"]
 	at := net.JoinHostPort(head, port)
 	own := nodes[self]
 	nic := device(own.Address)
-	switch framework.Framework(g.Framework) {
-	case framework.PyTorch:
+	switch g.Framework {
+	case pyTorch:
 		restarts := ""
-		if g.Most > g.Least { // who loses one that leaves fails as well, and begins again with those that are left
+		if g.Most > g.Least { // a node whose peer leaves fails too, and restarts with the remaining nodes
 			restarts = "100"
 		}
-		// The head has the store by which torchrun's nodes find each other. Left to itself, torchrun compares
-		// addresses: on loopback ones every node takes itself for the host, so the first to begin is. When that one
-		// is a machine that joined, its end takes the store from all. On some clouds' images no node finds its own
-		// address.
+		// The head hosts the store through which torchrun's nodes find each other. By default torchrun decides by
+		// comparing addresses. On loopback addresses every node then believes that it is the host, so the first one
+		// to start becomes it. If that is a machine that joined later, all nodes lose the store when it leaves. On
+		// some clouds' images no node finds its own address.
 		host := "is_host=" + strconv.FormatBool(self == 0)
 		return given(map[string]string{
 			"PET_MAX_RESTARTS": restarts,
@@ -230,30 +255,30 @@ func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[s
 			"PET_RDZV_CONF":      host,
 			"GLOO_SOCKET_IFNAME": nic, "NCCL_SOCKET_IFNAME": nic,
 		}), nil
-	case framework.TensorFlow:
+	case tensorFlow:
 		return tfConfig(g, own)
-	case framework.MPI, framework.Horovod:
+	case mpi, horovod:
 		return given(map[string]string{
 			"OMPI_MCA_orte_default_hostfile": env["TRADEWIND_HOSTFILE"], "HYDRA_HOST_FILE": env["TRADEWIND_HOSTFILE"],
 			"OMPI_MCA_plm_rsh_agent": env["TRADEWIND_RSH_AGENT"], "HYDRA_LAUNCHER_EXEC": env["TRADEWIND_RSH_AGENT"],
 			"OMPI_MCA_oob_tcp_if_include": nic, "OMPI_MCA_btl_tcp_if_include": nic,
 			"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "HOROVOD_GLOO_IFACE": nic,
 		}), nil
-	case framework.Ray:
+	case ray:
 		return map[string]string{"RAY_ADDRESS": at}, nil
-	case framework.Spark:
+	case spark:
 		return map[string]string{
 			"SPARK_MASTER": "spark://" + at, "SPARK_MASTER_HOST": head, "SPARK_MASTER_PORT": port,
 			"SPARK_LOCAL_IP": own.Address,
 		}, nil
-	case framework.Dask:
+	case dask:
 		return map[string]string{"DASK_SCHEDULER_ADDRESS": "tcp://" + at}, nil
 	}
 	return nil, nil
 }
 
-// span is how many nodes there are, or from how many to how many as torchrun has it: where others may join or leave,
-// what RANK and WORLD_SIZE say holds for the start alone.
+// span returns the number of nodes or, if nodes may join and leave, torchrun's range of the minimum and maximum
+// number. In that case RANK and WORLD_SIZE are only valid at the start.
 func span(g *wire.Gang, nodes int) string {
 	if g.Most <= g.Least {
 		return strconv.Itoa(nodes)
@@ -261,13 +286,14 @@ func span(g *wire.Gang, nodes int) string {
 	return fmt.Sprintf("%d:%d", g.Least, g.Most)
 }
 
-// given leaves out what is empty: it would hide what the program finds by itself.
+// given removes empty variables, because they would hide what the program finds by itself.
 func given(env map[string]string) map[string]string {
 	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
 	return env
 }
 
-// tfConfig is TensorFlow's description of the cluster: its roles by name, each node at a port of its own.
+// tfConfig returns TF_CONFIG, TensorFlow's description of the cluster: the addresses of its roles, with a separate
+// port for each node.
 func tfConfig(g *wire.Gang, own Node) (map[string]string, error) {
 	cluster := map[string][]string{}
 	for _, m := range g.Members {

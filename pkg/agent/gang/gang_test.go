@@ -10,9 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// What a node that joins a role is told: those that were there before it come first, and torchrun hears from how many to
-// how many they may be.
-func TestANodeThatJoinsIsBehindThoseThatWereThere(t *testing.T) {
+// A node that joins a role ranks after the earlier ones, and torchrun gets the range of the number of nodes.
+func TestJoiningNodeRanksLast(t *testing.T) {
 	g := &wire.Gang{
 		Name: "train", Role: "worker", Framework: "pytorch", First: 3, Least: 2, Most: 4,
 		Members: []wire.Member{
@@ -39,16 +38,16 @@ func TestANodeThatJoinsIsBehindThoseThatWereThere(t *testing.T) {
 		t.Errorf("%s, %v", hosts, err)
 	}
 	if own, ok := gang.Own(g, 0); !ok || own.Address != "10.0.0.4" || own.Attempt != "j.3.2" {
-		t.Errorf("it takes itself for %+v", own)
+		t.Errorf("its own node is %+v", own)
 	}
 	g.First, g.Least, g.Most, g.Members = 0, 0, 0, g.Members[:1]
 	if env, err = gang.Write(g, 1, gang.Files{Dir: dir}); err != nil || env["PET_NNODES"] != "2" || env["PET_MAX_RESTARTS"] != "" || env["RANK"] != "1" {
-		t.Errorf("of a gang that nobody joins: %v, %v", env, err)
+		t.Errorf("a gang of fixed size: %v, %v", env, err)
 	}
 	if env, err = gang.Write(g, 0, gang.Files{Dir: dir}); err != nil || env["PET_RDZV_CONF"] != "is_host=true" {
 		t.Errorf("the head does not host torchrun's store: %v, %v", env, err)
 	}
 	if _, err := gang.Write(g, 2, gang.Files{Dir: dir}); err == nil {
-		t.Error("a rank that there is not has an environment")
+		t.Error("a missing rank has an environment")
 	}
 }

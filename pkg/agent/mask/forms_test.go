@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/mask"
 )
 
-// The forms of a secret in JSON and URLs, as programs in other languages than Go write them.
-func TestFormsOfOtherPrograms(t *testing.T) {
+// The forms of a secret in JSON and URLs, as programs in other languages write them.
+func TestMaskEncodingsOfOtherPrograms(t *testing.T) {
 	for _, c := range []struct{ name, secret, printed string }{
 		{"python json.dumps, jq, JSON.stringify", `pa"ss&word1`, `{"password": "pa\"ss&word1"}`},
 		{"python json.dumps of a letter", "geheimnisüber", `{"password": "geheimnis\u00fcber"}`},
@@ -19,7 +19,7 @@ func TestFormsOfOtherPrograms(t *testing.T) {
 		{"lower case escapes (Java, .NET)", "p@ss/word", "p%40ss%2fword"},
 	} {
 		if got := mask.New(c.secret).String(c.printed); !strings.Contains(got, mask.Hidden) {
-			t.Errorf("%s: of the secret %q is printed %s", c.name, c.secret, got)
+			t.Errorf("%s: secret %q was printed as %s", c.name, c.secret, got)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package mask hides secrets in what a task prints: as they are, line by line, and as they look in base64, in a URL and
-// in JSON. What a program makes of a secret otherwise, such as printing it backwards, is not found.
+// Package mask hides secrets in what a task prints: the secret itself, each of its lines, and its forms in base64, in
+// a URL and in JSON. It does not find other transformations, such as a secret printed backwards.
 package mask
 
 import (
@@ -17,25 +17,25 @@ import (
 	"unicode/utf8"
 )
 
-// Hidden stands in the place of a secret.
+// Hidden replaces a secret.
 const Hidden = "***"
 
-// minLine is from how many bytes on a line of a secret of several lines is hidden by itself: what begins a key, or a
-// brace alone, is no secret.
+// minLine is the minimum length, in bytes, for a line of a multi-line secret to be hidden by itself. Shorter lines,
+// such as a single brace, are not secret.
 const minLine = 8
 
-// Mask knows what to hide. Nil hides nothing.
+// Mask hides a set of secrets. A nil Mask hides nothing.
 type Mask struct {
-	patterns [][]byte // the longest first
+	patterns [][]byte // longest first
 	longest  int
 }
 
-// New hides some values.
+// New returns a Mask that hides the given values.
 func New(values ...string) *Mask {
 	m := &Mask{}
 	for _, v := range values {
 		m.add(v)
-		m.add(strings.TrimSpace(v)) // a program takes the end of the line away that a file of it has
+		m.add(strings.TrimSpace(v)) // programs often strip the newline at the end of a secret's file
 		for line := range strings.Lines(v) {
 			if line = strings.TrimSpace(line); len(line) >= minLine {
 				m.add(line)
@@ -71,7 +71,7 @@ func (m *Mask) add(v string) {
 	}
 }
 
-// String is s without secrets.
+// String returns s with its secrets hidden.
 func (m *Mask) String(s string) string {
 	if m == nil {
 		return s
@@ -81,7 +81,8 @@ func (m *Mask) String(s string) string {
 	return b.String()
 }
 
-// hide writes text without secrets, and returns what may be the beginning of one: nothing at the end.
+// hide writes text with its secrets hidden. Unless end is set, it returns the end of text that may be the beginning
+// of a secret instead of writing it.
 func (m *Mask) hide(to *bytes.Buffer, text []byte, end bool) (held []byte) {
 	for {
 		at, length := m.find(text)
@@ -99,13 +100,13 @@ func (m *Mask) hide(to *bytes.Buffer, text []byte, end bool) (held []byte) {
 	}
 }
 
-// find returns where the first secret is, and how long: the longest of those that begin there.
+// find returns the position and length of the first secret in text, and of the longest if several begin there.
 func (m *Mask) find(text []byte) (at, length int) {
 	at = -1
 	for _, p := range m.patterns {
 		within := text
 		if at >= 0 {
-			within = text[:min(len(text), at+len(p)-1)] // before it, as longer ones have been looked for
+			within = text[:min(len(text), at+len(p)-1)] // only matches before at: patterns get shorter
 		}
 		if i := bytes.Index(within, p); i >= 0 {
 			at, length = i, len(p)
@@ -114,7 +115,8 @@ func (m *Mask) find(text []byte) (at, length int) {
 	return at, length
 }
 
-// begins returns where the end of a text begins that could go on as a secret; its length where none does.
+// begins returns the position from which the end of text may be the beginning of a secret; the length of text if
+// there is none.
 func (m *Mask) begins(text []byte) int {
 	for i := max(0, len(text)-m.longest+1); i < len(text); i++ {
 		for _, p := range m.patterns {
@@ -126,14 +128,15 @@ func (m *Mask) begins(text []byte) int {
 	return len(text)
 }
 
-// Writer hides secrets in what is written through it, also where they come in pieces. Flush writes what was held back.
+// Writer hides secrets in what is written through it, even if a secret is split across writes. Flush writes what was
+// held back.
 type Writer struct {
 	mask *Mask
 	to   io.Writer
 	held []byte
 }
 
-// Writer returns a writer to another one.
+// Writer returns a Writer that writes to to.
 func (m *Mask) Writer(to io.Writer) *Writer { return &Writer{mask: m, to: to} }
 
 // Write implements io.Writer.
@@ -151,7 +154,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what was held back as it may have gone on.
+// Flush writes what was held back because it might have been the beginning of a secret.
 func (w *Writer) Flush() error {
 	if len(w.held) == 0 {
 		return nil
@@ -163,12 +166,12 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// inJSON is v as programs write it between quotes.
+// inJSON returns v as programs write it between the quotes of a JSON string.
 func inJSON(v string, html, ascii bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(html)
-	_ = e.Encode(v) // of a string: cannot fail
+	_ = e.Encode(v) // cannot fail for a string
 	text := strings.TrimSuffix(b.String(), "\n")
 	text = text[1 : len(text)-1]
 	if !ascii {
@@ -189,7 +192,7 @@ func inJSON(v string, html, ascii bool) string {
 	return b.String()
 }
 
-// escaped is v in a URL but for letters, digits, "-", "_", "." and some more.
+// escaped returns v in URL encoding. Letters, digits, "-", "_", "." and the characters in more are not encoded.
 func escaped(v, more string) string {
 	var b strings.Builder
 	for i := range len(v) {
@@ -206,5 +209,5 @@ func escaped(v, more string) string {
 
 var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// lower has escapes in small letters.
+// lower changes the URL escapes in v to lower case.
 func lower(v string) string { return escape.ReplaceAllStringFunc(v, strings.ToLower) }

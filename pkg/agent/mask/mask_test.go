@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/mask"
 )
 
-func TestSecretsAreHiddenAsTheyAreAndAsTheyAreWritten(t *testing.T) {
+func TestMaskHidesSecretsAndEncodings(t *testing.T) {
 	m := mask.New("p&ss \"word\"", "-----BEGIN\nAAAABBBBCCCC\n}\n", "abc", "abcdef", "s3cr3t\r\n")
 	for _, c := range []struct{ in, want string }{
 		{"nothing to hide", "nothing to hide"},
@@ -35,8 +35,8 @@ func TestSecretsAreHiddenAsTheyAreAndAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// Whatever pieces a text comes in, it is hidden as in one, and nothing is lost.
-func TestPiecesAreHiddenAsTheWhole(t *testing.T) {
+// However a text is split into writes, the result is the same as for one write, and nothing is lost.
+func TestMaskHidesAcrossWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		letters := rapid.StringMatching(`[ab]{1,6}`)
 		m := mask.New(rapid.SliceOfN(letters, 0, 3).Draw(t, "secrets")...)
@@ -59,8 +59,8 @@ func TestPiecesAreHiddenAsTheWhole(t *testing.T) {
 	})
 }
 
-// No secret that is not part of a longer one is left in what is printed.
-func TestNoSecretIsLeft(t *testing.T) {
+// Only secrets that are part of a longer one may remain in the output.
+func TestMaskLeavesNoSecret(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secret := rapid.StringMatching(`[ab]{1,6}`).Draw(t, "secret")
 		text := rapid.StringMatching(`[abc]{0,40}`).Draw(t, "text")

@@ -17,43 +17,43 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// behind brings what a task writes to a folder of this machine to the store, some moments after the task. The folder
-// lies over rclone's mount (see overlay), so the task sees both as one: what it writes goes to the folder, at the pace
-// of the disk, and what it does not write is read from the store. rclone uploads nothing then: each file through its
-// cache costs several times the processor time of copying it.
+// behind uploads what a task writes to a folder of this machine to the store, shortly after the task has written it.
+// The folder lies over rclone's mount (see overlay), so that the task sees both as one: it writes to the folder, at
+// the speed of the disk, and reads everything else from the store. rclone then uploads nothing: its cache costs
+// several times the processor time of copying the file.
 //
-// A pass compares the folder with what has arrived: what is new or changed is uploaded, and what the task has removed
-// is removed. Only one pass runs at a time.
+// A pass compares the folder with what has been uploaded. It uploads new and changed files, and removes from the
+// store what the task has removed. Only one pass runs at a time.
 type behind struct {
 	overlay
 	send   func(ctx context.Context, dir string, files []string) error
 	remove func(ctx context.Context, file string) error
-	forget func(ctx context.Context) error // has rclone look at the store anew
-	fits   func(name string) bool          // whether an object can have a name; nil is always
+	forget func(ctx context.Context) error // makes rclone read the store's listings again
+	fits   func(name string) bool          // whether an object can have a name; nil accepts every name
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	turn  chan struct{}   // of one, the pass that runs: an upload may take longer than others can wait
-	acted map[string]bool // whiteouts and opaque directories that removed what they hide
-	fresh time.Time       // when rclone last looked anew
+	turn  chan struct{}   // capacity 1, held by the running pass; a channel, because callers only wait as long as their ctx
+	acted map[string]bool // whiteouts and opaque directories whose hidden files were already removed
+	fresh time.Time       // when rclone last read the store's listings again
 
-	mu     sync.Mutex       // guards what follows, which the pass that runs alone changes
-	sent   map[string]stamp // what has arrived
-	unkept map[string]bool  // what no store can keep, such as links that leave the folder
+	mu     sync.Mutex       // guards the fields below, which only the running pass changes
+	sent   map[string]stamp // files that have been uploaded
+	unkept map[string]bool  // files that no store can hold, such as links that leave the folder
 }
 
-// stamp tells whether a file has changed.
+// stamp identifies a version of a file: if it differs, the file has changed.
 type stamp struct {
 	inode           uint64
 	size            int64
-	written, change int64 // ns: of the content, and of anything
+	written, change int64 // mtime and ctime, ns
 }
 
-// Times of the passes. A second after it was last written a file that nobody has open is taken to be whole.
+// Times of the passes. A file that no process has open counts as complete one second after its last write.
 const (
 	settled   = time.Second
-	restPart  = 20 // of the time of a pass, so that looking costs a twentieth of a processor at most
+	restPart  = 20 // pause as a multiple of a pass's duration, so that passes take at most a twentieth of a processor
 	restMost  = time.Minute
 	lookAnew  = 10 * time.Second
 	sendAtOne = 4096 // files
@@ -66,7 +66,7 @@ func (b *behind) start() {
 	b.done.Go(func() { b.run(ctx) })
 }
 
-// reset is how it begins: nothing has arrived.
+// reset sets the initial state: nothing has been uploaded.
 func (b *behind) reset() {
 	b.turn = make(chan struct{}, 1)
 	b.sent, b.acted, b.fresh = map[string]stamp{}, map[string]bool{}, time.Now()
@@ -77,8 +77,8 @@ func (b *behind) close() {
 	b.done.Wait()
 }
 
-// run makes passes until it is stopped. A pass that fails is made again, later each time: what is not uploaded when
-// the task ends is what Flush tells.
+// run makes passes until it is stopped. It repeats a failed pass with growing pauses. Flush reports what is still not
+// uploaded when the task ends.
 func (b *behind) run(ctx context.Context) {
 	rest := settled
 	for clock.Pause(ctx, rest) == nil {
@@ -92,8 +92,9 @@ func (b *behind) run(ctx context.Context) {
 	}
 }
 
-// pass uploads the files that were last written so long ago and that nobody writes to, and removes what was removed. It
-// returns the files that somebody still has open. It waits for a pass that runs no longer than ctx lasts.
+// pass uploads the files whose last write is at least quiet ago and that no process writes to, and removes from the
+// store what the task removed. It returns the files that a process still has open. If another pass runs, it waits for
+// that until ctx ends.
 func (b *behind) pass(ctx context.Context, quiet time.Duration) (open []string, err error) {
 	select {
 	case b.turn <- struct{}{}:
@@ -113,7 +114,7 @@ func (b *behind) pass(ctx context.Context, quiet time.Duration) (open []string, 
 	if err := b.sendAll(ctx, seen, b.upper, slices.DeleteFunc(slices.Clone(ready), linked)); err != nil {
 		return open, err
 	}
-	// What a link points to may lie in the store.
+	// The target of a link may lie in the store, so links are read through the mount.
 	links := slices.DeleteFunc(ready, func(file string) bool { return !linked(file) })
 	if err := b.sendAll(ctx, seen, b.point, links); err != nil {
 		return open, err
@@ -124,8 +125,8 @@ func (b *behind) pass(ctx context.Context, quiet time.Duration) (open []string, 
 	if time.Since(b.fresh) < lookAnew {
 		return open, nil
 	}
-	// What the task has hidden during the pass hides what rclone shows now. Once that looks anew nobody can tell what
-	// others have written since.
+	// Whatever the task hid during this pass hides what rclone shows now. Remove that before rclone reads the
+	// listings again, because afterwards it looks the same as files that other machines have written since.
 	if seen, err = b.scan(ctx); err == nil {
 		err = b.removeHidden(ctx, seen)
 	}
@@ -143,14 +144,14 @@ func (b *behind) sendAll(ctx context.Context, seen *contents, dir string, files 
 		}
 		b.mu.Lock()
 		for _, file := range some {
-			b.sent[file] = seen.files[file] // one that changed meanwhile has another stamp at the next pass
+			b.sent[file] = seen.files[file] // a file that changed meanwhile has another stamp in the next pass
 		}
 		b.mu.Unlock()
 	}
 	return nil
 }
 
-// ready are the files to send, and those that somebody has open.
+// ready returns the files to upload, and those that a process has open.
 func (b *behind) ready(seen *contents, quiet time.Duration) (ready, open []string) {
 	for _, file := range slices.Sorted(maps.Keys(seen.files)) {
 		s := seen.files[file]
@@ -169,11 +170,11 @@ func (b *behind) ready(seen *contents, quiet time.Duration) (ready, open []strin
 	return ready, open
 }
 
-// removeHidden removes from the store what the task has removed: files that had arrived and are not in the folder any
-// more, and what the folder hides of the store.
+// removeHidden removes from the store what the task has removed: uploaded files that are no longer in the folder, and
+// files of the store that the folder hides.
 //
-// rclone looks at the store anew after a pass only. So what it shows of a hidden directory was there before the task
-// hid it, and is not what another machine has written since.
+// rclone reads the store's listings again only after a pass. So what it shows in a hidden directory existed before
+// the task hid it, and was not written by another machine since.
 func (b *behind) removeHidden(ctx context.Context, seen *contents) error {
 	for _, file := range slices.Sorted(maps.Keys(b.sent)) {
 		if _, there := seen.files[file]; there {
@@ -197,8 +198,8 @@ func (b *behind) removeHidden(ctx context.Context, seen *contents) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(seen.opaque)) {
-		// Every directory that a task makes is opaque. One that was made before rclone last looked hides what others
-		// have written to a directory of this name since.
+		// Every directory that a task creates is opaque. If it was created before rclone last read the listings, it
+		// now hides what others have since written to a directory of this name, which must not be removed.
 		if seen.opaque[name].Before(b.fresh) {
 			b.acted[name] = true
 		}
@@ -209,7 +210,7 @@ func (b *behind) removeHidden(ctx context.Context, seen *contents) error {
 	return nil
 }
 
-// removeBelow removes a file of the store, or all files of a directory, but for those that are in the folder.
+// removeBelow removes a file from the store, or all files of a directory, except those that are in the folder.
 func (b *behind) removeBelow(ctx context.Context, seen *contents, name string) error {
 	if b.acted[name] {
 		return nil
@@ -237,12 +238,12 @@ func (b *behind) removeBelow(ctx context.Context, seen *contents, name string) e
 	return err
 }
 
-// contents is what lies in the folder.
+// contents is the content of the folder.
 type contents struct {
 	files  map[string]stamp
 	links  map[string]bool      // files that are links
-	white  []string             // whiteouts: what was removed of the store
-	opaque map[string]time.Time // directories that hide one of the store, by when they were made
+	white  []string             // whiteouts: files of the store that the task removed
+	opaque map[string]time.Time // directories that hide a directory of the store, with their creation times
 	unkept map[string]bool
 }
 
@@ -263,7 +264,7 @@ func (b *behind) scan(ctx context.Context) (*contents, error) {
 		if errors.Is(err, fs.ErrNotExist) && p != b.upper {
 			return nil // it was removed meanwhile
 		}
-		if err != nil || p == b.upper { // a folder that cannot be read is not one whose files were removed
+		if err != nil || p == b.upper { // an unreadable folder is an error; its files do not count as removed
 			return err
 		}
 		name, err := filepath.Rel(b.upper, p)
@@ -285,7 +286,7 @@ func (b *behind) scan(ctx context.Context) (*contents, error) {
 		case b.fits != nil && !b.fits(filepath.ToSlash(name)):
 			out.unkept[name] = true
 		case info.Mode()&fs.ModeSymlink != 0:
-			// No store has links: what one points to is copied, as it is of outputs.
+			// Stores have no links: the target is copied, as it is for outputs.
 			if info, err = root.Stat(name); err != nil || !info.Mode().IsRegular() {
 				out.unkept[name] = true
 				return nil
@@ -301,7 +302,7 @@ func (b *behind) scan(ctx context.Context) (*contents, error) {
 	return out, err
 }
 
-// settle returns when all that was closed before the call has arrived.
+// settle returns when everything that was closed before the call has been uploaded.
 func (b *behind) settle(ctx context.Context) error {
 	if _, err := b.pass(ctx, 0); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsent, err)
@@ -309,8 +310,8 @@ func (b *behind) settle(ctx context.Context) error {
 	return nil
 }
 
-// flush returns when all that was written has arrived. It waits for files that somebody has open, and tries again what
-// fails, until nothing has arrived for so long.
+// flush returns when everything that was written has been uploaded. It waits for files that a process has open and
+// retries failed uploads, until no file has been uploaded for the duration still.
 func (b *behind) flush(ctx context.Context, still time.Duration) error {
 	since, had := time.Now(), -1
 	for {
@@ -322,7 +323,7 @@ func (b *behind) flush(ctx context.Context, still time.Duration) error {
 			return nil
 		case errors.Is(err, ErrRefused):
 			return fmt.Errorf("%w: %s: %w", ErrUnsent, names(left), err)
-		case arrived != had, time.Since(began) > still: // what takes so long moves, or its requests had ended
+		case arrived != had, time.Since(began) > still: // a long pass is making progress, or its requests have ended
 			since, had = time.Now(), arrived
 		case time.Since(since) > still:
 			return fmt.Errorf("nothing moved for %v: %w: %s: %w", still, ErrUnsent, names(left),
@@ -341,7 +342,7 @@ func inUse(open []string) error {
 	return fmt.Errorf("still open: %s", names(open))
 }
 
-// unsent names the files that have not arrived, and says how many have.
+// unsent returns the files that have not been uploaded, and the number of those that have.
 func (b *behind) unsent() (left []string, arrived int) {
 	seen, err := b.scan(context.Background())
 	b.mu.Lock()
@@ -357,8 +358,8 @@ func (b *behind) unsent() (left []string, arrived int) {
 	return left, len(b.sent)
 }
 
-// Unkept are names below a mount that no store can keep: those that are not UTF-8, or have a backslash or a line break,
-// links to directories or to what lies elsewhere, sockets and the like.
+// Unkept returns the names below the mount that no store can hold: names that are not UTF-8 or contain a backslash or
+// a line break, links to directories or to targets outside the mount, sockets and the like.
 func (m *Mount) Unkept() []string {
 	if m.behind == nil {
 		return nil
@@ -368,18 +369,18 @@ func (m *Mount) Unkept() []string {
 	return slices.Sorted(maps.Keys(m.behind.unkept))
 }
 
-// remover removes a file of the store by rclone, which has the credentials.
+// remover removes a file from the store through rclone, which has the credentials.
 func (m *Mount) remover(ctx context.Context, file string) error {
 	var answer struct{}
 	err := m.rc.call(ctx, "operations/deletefile",
 		map[string]string{"fs": m.config.remote, "remote": path.Clean(filepath.ToSlash(file))}, &answer)
-	if err != nil && strings.Contains(err.Error(), "object not found") { // somebody else has removed it
+	if err != nil && strings.Contains(err.Error(), "object not found") { // another process has removed it
 		return nil
 	}
 	return err
 }
 
-// anew has rclone look at the store anew when it is next asked.
+// anew makes rclone read the store's listings again at the next access.
 func (m *Mount) anew(ctx context.Context) error {
 	var answer struct{}
 	return m.rc.call(ctx, "vfs/forget", struct{}{}, &answer)

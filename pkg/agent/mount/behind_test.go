@@ -22,11 +22,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 )
 
-// behind mounts s3://bucket/in/ with uploads by transfers of one's own.
+// behind mounts s3://bucket/in/ with a custom upload function.
 func (a account) behind(t *testing.T, wrap func(upload) upload) *place {
 	t.Helper()
 	if _, err := exec.LookPath("fuse-overlayfs"); err != nil && os.Geteuid() != 0 {
-		t.Skip("only root may lay one folder over another without fuse-overlayfs")
+		t.Skip("only root can mount an overlay without fuse-overlayfs")
 	}
 	environ := mounttest.Environ(t)
 	p := &place{t: t, dir: t.TempDir()}
@@ -50,14 +50,14 @@ func (a account) behind(t *testing.T, wrap func(upload) upload) *place {
 	}
 	t.Cleanup(p.m.Close)
 	if _, err := os.Stat(filepath.Join(p.dir, "own", "upper.work")); err != nil {
-		t.Skip("this machine cannot lay one folder over another")
+		t.Skip("this machine cannot mount an overlay")
 	}
 	return p
 }
 
 type upload = func(ctx context.Context, dir string, files []string) error
 
-// do does something to what is mounted, as a task does.
+// do checks the error of an operation on the mounted files.
 func (p *place) do(err error) {
 	p.t.Helper()
 	if err != nil {
@@ -67,8 +67,8 @@ func (p *place) do(err error) {
 
 func (p *place) at(name string) string { return filepath.Join(p.point, name) }
 
-// What a task does to a cached mount is what the bucket has in the end.
-func TestWhatATaskWritesIsBroughtUpBehindIt(t *testing.T) {
+// In the end the bucket has what the task wrote to a cached mount.
+func TestWriteBehindUploads(t *testing.T) {
 	a := open3(t)
 	for key, body := range map[string]string{
 		"in/kept": "is kept", "in/changed": "was", "in/removed": "was", "in/moved": "has moved",
@@ -92,7 +92,7 @@ func TestWhatATaskWritesIsBroughtUpBehindIt(t *testing.T) {
 	p.do(p.write("again/b", "is"))
 	p.do(p.write("tmp/x", "for a moment"))
 	p.flush()
-	p.do(os.Rename(p.at("tmp"), p.at("final"))) // of what has arrived already
+	p.do(os.Rename(p.at("tmp"), p.at("final"))) // a file that was already uploaded
 	p.do(os.Remove(p.at("new/deep/file")))
 	p.do(p.write("new/deep/other", "at last"))
 	p.flush()
@@ -137,12 +137,12 @@ func (a account) contents(t *testing.T) map[string]string {
 	return out
 }
 
-// What others write meanwhile is seen, and is not removed with what the task removes.
-func TestWhatOthersWriteIsSeenAndStays(t *testing.T) {
+// The task sees what others write meanwhile, and its own removals do not remove it.
+func TestForeignWritesAreVisibleAndKept(t *testing.T) {
 	a := open3(t)
 	a.put(t, "in/x", "was")
 	p := a.behind(t, nil)
-	p.do(os.MkdirAll(p.at("shared"), 0o700)) // which nobody else has yet
+	p.do(os.MkdirAll(p.at("shared"), 0o700)) // a directory that no one else has yet
 	p.do(p.write("shared/mine", "mine"))
 	p.flush()
 	a.put(t, "in/shared/theirs", "theirs")
@@ -158,8 +158,8 @@ func TestWhatOthersWriteIsSeenAndStays(t *testing.T) {
 	}
 }
 
-// A file appears in the bucket when whoever writes it has closed it; a checkpoint in between waits for what is closed.
-func TestAnOpenFileIsNotBroughtUp(t *testing.T) {
+// A file appears in the bucket when its writer has closed it; a checkpoint in between waits for closed files.
+func TestOpenFileIsNotUploaded(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, nil)
 	f, err := os.Create(p.at("open"))
@@ -184,8 +184,8 @@ func TestAnOpenFileIsNotBroughtUp(t *testing.T) {
 	}
 }
 
-// In the background, without anybody who waits.
-func TestFilesArriveWhileTheTaskRuns(t *testing.T) {
+// In the background, without anyone waiting for it.
+func TestWriteBehindUploadsWhileTaskRuns(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, nil)
 	p.do(p.write("a/b", "written"))
@@ -194,8 +194,8 @@ func TestFilesArriveWhileTheTaskRuns(t *testing.T) {
 	until(t, "its change", func() bool { return a.contents(t)["in/a/b"] == "again!!" })
 }
 
-// What fails for a moment is tried again; what the store refuses fails the flush at once, with the files' names.
-func TestAnUploadThatFailsIsTriedAgain(t *testing.T) {
+// Temporary failures are retried. If the store refuses a file, the flush fails at once and names it.
+func TestFailedUploadIsRetried(t *testing.T) {
 	a := open3(t)
 	fails := 3
 	var refused error
@@ -221,8 +221,8 @@ func TestAnUploadThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
-// rclone's death is told with the files that have not arrived, and leaves nothing mounted.
-func TestAKilledMountBehindNamesWhatIsMissing(t *testing.T) {
+// When rclone dies, the error names the files that were not uploaded, and nothing stays mounted.
+func TestKilledWriteBehindMountNamesMissingFiles(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, func(upload) upload {
 		return func(context.Context, string, []string) error { return errors.New("not now") }
@@ -238,8 +238,8 @@ func TestAKilledMountBehindNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A socket is no file, and says so.
-func TestWhatIsNoFileIsNamed(t *testing.T) {
+// A socket cannot be uploaded, and Unkept lists it.
+func TestUnkeptNamesSpecialFiles(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, nil)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", p.at("s"))

@@ -10,7 +10,7 @@ import (
 )
 
 // What a task has mounted itself is unmounted before its folder is removed.
-func TestClearAllUnmountsWhatOthersHaveMounted(t *testing.T) {
+func TestClearAllUnmountsForeignMounts(t *testing.T) {
 	dir, precious := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(precious, "there"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -35,6 +35,6 @@ func TestClearAllUnmountsWhatOthersHaveMounted(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(precious, "there")); err != nil {
-		t.Error("what was mounted is gone: ", err)
+		t.Error("the mounted files are gone: ", err)
 	}
 }

@@ -14,20 +14,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// config is what one rclone is told, in files that its user alone may read.
+// config is the configuration of one rclone process, in files that only its user can read.
 type config struct {
 	dir, path string
-	remote    string // what is mounted, in rclone's words
-	notes     string // where below its own the cache's notes of this remote begin
+	remote    string // what is mounted, in rclone's syntax
+	notes     string // path of this remote's metadata, relative to the cache's directory for metadata
 	write     func(grant.Credentials) error
-	extra     []string // environment: where files are, never what is in them
+	extra     []string // environment variables: paths of files, never secrets
 	relay     *relay   // Azure
 }
 
 // section is the name of the remote in rclone's file.
 const section = "store"
 
-// early is how long before their end credentials are taken up anew: what has just been signed must still arrive.
+// early returns when credentials should be renewed: some time before they expire, so that a request that was just
+// signed still arrives in time.
 func early(expires time.Time) time.Time {
 	left := time.Until(expires)
 	return expires.Add(-min(left/3, 5*time.Minute)).UTC()
@@ -45,7 +46,7 @@ func newConfig(s Spec, creds grant.Credentials) (*config, error) {
 	case "file":
 		below = "/" + strings.TrimSuffix(o.Key, "/")
 		if info, statErr := os.Stat(below); statErr != nil || !info.IsDir() {
-			err = fmt.Errorf("there is no folder %s on this machine", below)
+			err = fmt.Errorf("this machine has no folder %s", below)
 		}
 		c.write = func(grant.Credentials) error { return c.section("type", "local") }
 	case "s3":
@@ -60,12 +61,12 @@ func newConfig(s Spec, creds grant.Credentials) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	// With a slash at its end rclone does not ask whether it is an object, which the credentials do not allow.
+	// The slash at the end stops rclone from checking whether it is an object, which the credentials do not allow.
 	c.remote, c.notes = section+":"+below+"/", filepath.Join(section, filepath.FromSlash(below))
 	return c, c.write(creds)
 }
 
-// prefix is what a URI names.
+// prefix parses a URI as a prefix.
 func prefix(uri string) (grant.Object, error) {
 	p, err := grant.AsPrefix(uri)
 	if err != nil {
@@ -74,8 +75,8 @@ func prefix(uri string) (grant.Object, error) {
 	return grant.ParsePrefix(p)
 }
 
-// s3 has rclone ask a program for its keys, as AWS's own tools do (credential_process), since it asks again when they
-// end: a file with them would be read once. The program is cat.
+// s3 lets rclone get its keys from a program (credential_process), as AWS's own tools do. rclone runs it again when
+// the keys expire, but would read a file with keys only once. The program is cat.
 func (c *config) s3(creds grant.Credentials) error {
 	keys, aws := filepath.Join(c.dir, "keys.json"), filepath.Join(c.dir, "aws")
 	quoted := "'" + strings.ReplaceAll(keys, "'", `'\''`) + "'"
@@ -110,7 +111,7 @@ func (c *config) s3(creds grant.Credentials) error {
 	return nil
 }
 
-// google gives rclone a token that has ended when it is to be read anew from the file.
+// google writes a token whose expiry is early enough that rclone reads the next one from the file in time.
 func (c *config) google() {
 	c.write = func(creds grant.Credentials) error {
 		token, err := json.Marshal(map[string]any{
@@ -120,7 +121,7 @@ func (c *config) google() {
 			return err
 		}
 		endpoint := creds.Endpoint
-		if endpoint != "" { // of the JSON interface, which is not at the top
+		if endpoint != "" { // the JSON API is not at the top of it
 			endpoint = strings.TrimSuffix(endpoint, "/") + "/storage/v1/"
 		}
 		return c.section("type", "google cloud storage", "token", string(token), "bucket_policy_only", "true",
@@ -128,8 +129,8 @@ func (c *config) google() {
 	}
 }
 
-// azure gives rclone an address of this process, which adds the signature to each request: rclone would keep the one it
-// began with.
+// azure gives rclone the URL of a relay in this process, which adds the current signature to each request. rclone
+// itself would keep the first one.
 func (c *config) azure(creds grant.Credentials, container string) (err error) {
 	if c.relay, err = newRelay(creds); err != nil {
 		return err
@@ -145,13 +146,13 @@ func (c *config) azure(creds grant.Credentials, container string) (err error) {
 	return nil
 }
 
-// section writes rclone's file, of names and values in turn. Empty values are left out.
+// section writes rclone's file from alternating names and values. Empty values are left out.
 func (c *config) section(pairs ...string) error {
 	var b strings.Builder
 	b.WriteString("[" + section + "]\n")
 	for pair := range slices.Chunk(pairs, 2) {
 		if strings.ContainsAny(pair[1], "\r\n") {
-			return fmt.Errorf("%s is more than a line", pair[0])
+			return fmt.Errorf("%s has more than one line", pair[0])
 		}
 		if pair[1] != "" {
 			b.WriteString(pair[0] + " = " + pair[1] + "\n")
@@ -168,7 +169,8 @@ func (c *config) close() {
 	}
 }
 
-// environ is rclone's environment: where its helper is, and its own directory for everything else.
+// environ returns rclone's environment: the variables with which it finds its helper and the network, and its own
+// directory for everything else.
 func (c *config) environ(environ []string) []string {
 	out := append([]string{"HOME=" + c.dir, "TMPDIR=" + c.dir}, c.extra...)
 	for _, entry := range environ {

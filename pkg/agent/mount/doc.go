@@ -1,11 +1,11 @@
-// Package mount lets a task read, and write, a bucket or folder where it lies, by rclone and FUSE: one process of
-// rclone a mount, which lives no longer than the agent.
+// Package mount lets a task read and write a bucket or folder in place, with rclone and FUSE. Each mount is one
+// rclone process, which ends with the agent at the latest.
 //
-// rclone is told where and with which credentials by files that its user alone may read, never by its arguments or
-// environment. Credentials are renewed while it runs (see Mount.Renew). Of what it does with what is written the
-// package knows by rclone's remote control, a socket beside those files, and by the notes that its cache keeps of
-// every file that has not been uploaded yet, which outlive it.
+// rclone gets its remote and credentials from files that only its user can read, never from its arguments or
+// environment. Credentials are renewed while it runs (see Mount.Renew). The package learns the state of uploads from
+// rclone's remote control, a socket in the directory of those files, and from the metadata that rclone's cache keeps
+// for every file that has not been uploaded yet, which outlives rclone.
 //
-// It knows nothing of tasks: what is mounted where, and what becomes of a task whose mount is lost, is package agent's
-// matter.
+// The package knows nothing of tasks. Package agent decides what is mounted where, and what happens to a task that
+// loses a mount.
 package mount

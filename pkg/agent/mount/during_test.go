@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// An upload that took longer than nothing may move has moved all the same: one failure of it does not end the flush.
-func TestAFlushGoesOnAfterALongUpload(t *testing.T) {
+// An upload that took longer than Spec.Still made progress all the same: one failure of it does not end the flush.
+func TestFlushContinuesAfterLongUpload(t *testing.T) {
 	still, tries := 300*time.Millisecond, 0
 	b, _ := folder(t, func(context.Context) error {
 		tries++
 		switch tries {
 		case 1:
 			return errors.New("connection reset by peer")
-		case 2: // a large file: it moved all the time
+		case 2: // a large file: the upload made progress all the time
 			time.Sleep(2 * still)
 			return errors.New("connection reset by peer")
 		}
@@ -30,7 +30,7 @@ func TestAFlushGoesOnAfterALongUpload(t *testing.T) {
 }
 
 // What a task removes (rm -rf dir; mkdir dir) while a pass uploads is removed from the store.
-func TestWhatIsRemovedDuringAPassIsRemovedInTheStore(t *testing.T) {
+func TestRemovalDuringPassReachesStore(t *testing.T) {
 	var b *behind
 	var removed *[]string
 	first := true
@@ -38,7 +38,7 @@ func TestWhatIsRemovedDuringAPassIsRemovedInTheStore(t *testing.T) {
 		if !first {
 			return nil
 		}
-		first = false // the task, while that is uploaded: rm -rf dir; mkdir dir
+		first = false // during the upload, the task runs: rm -rf dir; mkdir dir
 		time.Sleep(20 * time.Millisecond)
 		for _, f := range []string{"dir", "dir/" + mark + mark + ".opq"} {
 			if f == "dir" {
@@ -58,13 +58,13 @@ func TestWhatIsRemovedDuringAPassIsRemovedInTheStore(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(b.lower, "dir", "old"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.fresh = time.Now().Add(-lookAnew) // it is time to look anew after this pass
+	b.fresh = time.Now().Add(-lookAnew) // so that the listings are read again after this pass
 	for range 3 {
 		if _, err := b.pass(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !slices.Contains(*removed, "dir/old") {
-		t.Errorf("the task removed dir/old; removed from the store is %v", *removed)
+		t.Errorf("the task removed dir/old, but the store removed %v", *removed)
 	}
 }

@@ -36,9 +36,9 @@ func (m *Mount) Settle(ctx context.Context) error {
 	})
 }
 
-// Flush returns when everything that was written has been uploaded. Nobody may write any more, or it waits for them. It
-// fails with ErrUnsent, and the names of what is missing, when a file is refused for good, nothing has moved for
-// Spec.Still, or ctx ends; with ErrLost when rclone has ended.
+// Flush returns when everything that was written has been uploaded. It waits for processes that still write. It
+// returns ErrUnsent with the names of the missing files if a file is refused for good, if nothing has moved for
+// Spec.Still, or if ctx ends, and ErrLost if rclone has ended.
 func (m *Mount) Flush(ctx context.Context) error {
 	if !m.Writes() {
 		return nil
@@ -50,12 +50,12 @@ func (m *Mount) Flush(ctx context.Context) error {
 		if len(queue) > 0 {
 			return queue, nil, nil
 		}
-		left, err := m.unsent() // files that were not closed yet are in no queue
+		left, err := m.unsent() // files that were not closed yet are not in the queue
 		return nil, left, err
 	})
 }
 
-// about says of which mount an error is, or that rclone has ended.
+// about adds the URI of the mount to an error, or replaces the error if rclone has ended.
 func (m *Mount) about(err error) error {
 	if err == nil {
 		return nil
@@ -68,7 +68,7 @@ func (m *Mount) about(err error) error {
 	}
 }
 
-// still is how long nothing may move before a flush fails.
+// still returns how long nothing may move before a flush fails.
 func (m *Mount) still() time.Duration {
 	if m.spec.Still <= 0 {
 		return stillFor
@@ -82,7 +82,7 @@ const (
 	manyTries  = 4
 )
 
-// wait looks at what is left until that is nothing: files in the queue, or files that are not in it yet.
+// wait polls until left returns no files: neither files in the queue nor files that are not in it yet.
 func (m *Mount) wait(ctx context.Context, left func([]queued) ([]queued, []string, error)) error {
 	still := m.still()
 	var seen string
@@ -102,7 +102,7 @@ func (m *Mount) wait(ctx context.Context, left func([]queued) ([]queued, []strin
 		if why := m.refused(waiting); why != "" {
 			return fmt.Errorf("%s: %w: %s: %s", m.spec.URI, ErrUnsent, namesOf(waiting), why)
 		}
-		moved, _ := m.rc.moved(ctx) // or it is seen by the number of files
+		moved, _ := m.rc.moved(ctx) // on an error, only the number of files shows progress
 		if now := fmt.Sprint(len(waiting), len(open), moved); now != seen {
 			seen, since = now, time.Now()
 		}
@@ -117,20 +117,20 @@ func (m *Mount) wait(ctx context.Context, left func([]queued) ([]queued, []strin
 	}
 }
 
-// push has files uploaded that would wait for more to be written, or long for another try.
+// push speeds up files that rclone would hold back for more writes or for a late retry.
 func (m *Mount) push(ctx context.Context, waiting []queued) {
 	for _, q := range waiting {
 		switch {
 		case q.Uploading:
 		case q.Tries == 0 && q.Expiry > 0:
-			_ = m.rc.hasten(ctx, q.ID, 0) // it is tried again at the next look
+			_ = m.rc.hasten(ctx, q.ID, 0) // on an error, the next round tries again
 		case q.Expiry > retryIn:
 			_ = m.rc.hasten(ctx, q.ID, retryIn)
 		}
 	}
 }
 
-// refused is the store's answer to a file that it will not take, however often it is asked; "" where there is none.
+// refused returns the store's error for a file that it will never accept; "" if there is none.
 func (m *Mount) refused(waiting []queued) string {
 	if !slices.ContainsFunc(waiting, func(q queued) bool { return q.Tries >= manyTries }) {
 		return ""
@@ -147,7 +147,7 @@ func (m *Mount) refused(waiting []queued) string {
 	return ""
 }
 
-// unless is an error of the remote control, in other words where rclone has ended, or ctx has.
+// unless replaces an error of the remote control by the actual reason if rclone or ctx has ended.
 func (m *Mount) unless(ctx context.Context, err error) error {
 	select {
 	case <-m.tree.Done():
@@ -158,7 +158,7 @@ func (m *Mount) unless(ctx context.Context, err error) error {
 		left, _ := m.unsent()
 		return fmt.Errorf("%s: %w: %s: %w", m.spec.URI, ErrUnsent, names(left), context.Cause(ctx))
 	}
-	select { // the socket goes before the process
+	select { // the socket closes before the process ends
 	case <-m.tree.Done():
 		return m.Lost()
 	case <-time.After(time.Second):
@@ -166,8 +166,8 @@ func (m *Mount) unless(ctx context.Context, err error) error {
 	return fmt.Errorf("%s: %w", m.spec.URI, err)
 }
 
-// unsent names the files that rclone's cache notes as written and not uploaded. The notes lie on disk, and are there
-// when rclone is not.
+// unsent returns the files that rclone's cache metadata lists as written but not uploaded. The metadata is on disk
+// and also exists when rclone has ended.
 func (m *Mount) unsent() (files []string, err error) {
 	if m.behind != nil {
 		files, _ = m.behind.unsent()
@@ -186,7 +186,7 @@ func (m *Mount) unsent() (files []string, err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		note := struct{ Dirty bool }{true} // of a note that is just being written
+		note := struct{ Dirty bool }{true} // if it is just being written, the file counts as unsent
 		if err == nil && json.Unmarshal(body, &note) == nil && !note.Dirty {
 			return nil
 		}
@@ -201,7 +201,7 @@ func (m *Mount) unsent() (files []string, err error) {
 	return files, err
 }
 
-// shown is how many files an error names.
+// shown is the maximum number of files that an error names.
 const shown = 10
 
 func namesOf(waiting []queued, more ...string) string {
@@ -224,7 +224,7 @@ func (m *Mount) logPath() string { return filepath.Join(m.spec.Dir, "log") }
 
 const wordsBytes = 600
 
-// words are the last of rclone's log that speak of an error, or the last at all.
+// words returns the last line of rclone's log that mentions an error, or else the last line.
 func (m *Mount) words() string {
 	body, err := os.ReadFile(m.logPath())
 	if err != nil {

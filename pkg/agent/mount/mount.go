@@ -17,46 +17,46 @@ import (
 
 // Errors of this package, wrapped with detail.
 var (
-	// ErrNoProgram: rclone is not there, or too old.
+	// ErrNoProgram means that rclone is missing or too old.
 	ErrNoProgram = errors.New("rclone is missing or too old")
-	// ErrNoFUSE: this machine cannot mount.
+	// ErrNoFUSE means that this machine cannot mount.
 	ErrNoFUSE = errors.New("this machine cannot mount")
-	// ErrMount: it could not be mounted; what follows are rclone's words.
+	// ErrMount means that mounting failed; rclone's message follows.
 	ErrMount = errors.New("cannot mount")
-	// ErrLost: rclone ended while it was needed.
+	// ErrLost means that rclone ended while the mount was in use.
 	ErrLost = errors.New("lost the mount")
-	// ErrUnsent: what was written has not arrived; the error names the files.
+	// ErrUnsent means that not everything was uploaded; the error names the files.
 	ErrUnsent = errors.New("not uploaded")
-	// ErrRefused is what Spec.Upload wraps when to try again is of no use.
+	// ErrRefused is wrapped by errors of Spec.Upload if a retry does not help.
 	ErrRefused = errors.New("refused")
 )
 
-// Mode is what a task may do with a mount, as a job says it.
+// Mode is how a task may use a mount, as in the job's file.
 type Mode string
 
 // The modes.
 const (
-	Read   Mode = "read"   // read
-	Write  Mode = "write"  // read, and write; a file is uploaded when it is closed
-	Cached Mode = "cached" // the same through a cache on disk, uploaded in the background
+	Read   Mode = "read"   // read only
+	Write  Mode = "write"  // read and write; a file is uploaded when it is closed
+	Cached Mode = "cached" // read and write through a cache on disk; files are uploaded in the background
 )
 
 func (m Mode) writes() bool { return m != Read }
 
-// Spec is something to mount.
+// Spec describes a mount.
 type Spec struct {
-	URI   string // of a bucket, of a prefix, or of a folder of this machine (file:///)
+	URI   string // a bucket, a prefix, or a folder of this machine (file:///)
 	Mode  Mode
 	Point string // the absolute path of an empty directory
-	// Dir is a directory for the mount's own files: what rclone is told, its log and its cache. It is made, and removed
+	// Dir is a directory for the mount's own files: rclone's configuration, log and cache. It is created, and removed
 	// when the mount is closed.
 	Dir     string
 	Program string        // rclone; see Find
-	Environ []string      // where rclone finds its helper: PATH
+	Environ []string      // in which rclone finds its helper: PATH
 	Hold    *os.File      // see proc.Spec
 	Still   time.Duration // how long nothing may move before a flush fails; 0 is 10 min
-	// Upload brings files of a directory to where they belong below the URI. With it, what is written to a Cached mount
-	// goes to the disk and is uploaded by it, not by rclone, where this machine can have one folder over another.
+	// Upload uploads files of a directory to the same paths below the URI. If it is set, and if this machine can
+	// mount an overlay, writes to a Cached mount go to the disk and are uploaded with it instead of by rclone.
 	Upload func(ctx context.Context, dir string, files []string) error
 }
 
@@ -67,17 +67,16 @@ const (
 	stillFor    = 10 * time.Minute
 )
 
-// Mount is something mounted. Its methods are safe for concurrent use, but for Close.
+// Mount is an active mount. Its methods are safe for concurrent use, except Close.
 type Mount struct {
 	spec   Spec
 	config *config
 	rc     *control
 	tree   *proc.Tree
-	behind *behind // nil where rclone uploads
+	behind *behind // nil if rclone uploads
 }
 
-// Start mounts, with credentials that suit the URI; a folder of this machine needs none. It returns when the mount can
-// be used.
+// Start mounts with credentials for the URI; a folder of this machine needs none. It returns when the mount is ready.
 func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, err
@@ -101,7 +100,7 @@ func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err erro
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() //nolint:errcheck // rclone has its own
+	defer log.Close() //nolint:errcheck // rclone has its own copy
 	if over, ok := newOverlay(s); ok {
 		m.behind = &behind{overlay: over, send: s.Upload, remove: m.remover, forget: m.anew, fits: m.fits}
 	}
@@ -118,7 +117,7 @@ func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err erro
 	if err := m.behind.mount(s.URI); err != nil {
 		return nil, fmt.Errorf("%w %s over rclone's: %w", ErrMount, s.URI, err)
 	}
-	if over := m.behind.over(); over != nil { // without it the task sees nothing: that ends the mount
+	if over := m.behind.over(); over != nil { // without it the task sees an empty folder, so the mount must end
 		go func() {
 			<-over.Done()
 			m.tree.Terminate(0)
@@ -128,7 +127,7 @@ func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err erro
 	return m, nil
 }
 
-// points are what this mount has mounted, the one on top first.
+// points returns the mount points of this mount, the topmost first.
 func (m *Mount) points() []string {
 	if m.behind == nil {
 		return []string{m.spec.Point}
@@ -136,19 +135,19 @@ func (m *Mount) points() []string {
 	return []string{m.spec.Point, m.behind.lower}
 }
 
-// bottom is where rclone mounts.
+// bottom returns where rclone mounts.
 func (m *Mount) bottom() string { return m.points()[len(m.points())-1] }
 
-// emptyDir fails unless a path is a directory with nothing in it: what lay there could not be seen any more.
+// emptyDir returns an error unless path is an empty directory: the mount would hide its content.
 func emptyDir(path string) error {
 	entries, err := os.ReadDir(path)
 	if err == nil && len(entries) > 0 {
-		err = fmt.Errorf("%s is not empty: it has %s", path, entries[0].Name())
+		err = fmt.Errorf("%s is not empty: it contains %s", path, entries[0].Name())
 	}
 	return err
 }
 
-// arguments are rclone's. None of them is a secret: they are for everyone on the machine to read.
+// arguments returns rclone's arguments. They contain no secrets, because every user of the machine can read them.
 func (m *Mount) arguments() []string {
 	s := m.spec
 	args := []string{
@@ -161,13 +160,13 @@ func (m *Mount) arguments() []string {
 	if othersMay() {
 		args = append(args, "--allow-other")
 	}
-	if m.behind != nil { // it says when to look at the store anew
+	if m.behind != nil { // behind decides when rclone reads the listings again
 		return append(args, "--vfs-cache-mode", "full", "--read-only", "--dir-cache-time", "8760h",
 			"--dir-perms", "0777", "--file-perms", "0777")
 	}
 	switch s.Mode {
 	case Write:
-		// What was closed is uploaded at once, though not while close waits: a failure is tried again.
+		// A closed file is uploaded at once, but close does not wait for that. Failed uploads are retried.
 		return append(args, "--vfs-cache-mode", "writes", "--vfs-write-back", "100ms", "--dir-cache-time", "10s")
 	case Cached:
 		return append(args, "--vfs-cache-mode", "full", "--vfs-write-back", "1s", "--dir-cache-time", "10s")
@@ -175,19 +174,19 @@ func (m *Mount) arguments() []string {
 	return append(args, "--vfs-cache-mode", "off", "--read-only")
 }
 
-// othersMay says whether processes of other users may be let in, such as those of a container whose engine runs as
-// root (fuse(8), allow_other).
+// othersMay reports whether rclone may give processes of other users access, such as those of a container whose
+// engine runs as root (fuse(8), allow_other).
 func othersMay() bool {
 	return os.Geteuid() == 0 || fuseConfAllows("/etc/fuse.conf")
 }
 
-// fits says whether an object of the mount can have a name.
+// fits reports whether an object of the mount can have a name.
 func (m *Mount) fits(name string) bool {
 	_, err := grant.Below(m.spec.URI, name)
 	return err == nil
 }
 
-// ready waits until it is mounted.
+// ready waits until rclone has mounted.
 func (m *Mount) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, mountWithin)
 	defer cancel()
@@ -206,21 +205,21 @@ func (m *Mount) ready(ctx context.Context) error {
 	}
 }
 
-// Writes says whether a task may write to it.
+// Writes reports whether a task may write to the mount.
 func (m *Mount) Writes() bool { return m.spec.Mode.writes() }
 
-// URI is what is mounted.
+// URI returns what is mounted.
 func (m *Mount) URI() string { return m.spec.URI }
 
-// Renew replaces the credentials. rclone takes up the new ones before the old ones end.
+// Renew replaces the credentials. rclone starts to use the new ones before the old ones expire.
 func (m *Mount) Renew(c grant.Credentials) error { return m.config.renew(c) }
 
-// Gone is closed when the mount is not there any more.
+// Gone returns a channel that is closed when the mount has ended.
 func (m *Mount) Gone() <-chan struct{} { return m.tree.Done() }
 
-// Lost is why a mount is gone that nobody closed. It names what has not been uploaded.
+// Lost returns why a mount ended that was not closed. The error names the files that were not uploaded.
 func (m *Mount) Lost() error {
-	if m.behind != nil { // an upload may take hours
+	if m.behind != nil { // stop it: an upload may take hours
 		m.behind.close()
 	}
 	how := ended("rclone", m.tree)
@@ -237,7 +236,7 @@ func (m *Mount) Lost() error {
 	return err
 }
 
-// ended says how a program ended.
+// ended describes how a program ended.
 func ended(program string, t *proc.Tree) string {
 	exit, err := t.Wait()
 	switch {
@@ -249,7 +248,7 @@ func ended(program string, t *proc.Tree) string {
 	return program + " ended"
 }
 
-// Close unmounts, whatever is under way, and removes what the mount kept on disk. What was not flushed is lost.
+// Close unmounts at once, even during uploads, and removes the mount's files on disk. What was not flushed is lost.
 func (m *Mount) Close() {
 	if m.behind != nil && m.behind.stop != nil {
 		m.behind.close()
@@ -274,7 +273,7 @@ func (m *Mount) Close() {
 	_ = os.RemoveAll(m.spec.Dir)
 }
 
-// unmount unmounts at once, though it be busy or rclone be dead: what still has files open there gets errors.
+// unmount unmounts at once, even if the mount is busy or rclone is dead. Processes with open files in it get errors.
 func unmount(points ...string) {
 	argv := unmountCommand(points...)
 	if len(argv) == 0 {
@@ -282,19 +281,19 @@ func unmount(points ...string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_ = exec.CommandContext(ctx, argv[0], argv[1:]...).Run() //nolint:gosec // the system's own
+	_ = exec.CommandContext(ctx, argv[0], argv[1:]...).Run() //nolint:gosec // a system program
 }
 
-// Clear unmounts what is left of mounts of this package at or below a directory, or everywhere when it is empty: an
-// agent that was killed, and what was to end its mounts with it, may leave some. It fails if any is still there, for
-// to remove the directory would then be to remove what lies in a bucket.
+// Clear unmounts remaining mounts of this package at or below a directory, or everywhere if dir is empty. Mounts may
+// remain when an agent was killed together with the processes that should have ended its mounts. It returns an error
+// if a mount still exists, because removing the directory would then remove the objects in a bucket.
 func Clear(ctx context.Context, dir string) error { return clearOf(ctx, dir, deviceName) }
 
-// ClearAll is Clear of whatever is mounted at or below a directory that is to be removed: a task may have mounted
-// something there itself.
+// ClearAll unmounts everything at or below a directory that is about to be removed, including what a task has mounted
+// itself.
 func ClearAll(ctx context.Context, dir string) error { return clearOf(ctx, dir, "") }
 
-// clearOf unmounts what has a device of such a name.
+// clearOf unmounts the mounts whose device name begins with device.
 func clearOf(ctx context.Context, dir, device string) error {
 	for tries := 0; ; tries++ {
 		left, err := below(dir, device)

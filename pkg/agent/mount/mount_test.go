@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// place is a mount's point and what it shows.
+// place is a mount point and its mount.
 type place struct {
 	t     *testing.T
-	dir   string // of the test's own
+	dir   string // of the test itself
 	point string
 	m     *mount.Mount
 }
@@ -96,7 +96,7 @@ func (p *place) flush() {
 	}
 }
 
-// folder is a folder with a file, and its URI.
+// folder creates a folder with a file and returns its URI.
 func folder(t *testing.T) (dir, uri string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "the folder")
@@ -109,7 +109,7 @@ func folder(t *testing.T) (dir, uri string) {
 	return dir, "file://" + strings.ReplaceAll(dir, " ", "%20")
 }
 
-func TestAFolderIsReadAndWritten(t *testing.T) {
+func TestMountLocalFolder(t *testing.T) {
 	for _, mode := range []mount.Mode{mount.Read, mount.Write, mount.Cached} {
 		t.Run(string(mode), func(t *testing.T) {
 			dir, uri := folder(t)
@@ -121,7 +121,7 @@ func TestAFolderIsReadAndWritten(t *testing.T) {
 			err = p.write("deep/new", "is new")
 			if mode == mount.Read {
 				if err == nil {
-					t.Error("what is read only was written")
+					t.Error("a read-only mount was written")
 				}
 				return
 			}
@@ -137,7 +137,7 @@ func TestAFolderIsReadAndWritten(t *testing.T) {
 	}
 }
 
-// account is a server with a bucket, which checks what it lends.
+// account is a server with a bucket that checks the credentials it lends.
 type account struct {
 	store *s3grant.Store
 	c     *s3.Client
@@ -187,8 +187,8 @@ func (a account) keys(t *testing.T) (keys []string) {
 	return keys
 }
 
-// Lent credentials, bounded to the prefix, are all that a mount needs; they are in no argument and no variable.
-func TestABucketIsMountedWithWhatIsLent(t *testing.T) {
+// Lent credentials, restricted to the prefix, are all that a mount needs; they are in no argument and no variable.
+func TestMountBucketWithLentCredentials(t *testing.T) {
 	a := open3(t)
 	a.put(t, "in/data/x", "of the bucket")
 	lent := a.lend(t, "s3://bucket/in/", true)
@@ -231,7 +231,7 @@ func TestABucketIsMountedWithWhatIsLent(t *testing.T) {
 	}
 }
 
-// rclone takes up renewed keys when those that it has come to their end, without being mounted anew.
+// rclone uses renewed keys before the old ones expire, without a new mount.
 func TestCredentialsAreRenewed(t *testing.T) {
 	a := open3(t)
 	a.put(t, "in/x", "one")
@@ -252,7 +252,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 	})
 }
 
-// until waits for what must come.
+// until waits for a condition.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
@@ -262,8 +262,9 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// What the store does not take fails the flush, with the files' names and the store's words; so does an end.
-func TestAFlushThatCannotFinishNamesTheFiles(t *testing.T) {
+// If the store refuses a file, or ctx ends, the flush fails and names the files; a refusal includes the store's
+// message.
+func TestFailedFlushNamesFiles(t *testing.T) {
 	a := open3(t)
 	p, err := open(t, "s3://bucket/in/", mount.Cached, a.lend(t, "s3://bucket/in/", false))
 	must(t, p, err)
@@ -284,8 +285,8 @@ func TestAFlushThatCannotFinishNamesTheFiles(t *testing.T) {
 	}
 }
 
-// A file that nobody has closed yet is waited for.
-func TestAFlushWaitsForOpenFiles(t *testing.T) {
+// A flush waits for open files.
+func TestFlushWaitsForOpenFiles(t *testing.T) {
 	dir, uri := folder(t)
 	p, err := open(t, uri, mount.Cached, grant.Credentials{})
 	must(t, p, err)
@@ -301,7 +302,7 @@ func TestAFlushWaitsForOpenFiles(t *testing.T) {
 	if err := p.m.Flush(short); !errors.Is(err, mount.ErrUnsent) || !strings.Contains(err.Error(), "open") {
 		t.Errorf("%v", err)
 	}
-	if err := p.m.Settle(t.Context()); err != nil { // which was not closed before
+	if err := p.m.Settle(t.Context()); err != nil { // the file was not closed before
 		t.Error(err)
 	}
 	_, _ = f.WriteString(" and half")
@@ -314,7 +315,7 @@ func TestAFlushWaitsForOpenFiles(t *testing.T) {
 	}
 }
 
-func TestAMountThatIsKilledIsToldAndLeavesNothing(t *testing.T) {
+func TestKilledMountIsReportedAndCleanedUp(t *testing.T) {
 	_, uri := folder(t)
 	p, err := open(t, uri, mount.Cached, grant.Credentials{})
 	must(t, p, err)
@@ -336,7 +337,7 @@ func TestAMountThatIsKilledIsToldAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeMountedIsSaid(t *testing.T) {
+func TestStartReportsMountErrors(t *testing.T) {
 	dir, uri := folder(t)
 	for what, c := range map[string]struct{ uri, words string }{
 		"a file": {uri + "/there", "there"}, "nothing": {uri + "/none", "none"},
@@ -349,12 +350,12 @@ func TestWhatCannotBeMountedIsSaid(t *testing.T) {
 	_, err := mount.Start(t.Context(), mount.Spec{
 		URI: uri, Mode: mount.Read, Point: dir, Dir: t.TempDir(), Program: mounttest.Program(t, environ),
 	}, grant.Credentials{})
-	if !errors.Is(err, mount.ErrMount) || !strings.Contains(err.Error(), "is not empty: it has there") {
+	if !errors.Is(err, mount.ErrMount) || !strings.Contains(err.Error(), "is not empty: it contains there") {
 		t.Errorf("over a folder with a file: %v", err)
 	}
 }
 
-func TestClearUnmountsWhatIsLeft(t *testing.T) {
+func TestClearUnmountsRemainingMounts(t *testing.T) {
 	dir, uri := folder(t)
 	p, err := open(t, uri, mount.Write, grant.Credentials{})
 	must(t, p, err)
@@ -368,7 +369,7 @@ func TestClearUnmountsWhatIsLeft(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "there")); err != nil {
-		t.Error("what was mounted is gone: ", err)
+		t.Error("the mounted files are gone: ", err)
 	}
 }
 
@@ -383,8 +384,9 @@ func readAll(t *testing.T, r io.ReadCloser) string {
 	return string(body)
 }
 
-// Azure's signature is added to each request on its way, so that a renewed one counts at once; only rclone can ask so.
-func TestAContainerIsMountedAndItsSignatureRenewed(t *testing.T) {
+// The relay adds Azure's signature to each request, so that a renewed one counts at once; only rclone can use the
+// relay.
+func TestMountAzureContainerRenewsSignature(t *testing.T) {
 	endpoint := servers.Azurite(t) + "/" + servers.AzureAccount
 	key, err := service.NewSharedKeyCredential(servers.AzureAccount, servers.AzureKey)
 	if err != nil {
@@ -410,7 +412,7 @@ func TestAContainerIsMountedAndItsSignatureRenewed(t *testing.T) {
 	p, err := open(t, "azblob://mounted", mount.Cached, ended)
 	must(t, p, err)
 	if _, err := os.ReadDir(p.point); err == nil {
-		t.Fatal("listed with a bad signature")
+		t.Fatal("a request with a wrong signature succeeded")
 	}
 	if err := p.m.Renew(good); err != nil {
 		t.Fatal(err)
@@ -429,8 +431,8 @@ func TestAContainerIsMountedAndItsSignatureRenewed(t *testing.T) {
 	}
 }
 
-// fake-gcs-server checks no tokens: what is seen here is that rclone sends them, and takes up the renewed one.
-func TestAGoogleBucketIsMountedAndItsTokenRenewed(t *testing.T) {
+// fake-gcs-server checks no tokens: the test only sees that rclone sends them, and uses the renewed one.
+func TestMountGoogleBucketRenewsToken(t *testing.T) {
 	target, err := url.Parse(servers.FakeGCS(t))
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// A file with a name that no object can have keeps no other file from being uploaded: it is told of as not kept.
-func TestANameThatNoObjectCanHaveKeepsNoOtherFromTheStore(t *testing.T) {
+// A file whose name no object can have does not prevent other uploads, and is listed as not kept.
+func TestInvalidObjectNameDoesNotBlockOthers(t *testing.T) {
 	var sent []string
 	b, _ := folder(t, nil)
 	b.fits = func(name string) bool {
@@ -29,7 +29,7 @@ func TestANameThatNoObjectCanHaveKeepsNoOtherFromTheStore(t *testing.T) {
 		sent = append(sent, files...)
 		return nil
 	}
-	bad := []string{"a\nb", `a\b`, "caf\xe9.txt"} // the last of an archive, in Latin-1
+	bad := []string{"a\nb", `a\b`, "caf\xe9.txt"} // the last one as in an archive with Latin-1 names
 	for _, name := range bad {
 		if err := os.WriteFile(filepath.Join(b.upper, name), nil, 0o600); err != nil {
 			t.Fatal(err)

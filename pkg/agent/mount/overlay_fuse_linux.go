@@ -15,18 +15,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// daemon is the program fuse-overlayfs (github.com/containers/fuse-overlayfs), which does for any user what the kernel
-// does for root: the mount is FUSE's, so it needs no right, and every process of the user sees it.
+// daemon is the program fuse-overlayfs (github.com/containers/fuse-overlayfs). It does for any user what the kernel
+// does for root: it mounts with FUSE, which needs no permission, and every process of the user sees the mount.
 type daemon struct {
 	program string
 	spec    Spec
 	tree    *proc.Tree
 }
 
-// daemonName is what fuse-overlayfs is called, by a link: it names what it mounts by that, and takes no other name.
+// daemonName is the name under which fuse-overlayfs is started, through a link. It uses its program name as the
+// device name of its mount and has no option to change that.
 const daemonName = deviceName + "over"
 
-// newDaemon finds the program; none is no error.
+// newDaemon finds the program. It returns nil if the program is missing.
 func newDaemon(s Spec) *daemon {
 	program, err := exec.LookPath("fuse-overlayfs")
 	if err != nil {
@@ -39,14 +40,14 @@ func newDaemon(s Spec) *daemon {
 	return d
 }
 
-// mount starts the program and waits until it has mounted. The kernel keeps nothing in mind of what it is told, nor any
-// data back (timeout, writeback): else what others write would not be seen, or with the size that it once had.
+// mount starts the program and waits until it has mounted. The kernel must neither cache metadata nor hold back data
+// (timeout, writeback). Otherwise the task would not see what others write, or would see files with an old size.
 func (d *daemon) mount(o overlay) error {
 	log, err := os.OpenFile(d.logPath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	defer log.Close() //nolint:errcheck // the program has its own
+	defer log.Close() //nolint:errcheck // the program has its own copy
 	d.tree, err = proc.Start(proc.Spec{
 		Argv: []string{d.program, "-f", "-o", "lowerdir=" + o.lower + ",upperdir=" + o.upper + ",workdir=" + o.work() +
 			",timeout=0,writeback=0", o.point},
@@ -73,7 +74,7 @@ func (d *daemon) mount(o overlay) error {
 	return fmt.Errorf("fuse-overlayfs did not mount within %v: %s", mountWithin, d.words())
 }
 
-// end unmounts and waits for the program.
+// end unmounts and waits for the program's end.
 func (d *daemon) end(point string) {
 	if d == nil || d.tree == nil {
 		return
@@ -85,7 +86,7 @@ func (d *daemon) end(point string) {
 
 func (d *daemon) logPath() string { return filepath.Join(d.spec.Dir, "over.log") }
 
-// words are the last that the program said.
+// words returns the last line that the program printed.
 func (d *daemon) words() string {
 	body, err := os.ReadFile(d.logPath())
 	if err != nil {
@@ -95,11 +96,11 @@ func (d *daemon) words() string {
 	return lines[len(lines)-1]
 }
 
-// marks are files by which fuse-overlayfs says that a directory hides what lies below it, where it may set no
-// attribute to say so. A task can make none whose name begins so.
+// mark is the prefix of files with which fuse-overlayfs marks removed files and opaque directories if it cannot set
+// extended attributes. A task cannot create a file with such a name.
 const mark = ".wh."
 
-// marked says what a mark of fuse-overlayfs is of: a directory that is opaque, or a file that was removed.
+// marked parses a mark of fuse-overlayfs. It returns the opaque directory or the removed file.
 func marked(name string) (of string, opaque, ok bool) {
 	base, ok := strings.CutPrefix(path.Base(filepath.ToSlash(name)), mark)
 	if !ok {

@@ -14,19 +14,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
 
-// overlay is a folder of this machine over rclone's mount, both seen as one at a point (Documentation/filesystems/
-// overlayfs.rst of Linux).
+// overlay is a folder of this machine over rclone's mount; the mount point shows both as one (Linux,
+// Documentation/filesystems/overlayfs.rst).
 type overlay struct {
 	lower, upper, point string
-	daemon              *daemon // nil where the kernel does it
+	daemon              *daemon // nil if the kernel mounts it
 }
 
-// newOverlay says where the parts of an overlay lie, in a mount's own directory. It is none where this process may not
-// mount one.
+// newOverlay creates the directories of an overlay in the mount's own directory. ok is false if this process cannot
+// mount overlays.
 func newOverlay(s Spec) (o overlay, ok bool) {
 	o = overlay{lower: filepath.Join(s.Dir, "lower"), upper: filepath.Join(s.Dir, "upper"), point: s.Point}
 	if s.Mode != Cached || s.Upload == nil || strings.HasPrefix(s.URI, "file://") ||
-		strings.ContainsAny(s.Dir, `:,\`) { // which divide the options
+		strings.ContainsAny(s.Dir, `:,\`) { // separators in the mount options
 		return o, false
 	}
 	for _, dir := range []string{o.lower, o.upper, o.work()} {
@@ -34,8 +34,8 @@ func newOverlay(s Spec) (o overlay, ok bool) {
 			return o, false
 		}
 	}
-	// Who may write is the container's matter: rclone alone would let everybody.
-	if os.Chmod(o.upper, 0o777) != nil { //nolint:gosec // nobody may enter its parent
+	// The overlay does not restrict which users of a container may write, because plain rclone would not either.
+	if os.Chmod(o.upper, 0o777) != nil { //nolint:gosec // other users cannot enter its parent
 		return o, false
 	}
 	if _, err := exec.LookPath("umount"); err == nil && os.Geteuid() == 0 && o.possible() {
@@ -54,8 +54,8 @@ func (o overlay) options() string {
 		",redirect_dir=off,metacopy=off,index=off"
 }
 
-// possible tries it without rclone: a container may lack the right, a kernel the file system, and a disk what an upper
-// folder needs.
+// possible mounts it without rclone to find out whether that works: a container may lack the permission, a kernel the
+// file system, and a disk a feature that the upper folder needs.
 func (o overlay) possible() bool {
 	if o.mount("") != nil {
 		return false
@@ -75,21 +75,21 @@ func (o overlay) mount(uri string) error {
 	return unix.Mount(deviceName+uri, o.point, "overlay", unix.MS_NOSUID|unix.MS_NODEV, o.options())
 }
 
-// anew has the kernel ask rclone for names that it has been told are not there. It would never ask again: remounting is
-// what makes it forget them.
+// anew makes the kernel ask rclone again for names that did not exist before. The kernel caches them without limit,
+// and only a remount clears them.
 func (o overlay) anew() error {
 	if o.daemon != nil {
-		return nil // it keeps nothing in mind
+		return nil // it caches nothing
 	}
 	return unix.Mount("", o.point, "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV, "")
 }
 
-// beingWritten says whether somebody has a file open to write. The kernel grants a lease for reading on a file that
-// nobody writes to (fcntl(2), F_SETLEASE).
+// beingWritten reports whether a process has a file open for writing. The kernel grants a read lease only on a file
+// that no process has open for writing (fcntl(2), F_SETLEASE).
 func beingWritten(path string) bool {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false // it is a link, or gone
+		return false // it is a link, or was removed
 	}
 	defer unix.Close(fd) //nolint:errcheck // only read
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
@@ -99,14 +99,14 @@ func beingWritten(path string) bool {
 	return false
 }
 
-// isWhiteout says whether an entry of the upper folder hides one below it.
+// isWhiteout reports whether an entry of the upper folder hides a file of the lower one.
 func isWhiteout(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && info.Mode()&fs.ModeCharDevice != 0 && st.Rdev == 0
 }
 
-// opaqueSince says whether a directory of the upper folder hides what lies below it, and when it was made, as far as
-// the file system knows.
+// opaqueSince reports whether a directory of the upper folder hides the directory below it. It also returns when the
+// directory was created, as far as the file system knows.
 func opaqueSince(dir string) (made time.Time, ok bool) {
 	var value [1]byte
 	if n, err := unix.Lgetxattr(dir, "trusted.overlay.opaque", value[:]); err != nil || n != 1 || value[0] != 'y' {
@@ -115,8 +115,8 @@ func opaqueSince(dir string) (made time.Time, ok bool) {
 	return madeAt(dir), true
 }
 
-// madeAt is when a directory was made, or long ago where the file system does not know: nothing is removed then that
-// others may have written.
+// madeAt returns when a directory was created. If the file system does not know, it returns a time long ago, so that
+// nothing is removed that other machines may have written.
 func madeAt(dir string) time.Time {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st)
@@ -126,7 +126,7 @@ func madeAt(dir string) time.Time {
 	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
 }
 
-// noteMark notes what a mark of fuse-overlayfs says, if the name of an entry is one.
+// noteMark adds an entry to seen if its name is a mark of fuse-overlayfs.
 func (o overlay) noteMark(seen *contents, name string) bool {
 	of, opaque, ok := marked(name)
 	switch {
@@ -140,7 +140,7 @@ func (o overlay) noteMark(seen *contents, name string) bool {
 	return true
 }
 
-// over is the process that the overlay needs beside rclone, if it does.
+// over returns the process that the overlay needs in addition to rclone; nil if there is none.
 func (o overlay) over() *proc.Tree {
 	if o.daemon == nil {
 		return nil
@@ -148,7 +148,7 @@ func (o overlay) over() *proc.Tree {
 	return o.daemon.tree
 }
 
-// broke says that it ended by itself: unmounted, it ends well.
+// broke reports whether that process ended by itself. When it is unmounted, it exits with code 0.
 func (o overlay) broke() bool {
 	if o.over() == nil {
 		return false

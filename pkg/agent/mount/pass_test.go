@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// folder is a behind without rclone: what it sends and removes is told to functions alone.
+// folder returns a behind without rclone, whose uploads and removals only call functions.
 func folder(t *testing.T, send func(context.Context) error) (b *behind, removed *[]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,27 +27,27 @@ func folder(t *testing.T, send func(context.Context) error) (b *behind, removed 
 	return b, removed
 }
 
-// A folder that cannot be read does not look like one whose files the task has removed.
-func TestWhatCannotBeReadIsNotRemovedFromTheStore(t *testing.T) {
+// The files of an unreadable folder do not count as removed.
+func TestUnreadableFolderRemovesNothing(t *testing.T) {
 	b, removed := folder(t, func(context.Context) error { return nil })
 	if _, err := b.pass(t.Context(), 0); err != nil || len(b.sent) != 1 {
 		t.Fatalf("%d sent, %v", len(b.sent), err)
 	}
 	b.upper += "-gone"
 	if _, err := b.pass(t.Context(), 0); err == nil {
-		t.Error("a pass over a folder that is not there succeeded")
+		t.Error("a pass over a missing folder succeeded")
 	}
 	if len(*removed) > 0 {
 		t.Errorf("removed %v", *removed)
 	}
 }
 
-// Whoever waits for an upload that is under way waits no longer than it may.
-func TestNobodyWaitsForAnUploadLongerThanItMay(t *testing.T) {
+// A caller that waits for a running upload stops waiting when its context ends.
+func TestPassWaitsOnlyUntilContextEnds(t *testing.T) {
 	sending, end := make(chan struct{}), make(chan struct{})
 	b, _ := folder(t, func(context.Context) error {
 		close(sending)
-		<-end // whatever becomes of who asked for it
+		<-end // even if its caller has given up
 		return nil
 	})
 	first := make(chan error)

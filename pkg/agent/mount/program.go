@@ -21,13 +21,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Version is the least version of rclone that will do, and the one that deployments bring to machines which have none.
+// Version is the minimum version of rclone, and the version that deployments offer to machines without one.
 const Version = "v1.76.0"
 
-// ProgramEnv names the rclone to use; else the one in PATH is.
+// ProgramEnv names the rclone to use; if it is not set, the one in PATH is used.
 const ProgramEnv = "TRADEWIND_RCLONE"
 
-// Find returns the machine's rclone. It fails with ErrNoProgram where there is none, or one that is too old.
+// Find returns the path of the machine's rclone. It returns ErrNoProgram if rclone is missing or too old.
 func Find(ctx context.Context, environ []string) (string, error) {
 	name := lookup(environ, ProgramEnv)
 	if name == "" {
@@ -45,7 +45,7 @@ var versionLine = regexp.MustCompile(`^rclone (v[0-9]+\.[0-9]+\.[0-9]+\S*)`)
 
 const answersWithin = 30 * time.Second
 
-// suits fails if a program is no rclone that will do.
+// suits returns an error if a program is not rclone, or too old.
 func suits(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
@@ -54,7 +54,7 @@ func suits(ctx context.Context, path string) error {
 	out, err := cmd.Output()
 	found := versionLine.FindSubmatch(bytes.TrimSpace(out))
 	if err != nil || found == nil {
-		return fmt.Errorf("%w: %s does not tell its version", ErrNoProgram, path)
+		return fmt.Errorf("%w: %s does not print its version", ErrNoProgram, path)
 	}
 	if !atLeast(string(found[1]), Version) {
 		return fmt.Errorf(
@@ -64,7 +64,7 @@ func suits(ctx context.Context, path string) error {
 	return nil
 }
 
-// atLeast compares versions by their numbers.
+// atLeast reports whether version have is want or newer.
 func atLeast(have, want string) bool {
 	h, w := numbers(have), numbers(want)
 	for i := range h {
@@ -78,33 +78,33 @@ func atLeast(have, want string) bool {
 func numbers(version string) (out [3]int) {
 	for i, part := range strings.SplitN(strings.TrimPrefix(version, "v"), ".", len(out)) {
 		digits, _, _ := strings.Cut(part, "-")
-		out[i], _ = strconv.Atoi(digits) // 0 of what is none
+		out[i], _ = strconv.Atoi(digits) // 0 if it is not a number
 	}
 	return out
 }
 
-// CheckFUSE fails with ErrNoFUSE where nothing can be mounted.
+// CheckFUSE returns ErrNoFUSE if this machine cannot mount.
 func CheckFUSE() error {
 	switch device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); {
-	case errors.Is(err, fs.ErrPermission): // FUSE's helper opens it as who calls it
-		return fmt.Errorf("%w: this user may not open /dev/fuse: root can let all users (chmod 0666 /dev/fuse)",
+	case errors.Is(err, fs.ErrPermission): // FUSE's helper opens it with the permissions of its caller
+		return fmt.Errorf("%w: this user cannot open /dev/fuse; root can allow it for all users (chmod 0666 /dev/fuse)",
 			ErrNoFUSE)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: it has no /dev/fuse", ErrNoFUSE)
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNoFUSE, err)
 	default:
-		_ = device.Close() // nothing was asked of it
+		_ = device.Close() // only opened to check that it works
 	}
 	for _, name := range helpers() {
 		if _, err := exec.LookPath(name); err == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: fusermount3 is not there: install the package fuse3", ErrNoFUSE)
+	return fmt.Errorf("%w: fusermount3 is missing: install the package fuse3", ErrNoFUSE)
 }
 
-// installScript installs FUSE's helper by whichever package manager there is.
+// installScript installs FUSE's helper with the machine's package manager.
 const installScript = `set -e
 modprobe fuse || true
 if command -v apt-get; then
@@ -118,14 +118,15 @@ elif command -v yum; then
 elif command -v zypper; then
   zypper --non-interactive install fuse3
 else
-  echo "no package manager that is known" >&2
+  echo "no known package manager" >&2
   exit 1
 fi
 `
 
 const installWithin = 10 * time.Minute
 
-// InstallFUSE installs what CheckFUSE misses. It takes root, on a machine of a task's own.
+// InstallFUSE installs what CheckFUSE reports missing. It needs root, and must only be used on machines that only one
+// task uses.
 func InstallFUSE(ctx context.Context, environ []string) error {
 	ctx, cancel := context.WithTimeout(ctx, installWithin)
 	defer cancel()
@@ -138,14 +139,14 @@ func InstallFUSE(ctx context.Context, environ []string) error {
 	return CheckFUSE()
 }
 
-// maxProgram bounds what is fetched: several times rclone.
+// maxProgram is the maximum size of a download, several times that of rclone.
 const maxProgram = 512 << 20
 
-// Fetch brings rclone from a URL into a directory, unless it is there, and checks its digest (SHA-256, hexadecimal)
-// and version. It returns its path.
+// Fetch downloads rclone from a URL into a directory, unless it is already there. It checks its digest (SHA-256,
+// hexadecimal) and version, and returns its path.
 func Fetch(ctx context.Context, client *http.Client, dir, url, digest string) (string, error) {
 	if raw, err := hex.DecodeString(digest); err != nil || len(raw) != sha256.Size {
-		return "", fmt.Errorf("%w: the broker names no digest", ErrNoProgram)
+		return "", fmt.Errorf("%w: the broker sent no valid digest", ErrNoProgram)
 	}
 	path := filepath.Join(dir, "rclone-"+digest)
 	if has, err := digestOf(path); err == nil && has == digest {
@@ -158,14 +159,14 @@ func Fetch(ctx context.Context, client *http.Client, dir, url, digest string) (s
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(part.Name()) //nolint:errcheck // it has another name when it is complete
+	defer os.Remove(part.Name()) //nolint:errcheck // once complete it was renamed
 	err = errors.Join(download(ctx, client, url, part), part.Chmod(0o700), part.Close())
 	if err != nil {
-		return "", fmt.Errorf("%w: fetch it: %w", ErrNoProgram, err)
+		return "", fmt.Errorf("%w: download: %w", ErrNoProgram, err)
 	}
 	if has, err := digestOf(part.Name()); err != nil || has != digest {
 		return "", errors.Join(
-			fmt.Errorf("%w: what was fetched has the digest %s, not %s", ErrNoProgram, has, digest), err)
+			fmt.Errorf("%w: the download has the digest %s, not %s", ErrNoProgram, has, digest), err)
 	}
 	if err := os.Rename(part.Name(), path); err != nil {
 		return "", err
@@ -176,7 +177,7 @@ func Fetch(ctx context.Context, client *http.Client, dir, url, digest string) (s
 func download(ctx context.Context, client *http.Client, url string, to io.Writer) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return errors.New("no URL")
+		return errors.New("invalid URL")
 	}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount/mounttest"
 )
 
-func TestAProgramIsFetchedOnceAndChecked(t *testing.T) {
+func TestFetchDownloadsOnceAndVerifies(t *testing.T) {
 	asked := 0
 	script := "#!/bin/sh\necho rclone v9.0.0\n"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -40,7 +40,7 @@ func TestAProgramIsFetchedOnceAndChecked(t *testing.T) {
 	}
 }
 
-func TestAnOldProgramIsRefused(t *testing.T) {
+func TestOldRcloneIsRejected(t *testing.T) {
 	for version, fits := range map[string]bool{
 		"v1.60.1-DEV": false, "v1.75.9": false, mount.Version: true, "v1.76.1": true, "v2.0.0": true, "none": false,
 	} {

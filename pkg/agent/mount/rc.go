@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// control is rclone's remote control (rclone.org/rc), on a socket in a directory that its user alone may enter. The
-// name of a socket may have about a hundred bytes, which paths often have more of: rclone is told its name in its own
-// directory, and here it is reached through a descriptor of that.
+// control is rclone's remote control (rclone.org/rc), on a socket in a directory that only its user can enter. The
+// path of a socket is limited to about a hundred bytes, which long directories exceed. So rclone gets the name
+// relative to its working directory, and this process connects through a file descriptor of that directory.
 type control struct {
 	dir    *os.File
 	client *http.Client
@@ -23,7 +23,7 @@ type control struct {
 // socketName is the socket's name in the mount's own directory.
 const socketName = "rc"
 
-// rcWithin bounds one call.
+// rcWithin is the timeout of one call.
 const rcWithin = 10 * time.Second
 
 func newControl(path string) (*control, error) {
@@ -42,7 +42,7 @@ func newControl(path string) (*control, error) {
 
 func (c *control) close() { _ = c.dir.Close() }
 
-// maxAnswer bounds what is read of an answer: a queue of a million files is not longer.
+// maxAnswer is the maximum number of bytes read of an answer. A queue of a million files is shorter.
 const maxAnswer = 256 << 20
 
 func (c *control) call(ctx context.Context, method string, in, out any) error {
@@ -72,29 +72,29 @@ func (c *control) call(ctx context.Context, method string, in, out any) error {
 	return json.Unmarshal(answer, out)
 }
 
-// queued is a file that waits to be uploaded, or is being.
+// queued is a file that waits to be uploaded or is being uploaded.
 type queued struct {
 	Name      string  `json:"name"`
 	ID        uint64  `json:"id"`
-	Expiry    float64 `json:"expiry"` // seconds until it is tried
+	Expiry    float64 `json:"expiry"` // seconds until the next try
 	Tries     int     `json:"tries"`
 	Uploading bool    `json:"uploading"`
 }
 
-// queue is what waits to be uploaded.
+// queue returns the files that wait to be uploaded.
 func (c *control) queue(ctx context.Context) ([]queued, error) {
 	var answer struct{ Queue []queued }
 	err := c.call(ctx, "vfs/queue", struct{}{}, &answer)
 	return answer.Queue, err
 }
 
-// hasten has a file uploaded in so many seconds.
+// hasten makes rclone upload a file in the given number of seconds.
 func (c *control) hasten(ctx context.Context, id uint64, seconds float64) error {
 	var answer struct{}
 	return c.call(ctx, "vfs/queue-set-expiry", map[string]any{"id": id, "expiry": seconds}, &answer)
 }
 
-// moved is how many bytes have been moved.
+// moved returns how many bytes have been transferred.
 func (c *control) moved(ctx context.Context) (int64, error) {
 	var answer struct{ Bytes int64 }
 	err := c.call(ctx, "core/stats", struct{}{}, &answer)

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// relay passes requests on to Azure with the signature of the moment. It listens on loopback, and knows who asks by the
-// first segment of the path, which stands where an account's name does in the URLs of an emulator.
+// relay forwards requests to Azure with the current signature. It listens on loopback and identifies rclone by a
+// secret, the first segment of the path. In the URLs of an emulator, this segment is the account's name.
 type relay struct {
 	url    string
 	server *http.Server
@@ -25,7 +25,7 @@ type relay struct {
 func newRelay(creds grant.Credentials) (*relay, error) {
 	target, err := url.Parse(creds.Endpoint)
 	if err != nil || target.Host == "" {
-		return nil, errors.New("the store's address is no URL")
+		return nil, errors.New("the store's address is not a URL")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,7 +39,7 @@ func newRelay(creds grant.Credentials) (*relay, error) {
 			rest := strings.TrimPrefix(p.In.URL.EscapedPath(), "/"+secret)
 			out := *target
 			out.RawPath = strings.TrimSuffix(target.EscapedPath(), "/") + rest
-			out.Path, _ = url.PathUnescape(out.RawPath) // it was parsed before
+			out.Path, _ = url.PathUnescape(out.RawPath) // cannot fail: it was parsed before
 			query := p.In.URL.Query()
 			query.Del("relay")
 			out.RawQuery = strings.TrimPrefix(query.Encode()+"&"+r.creds.Load().Query, "&")

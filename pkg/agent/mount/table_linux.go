@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// deviceName begins what the table of mounts has as the device of each of this package.
+// deviceName is the prefix of the device names of this package's mounts in the mount table.
 const deviceName = "tradewind:"
 
-// entry is a line of the table of mounts.
+// entry is a line of the mount table.
 type entry struct{ point, kind, device string }
 
 // table reads the mounts that this process sees (proc(5), mountinfo).
@@ -38,15 +38,15 @@ func table() ([]entry, error) {
 
 var octal = regexp.MustCompile(`\\[0-7]{3}`)
 
-// unescape reads the spaces and the like of a name in the table.
+// unescape replaces the octal escapes of a name in the table, such as those of spaces.
 func unescape(s string) string {
 	return octal.ReplaceAllStringFunc(s, func(code string) string {
-		n, _ := strconv.ParseUint(code[1:], 8, 8) // which it is
+		n, _ := strconv.ParseUint(code[1:], 8, 8) // cannot fail: it matched
 		return string([]byte{byte(n)})
 	})
 }
 
-// isMounted says whether something of this package is mounted at a path.
+// isMounted reports whether a mount of this package exists at a path.
 func isMounted(point string) (bool, error) {
 	all, err := table()
 	for _, e := range all {
@@ -57,7 +57,7 @@ func isMounted(point string) (bool, error) {
 	return false, err
 }
 
-// below are the mounts at or below a directory whose device has such a name, the last ones first.
+// below returns the mount points at or below a directory whose device name begins with device, latest first.
 func below(dir, device string) (points []string, err error) {
 	if dir != "" {
 		if dir, err = filepath.Abs(dir); err != nil {
@@ -78,10 +78,11 @@ func below(dir, device string) (points []string, err error) {
 	return points, err
 }
 
-// helpers are FUSE's program that mounts and unmounts, by its names.
+// helpers returns the possible names of FUSE's program that mounts and unmounts.
 func helpers() []string { return []string{"fusermount3", "fusermount"} }
 
-// unmountCommand unmounts paths at once, busy or not. Without root there is one, and it is FUSE's.
+// unmountCommand returns a command that unmounts paths at once, even if they are busy. Without root only FUSE's
+// helper can do that.
 func unmountCommand(points ...string) []string {
 	if program, err := exec.LookPath("umount"); err == nil && os.Geteuid() == 0 {
 		return append([]string{program, "-l"}, points...)
@@ -91,14 +92,14 @@ func unmountCommand(points ...string) []string {
 			if len(points) == 1 {
 				return []string{program, "-u", "-z", "-q", points[0]}
 			}
-			const each = `for point; do "$0" -u -z -q "$point"; done` // it takes one alone
+			const each = `for point; do "$0" -u -z -q "$point"; done` // the helper takes only one path
 			return append([]string{"/bin/sh", "-c", each, program}, points...)
 		}
 	}
 	return nil
 }
 
-// fuseConfAllows says whether users who are not root may let others in (mount.fuse3(8), user_allow_other).
+// fuseConfAllows reports whether users other than root may give other users access (mount.fuse3(8), user_allow_other).
 func fuseConfAllows(path string) bool {
 	body, err := os.ReadFile(path) //nolint:gosec // the system's own
 	if err != nil {

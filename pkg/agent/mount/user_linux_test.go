@@ -18,12 +18,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount/mounttest"
 )
 
-// asUser runs tests of this package again as nobody, in a mount namespace where /dev/fuse has a mode: everybody may
-// open it on most computers. It fails for each that does not pass, and for one that skips.
+// asUser runs tests of this package again as the user nobody, in a mount namespace in which /dev/fuse has a given
+// mode. On most computers every user can open it. asUser fails for each test that does not pass or is skipped.
 func asUser(t *testing.T, path, mode string, tests ...string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("these tests run as a user who is not root already")
+		t.Skip("these tests already run without root")
 	}
 	rclone := mounttest.Program(t, mounttest.Environ(t))
 	for _, program := range []string{"unshare", "setpriv"} {
@@ -35,7 +35,7 @@ func asUser(t *testing.T, path, mode string, tests ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "nobody") // which is not below a folder that is root's alone
+	dir, err := os.MkdirTemp("", "nobody") // not below a folder that only root can enter
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func asUser(t *testing.T, path, mode string, tests ...string) {
 	for to, from := range map[string]string{program: os.Args[0], filepath.Join(dir, "rclone"): rclone} {
 		copyProgram(t, to, from)
 	}
-	own := filepath.Join(dir, "tools") // with a folder for logs that nobody may write to
+	own := filepath.Join(dir, "tools") // with a log folder that every user may write to
 	for _, err := range []error{
 		os.MkdirAll(filepath.Join(own, "logs"), 0o755), os.Symlink(filepath.Join(tools, "bin"), filepath.Join(own, "bin")),
 		os.Chmod(filepath.Join(own, "logs"), 0o777), os.Chmod(dir, 0o777), //nolint:gosec // the test's own
@@ -61,10 +61,10 @@ exec setpriv --reuid 65534 --regid 65534 --clear-groups env "PATH=$3" "$1/mount.
 		"^("+strings.Join(tests, "|")+")$", path, mode)
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, "TRADEWIND_RCLONE="+filepath.Join(dir, "rclone"),
 		"TRADEWIND_TOOLS="+own)
-	cmd.WaitDelay = 5 * time.Second // what a test that fails leaves behind has its output
+	cmd.WaitDelay = 5 * time.Second // remaining processes of a failed test keep its output open
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "mount: ") && !strings.Contains(string(out), "=== RUN") {
-		t.Skipf("no mount namespace can be had here: %s", out)
+		t.Skipf("cannot create a mount namespace: %s", out)
 	}
 	for _, name := range tests {
 		if !strings.Contains(string(out), "--- PASS: "+name+" ") {
@@ -95,9 +95,9 @@ func copyProgram(t *testing.T, to, from string) {
 	}
 }
 
-// An agent that is not root mounts, and waits for what was written, with nothing but FUSE: rclone's cache uploads.
-func TestAnAgentThatIsNotRootMountsByRcloneAlone(t *testing.T) {
-	path := t.TempDir() // with the helper alone
+// Without root, an agent mounts and waits for uploads with only FUSE: rclone's cache uploads.
+func TestMountWithoutRootUsesRcloneOnly(t *testing.T) {
+	path := t.TempDir() // with only FUSE's helper
 	for _, name := range []string{"fusermount3", "sh", "cat", "env"} {
 		if program, err := exec.LookPath(name); err == nil {
 			if err := os.Symlink(program, filepath.Join(path, name)); err != nil {
@@ -110,23 +110,24 @@ func TestAnAgentThatIsNotRootMountsByRcloneAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asUser(t, path, "0666", "TestAFolderIsReadAndWritten", "TestABucketIsMountedWithWhatIsLent",
-		"TestAFlushThatCannotFinishNamesTheFiles", "TestAFlushWaitsForOpenFiles",
-		"TestAMountThatIsKilledIsToldAndLeavesNothing")
+	asUser(t, path, "0666", "TestMountLocalFolder", "TestMountBucketWithLentCredentials",
+		"TestFailedFlushNamesFiles", "TestFlushWaitsForOpenFiles",
+		"TestKilledMountIsReportedAndCleanedUp")
 }
 
-// With fuse-overlayfs what it writes is uploaded behind the mount, as it is for root.
-func TestAnAgentThatIsNotRootUploadsBehindAMount(t *testing.T) {
+// With fuse-overlayfs, writes are uploaded by write-behind, as with root.
+func TestWriteBehindWithoutRoot(t *testing.T) {
 	if _, err := exec.LookPath("fuse-overlayfs"); err != nil {
-		emulator.Missing(t, "uploads behind a mount are not tested without root: %v (Debian: fuse-overlayfs)", err)
+		emulator.Missing(t, "write-behind mounts are not tested without root: %v (Debian: fuse-overlayfs)", err)
 	}
-	asUser(t, os.Getenv("PATH"), "0666", "TestWhatATaskWritesIsBroughtUpBehindIt", "TestWhatOthersWriteIsSeenAndStays",
-		"TestAnOpenFileIsNotBroughtUp", "TestFilesArriveWhileTheTaskRuns", "TestAnUploadThatFailsIsTriedAgain",
-		"TestAKilledMountBehindNamesWhatIsMissing", "TestAKilledOverlayNamesWhatIsMissing")
+	asUser(t, os.Getenv("PATH"), "0666", "TestWriteBehindUploads", "TestForeignWritesAreVisibleAndKept",
+		"TestOpenFileIsNotUploaded", "TestWriteBehindUploadsWhileTaskRuns", "TestFailedUploadIsRetried",
+		"TestKilledWriteBehindMountNamesMissingFiles", "TestKilledOverlayNamesMissingFiles")
 }
 
-// Without fuse-overlayfs a task sees nothing any more: that ends the mount, and is told with what had not arrived.
-func TestAKilledOverlayNamesWhatIsMissing(t *testing.T) {
+// Without fuse-overlayfs the task sees an empty folder. So its end ends the mount, and the error names the files that
+// were not uploaded.
+func TestKilledOverlayNamesMissingFiles(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root's overlay has no process")
 	}
@@ -156,10 +157,10 @@ func TestAKilledOverlayNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Who may not open /dev/fuse is told before anything is mounted, or bought.
-func TestAUserWhoMayNotMountIsToldWhy(t *testing.T) {
+// A user who cannot open /dev/fuse gets an error before anything is mounted or bought.
+func TestCheckFUSEExplainsMissingPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
-		asUser(t, os.Getenv("PATH"), "0600", "TestAUserWhoMayNotMountIsToldWhy")
+		asUser(t, os.Getenv("PATH"), "0600", "TestCheckFUSEExplainsMissingPermission")
 		return
 	}
 	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
@@ -168,7 +169,7 @@ func TestAUserWhoMayNotMountIsToldWhy(t *testing.T) {
 		t.Skip("this user may")
 	}
 	err = mount.CheckFUSE()
-	if !errors.Is(err, mount.ErrNoFUSE) || !strings.Contains(err.Error(), "this user may not open /dev/fuse") {
+	if !errors.Is(err, mount.ErrNoFUSE) || !strings.Contains(err.Error(), "this user cannot open /dev/fuse") {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// aws asks the instance metadata service, version 2.
+// aws polls the instance metadata service, version 2.
 type aws struct {
 	service
 	poller
-	token string // of the session
+	token string // session token
 }
 
 const (
@@ -24,7 +24,7 @@ const (
 
 func (w *aws) Watch(ctx context.Context, tell func(Notice)) { w.run(ctx, tell, w.poll) }
 
-// poll asks both questions. An answer of 404 is that there is nothing to say.
+// poll requests both documents. 404 means that there is no notice.
 func (w *aws) poll(ctx context.Context) (found []Notice, err error) {
 	for _, q := range []struct {
 		path   string
@@ -47,7 +47,7 @@ func (w *aws) poll(ctx context.Context) (found []Notice, err error) {
 	return found, err
 }
 
-// get asks with a session's token, and for a new one when there is none or it is not good any more.
+// get requests a document with a session token. It gets a new token if it has none or the token has expired.
 func (w *aws) get(ctx context.Context, path string) (string, error) {
 	for fresh := false; ; {
 		if w.token == "" {
@@ -68,8 +68,8 @@ func (w *aws) get(ctx context.Context, path string) (string, error) {
 	}
 }
 
-// decodeAction reads {"action": "terminate", "time": "2017-09-18T08:22:00Z"}. To be stopped or hibernated is to be
-// taken as well: the task's machine is gone.
+// decodeAction decodes {"action": "terminate", "time": "2017-09-18T08:22:00Z"}. The actions stop and hibernate count
+// as interruptions too: the task loses its machine.
 func decodeAction(body []byte) (Notice, error) {
 	var in struct {
 		Action string    `json:"action"`
@@ -84,7 +84,7 @@ func decodeAction(body []byte) (Notice, error) {
 	return Notice{Kind: Interruption, ID: in.Action + "@" + in.Time.Format(time.RFC3339), At: in.Time}, nil
 }
 
-// decodeRebalance reads {"noticeTime": "2020-10-27T08:22:00Z"}.
+// decodeRebalance decodes {"noticeTime": "2020-10-27T08:22:00Z"}.
 func decodeRebalance(body []byte) (Notice, error) {
 	var in struct {
 		Time time.Time `json:"noticeTime"`

@@ -13,15 +13,15 @@ import (
 const (
 	azureEvents = "/metadata/scheduledevents?api-version=2020-07-01"
 	azureName   = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
-	// azureLead is how long before a Preempt event its machine is told at least.
+	// azureLead is the minimum time between the announcement of a Preempt event and the event.
 	azureLead = 30 * time.Second
 )
 
-// azure asks for the Scheduled Events document.
+// azure polls the Scheduled Events document.
 type azure struct {
 	service
 	poller
-	name string // of this machine, as events name it
+	name string // of this machine in events
 }
 
 func (w *azure) Watch(ctx context.Context, tell func(Notice)) { w.run(ctx, tell, w.poll) }
@@ -42,9 +42,9 @@ func (w *azure) poll(ctx context.Context) ([]Notice, error) {
 	return ScheduledEvents([]byte(body), w.name, w.clock.Now())
 }
 
-// ScheduledEvents reads Azure's Scheduled Events document and returns the notices of a machine, by its name: one for
-// each event of type Preempt that names it and is not over. Events of other types are not of spot machines, and those
-// of other machines are in the document where several form a set.
+// ScheduledEvents reads Azure's Scheduled Events document and returns the notices of the machine with a name: one for
+// each event of type Preempt that names it and has not finished. Other event types do not concern spot machines. The
+// document also contains events of other machines if several machines form a set.
 func ScheduledEvents(document []byte, machine string, now time.Time) ([]Notice, error) {
 	var in struct {
 		Events []struct {

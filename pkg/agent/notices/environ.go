@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// The environment that names a watcher and, beside the cloud's own variables, where its metadata service is.
+// Environment variables that select a watcher. Together with the cloud's own variables they say where its metadata
+// service is.
 const (
-	EnvCloud = "TRADEWIND_NOTICES"  // aws (or imds), gcp, azure, kubernetes; none when empty
-	EnvURL   = "TRADEWIND_METADATA" // base URL; the cloud's own when empty
+	EnvCloud = "TRADEWIND_NOTICES"  // aws (or imds), gcp, azure, kubernetes; none if empty
+	EnvURL   = "TRADEWIND_METADATA" // base URL; if empty, the cloud's default
 	EnvGrace = "TRADEWIND_GRACE"    // a pod's grace period: 2m0s
 )
 
-// FromEnvironment returns the watcher that the environment names, nil when it names none. lookup returns the value of a
-// variable. It fails with ErrUnknown.
+// FromEnvironment returns the watcher that the environment selects, or nil if it selects none. lookup returns the
+// value of a variable. The error is ErrUnknown.
 func FromEnvironment(lookup func(string) string, c Config) (Watcher, error) {
 	cloud := lookup(EnvCloud)
 	if cloud == "" {
@@ -38,15 +39,15 @@ func FromEnvironment(lookup func(string) string, c Config) (Watcher, error) {
 	return w, nil
 }
 
-// MetadataURL is where the environment says that a cloud's metadata service is, empty where it does not say.
+// MetadataURL returns the URL of a cloud's metadata service from the environment; empty if it is not set.
 func MetadataURL(cloud string, lookup func(string) string) string {
 	if url := lookup(EnvURL); url != "" {
 		return url
 	}
 	switch {
-	case cloud == "aws": // as the AWS SDKs
+	case cloud == "aws": // the variable of the AWS SDKs
 		return lookup("AWS_EC2_METADATA_SERVICE_ENDPOINT")
-	case cloud == "gcp" && lookup("GCE_METADATA_HOST") != "": // as Google's libraries
+	case cloud == "gcp" && lookup("GCE_METADATA_HOST") != "": // the variable of Google's libraries
 		return "http://" + lookup("GCE_METADATA_HOST")
 	}
 	return ""

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// gcpLead is how long a machine has from the moment that preempted turns true.
+// gcpLead is the time between the moment that preempted becomes true and the machine's end.
 const gcpLead = 30 * time.Second
 
 const gcpPreempted = "/computeMetadata/v1/instance/preempted"
 
-// gcp asks Google's metadata server, which answers when the value is no longer the one that was seen last.
+// gcp polls Google's metadata server, which holds the request until the value changes.
 type gcp struct {
 	service
 	poller
-	etag string // of the value seen last
+	etag string // of the last value
 }
 
 func (w *gcp) Watch(ctx context.Context, tell func(Notice)) { w.run(ctx, tell, w.poll) }
 
 func (w *gcp) poll(ctx context.Context) ([]Notice, error) {
 	q := url.Values{"wait_for_change": {"true"}, "timeout_sec": {"60"}}
-	if w.etag == "" { // the value as it is now: it may have turned before anybody looked
+	if w.etag == "" { // get the current value without waiting: it may already be TRUE
 		q = url.Values{}
 	} else {
 		q.Set("last_etag", w.etag)
@@ -41,7 +41,7 @@ func (w *gcp) poll(ctx context.Context) ([]Notice, error) {
 		return nil, err
 	}
 	if header.Get("Metadata-Flavor") != "Google" {
-		return nil, errors.New("preempted: the answer is not of Google's metadata server")
+		return nil, errors.New("preempted: the answer is not from Google's metadata server")
 	}
 	w.etag = header.Get("Etag")
 	switch strings.TrimSpace(body) {

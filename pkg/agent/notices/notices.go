@@ -1,19 +1,20 @@
-// Package notices asks a machine's own cloud whether the machine is about to be taken. Each cloud says so at an address
-// that only the machine itself reaches:
+// Package notices watches whether a machine's cloud is about to take the machine. Each cloud announces this at an
+// address that only the machine itself can reach:
 //
 //   - AWS: the instance metadata service, version 2, at spot/instance-action (two minutes ahead) and
 //     events/recommendations/rebalance (earlier, and advice only), polled every five seconds as the EC2 User Guide
 //     advises ("Spot Instance interruption notices");
-//   - Google Cloud: instance/preempted of the metadata server, which holds the question until it changes
+//   - Google Cloud: instance/preempted of the metadata server, which holds the request until the value changes
 //     ("Preemptible VM instances": 30 seconds ahead);
 //   - Azure: the Scheduled Events document ("Azure Metadata Service: Scheduled Events for Linux VMs"), in which an
 //     event of type Preempt names this machine (at least 30 seconds ahead);
 //   - Kubernetes: a pod that is evicted, drained or deleted gets SIGTERM and its grace period ("Pod Lifecycle").
 //
-// A watcher goes on through every failure: a machine does not stop because nobody answers. What it learns beside the
-// broker's own way (EventBridge, Pub/Sub) is the same notice twice, which changes nothing.
+// A watcher continues after every error, because a machine must not stop when its metadata service does not answer.
+// If the broker also learns of the interruption (through EventBridge or Pub/Sub), the same notice arrives twice,
+// which changes nothing.
 //
-// No watcher runs unless the environment names a cloud: on a user's own computer there is nothing to ask.
+// A watcher only runs if the environment selects a cloud. A user's own computer has none.
 package notices
 
 import (
@@ -31,51 +32,51 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// ErrUnknown says that no watcher is known by that name, or its address cannot be.
+// ErrUnknown means that the cloud is unknown or that the address is invalid.
 var ErrUnknown = errors.New("notices: unknown cloud or address")
 
-// Kind tells a warning from advice. The words are those of a cloud's notices to the broker.
+// Kind is the kind of a notice: a warning or advice. The values are those of a cloud's notices to the broker.
 type Kind string
 
 // Kinds of notice.
 const (
-	Interruption Kind = "interruption" // will be taken at At
+	Interruption Kind = "interruption" // the machine will be taken at At
 	Rebalance    Kind = "rebalance"    // likely to be taken
 )
 
-// Notice is what a machine's cloud says of it.
+// Notice is an announcement of a machine's cloud about the machine.
 type Notice struct {
 	Kind Kind
-	ID   string    // tells one notice from another; a repeated one has the same
-	At   time.Time // when the machine will be taken; of advice, when it was given
+	ID   string    // identifies the notice; a repeated notice has the same ID
+	At   time.Time // when the machine will be taken; for advice, when it was given
 }
 
-// Watcher asks one cloud.
+// Watcher watches the notices of one cloud.
 type Watcher interface {
-	// Watch calls tell with every notice, once each, until ctx ends.
+	// Watch calls tell once with every notice, until ctx ends.
 	Watch(ctx context.Context, tell func(Notice))
 }
 
-// Config says how to ask. Zero values are useful.
+// Config configures a watcher. The zero values are useful.
 type Config struct {
-	URL    string        // of the metadata service: where the cloud has it, when empty
-	Every  time.Duration // between two questions; 5 s on AWS, 1 s elsewhere
-	Grace  time.Duration // of a pod between SIGTERM and its end; 30 s, Kubernetes' own default, when 0
+	URL    string        // of the metadata service; if empty, the cloud's default
+	Every  time.Duration // between two polls; 5 s on AWS, 1 s elsewhere
+	Grace  time.Duration // of a pod between SIGTERM and its end; 0 is 30 s, the default of Kubernetes
 	Client *http.Client
 	Clock  clock.Clock
 	Log    *slog.Logger
 }
 
-// linkLocal is where every one of these clouds has its metadata service.
+// linkLocal is the address of the metadata service of all these clouds.
 const linkLocal = "http://169.254.169.254"
 
-// answerTime bounds one question. Azure takes up to two minutes to answer the first; GCP holds its answer.
+// answerTime is the timeout of one request. Azure may take two minutes to answer the first; GCP holds its answer.
 const answerTime = 2 * time.Minute
 
-// maxAnswer bounds an answer, in bytes.
+// maxAnswer is the maximum size of an answer, in bytes.
 const maxAnswer = 1 << 20
 
-// New returns the watcher of a cloud: aws, gcp, azure or kubernetes. It fails with ErrUnknown.
+// New returns the watcher of a cloud: aws, gcp, azure or kubernetes. The error is ErrUnknown.
 func New(cloud string, c Config) (Watcher, error) {
 	if c.URL == "" {
 		c.URL = linkLocal
@@ -91,7 +92,7 @@ func New(cloud string, c Config) (Watcher, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Client == nil {
-		// Never by way of a proxy: what is asked for is this machine's own.
+		// Never use a proxy: only this machine can reach its metadata service.
 		c.Client = &http.Client{
 			Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -110,17 +111,17 @@ func New(cloud string, c Config) (Watcher, error) {
 	if cloud == Kubernetes {
 		return &pod{grace: cmp.Or(c.Grace, podGrace), clock: c.Clock}, nil
 	}
-	return nil, fmt.Errorf("%w: %q is none of aws, gcp, azure, kubernetes", ErrUnknown, cloud)
+	return nil, fmt.Errorf("%w: %q is not one of aws, gcp, azure, kubernetes", ErrUnknown, cloud)
 }
 
-// Leads runs a watcher until ctx ends and returns a channel of how long the machine has left, for agent.Config.Notices.
-// It is closed at the end. Advice is logged and no more: the broker learns of it as well, and decides.
+// Leads runs a watcher until ctx ends. The returned channel, for agent.Config.Notices, receives how long until the
+// machine is taken, and is closed at the end. Advice is only logged: the broker also receives it, and decides.
 func Leads(ctx context.Context, w Watcher, now func() time.Time, log *slog.Logger) <-chan time.Duration {
 	leads := make(chan time.Duration, 1)
 	go func() {
 		defer close(leads)
 		w.Watch(ctx, func(n Notice) {
-			log.Info("notice of the cloud", "kind", n.Kind, "at", n.At, "id", n.ID)
+			log.Info("notice from the cloud", "kind", n.Kind, "at", n.At, "id", n.ID)
 			if n.Kind != Interruption {
 				return
 			}
@@ -133,7 +134,7 @@ func Leads(ctx context.Context, w Watcher, now func() time.Time, log *slog.Logge
 	return leads
 }
 
-// poller asks again and again.
+// poller polls repeatedly.
 type poller struct {
 	clock clock.Clock
 	log   *slog.Logger
@@ -147,10 +148,10 @@ func (p poller) orEvery(d time.Duration) poller {
 	return p
 }
 
-// maxPause is the longest pause after failures.
+// maxPause is the maximum pause after failures.
 const maxPause = time.Minute
 
-// run calls ask until ctx ends and tells each notice once. After failures it pauses longer and longer.
+// run calls ask until ctx ends, and tell once for each notice. After failures the pauses grow.
 func (p poller) run(ctx context.Context, tell func(Notice), ask func(context.Context) ([]Notice, error)) {
 	told := make(map[string]bool)
 	pause := p.every
@@ -181,7 +182,7 @@ type service struct {
 	client *http.Client
 }
 
-// statusError is an answer that is no success.
+// statusError is the HTTP status of an unsuccessful answer.
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }

@@ -18,7 +18,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// impatient is a clock on which whoever waits has waited: every look at it is a pause later.
+// impatient is a clock on which every wait ends at once: each reading is one pause later.
 type impatient struct {
 	clock.Clock
 	mu     sync.Mutex
@@ -55,7 +55,7 @@ func (m *metadata) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, body)
 }
 
-// first watches until there are so many notices, and returns them.
+// first watches until there are n notices, and returns them.
 func first(t *testing.T, cloud string, count int, m *metadata) ([]Notice, *impatient) {
 	t.Helper()
 	m.t = t
@@ -80,7 +80,7 @@ func first(t *testing.T, cloud string, count int, m *metadata) ([]Notice, *impat
 	return got, c
 }
 
-func TestAWSTellsOfInterruptionAndRebalance(t *testing.T) {
+func TestAWSInterruptionAndRebalance(t *testing.T) {
 	const good = "token-2"
 	tokens := 0
 	m := &metadata{}
@@ -90,7 +90,7 @@ func TestAWSTellsOfInterruptionAndRebalance(t *testing.T) {
 		case r.URL.Path == awsToken && r.Method == http.MethodPut && r.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds") == "21600":
 			tokens++
 			return 200, fmt.Sprint("token-", tokens), nil
-		case token != good: // the first has expired
+		case token != good: // the first token has expired
 			return 401, "", nil
 		case n > 12 && r.URL.Path == awsAction:
 			return 200, `{"action": "terminate", "time": "2026-11-21T09:02:00Z"}`, nil
@@ -114,7 +114,7 @@ func TestAWSTellsOfInterruptionAndRebalance(t *testing.T) {
 	}
 }
 
-func TestGoogleIsAskedToWaitForTheChange(t *testing.T) {
+func TestGoogleWaitsForChange(t *testing.T) {
 	m := &metadata{}
 	m.answer = func(n int, r *http.Request) (int, string, http.Header) {
 		header := http.Header{"Metadata-Flavor": {"Google"}, "Etag": {fmt.Sprint("e", n)}}
@@ -125,10 +125,10 @@ func TestGoogleIsAskedToWaitForTheChange(t *testing.T) {
 			return 200, "FALSE\n", header
 		case n == 2 && r.URL.Query().Get("wait_for_change") == "true" && r.URL.Query().Get("last_etag") == "e1":
 			return 503, "", nil
-		case n == 3 && r.URL.RawQuery == "": // after a failure it looks anew
+		case n == 3 && r.URL.RawQuery == "": // after a failure it reads the value again
 			return 200, "FALSE", header
 		case n == 4:
-			return 200, "TRUE", nil // of somebody else
+			return 200, "TRUE", nil // from another server
 		case n == 5:
 			return 200, "TRUE", header
 		}
@@ -149,7 +149,7 @@ const scheduled = `{"DocumentIncarnation": 2, "Events": [
 	{"EventId": "5", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Scheduled", "NotBefore": "soon"},
 	{"EventId": "6", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Canceled", "NotBefore": ""}]}`
 
-func TestAzureTellsOfThePreemptionOfThisMachineOnly(t *testing.T) {
+func TestAzureReportsOnlyOwnPreemption(t *testing.T) {
 	m := &metadata{}
 	m.answer = func(n int, r *http.Request) (int, string, http.Header) {
 		switch {
@@ -177,7 +177,7 @@ func TestAzureTellsOfThePreemptionOfThisMachineOnly(t *testing.T) {
 	}
 }
 
-func TestLeadsAreHowLongTheMachineHas(t *testing.T) {
+func TestLeadsReturnsRemainingTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	leads := Leads(ctx, told{
 		{Kind: Rebalance, At: now}, {Kind: Interruption, At: now.Add(2 * time.Minute)}, {Kind: Interruption, At: now.Add(-time.Second)},
@@ -194,7 +194,7 @@ func TestLeadsAreHowLongTheMachineHas(t *testing.T) {
 	}
 }
 
-// told is a watcher that knows everything.
+// told is a watcher with a fixed list of notices.
 type told []Notice
 
 func (w told) Watch(ctx context.Context, tell func(Notice)) {
@@ -204,7 +204,7 @@ func (w told) Watch(ctx context.Context, tell func(Notice)) {
 	<-ctx.Done()
 }
 
-func TestTheEnvironmentNamesTheWatcher(t *testing.T) {
+func TestFromEnvironmentSelectsWatcher(t *testing.T) {
 	for _, c := range []struct {
 		environ map[string]string
 		kind    string

@@ -10,13 +10,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// Kubernetes names the watcher of a pod.
+// Kubernetes is the name of the watcher for pods.
 const Kubernetes = "kubernetes"
 
-// podGrace is a pod's where nothing else is said.
+// podGrace is a pod's default grace period.
 const podGrace = 30 * time.Second
 
-// pod takes SIGTERM for a notice: the kubelet sends it, and kills what is left after the grace period.
+// pod treats SIGTERM as a notice: the kubelet sends it, and kills the remaining processes after the grace period.
 type pod struct {
 	grace time.Duration
 	clock clock.Clock
@@ -30,7 +30,7 @@ func (p *pod) Watch(ctx context.Context, tell func(Notice)) {
 	select {
 	case <-told:
 		tell(Notice{Kind: Interruption, ID: "SIGTERM", At: p.clock.Now().Add(p.grace)})
-		<-ctx.Done() // further ones say the same
+		<-ctx.Done() // ignore further signals
 	case <-ctx.Done():
 	}
 }

@@ -1,5 +1,5 @@
-// Package peer is by what the nodes of an attempt, or of a gang, know each other: a key that the broker has given
-// to all of them, from which each makes the same identity, for either side of a TLS connection to prove.
+// Package peer authenticates the nodes of an attempt or of a gang to each other. The broker gives all of them a key,
+// from which each derives the same identity; both sides of a TLS connection must prove it.
 package peer
 
 import (
@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// Identity is what nodes are known by: all have the same.
+// Identity is the identity that all nodes share.
 type Identity struct {
 	cert tls.Certificate
 	key  ed25519.PublicKey
 }
 
-// New makes the identity of a key. what parts those for one use from those for another.
+// New derives the identity from a key. what separates identities for different uses of the same key.
 func New(key []byte, what string) (*Identity, error) {
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write([]byte("tradewind: " + what)) // never fails
 	private := ed25519.NewKeyFromSeed(mac.Sum(nil))
 	public := private.Public().(ed25519.PublicKey)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0), // clocks do not count
+		SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0), // at any time
 	}
 	der, err := x509.CreateCertificate(nil, template, template, public, private)
 	if err != nil {
@@ -35,10 +35,10 @@ func New(key []byte, what string) (*Identity, error) {
 	return &Identity{cert: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, key: public}, nil
 }
 
-// errStranger refuses a connection.
+// errStranger is the error for a connection from another program.
 var errStranger = errors.New("peer: not one of the nodes")
 
-// verify holds either side to the same identity. That it has the private key TLS has proved.
+// verify checks that the other side has the same identity. TLS has already checked that it has the private key.
 func (id *Identity) verify(s tls.ConnectionState) error {
 	if len(s.PeerCertificates) != 1 || !id.key.Equal(s.PeerCertificates[0].PublicKey) {
 		return errStranger
@@ -46,7 +46,7 @@ func (id *Identity) verify(s tls.ConnectionState) error {
 	return nil
 }
 
-// Server is for who listens.
+// Server returns the TLS configuration of the listening side.
 func (id *Identity) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{id.cert}, ClientAuth: tls.RequireAnyClientCert,
@@ -54,10 +54,10 @@ func (id *Identity) Server() *tls.Config {
 	}
 }
 
-// Client is for who dials.
+// Client returns the TLS configuration of the dialing side.
 func (id *Identity) Client() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{id.cert}, VerifyConnection: id.verify,
-		InsecureSkipVerify: true, //nolint:gosec // no authority knows it; verify compares the key itself
+		InsecureSkipVerify: true, //nolint:gosec // no authority issued it; verify compares the key itself
 	}
 }

@@ -14,40 +14,41 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
-// agents are the processes that were started here. pkg/cloud/local keeps them, each as a cluster of one machine: so
-// none is started twice, none that was ended starts again however late an order comes, and all are found again by the
-// next process on the folder.
+// agents are the agent processes on this machine. pkg/cloud/local manages each as a cluster of one machine. So no
+// agent is started twice, an agent that was ended does not start again because of a late order, and the next process
+// on the folder finds them all.
 type agents struct {
 	host    *local.Host
 	cloud   cloud.Cloud
-	changed chan struct{} // holds one when there is news
+	changed chan struct{} // capacity 1: something has changed
 
 	mu     sync.Mutex
-	ending map[string]bool         // by name; being ended
+	ending map[string]bool         // being ended, by name
 	failed map[string]wire.PoolEnd // could not be started
-	exits  map[string]wire.PoolEnd // ended by themselves in this process's time
+	exits  map[string]wire.PoolEnd // ended by themselves while this process ran
 }
 
-// agentName is the name of an agent: one rank of a cluster.
+// agentName returns the name of the agent of one rank of a cluster.
 func agentName(cluster string, rank int) string { return cluster + "#" + strconv.Itoa(rank) }
 
 func splitName(name string) (cluster string, rank int) {
 	i := strings.LastIndexByte(name, '#')
-	rank, _ = strconv.Atoi(name[i+1:]) // made by agentName
+	rank, _ = strconv.Atoi(name[i+1:]) // cannot fail: made by agentName
 	return name[:max(i, 0)], rank
 }
 
-// cloudName is under which local keeps the agents.
+// cloudName is the name of the cloud in pkg/cloud/local that manages the agents.
 const cloudName = "pool"
 
-// devicesLabel is the label of a launch that lists its devices.
+// devicesLabel is the label of a launch that contains its device indexes.
 const devicesLabel = "devices"
 
-// openAgents takes charge of the agents in a folder. It fails with local.ErrInUse while another process has.
+// openAgents takes over the agents in a folder. It returns local.ErrInUse if another process uses the folder.
 func openAgents(cfg Config, dir string) (*agents, error) {
 	a := &agents{
 		changed: make(chan struct{}, 1), ending: map[string]bool{}, failed: map[string]wire.PoolEnd{},
@@ -70,8 +71,8 @@ func openAgents(cfg Config, dir string) (*agents, error) {
 	return a, nil
 }
 
-// loopback says whether the broker is on this computer, and so is every node of a cluster that a machine here is part
-// of.
+// loopback reports whether the broker is on this computer. Then every node of a cluster that includes this machine is
+// too.
 func loopback(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -81,7 +82,7 @@ func loopback(endpoint string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// withoutUser leaves out what lets somebody act as the user: agents have tokens of their own.
+// withoutUser removes the variables with which an agent could act as the user. Agents have their own tokens.
 func withoutUser(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -89,13 +90,13 @@ func withoutUser(environ []string) []string {
 	})
 }
 
-// visible has tasks see the devices that are theirs: CUDA's variable, and that of NVIDIA's container tools.
+// visible returns variables that restrict a task to its devices: CUDA's variable, and that of NVIDIA's container tools.
 func visible(devices string) []string {
 	return []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + devices,
 		"NVIDIA_VISIBLE_DEVICES=" + cmp.Or(devices, "void")}
 }
 
-// news wakes whoever waits for changed.
+// news wakes the goroutine that waits for changed.
 func (a *agents) news() {
 	select {
 	case a.changed <- struct{}{}:
@@ -103,7 +104,7 @@ func (a *agents) news() {
 	}
 }
 
-// exited notes that an agent has ended by itself.
+// exited records that an agent has ended by itself.
 func (a *agents) exited(name string, code int, last string) {
 	cluster, rank := splitName(name)
 	a.mu.Lock()
@@ -112,7 +113,7 @@ func (a *agents) exited(name string, code int, last string) {
 	a.news()
 }
 
-// list is every agent that has not been ended here: its name, and whether it runs.
+// list returns every agent that was not ended here: by name, whether it runs.
 func (a *agents) list(ctx context.Context) (map[string]bool, error) {
 	machines, err := a.cloud.Machines(ctx, "")
 	if err != nil {
@@ -125,7 +126,7 @@ func (a *agents) list(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// report is those that run, and those that have ended or could not be started.
+// report returns the running agents, and those that have ended or could not be started.
 func (a *agents) report(ctx context.Context) (running []wire.PoolAgent, ended []wire.PoolEnd, err error) {
 	all, err := a.list(ctx)
 	if err != nil {
@@ -154,10 +155,10 @@ func (a *agents) report(ctx context.Context) (running []wire.PoolAgent, ended []
 	return running, ended, nil
 }
 
-// maxReason bounds what is told of an end.
+// maxReason is the maximum size of the reason of an end, in bytes.
 const maxReason = 2 << 10
 
-// ending is how an agent ended, and its last words.
+// ending describes how an agent ended, including the end of its log.
 func ending(code int, last string) string {
 	text := "exit code " + strconv.Itoa(code)
 	if code < 0 {
@@ -169,8 +170,8 @@ func ending(code int, last string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// obey makes what runs what should run: it ends the rest, and when that has ended starts what is missing, for it may
-// need the place. settled says that nothing is left to be done.
+// obey makes the running agents match the orders. It first ends the others. Only when these have ended it starts the
+// missing ones, which may need their capacity. settled reports whether nothing is left to do.
 func (a *agents) obey(ctx context.Context, orders []wire.PoolOrder, tell func(Event)) (settled bool, err error) {
 	all, err := a.list(ctx)
 	if err != nil {
@@ -205,13 +206,13 @@ func (a *agents) obey(ctx context.Context, orders []wire.PoolOrder, tell func(Ev
 	return true, nil
 }
 
-// start starts an agent. That it cannot be is reported at the next sync.
+// start starts an agent. If that fails, the next sync reports it.
 func (a *agents) start(ctx context.Context, o wire.PoolOrder, tell func(Event)) {
 	name := agentName(o.Cluster, o.Rank)
 	a.mu.Lock()
 	_, failed := a.failed[name]
 	a.mu.Unlock()
-	if failed || o.Token == "" { // it was known to run when it was asked about, and will be asked about again
+	if failed || o.Token == "" { // without a token: the broker believed it was running, and the next sync corrects that
 		return
 	}
 	devices := make([]string, len(o.Devices))
@@ -219,7 +220,7 @@ func (a *agents) start(ctx context.Context, o wire.PoolOrder, tell func(Event)) 
 		devices[i] = strconv.Itoa(d)
 	}
 	_, err := a.cloud.Launch(ctx, cloud.LaunchSpec{
-		Cluster: name, Nodes: 1, Offer: cloud.Offer{Cloud: cloudName},
+		Cluster: name, Nodes: 1, Offer: apitypes.Offer{Cloud: cloudName},
 		Labels:    map[string]string{devicesLabel: strings.Join(devices, ",")},
 		Bootstrap: cloud.Bootstrap{Endpoint: o.Endpoint, Tokens: []string{o.Token}},
 	})
@@ -228,7 +229,7 @@ func (a *agents) start(ctx context.Context, o wire.PoolOrder, tell func(Event)) 
 		return
 	}
 	if ctx.Err() != nil {
-		return // it is told to end, not at fault
+		return // the process is ending; this is not a failure of the agent
 	}
 	tell(Event{Kind: Failed, Job: o.Job, Cluster: o.Cluster, Err: err})
 	a.mu.Lock()
@@ -245,7 +246,7 @@ func words(err error) string {
 	return err.Error()
 }
 
-// endAgain is how long an agent that could not be ended is left before it is tried again.
+// endAgain is the pause before another try to end an agent.
 const endAgain = 5 * time.Second
 
 // end ends an agent in the background.
@@ -273,7 +274,7 @@ func (a *agents) end(name string, tell func(Event)) {
 	}()
 }
 
-// endAll ends every agent, and returns when none is left or ctx ends.
+// endAll ends every agent. It returns when all have ended or ctx ends.
 func (a *agents) endAll(ctx context.Context) error {
 	all, err := a.list(ctx)
 	if err != nil {

@@ -12,18 +12,19 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Errors after which asking again is of no use, wrapped with the broker's words.
+// Errors after which a retry does not help, wrapped with the broker's message.
 var (
-	// ErrRefused: the token is not, or no longer, good.
+	// ErrRefused means that the token is not valid, or no longer valid.
 	ErrRefused = errors.New("pool: token refused")
-	// ErrRemoved: the pool is gone, or the machine was removed from it.
+	// ErrRemoved means that the pool was deleted or the machine was removed from it.
 	ErrRemoved = errors.New("pool: removed")
-	// ErrTaken: another machine, or another process, has the machine's name.
+	// ErrTaken means that another machine or process has the machine's name.
 	ErrTaken = errors.New("pool: the name is taken")
-	// ErrReport: the broker cannot make sense of what it is told.
-	ErrReport = errors.New("pool: refused")
+	// ErrReport means that the broker rejects the report as invalid.
+	ErrReport = errors.New("pool: report refused")
 )
 
 const (
@@ -42,18 +43,18 @@ func newClient(c *http.Client, endpoint string) *client {
 		c = &http.Client{}
 	}
 	still := *c
-	// The API does not redirect; the token goes to nobody else.
+	// The API does not redirect; the token must not be sent to another server.
 	still.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &client{http: &still, endpoint: strings.TrimSuffix(endpoint, "/")}
 }
 
-// join trades a join token for the machine's own.
-func (c *client) join(ctx context.Context, pool, machine, token string) (wire.PoolToken, error) {
-	var out wire.PoolToken
+// join exchanges a join token for the machine's own token.
+func (c *client) join(ctx context.Context, pool, machine, token string) (apitypes.PoolToken, error) {
+	var out apitypes.PoolToken
 	return out, c.post(ctx, wire.PathPoolJoin(pool, machine), token, struct{}{}, &out)
 }
 
-// sync tells what there is, and returns what should be.
+// sync reports the machine's state, and returns the agents that should run.
 func (c *client) sync(ctx context.Context, pool, machine, token string, r wire.PoolReport) (wire.PoolOrders, error) {
 	var out wire.PoolOrders
 	return out, c.post(ctx, wire.PathPoolSync(pool, machine), token, r, &out)
@@ -85,18 +86,18 @@ func (c *client) post(ctx context.Context, path, token string, in, out any) erro
 		return err
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("pool: the answer of %s is not the API's: %w", path, err)
+		return fmt.Errorf("pool: the answer to %s is not valid: %w", path, err)
 	}
 	return nil
 }
 
-// judge makes an error of an answer that is no acceptance.
+// judge returns an error for an answer that is not a success, otherwise nil.
 func judge(res *http.Response, text []byte) error {
 	var problem struct {
 		Detail string
 		Errors []struct{ Location, Message string }
 	}
-	_ = json.Unmarshal(text, &problem) // or it comes from somebody else, and is quoted
+	_ = json.Unmarshal(text, &problem) // if it is not the API's JSON, the text is quoted below
 	for _, e := range problem.Errors {
 		problem.Detail += "; " + e.Location + ": " + e.Message
 	}
@@ -122,7 +123,7 @@ func judge(res *http.Response, text []byte) error {
 	return fmt.Errorf("%w: %s", kind, problem.Detail)
 }
 
-// lastWord says whether asking again is of no use.
+// lastWord reports whether err is final: another try would not help.
 func lastWord(err error) bool {
 	return errors.Is(err, ErrRefused) || errors.Is(err, ErrRemoved) || errors.Is(err, ErrTaken) ||
 		errors.Is(err, ErrReport)

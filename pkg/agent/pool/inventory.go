@@ -18,30 +18,30 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
-// Inventory is what a computer has for tasks.
+// Inventory is a computer's capacity for tasks.
 type Inventory struct {
-	CPUs      float64 // that this process may use
+	CPUs      float64 // processors that this process may use
 	MemoryGiB float64
-	// Accelerator is the name of its GPUs as the catalogue has it, and Accelerators how many of that name there are.
+	// Accelerator is the catalogue's name of its GPUs, and Accelerators the number of GPUs with that name.
 	Accelerator  string
 	Accelerators int
-	// Notes say what was passed over, for people.
+	// Notes list for users what was left out.
 	Notes []string
 }
 
-// Computer is where an inventory is taken. Its fields are for tests; those of ThisComputer are the real ones.
+// Computer is the computer of an inventory. Tests set its fields; ThisComputer returns the real one.
 type Computer struct {
 	CPUs   int            // processors that the scheduler gives this process
-	Memory func() float64 // installed, GiB; 0 is not known. Nil reads /proc/meminfo of Files
+	Memory func() float64 // installed, GiB; 0 is unknown. If nil, /proc/meminfo of Files is read
 	Files  fs.FS          // the root of the file system
-	SMI    string         // the nvidia-smi program; empty is none
+	SMI    string         // path of nvidia-smi; empty if there is none
 }
 
-// smiWithin bounds a call of nvidia-smi, which may hang with its driver.
+// smiWithin is the timeout of nvidia-smi, which may hang with its driver.
 const smiWithin = 20 * time.Second
 
-// Take counts what there is, as far as the process's control group lets it have that. It fails when a program that
-// should know does not answer; a computer without GPUs has none.
+// Take returns the computer's capacity within the limits of the process's control group. It returns an error if
+// nvidia-smi exists but fails. A computer without nvidia-smi has no GPUs.
 func (c Computer) Take(ctx context.Context) (Inventory, error) {
 	in := Inventory{CPUs: float64(c.CPUs)}
 	if c.Memory != nil {
@@ -56,7 +56,7 @@ func (c Computer) Take(ctx context.Context) (Inventory, error) {
 	return in, c.gpus(ctx, &in)
 }
 
-// meminfo is the memory that Linux manages, GiB (proc_meminfo(5)).
+// meminfo returns the memory that Linux manages, in GiB (proc_meminfo(5)).
 func (c Computer) meminfo() float64 {
 	b, err := fs.ReadFile(c.Files, "proc/meminfo")
 	if err != nil {
@@ -71,7 +71,7 @@ func (c Computer) meminfo() float64 {
 	return 0
 }
 
-// limit applies the limits of the process's control group (version 2) and of all above it.
+// limit applies the limits of the process's control group (version 2) and of all its parents.
 func (c Computer) limit(in *Inventory) {
 	own, err := fs.ReadFile(c.Files, "proc/self/cgroup")
 	if err != nil {
@@ -95,7 +95,7 @@ func (c Computer) limit(in *Inventory) {
 	}
 }
 
-// least is the smaller one of two amounts, of which 0 is not known.
+// least returns the smaller of two amounts, of which 0 means unknown.
 func least(a, b float64) float64 {
 	if a == 0 {
 		return b
@@ -103,7 +103,7 @@ func least(a, b float64) float64 {
 	return math.Min(a, b)
 }
 
-// number is a field of a file; not set if there is no such file, or it says "max".
+// number returns a field of a file. It is not set if the file is missing or the field is "max".
 func number(files fs.FS, name string, field int) (float64, bool) {
 	b, err := fs.ReadFile(files, name)
 	if err != nil {
@@ -117,7 +117,7 @@ func number(files fs.FS, name string, field int) (float64, bool) {
 	return v, err == nil
 }
 
-// gpus asks nvidia-smi. GPUs of one name count: those of which there are most.
+// gpus asks nvidia-smi. If there are GPUs with different names, only the most frequent name counts.
 func (c Computer) gpus(ctx context.Context, in *Inventory) error {
 	ctx, cancel := context.WithTimeout(ctx, smiWithin)
 	defer cancel()
@@ -136,14 +136,14 @@ func (c Computer) gpus(ctx context.Context, in *Inventory) error {
 	for _, n := range names {
 		count[n]++
 	}
-	for _, n := range names { // in their order, so that equals are decided the same way each time
+	for _, n := range names { // in their order, so that a tie always has the same result
 		if count[n] > in.Accelerators {
 			in.Accelerator, in.Accelerators = n, count[n]
 		}
 	}
 	for n, k := range count {
 		if n != in.Accelerator {
-			in.Notes = append(in.Notes, fmt.Sprintf("%d %s beside %d %s: a machine counts GPUs of one name", k, n,
+			in.Notes = append(in.Notes, fmt.Sprintf("%d %s besides %d %s: only GPUs with the same name count", k, n,
 				in.Accelerators, in.Accelerator))
 		}
 	}
@@ -151,8 +151,8 @@ func (c Computer) gpus(ctx context.Context, in *Inventory) error {
 	return nil
 }
 
-// readGPUs reads names, one a line, as the catalogue has them. A GPU that it does not know keeps the name that its
-// driver has for it.
+// readGPUs reads GPU names, one per line, and returns the catalogue's names. A GPU that the catalogue does not know
+// keeps its driver's name.
 func readGPUs(r io.Reader) ([]string, error) {
 	lines := bufio.NewScanner(r)
 	var names []string

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ThisComputer is the computer that this process runs on.
+// ThisComputer returns the computer that this process runs on.
 func ThisComputer() Computer {
 	return Computer{CPUs: runtime.NumCPU(), Files: os.DirFS("/"), Memory: func() float64 {
 		bytes, err := unix.SysctlUint64("hw.memsize")

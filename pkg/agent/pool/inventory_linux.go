@@ -6,8 +6,8 @@ import (
 	"runtime"
 )
 
-// ThisComputer is the computer that this process runs on.
+// ThisComputer returns the computer that this process runs on.
 func ThisComputer() Computer {
-	smi, _ := exec.LookPath("nvidia-smi") // or it has no GPUs
+	smi, _ := exec.LookPath("nvidia-smi") // if it is missing, there are no GPUs
 	return Computer{CPUs: runtime.NumCPU(), Files: os.DirFS("/"), SMI: smi}
 }

@@ -15,7 +15,7 @@ func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(tex
 
 const meminfo = "MemTotal:       33554432 kB\nMemFree:        1 kB\n" // 32 GiB
 
-func TestAnInventoryIsOfWhatTheProcessMayUse(t *testing.T) {
+func TestInventoryRespectsCgroupLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files        fstest.MapFS
 		cpus, memory float64
@@ -44,7 +44,7 @@ func TestAnInventoryIsOfWhatTheProcessMayUse(t *testing.T) {
 	}
 }
 
-// smi is a program that answers as nvidia-smi would.
+// smi creates a program that answers like nvidia-smi.
 func smi(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nvidia-smi")
@@ -54,7 +54,7 @@ func smi(t *testing.T, script string) string {
 	return path
 }
 
-func TestGPUsAreThoseThatTheDriverLists(t *testing.T) {
+func TestInventoryListsGPUs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		script, accelerator string
 		count               int
@@ -72,11 +72,11 @@ func TestGPUsAreThoseThatTheDriverLists(t *testing.T) {
 	}
 	_, err := pool.Computer{CPUs: 1, Files: fstest.MapFS{}, SMI: smi(t, "echo 'NVIDIA-SMI has failed: no driver'; exit 9")}.Take(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "no driver") {
-		t.Errorf("a driver that is broken: %v", err)
+		t.Errorf("a broken driver: %v", err)
 	}
 }
 
-func TestThisComputerHasSomething(t *testing.T) {
+func TestThisComputer(t *testing.T) {
 	c := pool.ThisComputer()
 	c.SMI = ""
 	got, err := c.Take(t.Context())

@@ -14,31 +14,32 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
-// Config is what a machine needs to know. Endpoint, Pool, Name, Capacity and Dir are required; zero values of the
-// others are useful.
+// Config configures a machine. Endpoint, Pool, Name, Capacity and Dir are required; the other fields have useful zero
+// values.
 type Config struct {
 	Endpoint string // the broker's base URL
-	Broker   string // which broker that is, however it is reached; Endpoint when empty
+	Broker   string // identifies the broker, independent of the endpoint; Endpoint if empty
 	Pool     string
-	Name     string // the machine's, in its pool
-	Type     string // what a task may ask for as its instance type
+	Name     string // of the machine in its pool
+	Type     string // instance type that tasks can ask for
 	Labels   map[string]string
 	Capacity wire.PoolCapacity
-	Dir      string // the machine's own folder: what it has joined as, its agents and their work; one process at a time
-	// Invite returns a token to join with. It is asked when there is no good token of the machine's own; nil is none.
+	Dir      string // the machine's own folder, for its token, its agents and their work; one process at a time
+	// Invite returns a join token. It is called if the machine has no valid token; nil if it cannot join.
 	Invite func(ctx context.Context) (string, error)
-	// Command is the agent program; this program's own "agent" command when empty. Environ is its environment, this
-	// process's when nil.
+	// Command is the agent program; if empty, this program's own "agent" command. Environ is its environment; if nil,
+	// this process's.
 	Command []string
 	Environ []string
 
 	HTTPClient *http.Client
 	Log        *slog.Logger
-	// Tell is told what happens, for people: from several goroutines, one at a time. Nil is not told.
+	// Tell is called with events for users, from several goroutines but one at a time; may be nil.
 	Tell func(Event)
 
 	Grace       time.Duration // between SIGTERM and SIGKILL of an agent; 15 s
@@ -46,49 +47,49 @@ type Config struct {
 	RetryMost   time.Duration // between two calls while the broker does not answer; 15 s
 }
 
-// Kind is of an Event.
+// Kind is the kind of an Event.
 type Kind string
 
-// What happens to a machine.
+// The kinds of events.
 const (
 	Joined      Kind = "joined"
 	Began       Kind = "began"       // an agent was started
-	Ended       Kind = "ended"       // and has ended
-	Failed      Kind = "failed"      // and could not be started or ended
-	Draining    Kind = "draining"    // nothing new will come
-	Undrained   Kind = "undrained"   // it will
-	Unreachable Kind = "unreachable" // the broker does not answer, which is told once
-	Reached     Kind = "reached"     // it does again
+	Ended       Kind = "ended"       // an agent has ended
+	Failed      Kind = "failed"      // an agent could not be started or ended
+	Draining    Kind = "draining"    // the broker sends no new agents
+	Undrained   Kind = "undrained"   // the broker sends new agents again
+	Unreachable Kind = "unreachable" // the broker does not answer; only sent once
+	Reached     Kind = "reached"     // the broker answers again
 	Leaving     Kind = "leaving"
 )
 
-// Event is something that happened.
+// Event is an event for users.
 type Event struct {
 	Kind    Kind
 	Job     string // with Began
 	Cluster string // with Began, Ended and Failed
 	Hold    wire.PoolCapacity
-	Running int // agents that are still there, with Leaving
+	Running int // agents that still run, with Leaving
 	Err     error
 }
 
-// Machine is a machine of a pool. Make one with Open.
+// Machine is a machine of a pool. Use Open to create one.
 type Machine struct {
 	cfg    Config
 	client *client
 	memory memory
 	agents *agents
 	retry  *backoff.ExponentialBackOff
-	tells  chan struct{} // a lock
+	tells  chan struct{} // a lock for Config.Tell
 
 	draining, away bool
 }
 
-// ErrInUse says that another process is the machine of that folder.
+// ErrInUse means that another process uses the folder.
 var ErrInUse = local.ErrInUse
 
-// Open takes charge of a machine's folder, which is made when missing, and of the agents that an earlier process left
-// there. It fails with ErrInUse while another process has it.
+// Open opens a machine's folder, which it creates if it is missing, and takes over the agents that an earlier process
+// started there. It returns ErrInUse if another process uses the folder.
 func Open(cfg Config) (*Machine, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -142,26 +143,26 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// Close lets go of the agents, which run on, for the next process on the folder.
+// Close releases the folder. The agents continue to run for the next process on the folder.
 func (m *Machine) Close() error { return m.agents.host.Close() }
 
-// Kill ends every agent now, without saving what tasks have done. It may be called while Run is under way.
+// Kill ends every agent now, without saving the tasks' work. It may be called while Run is running.
 func (m *Machine) Kill(ctx context.Context) error { return m.agents.endAll(ctx) }
 
-// tell tells one thing after the other.
+// tell calls Config.Tell, one call at a time.
 func (m *Machine) tell(e Event) {
 	m.tells <- struct{}{}
 	defer func() { <-m.tells }()
 	m.cfg.Tell(e)
 }
 
-// Run is the machine of its pool until ctx ends; then it has the tasks save their work, waits for that, and leaves
-// (nil). It fails when the broker has had the last word: ErrRefused, ErrRemoved, ErrTaken, ErrReport. No agent is left
-// when it returns.
+// Run runs the machine until ctx ends. Then it lets the tasks save their work, waits for that, leaves the pool, and
+// returns nil. It returns an error if the broker's answer is final: ErrRefused, ErrRemoved, ErrTaken or ErrReport. In
+// both cases all agents have ended when it returns.
 func (m *Machine) Run(ctx context.Context) error {
 	err := m.run(ctx)
 	if err != nil && !lastWord(err) && ctx.Err() == nil {
-		return err // of this computer: a later process may find the agents at work
+		return err // a local error: a later process may take over the running agents
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
@@ -174,11 +175,11 @@ func (m *Machine) Run(ctx context.Context) error {
 
 const endWithin = time.Minute
 
-// run syncs until the end.
+// run syncs until the machine leaves or an error is final.
 func (m *Machine) run(ctx context.Context) error {
 	if err := m.join(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil // it never was there
+			return nil // it never joined
 		}
 		return err
 	}
@@ -188,7 +189,7 @@ func (m *Machine) run(ctx context.Context) error {
 		orders, err := m.sync(call, leave == nil)
 		pause := orders.After
 		switch {
-		case call.Err() != nil: // told to leave meanwhile
+		case call.Err() != nil: // ctx ended meanwhile: leave
 		case lastWord(err):
 			return err
 		case err != nil:
@@ -211,7 +212,7 @@ func (m *Machine) run(ctx context.Context) error {
 		case <-leave:
 			leave, call = nil, context.WithoutCancel(ctx)
 			giveUp = time.After(m.cfg.LeaveWithin)
-			running, _, _ := m.agents.report(call) // how many is for people
+			running, _, _ := m.agents.report(call) // only shown to users
 			m.tell(Event{Kind: Leaving, Running: len(running)})
 		case <-giveUp:
 			timer.Stop()
@@ -221,10 +222,10 @@ func (m *Machine) run(ctx context.Context) error {
 	}
 }
 
-// errLeft says that tasks had no time to save their work.
-var errLeft = errors.New("pool: what still runs did not save its work in time, and is ended")
+// errLeft means that tasks had no time to save their work.
+var errLeft = errors.New("pool: some tasks did not save their work in time and were ended")
 
-// leastPause keeps a broker that is of two minds from being asked without a pause.
+// leastPause is the minimum pause between two syncs.
 const leastPause = 50 * time.Millisecond
 
 func (m *Machine) unreachable(err error) {
@@ -250,14 +251,14 @@ func (m *Machine) reached(o wire.PoolOrders, leaving bool) {
 	m.away, m.draining = false, o.Draining
 }
 
-// join gets a token of the machine's own, unless it has one.
+// join gets the machine's own token, unless it has one.
 func (m *Machine) join(ctx context.Context) error {
 	if m.memory.Token.Token != "" {
 		m.tell(Event{Kind: Joined})
 		return nil
 	}
 	if m.cfg.Invite == nil {
-		return fmt.Errorf("%w: there is no token to join with", ErrRefused)
+		return fmt.Errorf("%w: the machine has no join token", ErrRefused)
 	}
 	invitation, err := m.cfg.Invite(ctx)
 	if err != nil {
@@ -275,12 +276,12 @@ func (m *Machine) join(ctx context.Context) error {
 			return err
 		}
 		m.unreachable(err)
-		_ = clock.Pause(ctx, m.retry.NextBackOff()) // when it ends, so does the next try
+		_ = clock.Pause(ctx, m.retry.NextBackOff()) // if ctx ends, the next try fails
 	}
 }
 
-// sync tells what there is, and learns what should be. A token that is no longer good is replaced by a new one where
-// the machine may join anew.
+// sync reports the machine's state and returns the agents that should run. If the token is no longer valid, the
+// machine joins again, if it can.
 func (m *Machine) sync(ctx context.Context, leaving bool) (wire.PoolOrders, error) {
 	running, ended, err := m.agents.report(ctx)
 	if err != nil {
@@ -290,7 +291,7 @@ func (m *Machine) sync(ctx context.Context, leaving bool) (wire.PoolOrders, erro
 		Ended: ended, Leaving: leaving}
 	orders, err := m.client.sync(ctx, m.cfg.Pool, m.cfg.Name, m.memory.Token.Token, r)
 	if errors.Is(err, ErrRefused) && m.cfg.Invite != nil && !leaving {
-		m.memory.Token = wire.PoolToken{}
+		m.memory.Token = apitypes.PoolToken{}
 		if err := m.join(ctx); err != nil {
 			return orders, err
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-func TestAMachineRunsWhatIsOrderedAndNothingElse(t *testing.T) {
+func TestMachineRunsExactlyTheOrderedAgents(t *testing.T) {
 	o := newOwner(t)
 	_, stop := o.here(config(o.server.URL, t.TempDir()))
 	o.order("a", "b")
@@ -26,7 +26,7 @@ func TestAMachineRunsWhatIsOrderedAndNothingElse(t *testing.T) {
 	o.order("b", "c")
 	o.agents.Hello(node("c"))
 	o.running("b", "c")
-	o.order("a", "b", "c") // late, or repeated: what was ended does not begin again
+	o.order("a", "b", "c") // late or repeated: an ended agent must not start again
 	o.running("b", "c")
 	o.order()
 	o.running()
@@ -35,7 +35,7 @@ func TestAMachineRunsWhatIsOrderedAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestTasksSeeTheirOwnDevices(t *testing.T) {
+func TestTasksSeeOwnDevices(t *testing.T) {
 	o := newOwner(t)
 	o.here(config(o.server.URL, t.TempDir()))
 	o.order("a", "b")
@@ -52,7 +52,7 @@ func TestTasksSeeTheirOwnDevices(t *testing.T) {
 	}
 }
 
-func TestAMachineThatWasKilledFindsItsAgentsAgain(t *testing.T) {
+func TestRestartedMachineFindsItsAgents(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()
 	first := o.process(dir)
@@ -65,12 +65,12 @@ func TestAMachineThatWasKilledFindsItsAgentsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = first.Wait()
-	o.order("a") // b is given up meanwhile
+	o.order("a") // b is abandoned meanwhile
 	joins := o.count("join")
 	second := o.process(dir)
 	o.running("a")
 	if o.count("join") != joins {
-		t.Error("it has joined anew, though it has a token")
+		t.Error("it joined again although it has a token")
 	}
 	o.agents.Tell(node("a"), wire.Work{Command: wire.Stop})
 	o.agents.Result(node("a"), "a1")
@@ -93,7 +93,7 @@ func (o *owner) count(kind string) int {
 	return o.calls[kind]
 }
 
-func TestOneFolderIsOneMachines(t *testing.T) {
+func TestOpenRejectsFolderInUse(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()
 	o.here(config(o.server.URL, dir))
@@ -102,7 +102,7 @@ func TestOneFolderIsOneMachines(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatEndsOrDoesNotBeginIsReportedUntilItIsNoLongerOrdered(t *testing.T) {
+func TestEndedAgentIsReportedUntilNoLongerOrdered(t *testing.T) {
 	o := newOwner(t)
 	cfg := config(o.server.URL, t.TempDir())
 	cfg.Command = []string{"/bin/sh", "-c", "echo no disk is left >&2; exit 3"}
@@ -125,7 +125,7 @@ func TestAnAgentThatEndsOrDoesNotBeginIsReportedUntilItIsNoLongerOrdered(t *test
 	}
 }
 
-func TestALeavingMachineWaitsUntilNothingIsOrdered(t *testing.T) {
+func TestLeavingMachineWaitsForLastOrder(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()
 	m := o.process(dir)
@@ -136,7 +136,7 @@ func TestALeavingMachineWaitsUntilNothingIsOrdered(t *testing.T) {
 	if err := m.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // it stays as long as it is needed
+	for range 3 { // it stays until the agent has ended
 		o.update(func() { o.reports = nil })
 		o.await("that it leaves", func(r wire.PoolReport) bool { return r.Leaving && len(r.Running) == 1 })
 	}
@@ -152,7 +152,7 @@ func TestALeavingMachineWaitsUntilNothingIsOrdered(t *testing.T) {
 	}
 }
 
-func TestASecondInterruptEndsWhatRuns(t *testing.T) {
+func TestSecondInterruptKillsAgents(t *testing.T) {
 	o := newOwner(t)
 	cfg := config(o.server.URL, t.TempDir())
 	cfg.Grace = 100 * time.Millisecond
@@ -171,7 +171,7 @@ func TestASecondInterruptEndsWhatRuns(t *testing.T) {
 	}
 }
 
-func TestARenewedTokenIsTheOneThatCounts(t *testing.T) {
+func TestNewestTokenIsStored(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()
 	o.update(func() { o.renew = true })
@@ -180,7 +180,7 @@ func TestARenewedTokenIsTheOneThatCounts(t *testing.T) {
 		o.update(func() { o.reports = nil })
 		o.await("a sync", func(wire.PoolReport) bool { return true })
 	}
-	o.update(func() { o.renew, o.reports = false, nil }) // an answer that is cut off would take its token along
+	o.update(func() { o.renew, o.reports = false, nil }) // an answer that is lost would lose its token
 	o.await("a sync", func(wire.PoolReport) bool { return true })
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestARenewedTokenIsTheOneThatCounts(t *testing.T) {
 		t.Fatalf("%v, %v", info, err)
 	}
 	cfg := config(o.server.URL, dir)
-	cfg.Invite = nil // it has one of its own
+	cfg.Invite = nil // it has its own token
 	_, stop = o.here(cfg)
 	o.update(func() { o.reports = nil })
 	o.await("a sync of the next process", func(wire.PoolReport) bool { return true })
@@ -199,10 +199,10 @@ func TestARenewedTokenIsTheOneThatCounts(t *testing.T) {
 	}
 }
 
-func TestAnOrderWithoutATokenIsWaitedFor(t *testing.T) {
+func TestOrderWithoutTokenIsNotStarted(t *testing.T) {
 	o := newOwner(t)
 	o.here(config(o.server.URL, t.TempDir()))
-	o.update(func() { o.blank = true }) // the broker takes it for running, as it did when it was asked
+	o.update(func() { o.blank = true }) // the broker believes that the agent is running, as it was at the last sync
 	o.order("a")
 	for range 3 {
 		o.update(func() { o.reports = nil })
@@ -213,7 +213,7 @@ func TestAnOrderWithoutATokenIsWaitedFor(t *testing.T) {
 	o.running("a")
 }
 
-func TestTheLastWordEndsAMachine(t *testing.T) {
+func TestFinalErrorEndsMachine(t *testing.T) {
 	for status, want := range map[int]error{
 		http.StatusUnauthorized: pool.ErrRefused, http.StatusForbidden: pool.ErrRefused, http.StatusGone: pool.ErrRemoved, http.StatusNotFound: pool.ErrRemoved,
 		http.StatusConflict: pool.ErrTaken, http.StatusUnprocessableEntity: pool.ErrReport,
@@ -239,7 +239,7 @@ func TestTheLastWordEndsAMachine(t *testing.T) {
 	}
 }
 
-func TestARemovedMachineEndsWhatItRunsAndForgetsWhoItWas(t *testing.T) {
+func TestRemovedMachineEndsAgentsAndForgetsToken(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()
 	m := o.process(dir)
@@ -247,7 +247,7 @@ func TestARemovedMachineEndsWhatItRunsAndForgetsWhoItWas(t *testing.T) {
 	o.agents.Hello(node("a"))
 	o.update(func() { o.refuse = func(string, int) int { return http.StatusGone } })
 	if err := m.Wait(); err == nil {
-		t.Error("it ended as if nothing were wrong")
+		t.Error("Run returned no error")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "joined.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what it was: %v", err)
@@ -257,7 +257,7 @@ func TestARemovedMachineEndsWhatItRunsAndForgetsWhoItWas(t *testing.T) {
 	}
 }
 
-func TestATokenThatExpiredIsReplacedWhereTheMachineMayJoinAnew(t *testing.T) {
+func TestExpiredTokenIsReplacedByJoiningAgain(t *testing.T) {
 	o := newOwner(t)
 	o.here(config(o.server.URL, t.TempDir()))
 	o.order("a")
@@ -276,7 +276,7 @@ func TestATokenThatExpiredIsReplacedWhereTheMachineMayJoinAnew(t *testing.T) {
 	o.running("a")
 }
 
-func TestWhileTheBrokerIsAwayAgentsGoOn(t *testing.T) {
+func TestAgentsContinueWhileBrokerIsUnreachable(t *testing.T) {
 	o := newOwner(t)
 	cfg := config(o.server.URL, t.TempDir())
 	var mu sync.Mutex
@@ -319,11 +319,11 @@ func TestWhileTheBrokerIsAwayAgentsGoOn(t *testing.T) {
 		}
 	}
 	if n != 1 {
-		t.Errorf("told %d times that the broker is away: %v", n, told)
+		t.Errorf("told %d times that the broker is unreachable: %v", n, told)
 	}
 }
 
-func TestAConfigurationThatLacksAPartIsRefused(t *testing.T) {
+func TestIncompleteConfigurationIsRejected(t *testing.T) {
 	for _, spoil := range []func(*pool.Config){
 		func(c *pool.Config) { c.Endpoint = "" }, func(c *pool.Config) { c.Pool = "" }, func(c *pool.Config) { c.Name = "" }, func(c *pool.Config) { c.Dir = "" },
 	} {
@@ -340,6 +340,6 @@ func TestAConfigurationThatLacksAPartIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(m.Run(context.Background()), m.Close()); !errors.Is(err, pool.ErrRefused) {
-		t.Errorf("without anything to join with: %v", err)
+		t.Errorf("without a join token: %v", err)
 	}
 }

@@ -9,23 +9,23 @@ import (
 	"path/filepath"
 
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// memoryName is the file in a machine's folder that says as what it has joined. It holds the token: its owner alone
-// reads it.
+// memoryName is the file in a machine's folder that records its pool and its name. It contains the token, so only its
+// owner can read it.
 const memoryName = "joined.json"
 
-// memory is what a machine knows of itself from one process to the next.
+// memory is the state of a machine that survives a restart of the process.
 type memory struct {
-	Broker  string         `json:"broker"`
-	Pool    string         `json:"pool"`
-	Machine string         `json:"machine"`
-	Token   wire.PoolToken `json:"token"`
+	Broker  string             `json:"broker"`
+	Pool    string             `json:"pool"`
+	Machine string             `json:"machine"`
+	Token   apitypes.PoolToken `json:"token"`
 }
 
-// recall reads the memory in a folder; it is empty where there is none, or where it is of another pool, machine or
-// broker.
+// recall reads the memory in a folder. It returns an empty one if the file is missing or belongs to another pool,
+// machine or broker.
 func recall(dir, broker, pool, machine string) (memory, error) {
 	fresh := memory{Broker: broker, Pool: pool, Machine: machine}
 	b, err := os.ReadFile(filepath.Join(dir, memoryName)) //nolint:gosec // the machine's own folder
@@ -42,7 +42,7 @@ func recall(dir, broker, pool, machine string) (memory, error) {
 	return m, nil
 }
 
-// keep writes the memory: all of it or what was there before.
+// keep writes the memory atomically.
 func (m memory) keep(dir string) error {
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -54,7 +54,7 @@ func (m memory) keep(dir string) error {
 	return nil
 }
 
-// forget removes the memory of a machine that is no longer of its pool.
+// forget removes the memory of a machine that was removed from its pool.
 func forget(dir string) error {
 	if err := os.Remove(filepath.Join(dir, memoryName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("pool: %w", err)

@@ -25,9 +25,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// residentEnv makes this test's program a machine's process: its value is where it joins, and its folder.
+// residentEnv makes this test's program the process of a machine: its value contains where it joins, and its folder.
 const residentEnv = "POOL_TEST_RESIDENT"
 
 func TestMain(m *testing.M) {
@@ -49,11 +50,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ownerEnv names the test's own process to those that it starts, and that these start.
+// ownerEnv contains the test's own process, for its child processes and theirs.
 const ownerEnv = "POOL_TEST_OWNER"
 
-// followOwner ends this process with the test's own, however that ends: agents outlive the machine's process by design. Their tasks end with
-// them.
+// followOwner ends this process when the test's process ends, for whatever reason: by design, agents outlive the
+// machine's process. Their tasks end with them.
 func followOwner() {
 	var owner proc.Identity
 	if json.Unmarshal([]byte(os.Getenv(ownerEnv)), &owner) != nil {
@@ -65,7 +66,7 @@ func followOwner() {
 	os.Exit(1)
 }
 
-// residentMain is a machine as a process that can be killed.
+// residentMain runs a machine as a process that can be killed.
 func residentMain(where []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT)
 	defer stop()
@@ -80,7 +81,7 @@ func residentMain(where []string) int {
 	return 0
 }
 
-// config is that of a machine whose agents are this test's program; an invitation is good whatever it says.
+// config returns a machine's configuration, with this test's program as its agents. Any join token is valid.
 func config(endpoint, dir string) pool.Config {
 	return pool.Config{
 		Endpoint: endpoint, Pool: "lab", Name: "m1", Dir: dir, Capacity: wire.PoolCapacity{CPUs: 4, MemoryGiB: 8, Accelerator: "V100", Accelerators: 4},
@@ -90,7 +91,7 @@ func config(endpoint, dir string) pool.Config {
 	}
 }
 
-// owner is as much of a broker as a machine sees, and has another for its agents.
+// owner is a test broker for a machine, with another one for its agents.
 type owner struct {
 	t      *testing.T
 	agents *agenttest.Broker
@@ -102,10 +103,10 @@ type owner struct {
 	orders  []wire.PoolOrder
 	minted  int
 	stale   map[string]bool                          // tokens that were renewed
-	blank   bool                                     // orders come without tokens
-	renew   bool                                     // with every answer
-	refuse  func(kind string, call int) (status int) // 0 lets a call pass
-	reports []wire.PoolReport                        // all that came
+	blank   bool                                     // send orders without tokens
+	renew   bool                                     // renew the token with every answer
+	refuse  func(kind string, call int) (status int) // 0 accepts the call
+	reports []wire.PoolReport                        // all reports
 	calls   map[string]int                           // by join and sync
 }
 
@@ -125,7 +126,7 @@ func (o *owner) update(f func()) {
 	o.changed = make(chan struct{})
 }
 
-// order makes agents of clusters, rank 0 each, what should run.
+// order sets the clusters whose agents (rank 0 each) should run.
 func (o *owner) order(clusters ...string) {
 	var orders []wire.PoolOrder
 	for i, c := range clusters {
@@ -136,14 +137,14 @@ func (o *owner) order(clusters ...string) {
 	o.update(func() { o.orders = orders })
 }
 
-func (o *owner) mint(machine string) wire.PoolToken {
-	o.minted++ // each is another
+func (o *owner) mint(machine string) apitypes.PoolToken {
+	o.minted++ // each token is different
 	now, until := time.Now(), time.Now().Add(time.Hour+time.Duration(o.minted)*time.Second)
 	text, err := token.MintPool(o.key, wire.PoolClaims{Pool: "lab", Machine: machine, Joined: now, Expires: until})
 	if err != nil {
 		o.t.Error(err)
 	}
-	return wire.PoolToken{Token: text, Expires: until}
+	return apitypes.PoolToken{Token: text, Expires: until}
 }
 
 // ServeHTTP implements http.Handler.
@@ -200,10 +201,10 @@ func (o *owner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for a condition.
 const patience = 60 * time.Second
 
-// await waits until ok of the newest report.
+// await waits until ok accepts the newest report.
 func (o *owner) await(what string, ok func(r wire.PoolReport) bool) wire.PoolReport {
 	o.t.Helper()
 	deadline := time.NewTimer(patience)
@@ -228,7 +229,7 @@ func (o *owner) await(what string, ok func(r wire.PoolReport) bool) wire.PoolRep
 	}
 }
 
-// running waits until just these clusters run.
+// running waits until exactly these clusters run.
 func (o *owner) running(clusters ...string) {
 	o.t.Helper()
 	o.await(fmt.Sprint("runs ", clusters), func(r wire.PoolReport) bool {
@@ -240,7 +241,7 @@ func (o *owner) running(clusters ...string) {
 	})
 }
 
-// process runs the machine as a process of its own.
+// process runs the machine as a separate process.
 func (o *owner) process(dir string) *exec.Cmd {
 	o.t.Helper()
 	cmd := exec.Command(os.Args[0]) //nolint:gosec // this test's program
@@ -249,7 +250,7 @@ func (o *owner) process(dir string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		o.t.Fatal(err)
 	}
-	o.t.Cleanup(func() { // when the test gives up early
+	o.t.Cleanup(func() { // if the test fails early
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if m, err := pool.Open(config(o.server.URL, dir)); err == nil {
@@ -259,7 +260,7 @@ func (o *owner) process(dir string) *exec.Cmd {
 	return cmd
 }
 
-// here runs the machine in this process until stop is called, which returns what Run returned.
+// here runs the machine in this process until stop is called, which returns Run's error.
 func (o *owner) here(cfg pool.Config) (m *pool.Machine, stop func() error) {
 	o.t.Helper()
 	m, err := pool.Open(cfg)
@@ -284,7 +285,7 @@ func (o *owner) here(cfg pool.Config) (m *pool.Machine, stop func() error) {
 		return ended
 	}
 	o.t.Cleanup(func() {
-		_ = m.Kill(context.Background()) // when the test gave up early
+		_ = m.Kill(context.Background()) // if the test failed early
 		o.order()
 		_ = stop()
 	})
@@ -293,7 +294,7 @@ func (o *owner) here(cfg pool.Config) (m *pool.Machine, stop func() error) {
 
 func node(cluster string) agenttest.Node { return agenttest.Node{Cluster: cluster} }
 
-// task has the agent of a cluster run a script.
+// task makes the agent of a cluster run a script.
 func (o *owner) task(cluster, run string) {
 	o.agents.Run(node(cluster), &wire.Assignment{
 		Job: "job", Task: "train", Attempt: "a1", Run: run, Nodes: []string{"127.0.0.1"}, Store: "file://" + o.t.TempDir(), Prefix: "p",

@@ -1,4 +1,4 @@
 package proc
 
-// PID is the number of the process at the root.
+// PID returns the PID of the tree's first process.
 func (t *Tree) PID() int { return t.pid }

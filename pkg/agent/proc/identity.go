@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// Identity tells a process from every other that has or had its number: by when it was started, in ticks
-// of this boot of the machine. It survives being written down.
+// Identity distinguishes a process from every other that has or had the same PID: by its start time, in clock ticks
+// of this boot of the machine. It can be stored in a file.
 type Identity struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
@@ -27,20 +27,20 @@ func Identify(pid int) (Identity, error) {
 	return Identity{PID: pid, Start: start, Boot: boot}, nil
 }
 
-// Alive says whether that very process still exists. A zombie does.
+// Alive reports whether this process still exists. A zombie exists.
 func (id Identity) Alive() bool {
 	now, err := Identify(id.PID)
 	return err == nil && now == id
 }
 
-// Signal sends sig to that very process, never to one that got its number later. It returns
-// os.ErrProcessDone when it is gone.
+// Signal sends sig to this process, never to a later one with the same PID. It returns os.ErrProcessDone if the
+// process has ended.
 func (id Identity) Signal(sig syscall.Signal) error {
 	if id.PID <= 1 {
 		return os.ErrProcessDone
 	}
-	// The handle names the process that has the number now (a pidfd on Linux); checking after taking
-	// it leaves no moment in which the number could change hands.
+	// The handle refers to the process that has the PID now (a pidfd on Linux). Because the check comes after taking
+	// the handle, the PID cannot change in between.
 	p, err := os.FindProcess(id.PID)
 	if err != nil {
 		return os.ErrProcessDone

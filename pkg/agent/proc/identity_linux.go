@@ -15,14 +15,14 @@ func startOf(pid int) (uint64, error) {
 	return p.start, err
 }
 
-// bootOf names this boot of the machine.
+// bootOf returns the ID of this boot of the machine.
 func bootOf() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b)), err
 }
 
 // Sweep kills every process whose environment has name set to value, and returns how many there were. It finds what
-// a tree left when both its owner and its supervisor were killed.
+// remains of a tree when both its owner and its supervisor were killed.
 func Sweep(name, value string) int {
 	want := []byte(name + "=" + value)
 	killed := 0
@@ -36,7 +36,7 @@ func Sweep(name, value string) int {
 		}
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err != nil {
-			continue // another user's
+			continue // another user's process
 		}
 		for entry := range bytes.SplitSeq(env, []byte{0}) {
 			if bytes.Equal(entry, want) && id.Signal(syscall.SIGKILL) == nil {
@@ -48,5 +48,5 @@ func Sweep(name, value string) int {
 	return killed
 }
 
-// Shield keeps other processes of the same user from reading this one's memory and environment.
+// Shield prevents other processes of the same user from reading this process's memory and environment.
 func Shield() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 
 func shell(script string) []string { return []string{"/bin/sh", "-c", script} }
 
-// running is a tree whose output is a pipe: it ends when no process holds it any
-// more, which is how a test knows, without looking at the clock, that nothing is left.
+// running is a tree whose output is a pipe. The pipe ends when no process holds it open any more, so a test knows
+// without timeouts that all processes have ended.
 type running struct {
 	*proc.Tree
 	out *bufio.Reader
@@ -76,10 +76,10 @@ func (r running) rest(t *testing.T) string {
 	return string(b)
 }
 
-// An orphan leaves group and session of the task behind, as daemons do.
+// An orphan leaves the task's process group and session, as daemons do.
 const orphan = `(setsid sh -c 'trap "" TERM HUP INT; echo orphan $$; while :; do sleep 1000; done' </dev/null &) ; `
 
-func TestExitCodeOutputAndEnvironmentOfATask(t *testing.T) {
+func TestTaskExitCodeOutputAndEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, proc.Spec{Dir: dir, Env: []string{"A=1"}}, `echo out; echo err >&2; pwd; env | grep ^A=; env | grep -c TRADEWIND; cat; exit 7`)
 	exit, err := r.Wait()
@@ -92,23 +92,23 @@ func TestExitCodeOutputAndEnvironmentOfATask(t *testing.T) {
 	}
 }
 
-func TestACommandThatCannotStartSaysWhy(t *testing.T) {
+func TestStartReportsWhyCommandCannotStart(t *testing.T) {
 	_, err := proc.Start(proc.Spec{Argv: []string{"/no/such/program"}, Output: os.Stderr})
 	if err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("Start: %v", err)
 	}
 }
 
-func TestWhatATaskLeavesBehindEndsWithIt(t *testing.T) {
+func TestRemainingProcessesEndWithTask(t *testing.T) {
 	r := start(t, proc.Spec{Linger: time.Millisecond}, orphan+`read x; (trap "" TERM; sleep 1000) & echo left; exit 3`)
 	exit, err := r.Wait()
 	if err != nil || exit.Code != 3 {
 		t.Errorf("exit %+v, %v", exit, err)
 	}
-	r.rest(t) // ends only when nothing holds the pipe
+	r.rest(t) // ends only when no process holds the pipe
 }
 
-func TestTerminateLetsATaskFinishWithinItsGrace(t *testing.T) {
+func TestTerminateLetsTaskFinishWithinGrace(t *testing.T) {
 	r := start(t, proc.Spec{}, `trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
 	r.line(t)
 	r.Terminate(time.Minute)
@@ -118,8 +118,8 @@ func TestTerminateLetsATaskFinishWithinItsGrace(t *testing.T) {
 	}
 }
 
-func TestTerminateReachesChildrenBehindAShell(t *testing.T) {
-	// The shell dies of the signal at once; its child saves, and must be given the time.
+func TestTerminateReachesChildrenOfShell(t *testing.T) {
+	// The signal kills the shell at once; its child saves its work, and must get the time for that.
 	r := start(t, proc.Spec{Linger: time.Minute}, `sh -c 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.01; done'; echo not reached`)
 	r.line(t)
 	r.Terminate(time.Minute)
@@ -131,12 +131,12 @@ func TestTerminateReachesChildrenBehindAShell(t *testing.T) {
 	}
 }
 
-func TestWhoeverIgnoresTerminateIsKilled(t *testing.T) {
+func TestTerminateKillsAfterGrace(t *testing.T) {
 	r := start(t, proc.Spec{}, orphan+`trap "" TERM; echo ready; while :; do sleep 1000; done`)
 	r.line(t)
 	r.line(t)
 	r.Terminate(time.Hour)
-	r.Terminate(time.Millisecond) // shortens the first
+	r.Terminate(time.Millisecond) // shortens the first grace period
 	exit, err := r.Wait()
 	if err != nil || exit != (proc.Exit{Code: 137, Signal: syscall.SIGKILL, Told: true}) {
 		t.Errorf("exit %+v, %v", exit, err)
@@ -144,7 +144,7 @@ func TestWhoeverIgnoresTerminateIsKilled(t *testing.T) {
 	r.rest(t)
 }
 
-func TestAStoppedTaskHearsTerminate(t *testing.T) {
+func TestStoppedTaskReceivesSIGTERM(t *testing.T) {
 	r := start(t, proc.Spec{}, `trap 'exit 4' TERM; echo ready; kill -STOP $$; echo continued; while :; do sleep 0.01; done`)
 	r.line(t)
 	r.Terminate(time.Minute)
@@ -153,7 +153,7 @@ func TestAStoppedTaskHearsTerminate(t *testing.T) {
 	}
 }
 
-func TestNothingOutlivesAnOwnerThatIsKilled(t *testing.T) {
+func TestTreeDiesWithKilledOwner(t *testing.T) {
 	lock, err := os.Create(filepath.Join(t.TempDir(), "lock"))
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestNothingOutlivesAnOwnerThatIsKilled(t *testing.T) {
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lock.Close() // owner and supervisor hold it now
+	lock.Close() // only the owner and the supervisor hold it now
 	r := running{out: bufio.NewReader(out)}
 	r.line(t)
 	r.line(t)
@@ -194,9 +194,9 @@ func TestNothingOutlivesAnOwnerThatIsKilled(t *testing.T) {
 	_ = owner.Wait()
 }
 
-func TestATaskDoesNotGetWhatItsSupervisorHolds(t *testing.T) {
+func TestTaskDoesNotInheritHold(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
-		t.Skip("no /proc to look at descriptors in")
+		t.Skip("no /proc to list descriptors")
 	}
 	f, err := os.Create(filepath.Join(t.TempDir(), "held"))
 	if err != nil {
@@ -209,7 +209,7 @@ func TestATaskDoesNotGetWhatItsSupervisorHolds(t *testing.T) {
 	}
 }
 
-func TestTheMarkerStandsWhileTheTreeDoes(t *testing.T) {
+func TestMarkerExistsWhileTreeRuns(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "task")
 	r := start(t, proc.Spec{Marker: marker}, `echo ready; read x </dev/stdin; sleep 1000`)
 	r.line(t)
@@ -225,7 +225,7 @@ func TestTheMarkerStandsWhileTheTreeDoes(t *testing.T) {
 	}
 }
 
-func TestASupervisorThatIsKilledTakesTheTaskWithIt(t *testing.T) {
+func TestKilledSupervisorTakesTaskWithIt(t *testing.T) {
 	r := start(t, proc.Spec{}, `trap "" TERM; ps -o ppid= -p $$; while :; do sleep 1000; done`)
 	supervisor, err := strconv.Atoi(r.line(t))
 	if err != nil {
@@ -244,14 +244,14 @@ func TestASupervisorThatIsKilledTakesTheTaskWithIt(t *testing.T) {
 	r.rest(t)
 }
 
-func TestAProgramThatForgotReexecDoesNotStartItselfForEver(t *testing.T) {
+func TestStartWithoutReexecFails(t *testing.T) {
 	t.Setenv("TRADEWIND_SUPERVISOR", "1")
 	if _, err := proc.Start(proc.Spec{Argv: shell("true"), Output: os.Stderr}); !errors.Is(err, proc.ErrNotSupervised) {
 		t.Errorf("Start: %v", err)
 	}
 }
 
-func TestANumberThatWasReusedIsNotSignalled(t *testing.T) {
+func TestSignalIgnoresReusedPID(t *testing.T) {
 	r := start(t, proc.Spec{}, `echo ready; exec sleep 1000`)
 	r.line(t)
 	id, err := proc.Identify(r.PID())
@@ -267,7 +267,7 @@ func TestANumberThatWasReusedIsNotSignalled(t *testing.T) {
 		}
 	}
 	if !id.Alive() {
-		t.Fatal("the process was killed by another's identity")
+		t.Fatal("the process was killed although its identity differs")
 	}
 	if err := id.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
@@ -280,9 +280,9 @@ func TestANumberThatWasReusedIsNotSignalled(t *testing.T) {
 	}
 }
 
-func TestSweepFindsProcessesByTheirMachine(t *testing.T) {
+func TestSweepFindsProcessesByMachine(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
-		t.Skip("no /proc to read environments in")
+		t.Skip("no /proc to read environments")
 	}
 	mark := "sweep-" + strconv.Itoa(os.Getpid())
 	r := start(t, proc.Spec{Env: []string{proc.MachineEnv + "=" + mark}}, `echo ready; exec sleep 1000`)
@@ -290,7 +290,7 @@ func TestSweepFindsProcessesByTheirMachine(t *testing.T) {
 	if n := proc.Sweep(proc.MachineEnv, mark+"x"); n != 0 {
 		t.Errorf("swept %d of another machine", n)
 	}
-	if n := proc.Sweep(proc.MachineEnv, mark); n < 1 { // the supervisor; the task, unless it died with it first
+	if n := proc.Sweep(proc.MachineEnv, mark); n < 1 { // the supervisor; also the task, unless it died with the supervisor
 		t.Errorf("swept %d", n)
 	}
 	if _, err := r.Wait(); !errors.Is(err, proc.ErrLost) {
@@ -298,15 +298,15 @@ func TestSweepFindsProcessesByTheirMachine(t *testing.T) {
 	}
 }
 
-// A shell with job control, as an interactive one, hears of a signal before the program that it waits for: else it
-// would start the next program, which nobody tells.
-func TestAShellHearsOfASignalBeforeItsProgramEnds(t *testing.T) {
+// A shell with job control (an interactive one) must receive the signal before the program that it waits for.
+// Otherwise it would start the next program, which would get no signal.
+func TestShellIsSignalledBeforeItsJobs(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip(err)
 	}
 	for range 10 {
-		// The more there is to tell, the longer a shell that is told last has for its next line.
+		// The more processes there are, the more time a shell that is signalled last has to start its next line.
 		r := start(t, proc.Spec{}, "exec "+bash+` -c '
 set -m; trap "exit 3" TERM
 sh -c "for i in 1 2 3 4 5 6 7 8 9; do for j in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; done
@@ -318,7 +318,7 @@ echo went on; sleep 1000'`)
 			t.Fatalf("%+v, %v", exit, err)
 		}
 		if rest := r.rest(t); strings.Contains(rest, "went on") {
-			t.Fatalf("the script went on: %q", rest)
+			t.Fatalf("the script continued: %q", rest)
 		}
 	}
 }

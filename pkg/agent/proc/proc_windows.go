@@ -8,29 +8,29 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Supported says whether tasks run on this system: the command line does alone, for brokers elsewhere.
+// Supported returns ErrUnsupported: on Windows only the command line runs, for brokers elsewhere.
 func Supported() error { return ErrUnsupported }
 
-// Detached keeps what a process's terminal sends to its foreground, such as Ctrl-C, from another that it starts.
+// Detached returns the attributes of a child process that does not get the terminal's signals, such as Ctrl-C.
 func Detached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }
 
-// CloseOnExec keeps a handle from the processes that this one starts.
+// CloseOnExec prevents child processes from inheriting a handle.
 func CloseOnExec(fd uintptr) { syscall.CloseOnExec(syscall.Handle(fd)) }
 
 // Reexec does nothing: there are no supervisors.
 func Reexec() {}
 
-// supervisor is never asked for: see Supported.
+// supervisor is never called: see Supported.
 func supervisor(Spec, *os.File, *os.File) *exec.Cmd { return &exec.Cmd{Err: ErrUnsupported} }
 
-// signalGroup does nothing: there are no groups to signal.
+// signalGroup does nothing: Windows has no process groups to signal.
 func signalGroup(int, syscall.Signal) {}
 
-// startOf returns the time a process was started, in nanoseconds since 1970.
+// startOf returns the start time of a process, in nanoseconds since 1970.
 func startOf(pid int) (uint64, error) {
-	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid)) //nolint:gosec // a number of a process
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid)) //nolint:gosec // a PID
 	if err != nil {
 		return 0, err
 	}
@@ -42,11 +42,11 @@ func startOf(pid int) (uint64, error) {
 	return uint64(created.Nanoseconds()), nil //nolint:gosec // times after 1970 are positive
 }
 
-// bootOf is empty: start times are of the calendar.
+// bootOf returns an empty string: start times are calendar times.
 func bootOf() (string, error) { return "", nil }
 
 // Sweep does nothing: the environment of other processes cannot be read.
 func Sweep(string, string) int { return 0 }
 
-// Shield does nothing: there is no such switch.
+// Shield does nothing: Windows has no such setting.
 func Shield() {}

@@ -16,34 +16,34 @@ import (
 	"time"
 )
 
-// supervisorName is what a supervisor is called in a process list.
+// supervisorName is the name of a supervisor in process lists.
 const supervisorName = "tradewind-task"
 
-// Descriptors that a supervisor has beside the standard ones.
+// File descriptors of a supervisor in addition to the standard ones.
 const (
 	statusFD = 3
 	holdFD   = 4
 	inputFD  = 5
 )
 
-// Supported says whether tasks run on this system.
+// Supported returns nil: tasks run on this system.
 func Supported() error { return nil }
 
-// Detached keeps what a process's terminal sends to its foreground, such as Ctrl-C, from another that it starts.
+// Detached returns the attributes of a child process that does not get the terminal's signals, such as Ctrl-C.
 func Detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// CloseOnExec keeps a descriptor from the processes that this one starts.
+// CloseOnExec prevents child processes from inheriting a descriptor.
 func CloseOnExec(fd uintptr) { syscall.CloseOnExec(int(fd)) } //nolint:gosec // descriptors are small
 
-// Reexec makes this process a supervisor if it was started as one, and does not
-// return then. It must come first in main, or in TestMain.
+// Reexec turns this process into a supervisor if it was started as one, and then does not return. Call it first in
+// main or TestMain.
 func Reexec() {
 	if len(os.Args) == 1 && os.Args[0] == supervisorName && os.Getenv(guardEnv) != "" {
-		syscall.Exit(supervise()) // nothing is buffered here that os.Exit would flush
+		syscall.Exit(supervise()) // no buffers need os.Exit to flush them
 	}
 }
 
-// supervisor is the command that becomes one.
+// supervisor returns the command that starts a supervisor.
 func supervisor(s Spec, control, statuses *os.File) *exec.Cmd {
 	cmd := &exec.Cmd{
 		Path:        self(),
@@ -53,10 +53,10 @@ func supervisor(s Spec, control, statuses *os.File) *exec.Cmd {
 		Stdout:      s.Output,
 		Stderr:      s.Output,
 		ExtraFiles:  []*os.File{statuses},
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // a signal to the owner's group is the owner's to act on
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // a signal to the owner's group must only reach the owner
 	}
 	if s.Hold != nil || s.Input != nil {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Hold) // a nil one is closed there
+		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Hold) // a nil file is closed in the child
 	}
 	if s.Input != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Input)
@@ -69,18 +69,18 @@ func supervisor(s Spec, control, statuses *os.File) *exec.Cmd {
 
 func notMark(entry string) bool { return !strings.HasPrefix(entry, MachineEnv+"=") }
 
-// tending is a supervisor's work.
+// tending is the state of a supervisor.
 type tending struct {
-	pid    int // of the task's first process and of its group
+	pid    int // of the task's first process, and of its group
 	linger time.Duration
 	exit   *status // nil while the first process runs
-	told   bool    // to end
+	told   bool    // the owner ordered it to end
 
 	orders <-chan order     // closed when the owner is gone
 	reaped <-chan reaped    // closed when no child is left
-	killAt <-chan time.Time // fires when patience with the tree ends, at due
+	killAt <-chan time.Time // fires at due, when the tree is killed
 	due    time.Time
-	poll   <-chan time.Time // looks for what is not our child, where orphans are not adopted
+	poll   <-chan time.Time // triggers checks for processes that are not children, if orphans are not adopted
 }
 
 type reaped struct {
@@ -88,11 +88,11 @@ type reaped struct {
 	ws  syscall.WaitStatus
 }
 
-// supervise starts the task, waits until nothing of it is left, and returns the supervisor's exit code.
+// supervise starts the task, waits until all of its processes have ended, and returns the supervisor's exit code.
 func supervise() int {
-	// The death signal of the task is tied to the thread that started it, so that thread must not end.
+	// The task's parent-death signal is tied to the thread that started it, so that thread must not end.
 	runtime.LockOSThread()
-	// Caught and dropped, not ignored: what is ignored here would be ignored in the task.
+	// Catch and drop these signals instead of ignoring them: the task would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	for _, fd := range []int{statusFD, holdFD, inputFD} {
 		syscall.CloseOnExec(fd)
@@ -110,11 +110,11 @@ func supervise() int {
 		_ = out.Encode(status{Error: err.Error()})
 		return 1
 	}
-	_ = out.Encode(status{PID: pid}) // an owner that does not hear it has closed the other pipe too
+	_ = out.Encode(status{PID: pid}) // if this fails, the owner is gone and its other pipe is closed too
 	t := &tending{pid: pid, linger: task.Linger, orders: orders(in), reaped: reap()}
 	t.tend()
 	after(task)
-	if t.exit == nil { // impossible: nobody else waits for our children
+	if t.exit == nil { // impossible: no one else waits for our children
 		return 1
 	}
 	unmark(task.Marker)
@@ -122,12 +122,12 @@ func supervise() int {
 	return 0
 }
 
-// after runs what is to follow the task. What it prints is nobody's matter, nor whether it fails.
+// after runs Spec.After. Its output and errors are ignored.
 func after(task order) {
 	if len(task.After) == 0 {
 		return
 	}
-	cmd := exec.Command(task.After[0], task.After[1:]...) //nolint:gosec,noctx // as told, and ended below
+	cmd := exec.Command(task.After[0], task.After[1:]...) //nolint:gosec,noctx // the owner's, with a timeout
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", task.Env, taskAttr()
 	if cmd.Start() != nil {
 		return
@@ -146,12 +146,12 @@ func startTask(task order) (int, error) {
 	input, attr := null.Fd(), taskAttr()
 	if task.Input {
 		input = inputFD
-		defer syscall.Close(inputFD) //nolint:errcheck // the task has its own
+		defer syscall.Close(inputFD) //nolint:errcheck // the task has its own copy
 	}
 	if task.Terminal {
 		attr.Setsid, attr.Setpgid, attr.Setctty, attr.Ctty = true, false, true, 0
 	}
-	return syscall.ForkExec(task.Argv[0], task.Argv, &syscall.ProcAttr{ //nolint:gosec // running what it is told is what it is for
+	return syscall.ForkExec(task.Argv[0], task.Argv, &syscall.ProcAttr{ //nolint:gosec // the task's own program
 		Dir:   task.Dir,
 		Env:   task.Env,
 		Files: []uintptr{input, os.Stdout.Fd(), os.Stderr.Fd()},
@@ -159,12 +159,12 @@ func startTask(task order) (int, error) {
 	})
 }
 
-// tend waits for the tree's end and brings it about when told to. On return exit is set.
+// tend waits for the tree's end, and ends the tree when the owner orders it or is gone. When it returns, exit is set.
 func (t *tending) tend() {
 	for {
 		select {
 		case o, ok := <-t.orders:
-			if !ok { // the owner is gone, and whatever it wanted of the task with it
+			if !ok { // the owner is gone, and no one needs the task any more
 				t.orders = nil
 				t.kill()
 				continue
@@ -191,13 +191,13 @@ func (t *tending) tend() {
 	}
 }
 
-// end asks every process of the tree to end and sets the time after which it is not asked any more.
+// end sends SIGTERM to every process of the tree, and sets the time after which it is killed.
 func (t *tending) end(grace time.Duration) {
 	if t.exit != nil && !treeLeft(t.pid) {
 		return
 	}
 	signalTree(t.pid, syscall.SIGTERM)
-	signalTree(t.pid, syscall.SIGCONT) // a stopped process would not hear it
+	signalTree(t.pid, syscall.SIGCONT) // a stopped process would not react
 	due := time.Now().Add(grace)
 	if t.killAt == nil || due.Before(t.due) {
 		t.killAt, t.due = time.After(grace), due
@@ -207,7 +207,7 @@ func (t *tending) end(grace time.Duration) {
 // killRound is the time between two rounds of killing.
 const killRound = 5 * time.Millisecond
 
-// kill kills what there is; a process that was forked meanwhile is met by the next round.
+// kill kills all processes of the tree; the next round kills those that were forked meanwhile.
 func (t *tending) kill() {
 	signalTree(t.pid, syscall.SIGKILL)
 	t.killAt, t.due = time.After(killRound), time.Now()
@@ -220,7 +220,7 @@ func ended(ws syscall.WaitStatus) *status {
 	return &status{Ended: true, Code: ws.ExitStatus()}
 }
 
-// reap collects every child of this process, adopted ones too.
+// reap waits for every child of this process, including adopted ones.
 func reap() <-chan reaped {
 	c := make(chan reaped)
 	go func() {
@@ -230,7 +230,7 @@ func reap() <-chan reaped {
 			pid, err := syscall.Wait4(-1, &ws, 0, nil)
 			switch {
 			case errors.Is(err, syscall.EINTR):
-			case err != nil: // ECHILD: none is left
+			case err != nil: // ECHILD: no child is left
 				return
 			default:
 				c <- reaped{pid, ws}
@@ -240,7 +240,7 @@ func reap() <-chan reaped {
 	return c
 }
 
-// orders reads what the owner wants until it is gone.
+// orders reads the owner's orders until the owner is gone.
 func orders(in *bufio.Reader) <-chan order {
 	c := make(chan order)
 	go func() {

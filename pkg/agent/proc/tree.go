@@ -14,61 +14,61 @@ import (
 
 // Errors of Start and Wait, wrapped with detail.
 var (
-	// ErrNotSupervised: the program does not call Reexec, or its supervisor could not start.
+	// ErrNotSupervised means that the program does not call Reexec, or that its supervisor could not start.
 	ErrNotSupervised = errors.New("proc: no supervisor")
-	// ErrLost: the supervisor was killed; the task was too, its exit is not known.
+	// ErrLost means that the supervisor was killed. The task was killed too; its exit is unknown.
 	ErrLost = errors.New("proc: supervisor lost")
-	// ErrUnsupported: tasks do not run on this system.
-	ErrUnsupported = errors.New("tasks run on Linux and macOS only: on Windows in WSL, " +
-		"or by a broker elsewhere (--endpoint)")
+	// ErrUnsupported means that tasks do not run on this system.
+	ErrUnsupported = errors.New("tasks run only on Linux and macOS; on Windows use WSL, " +
+		"or a broker elsewhere (--endpoint)")
 )
 
-// guardEnv is set in a supervisor, so that a program which forgot to call Reexec does not start itself for ever.
+// guardEnv is set in a supervisor, so that a program that does not call Reexec does not start itself endlessly.
 const guardEnv = "TRADEWIND_SUPERVISOR"
 
-// MachineEnv is the variable by which Sweep finds the processes of a machine.
+// MachineEnv is the variable with which Sweep finds the processes of a machine.
 const MachineEnv = "TRADEWIND_MACHINE"
 
-// AfterTimeout bounds Spec.After.
+// AfterTimeout is the timeout of Spec.After.
 const AfterTimeout = 10 * time.Second
 
-// startTimeout is how long a supervisor may take to start a task.
+// startTimeout is the maximum time for a supervisor to start a task.
 const startTimeout = 30 * time.Second
 
-// Spec is a process tree to start.
+// Spec describes a process tree to start.
 type Spec struct {
 	Argv []string // Argv[0] is a path
 	Dir  string
-	Env  []string // all of it; nothing is inherited
-	// Output gets standard output and error.
+	Env  []string // the complete environment; nothing is inherited
+	// Output receives standard output and standard error.
 	Output *os.File
-	// Errors, when set, gets standard error instead.
+	// Errors, if set, receives standard error instead.
 	Errors *os.File
-	// Input is standard input; nil is an empty one.
+	// Input is standard input; nil means empty input.
 	Input *os.File
-	// Terminal says that Input is a terminal, which is to be the task's controlling one.
+	// Terminal means that Input is a terminal, which becomes the task's controlling terminal.
 	Terminal bool
-	// Hold, when set, stays open until the whole tree is gone, in the supervisor too. A lock on it tells
-	// others so. The task does not get it.
+	// Hold, if set, stays open until the whole tree has ended, in the supervisor too. Other processes can check a
+	// lock on it. The task does not inherit it.
 	Hold *os.File
-	// Marker, when set, is a file that exists as long as anything of the tree may; what is left when both supervisor
-	// and owner were killed is found by it.
+	// Marker, if set, is a file that exists while processes of the tree may exist. It shows that there may be
+	// remaining processes after both the supervisor and the owner were killed.
 	Marker string
-	// After is a command that runs once nothing of the tree is left, however that came about, for AfterTimeout at most:
-	// what the tree leaves behind that no process is. It is not run when the supervisor is killed, too.
+	// After is a command that runs once the whole tree has ended, for whatever reason, for at most AfterTimeout. It
+	// cleans up what is not a process. It does not run if the supervisor was killed too.
 	After []string
-	// Linger is how long what the first process left behind may take to end, after SIGTERM.
+	// Linger is the time between SIGTERM and SIGKILL for processes that still run when the first process has ended.
 	Linger time.Duration
 }
 
 // Exit is how the first process of a tree ended.
 type Exit struct {
-	Code   int            // its exit code, or 128 plus the signal
-	Signal syscall.Signal // 0 when it was not killed
-	Told   bool           // it still ran when it was told to end
+	Code   int            // exit code, or 128 plus the signal
+	Signal syscall.Signal // 0 if it was not killed by a signal
+	Told   bool           // Terminate was called while it ran
 }
 
-// Tree is a process tree that runs or ran. Its methods are safe for concurrent use.
+// Tree is a process tree that runs or has run. Its methods are safe for concurrent use.
 type Tree struct {
 	pid     int
 	cmd     *exec.Cmd
@@ -79,8 +79,8 @@ type Tree struct {
 	err     error
 }
 
-// order is a line from owner to supervisor: the first is a task, the others how long
-// the tree may take to end after SIGTERM.
+// order is a line from the owner to the supervisor. The first one describes the task. Each later one ends the tree:
+// it contains the time between SIGTERM and SIGKILL.
 type order struct {
 	Argv   []string      `json:"argv,omitempty"`
 	Dir    string        `json:"dir,omitempty"`
@@ -89,12 +89,13 @@ type order struct {
 	After  []string      `json:"after,omitempty"`
 	Linger time.Duration `json:"linger,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"`
-	// Input says that there is a standard input, and Terminal that it is a terminal.
+	// Input means that there is a standard input, and Terminal that it is a terminal.
 	Input    bool `json:"input,omitempty"`
 	Terminal bool `json:"terminal,omitempty"`
 }
 
-// status is a line from supervisor to owner: first that the task started, then that it ended and nothing of it is left.
+// status is a line from the supervisor to the owner: first that the task has started, then that the whole tree has
+// ended.
 type status struct {
 	PID    int    `json:"pid,omitempty"`
 	Ended  bool   `json:"ended,omitempty"`
@@ -104,8 +105,8 @@ type status struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Start runs s under a supervisor. Whatever happens to the caller's process, the
-// tree ends. The caller keeps its own copies of Output and Hold.
+// Start runs s under a supervisor. The tree ends whatever happens to the caller's process. The caller keeps and
+// closes its own copies of Output and Hold.
 func Start(s Spec) (*Tree, error) {
 	if os.Getenv(guardEnv) != "" {
 		return nil, fmt.Errorf("%w: %s does not call proc.Reexec first", ErrNotSupervised, os.Args[0])
@@ -122,7 +123,7 @@ func Start(s Spec) (*Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proc: pipe: %w", err)
 	}
-	defer closeAll(statusWrite) // the supervisor has its own
+	defer closeAll(statusWrite) // the supervisor has its own copy
 	controlRead, control, err := os.Pipe()
 	if err != nil {
 		closeAll(statusRead)
@@ -144,14 +145,14 @@ func Start(s Spec) (*Tree, error) {
 	return t, nil
 }
 
-// closeAll closes ends of pipes, of which nothing more is expected.
+// closeAll closes pipe ends that are no longer needed.
 func closeAll(files ...*os.File) {
 	for _, f := range files {
 		_ = f.Close()
 	}
 }
 
-// begin hands over the task and waits until it runs.
+// begin sends the task to the supervisor and waits until it runs.
 func (t *Tree) begin(s Spec, statuses *os.File) error {
 	_ = t.control.SetWriteDeadline(time.Now().Add(startTimeout))
 	if err := t.send(order{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Marker: s.Marker, After: s.After,
@@ -174,7 +175,7 @@ func (t *Tree) begin(s Spec, statuses *os.File) error {
 	return nil
 }
 
-// follow waits for the end.
+// follow waits for the tree's end.
 func (t *Tree) follow(statuses *os.File, lines *json.Decoder) {
 	defer close(t.done)
 	defer closeAll(statuses)
@@ -192,19 +193,19 @@ func (t *Tree) follow(statuses *os.File, lines *json.Decoder) {
 	t.exit = Exit{Code: last.Code, Signal: syscall.Signal(last.Signal), Told: last.Told}
 }
 
-// Done is closed when nothing of the tree is left.
+// Done returns a channel that is closed when the whole tree has ended.
 func (t *Tree) Done() <-chan struct{} { return t.done }
 
-// Wait returns how the first process ended, once nothing of the tree is left.
+// Wait waits until the whole tree has ended and returns how its first process ended.
 func (t *Tree) Wait() (Exit, error) {
 	<-t.done
 	return t.exit, t.err
 }
 
-// Terminate sends SIGTERM to every process of the tree and SIGKILL to those that are left after
-// grace. It does not wait. A later call with less grace shortens what is left of the first.
+// Terminate sends SIGTERM to every process of the tree, and SIGKILL to those that still run after grace. It does not
+// wait. A later call with an earlier end replaces the first one.
 func (t *Tree) Terminate(grace time.Duration) {
-	// A broken pipe means that the supervisor has gone, and the tree with it.
+	// A broken pipe means that the supervisor has ended, and the tree with it.
 	_ = t.send(order{Grace: max(grace, 1)})
 }
 
@@ -219,7 +220,7 @@ func (t *Tree) send(o order) error {
 	return err
 }
 
-// Signal sends a signal to the group of the tree's first process, while that may still be there.
+// Signal sends a signal to the process group of the tree's first process, unless the tree has ended.
 func (t *Tree) Signal(sig syscall.Signal) {
 	select {
 	case <-t.done:

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// self is this program.
+// self returns the path of this program.
 func self() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -17,20 +17,20 @@ func self() string {
 	return path
 }
 
-// adoptOrphans does nothing: there are no subreapers.
+// adoptOrphans does nothing: macOS has no subreapers.
 func adoptOrphans() {}
 
-// taskAttr puts the task into a session and group of its own.
+// taskAttr starts the task in its own session and process group.
 func taskAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// treeLeft says whether the group has any process.
+// treeLeft reports whether the group has any process.
 func treeLeft(group int) bool {
 	return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
 }
 
 func signalTree(group int, sig syscall.Signal) { _ = syscall.Kill(-group, sig) }
 
-// startOf returns the time a process was started, in microseconds since 1970.
+// startOf returns the start time of a process, in microseconds since 1970.
 func startOf(pid int) (uint64, error) {
 	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {
@@ -40,11 +40,11 @@ func startOf(pid int) (uint64, error) {
 	return uint64(at.Sec)*1e6 + uint64(at.Usec), nil //nolint:gosec // times after 1970 are positive
 }
 
-// bootOf is empty: start times are of the calendar.
+// bootOf returns an empty string: start times are calendar times.
 func bootOf() (string, error) { return "", nil }
 
 // Sweep does nothing: the environment of other processes cannot be read.
 func Sweep(string, string) int { return 0 }
 
-// Shield does nothing: there is no such switch.
+// Shield does nothing: macOS has no such setting.
 func Shield() {}

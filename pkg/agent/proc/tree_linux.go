@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// self is this program, also after its file was replaced.
+// self returns a path of this program that is valid even after its file was replaced.
 func self() string { return "/proc/self/exe" }
 
-// adoptOrphans makes this process the parent of every orphan below it.
+// adoptOrphans makes this process the parent of every orphan among its descendants.
 func adoptOrphans() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 }
 
-// taskAttr puts the task into a session and group of its own, and has it killed when its supervisor is.
+// taskAttr starts the task in its own session and process group, and kills it if its supervisor is killed.
 func taskAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// treeLeft says whether this process has any child, adopted ones and zombies included.
+// treeLeft reports whether this process has any child, including adopted ones and zombies.
 func treeLeft(int) bool {
 	for {
 		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
@@ -34,12 +34,14 @@ func treeLeft(int) bool {
 	}
 }
 
-// signalTree sends sig to every descendant of this process: to the group as one, so that none slips through by forking,
-// while any of it is there (its number cannot belong to another group then), and to those outside of it one by one.
+// signalTree sends sig to every descendant of this process. While the task's group has any process, it signals the
+// whole group at once, so that none escapes by forking (and the group's ID cannot belong to another group). Processes
+// outside the group are signalled one by one.
 //
-// Programs in sessions of their own hear first, so that who started them (torchrun its workers) still waits for them
-// when it hears itself. Other groups of the task's session come last: they are jobs of a shell, and a shell that sees
-// one end before it has heard the signal starts the next line of its script, which nobody tells.
+// Programs in their own sessions are signalled first, so that their parent (torchrun for its workers) still waits for
+// them when it gets its own signal. Other groups of the task's session come last: they are jobs of a shell. A shell
+// that sees its job end before it has received the signal itself would start the next line of its script, which would
+// then get no signal.
 func signalTree(group int, sig syscall.Signal) {
 	inGroup := false
 	var jobs []process
@@ -61,13 +63,13 @@ func signalTree(group int, sig syscall.Signal) {
 	}
 }
 
-// process is what /proc/PID/stat says of one.
+// process is the relevant content of /proc/PID/stat.
 type process struct {
 	pid, parent, group, session int
 	start                       uint64 // clock ticks after boot
 }
 
-// descendants lists the processes below root, from one look at /proc.
+// descendants lists the processes below root, from one reading of /proc.
 func descendants(root int) []process {
 	children := map[int][]process{}
 	for _, pid := range pids() {
@@ -85,7 +87,7 @@ func descendants(root int) []process {
 	return below
 }
 
-// pids lists every process number there is.
+// pids lists all PIDs.
 func pids() []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -104,8 +106,8 @@ func pids() []int {
 
 var errStat = errors.New("proc: unreadable stat")
 
-// readStat reads /proc/PID/stat (proc_pid_stat(5)): fields 4 to 6 and 22. The name, field 2, may hold anything, so
-// fields are counted from its closing bracket.
+// readStat reads /proc/PID/stat (proc_pid_stat(5)): fields 4 to 6 and 22. The name, field 2, may contain any
+// character, so fields are counted from its closing bracket.
 func readStat(pid int) (process, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

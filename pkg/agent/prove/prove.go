@@ -1,5 +1,5 @@
-// Package prove asks a machine's metadata service for what its cloud has signed of it, which goes to the broker with
-// the agent's first call. What it gets it does not look at: the broker checks it.
+// Package prove gets a proof of the machine's identity, signed by its cloud, from the machine's metadata service. The
+// agent sends it to the broker with its first call. The package does not check the proof: the broker does.
 package prove
 
 import (
@@ -17,39 +17,39 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// EnvCloud names the cloud whose metadata service is asked: aws, gcp, azure, and kubernetes, where EnvFile is read;
-// none when empty. Where the service is, the environment of package notices says.
+// EnvCloud selects the cloud whose metadata service provides the proof: aws, gcp, azure, or kubernetes, which reads
+// EnvFile; none if empty. The environment of package notices contains the address of the service.
 const (
 	EnvCloud = "TRADEWIND_PROOF"
-	EnvFile  = "TRADEWIND_PROOF_FILE" // the token that the kubelet has made for the broker's address
+	EnvFile  = "TRADEWIND_PROOF_FILE" // file of the token that the kubelet issues for the broker's address
 )
 
-// ErrUnknown says that the cloud is none that proves.
+// ErrUnknown means that the cloud is not one that provides proofs.
 var ErrUnknown = errors.New("prove: unknown cloud")
 
-// Func returns a proof for an agent that has made up nonce.
+// Func returns a proof for an agent with the given nonce.
 type Func func(ctx context.Context, nonce string) (*wire.Proof, error)
 
-// Config is where a proof comes from, and for whom.
+// Config configures the source and the audience of proofs.
 type Config struct {
 	Cloud    string
-	URL      string // of the metadata service; the cloud's own when empty
+	URL      string // of the metadata service; if empty, the cloud's default
 	File     string // of a pod's token
 	Audience string // the broker's address
-	// Pause is between the first two of three tries, and twice that between the others; a second when 0.
+	// Pause is the pause after the first of three tries, and doubles after the second; 0 is a second.
 	Pause time.Duration
 }
 
-// Tries and times of a call to a service that is on the machine itself.
+// Tries and timeout of a call to the machine's own metadata service.
 const (
 	tries      = 3
 	answerTime = 5 * time.Second
 )
 
-// New makes what asks for proofs. It fails with ErrUnknown.
+// New returns a Func that gets proofs. The error is ErrUnknown.
 func New(c Config) (Func, error) {
 	s := &service{base: strings.TrimSuffix(c.URL, "/"), audience: c.Audience, client: &http.Client{
-		// Never by way of a proxy, nor elsewhere: what is asked for is this machine's own.
+		// Never use a proxy or follow a redirect: only this machine can reach its metadata service.
 		Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       answerTime,
@@ -64,7 +64,7 @@ func New(c Config) (Func, error) {
 	case "kubernetes":
 		ask = func(context.Context, string) (string, error) { return token(c.File) }
 	default:
-		return nil, fmt.Errorf("%w: %q is none of aws, gcp, azure, kubernetes", ErrUnknown, c.Cloud)
+		return nil, fmt.Errorf("%w: %q is not one of aws, gcp, azure, kubernetes", ErrUnknown, c.Cloud)
 	}
 	if s.base == "" {
 		s.base = own
@@ -93,7 +93,7 @@ type service struct {
 	client         *http.Client
 }
 
-// aws asks for the instance identity document, signed with RSA-2048 (IMDSv2).
+// aws returns the instance identity document, signed with RSA-2048 (IMDSv2).
 func (s *service) aws(ctx context.Context, _ string) (string, error) {
 	session, err := s.call(ctx, http.MethodPut, "/latest/api/token", "X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "60")
 	if err != nil {
@@ -102,22 +102,22 @@ func (s *service) aws(ctx context.Context, _ string) (string, error) {
 	return s.call(ctx, http.MethodGet, "/latest/dynamic/instance-identity/rsa2048", "X-Aws-Ec2-Metadata-Token", session)
 }
 
-// google asks for an identity token for the broker's address, with what is known of the machine in it.
+// google returns an identity token for the broker's address that also describes the machine.
 func (s *service) google(ctx context.Context, _ string) (string, error) {
 	query := url.Values{"audience": {s.audience}, "format": {"full"}}
 	return s.call(ctx, http.MethodGet,
 		"/computeMetadata/v1/instance/service-accounts/default/identity?"+query.Encode(), "Metadata-Flavor", "Google")
 }
 
-// azure asks for the attested document of the agent's nonce.
+// azure returns the attested document for the agent's nonce.
 func (s *service) azure(ctx context.Context, nonce string) (string, error) {
 	query := url.Values{"api-version": {"2021-02-01"}, "nonce": {nonce}}
 	return s.call(ctx, http.MethodGet, "/metadata/attested/document?"+query.Encode(), "Metadata", "true")
 }
 
-// token reads a pod's, which the kubelet renews.
+// token reads a pod's token, which the kubelet renews.
 func token(file string) (string, error) {
-	f, err := os.Open(file) //nolint:gosec // where the pod has its token
+	f, err := os.Open(file) //nolint:gosec // the file of the pod's token
 	if err != nil {
 		return "", fmt.Errorf("prove: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 )
 
-func TestAnEC2MachineProvesWhichOneItIs(t *testing.T) {
+func TestEC2MachineProvesItsIdentity(t *testing.T) {
 	a, err := imdstest.NewAuthority()
 	if err != nil {
 		t.Fatal(err)
@@ -48,8 +48,8 @@ func asker(t *testing.T, c prove.Config) prove.Func {
 	return f
 }
 
-// The other clouds' services are asked as their documentation says.
-func TestWhatServicesAreAsked(t *testing.T) {
+// The services of the other clouds are called as in their documentation.
+func TestProofRequests(t *testing.T) {
 	for cloud, want := range map[string]string{
 		"gcp":   "GET /computeMetadata/v1/instance/service-accounts/default/identity?audience=https%3A%2F%2Fbroker&format=full Google",
 		"azure": "GET /metadata/attested/document?api-version=2021-02-01&nonce=NONCE true",
@@ -67,7 +67,7 @@ func TestWhatServicesAreAsked(t *testing.T) {
 	}
 }
 
-func TestAServiceThatFailsIsAskedAgain(t *testing.T) {
+func TestMetadataErrorsAreRetried(t *testing.T) {
 	asked, redirected := 0, false
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { redirected = true }))
 	t.Cleanup(elsewhere.Close)
@@ -79,7 +79,7 @@ func TestAServiceThatFailsIsAskedAgain(t *testing.T) {
 		},
 		func(w http.ResponseWriter) { _, _ = w.Write([]byte("signed")) },
 	}
-	// Counted before the answer is written: a long one reaches the caller before the handler has returned.
+	// Count before the answer is written: a long answer reaches the caller before the handler has returned.
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
 		answers[(asked-1)%3](w)
@@ -96,11 +96,11 @@ func TestAServiceThatFailsIsAskedAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := f(ctx, "n"); err == nil {
-		t.Error("it goes on when it is to end")
+		t.Error("it continues although ctx has ended")
 	}
 }
 
-func TestAPodsTokenIsRead(t *testing.T) {
+func TestReadPodToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	f := asker(t, prove.Config{Cloud: "kubernetes", File: file})
 	if proof, err := f(t.Context(), "n"); err == nil {
@@ -117,7 +117,7 @@ func TestAPodsTokenIsRead(t *testing.T) {
 	}
 }
 
-func TestAnUnknownCloudIsAnError(t *testing.T) {
+func TestUnknownCloudIsRejected(t *testing.T) {
 	if _, err := prove.New(prove.Config{Cloud: "moon"}); !errors.Is(err, prove.ErrUnknown) {
 		t.Error(err)
 	}

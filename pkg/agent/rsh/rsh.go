@@ -1,6 +1,6 @@
-// Package rsh runs a program on another node of a gang, as ssh does: what launchers of MPI want. No user, key or daemon
-// of the machines is needed: the agent of each node listens at its address while its task runs, for who has the gang's
-// key alone, and runs what it is asked to as a part of the task.
+// Package rsh runs a program on another node of a gang, like ssh, for the launchers of MPI. It needs no users, keys
+// or daemons on the machines. The agent of each node listens at its address while its task runs, accepts only nodes
+// that have the gang's key, and runs their commands as a part of the task.
 package rsh
 
 import (
@@ -24,20 +24,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/peer"
 )
 
-// use parts the identity from that of nodes which pass on files.
+// use separates the identity from the one of nodes that exchange files.
 const use = "programs of one gang"
 
 const (
-	firstPort   = 32_000 // above those that nodes pass on files at, below those given to who dials out
+	firstPort   = 32_000 // above the ports for exchanging files, below those that systems use for outgoing connections
 	ports       = 700
 	dialWithin  = 5 * time.Second
-	tryWithin   = 30 * time.Second // nodes begin together, but not at the same moment
+	tryWithin   = 30 * time.Second // nodes do not start at exactly the same moment
 	tryAgain    = 200 * time.Millisecond
 	exitTrailer = "Tradewind-Exit"
-	noTrailer   = 255 // as ssh ends that has lost its connection
+	noTrailer   = 255 // ssh's exit code for a lost connection
 )
 
-// Port is where a node listens: all that have the key know it.
+// Port returns the port on which a node listens. All nodes with the key compute the same port.
 func Port(key []byte, attempt string, rank int) int {
 	h := sha256.New()
 	_, _ = h.Write(key)
@@ -45,10 +45,10 @@ func Port(key []byte, attempt string, rank int) int {
 	return firstPort + int(binary.BigEndian.Uint32(h.Sum(nil))%ports)
 }
 
-// Run runs a command of the shell to its end, or until ctx ends, and returns its exit code.
+// Run runs a shell command until it ends or ctx ends, and returns its exit code.
 type Run func(ctx context.Context, command string, out io.Writer) (int, error)
 
-// Serve runs what is asked for until ctx ends. It fails where it can not listen.
+// Serve runs commands for other nodes until ctx ends. It returns an error if it cannot listen.
 func Serve(ctx context.Context, address string, key []byte, run Run) error {
 	id, err := peer.New(key, use)
 	if err != nil {
@@ -70,7 +70,7 @@ func Serve(ctx context.Context, address string, key []byte, run Run) error {
 			w.Header().Set("Trailer", exitTrailer)
 			w.WriteHeader(http.StatusOK)
 			out := flushing{w, http.NewResponseController(w)}
-			_ = out.control.Flush() // it has begun
+			_ = out.control.Flush() // sends the header
 			code, err := run(r.Context(), command, out)
 			if err != nil {
 				_, _ = fmt.Fprintln(out, err)
@@ -88,7 +88,7 @@ func Serve(ctx context.Context, address string, key []byte, run Run) error {
 
 const maxCommand = 1 << 20
 
-// flushing passes on at once what a program writes.
+// flushing sends what a program writes at once.
 type flushing struct {
 	io.Writer
 	control *http.ResponseController
@@ -99,27 +99,27 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, errors.Join(err, f.control.Flush())
 }
 
-// Hosts is the file that tells a client where nodes listen.
+// Hosts is the content of the file from which a client learns where nodes listen.
 type Hosts struct {
 	Key   []byte            `json:"key"`
-	Ports map[string]string `json:"ports"` // by name and by address: host:port
+	Ports map[string]string `json:"ports"` // host:port by node name and by address
 }
 
-// Env names the file of Hosts to a program that is started as a client.
+// Env contains the path of the file of Hosts for a program that is started as a client.
 const Env = "TRADEWIND_RSH"
 
 // clientWord is the first argument of a client.
 const clientWord = "rsh"
 
-// Script is a shell script that is called as ssh is: [options] HOST COMMAND…
+// Script returns a shell script that is called like ssh: [options] HOST COMMAND…
 func Script(self, hosts string) string {
 	return fmt.Sprintf("#!/bin/sh\n%s=%s exec %s %s \"$@\"\n", Env, quote(hosts), quote(self), clientWord)
 }
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Reexec makes this process a client if it was started as one by Script, and does not return then. It must come first
-// in main, or in TestMain.
+// Reexec turns this process into a client if Script started it, and then does not return. Call it first in main or
+// TestMain.
 func Reexec() {
 	if file := os.Getenv(Env); file != "" && len(os.Args) > 1 && os.Args[1] == clientWord {
 		code, err := client(context.Background(), file, os.Args[2:], os.Stdout)
@@ -130,7 +130,7 @@ func Reexec() {
 	}
 }
 
-// client runs a command on a host and returns its exit code. Options of ssh are passed over.
+// client runs a command on a host and returns its exit code. It ignores ssh's options.
 func client(ctx context.Context, file string, args []string, out io.Writer) (int, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // named by the agent
 	if err != nil {
@@ -148,11 +148,11 @@ func client(ctx context.Context, file string, args []string, out io.Writer) (int
 		args = args[1:]
 	}
 	if len(args) < 2 {
-		return noTrailer, errors.New("rsh: say which host, and what to run there")
+		return noTrailer, errors.New("rsh: usage: [options] HOST COMMAND")
 	}
 	address, known := hosts.Ports[args[0]]
 	if !known {
-		return noTrailer, fmt.Errorf("rsh: %s is no node of this gang", args[0])
+		return noTrailer, fmt.Errorf("rsh: %s is not a node of this gang", args[0])
 	}
 	id, err := peer.New(hosts.Key, use)
 	if err != nil {
@@ -161,7 +161,7 @@ func client(ctx context.Context, file string, args []string, out io.Writer) (int
 	return call(ctx, id, address, strings.Join(args[1:], " "), out)
 }
 
-// call asks a node, which may not have begun yet.
+// call calls a node. It retries while the node may not have started yet.
 func call(ctx context.Context, id *peer.Identity, address, command string, out io.Writer) (int, error) {
 	c := http.Client{Transport: &http.Transport{
 		TLSClientConfig: id.Client(), DialContext: (&net.Dialer{Timeout: dialWithin}).DialContext,
@@ -186,11 +186,11 @@ func call(ctx context.Context, id *peer.Identity, address, command string, out i
 	}
 	defer resp.Body.Close() //nolint:errcheck // only read
 	if _, err := io.Copy(out, resp.Body); err != nil {
-		return noTrailer, fmt.Errorf("rsh: %s is gone: %w", address, err)
+		return noTrailer, fmt.Errorf("rsh: lost the connection to %s: %w", address, err)
 	}
 	code, err := strconv.Atoi(resp.Trailer.Get(exitTrailer))
 	if err != nil {
-		return noTrailer, fmt.Errorf("rsh: %s did not say how it ended", address)
+		return noTrailer, fmt.Errorf("rsh: %s sent no exit code", address)
 	}
 	return code, nil
 }

@@ -27,11 +27,11 @@ var key = bytes.Repeat([]byte("k"), 32)
 func shell(ctx context.Context, command string, out io.Writer) (int, error) {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Stdout, cmd.Stderr = out, out
-	_ = cmd.Run() // how it ended is its exit code
+	_ = cmd.Run() // its exit code says how it ended
 	return cmd.ProcessState.ExitCode(), nil
 }
 
-// script is how a launcher reaches a node that serves here, with a key.
+// script returns the program with which a launcher reaches a node that serves here with a key.
 func script(t *testing.T, with []byte) string {
 	t.Helper()
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(rsh.Port(key, t.Name(), 0)))
@@ -56,7 +56,7 @@ func script(t *testing.T, with []byte) string {
 	return program
 }
 
-func TestALauncherRunsAProgramOnAnotherNode(t *testing.T) {
+func TestLauncherRunsProgramOnAnotherNode(t *testing.T) {
 	out, err := exec.Command(script(t, key), "-x", "-p", "22", "worker-0", "echo", "two  words;", "exit", "7").Output()
 	if string(out) != "two words\n" {
 		t.Errorf("it said %q", out)
@@ -66,16 +66,16 @@ func TestALauncherRunsAProgramOnAnotherNode(t *testing.T) {
 	}
 }
 
-func TestWhoHasAnotherKeyRunsNothing(t *testing.T) {
+func TestServeRejectsWrongKey(t *testing.T) {
 	out, err := exec.Command(script(t, bytes.Repeat([]byte("x"), 32)), "worker-0", "echo", "hello").CombinedOutput()
 	if err == nil || strings.Contains(string(out), "hello") {
 		t.Errorf("it said %q", out)
 	}
 }
 
-func TestAHostThatIsNoneOfTheGangIsRefused(t *testing.T) {
+func TestClientRejectsUnknownHost(t *testing.T) {
 	out, err := exec.Command(script(t, key), "worker-1", "true").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "worker-1 is no node of this gang") {
+	if err == nil || !strings.Contains(string(out), "worker-1 is not a node of this gang") {
 		t.Errorf("it said %q", out)
 	}
 }

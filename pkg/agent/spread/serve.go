@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 )
 
-// headerSHA256 is the digest of what a node gives, as it read it from the store.
+// headerSHA256 is the digest of the content, as the sending node read it from the store.
 const headerSHA256 = "Tradewind-Sha256"
 
 func (e *Exchange) routes() http.Handler {
@@ -27,7 +27,7 @@ func (e *Exchange) routes() http.Handler {
 	return mux
 }
 
-// give sends what is here, and waits a while for what is not yet.
+// give sends content that this node has, and waits a while for content that it does not have yet.
 func (e *Exchange) give(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), e.cfg.Late)
 	defer cancel()
@@ -37,7 +37,7 @@ func (e *Exchange) give(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, err := h.Open()
-	if err != nil { // its task has removed it since
+	if err != nil { // the task has removed it since
 		http.Error(w, "gone", http.StatusNotFound)
 		return
 	}
@@ -45,10 +45,11 @@ func (e *Exchange) give(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", strconv.FormatInt(h.Size, 10))
 	w.Header().Set(headerSHA256, h.SHA256)
 	w.Header().Set("ETag", h.ETag)
-	_, _ = io.Copy(w, body) // who asked sees what is missing
+	_, _ = io.Copy(w, body) // the receiver notices missing bytes
 }
 
-// await waits until something is here; not when this node has ended, and will not have it any more.
+// await waits until this node has the content. It does not wait if this node has finished staging, because then it
+// will not get it any more.
 func (e *Exchange) await(ctx context.Context, id string) (stage.Held, bool) {
 	e.mu.Lock()
 	h, ok := e.have[id]
@@ -72,7 +73,7 @@ func (e *Exchange) await(ctx context.Context, id string) (stage.Held, bool) {
 	return h, ok
 }
 
-// end notes that a node has all, and ends the exchange when all have.
+// end records that a node has everything that it needs, and closes over when all nodes have.
 func (e *Exchange) end(rank int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -80,7 +81,7 @@ func (e *Exchange) end(rank int) {
 		return
 	}
 	e.peers[rank].ended = true
-	if rank == e.cfg.Rank { // what is not here by now never will be
+	if rank == e.cfg.Rank { // waiting requests will never succeed now
 		for id, there := range e.wait {
 			close(there)
 			delete(e.wait, id)
@@ -91,8 +92,8 @@ func (e *Exchange) end(rank int) {
 	}
 }
 
-// Leave says that this node has all that it wants. It returns when the others have, too, or have had time for it, or
-// ctx has ended; then nothing listens any more.
+// Leave tells the other nodes that this node has everything that it needs. It returns when the others do too, after a
+// maximum time, or when ctx ends. Then this node stops listening.
 func (e *Exchange) Leave(ctx context.Context) {
 	e.end(e.cfg.Rank)
 	var told sync.WaitGroup
@@ -118,8 +119,8 @@ func (e *Exchange) Leave(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	e.client.CloseIdleConnections()
-	_ = e.server.Close() // whoever still reads has the store
+	_ = e.server.Close() // a node that is still reading uses the store instead
 }
 
-// quiet is a log for what strangers do.
+// quiet returns a logger that drops messages: other programs may cause errors by connecting.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

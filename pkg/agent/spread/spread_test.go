@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
-// store is a folder whose content is granted, and counts what is read of it.
+// store is a folder that grants its content and counts what is read.
 type store struct {
 	*filegrant.Store
 	url  string
@@ -69,7 +69,7 @@ func (s *store) transfer() stage.Transfer {
 	return stage.Transfer{Grants: s, Store: s.url, Part: grant.MinPart, Shared: 1 << 20}
 }
 
-// files makes a folder of a large file, one of a single piece and many small ones.
+// files creates a folder with a large file, a file of one piece and many small files.
 func files(t *testing.T) (dir string, bytes int64) {
 	t.Helper()
 	dir = t.TempDir()
@@ -106,7 +106,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// newKey is another one for each test, and with it other ports.
+// newKey returns a different key for each test, and with it different ports.
 func newKey(t *testing.T) []byte { return []byte("the key of " + t.Name() + time.Now().String()) }
 
 func addresses(n int) (nodes []string) {
@@ -116,7 +116,7 @@ func addresses(n int) (nodes []string) {
 	return nodes
 }
 
-// staged has each node bring what do brings, all at once, and returns where each put it.
+// staged calls do for all nodes at once, and returns the directory of each.
 func staged(t *testing.T, join []spread.Config, do func(ctx context.Context, peers stage.Peers, dir string) error) []string {
 	t.Helper()
 	dirs := make([]string, len(join))
@@ -132,7 +132,7 @@ func staged(t *testing.T, join []spread.Config, do func(ctx context.Context, pee
 			if err := do(t.Context(), e, dirs[i]); err != nil {
 				t.Errorf("node %d: %v", cfg.Rank, err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // for those that never come
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // for nodes that never start
 			defer cancel()
 			e.Leave(ctx)
 		})
@@ -148,7 +148,7 @@ func everyRank(n int, key []byte) (list []spread.Config) {
 	return list
 }
 
-func TestNodesReadTheStoreOnceTogether(t *testing.T) {
+func TestNodesReadStoreOnce(t *testing.T) {
 	src, bytes := files(t)
 	want := contents(t, src)
 	s := newStore(t)
@@ -181,19 +181,19 @@ func TestNodesReadTheStoreOnceTogether(t *testing.T) {
 			for _, dir := range dirs {
 				got := contents(t, dir)
 				if got["large"] != want["large"] || name != "one object" && !maps.Equal(got, want) {
-					t.Errorf("%d files, not as they were", len(got))
+					t.Errorf("%d files differ", len(got))
 				}
 			}
-			// Small objects, manifests and lists each node reads by itself.
+			// Each node reads small objects, manifests and lists itself.
 			if most := bytes + n*(1<<20); s.read > most {
-				t.Errorf("the store gave %d bytes for %d, at most %d", s.read, bytes, most)
+				t.Errorf("the store sent %d bytes for %d, at most %d", s.read, bytes, most)
 			}
 		})
 	}
 }
 
-// One of three nodes never comes: the store gives its part, and nobody fails.
-func TestANodeThatIsNotThereCostsNothingButItsPart(t *testing.T) {
+// If one of three nodes never starts, the others read its part from the store and succeed.
+func TestMissingNodeOnlyCostsItsShare(t *testing.T) {
 	src, _ := files(t)
 	want := contents(t, src)
 	s := newStore(t)
@@ -208,13 +208,13 @@ func TestANodeThatIsNotThereCostsNothingButItsPart(t *testing.T) {
 	})
 	for _, dir := range dirs {
 		if !maps.Equal(contents(t, dir), want) {
-			t.Error("not as it was")
+			t.Error("the content differs")
 		}
 	}
 }
 
-// A node whose files were changed gives what is not asked for: the digest says so, and the store is asked.
-func TestWhatANodeGivesIsChecked(t *testing.T) {
+// If a node's files were changed, it sends wrong content: the digest shows that, and the store is used.
+func TestPeerContentIsVerified(t *testing.T) {
 	src, _ := files(t)
 	want := contents(t, src)
 	s := newStore(t)
@@ -236,13 +236,13 @@ func TestWhatANodeGivesIsChecked(t *testing.T) {
 		})
 		for _, dir := range dirs {
 			if !maps.Equal(contents(t, dir), want) {
-				t.Errorf("%s: not as it was", from)
+				t.Errorf("%s: the content differs", from)
 			}
 		}
 	}
 }
 
-// lying gives something else than it has said.
+// lying sends other content than it announced.
 type lying struct{ stage.Peers }
 
 func (l *lying) Have(id string, h stage.Held) {
@@ -257,7 +257,7 @@ func (l *lying) Have(id string, h stage.Held) {
 	l.Peers.Have(id, h)
 }
 
-// stuck gives some of what it has and then nothing more.
+// stuck sends a part of its content and then stalls.
 type stuck struct {
 	some io.Reader
 	end  chan struct{}
@@ -273,7 +273,7 @@ func (s *stuck) Read(p []byte) (int, error) {
 
 func (s *stuck) Close() error { return nil }
 
-func TestANodeThatIsStuckIsNotWaitedFor(t *testing.T) {
+func TestStalledNodeIsSkipped(t *testing.T) {
 	nodes, key, end := addresses(2), newKey(t), make(chan struct{})
 	defer close(end)
 	e, err := spread.Join(t.Context(), spread.Config{Nodes: nodes, Rank: 0, Key: key})
@@ -296,7 +296,7 @@ func TestANodeThatIsStuckIsNotWaitedFor(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := friend.Get(t.Context(), 0, "piece"); err == nil || errors.Is(err, stage.ErrStalled) {
-		t.Errorf("it was asked again: %v", err)
+		t.Errorf("it was called again: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -304,7 +304,7 @@ func TestANodeThatIsStuckIsNotWaitedFor(t *testing.T) {
 	friend.Leave(ended)
 }
 
-func TestStrangersAreRefused(t *testing.T) {
+func TestExchangeRejectsStrangers(t *testing.T) {
 	nodes, key := addresses(2), newKey(t)
 	e, err := spread.Join(t.Context(), spread.Config{Nodes: nodes, Rank: 0, Key: key, Late: time.Second})
 	if err != nil {
@@ -332,7 +332,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		resp, err := client.Get("https://" + e.Address() + "/piece")
 		if err == nil {
 			_ = resp.Body.Close()
-			t.Errorf("a stranger with %s was answered %s", name, resp.Status)
+			t.Errorf("a stranger with %s got the answer %s", name, resp.Status)
 		}
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -340,7 +340,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	e.Leave(ended)
 	friend.Leave(ended)
 	if _, err := friend.Get(t.Context(), 0, "piece"); err == nil {
-		t.Error("it listens after it has left")
+		t.Error("it still listens after Leave")
 	}
 }
 
@@ -358,7 +358,7 @@ func stranger(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
 }
 
-func TestBadKeysAndAddresses(t *testing.T) {
+func TestJoinRejectsBadKeysAndAddresses(t *testing.T) {
 	for name, cfg := range map[string]spread.Config{
 		"no key":            {Nodes: addresses(2)},
 		"one node":          {Nodes: addresses(1), Key: newKey(t)},

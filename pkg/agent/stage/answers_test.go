@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAnAnswerSaysWhichBytesItHas(t *testing.T) {
+func TestAnswerMustMatchRange(t *testing.T) {
 	for text, want := range map[string][2]int64{
 		"bytes 0-9/42": {0, 42}, "bytes 10-41/42": {10, 42}, "": {-1, 0}, "bytes */42": {-1, 0}, "bytes 0-9/*": {-1, 0},
 		"bytes -1-9/42": {-1, 0}, "bytes 0-9": {-1, 0}, "bytes 0-9/99999999999999999999": {-1, 0},
@@ -18,7 +18,7 @@ func TestAnAnswerSaysWhichBytesItHas(t *testing.T) {
 	}
 }
 
-// Whatever a store answers, no number is negative, and what is quoted of its words is its own code alone.
+// Whatever a store answers, no number is negative, and errors quote only its error code.
 func FuzzAnswer(f *testing.F) {
 	f.Add("bytes 0-9/42", "<Error><Code>SlowDown</Code><Message>m</Message></Error>")
 	f.Add("bytes */", "<Code></Code>")

@@ -15,14 +15,14 @@ import (
 	"syscall"
 )
 
-// poured is how much is written at a time of what arrives: whole pages, many of them, which costs a file system half of
-// what it takes to write as it comes. Where memory lies in pieces, four times as much takes it twice the time: it looks
-// for as many pages in a row.
+// poured is how many bytes of an arriving object are written at a time. Writing many whole pages costs a file system
+// half as much as writing the data as it arrives. With four times as much it takes twice as long on fragmented
+// memory, because the kernel looks for that many contiguous pages.
 const poured = 128 << 10
 
 var pours = sync.Pool{New: func() any { return new([poured]byte) }}
 
-// pour copies just so many bytes, and into a check. With fewer it fails with io.ErrUnexpectedEOF.
+// pour copies exactly length bytes, and also writes them to by. If there are fewer, it returns io.ErrUnexpectedEOF.
 func pour(to io.Writer, from io.Reader, length int64, by io.Writer) error {
 	room := pours.Get().(*[poured]byte)
 	defer pours.Put(room)
@@ -43,8 +43,8 @@ func pour(to io.Writer, from io.Reader, length int64, by io.Writer) error {
 	return nil
 }
 
-// inTurn writes to a file that is written to elsewhere as well. A file system lets one in at a time, and has the others
-// use up a processor meanwhile; here they sleep.
+// inTurn writes to a file that other goroutines write to as well. The file system lets only one of them in, and the
+// others would use up processor time while they wait; with inTurn they sleep.
 type inTurn struct {
 	turn *sync.Mutex
 	to   io.Writer
@@ -56,10 +56,10 @@ func (w inTurn) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// smalls are what small files are read into before they are written: they are checked before the disk sees them.
+// smalls are buffers for small files, which are checked before they are written to disk.
 var smalls = sync.Pool{New: func() any { return new([bundledSize + 1]byte) }}
 
-// whole brings an object by one request, from another node where that has it, or from the store.
+// whole gets an object in one request, from another node if that has it, or from the store.
 func (t Transfer) whole(ctx context.Context, g *getting) error {
 	if g.share != nil && !g.share.mine {
 		err := t.ask(ctx, g, func(given Given) (sum string, err error) {
@@ -108,7 +108,7 @@ func (t Transfer) whole(ctx context.Context, g *getting) error {
 	}})
 }
 
-// little writes a small object, checked before the disk sees it.
+// little writes a small object after it has checked it.
 func (g *getting) little(r *http.Response, sum string, by check) error {
 	room := smalls.Get().(*[bundledSize + 1]byte)
 	defer smalls.Put(room)
@@ -131,8 +131,8 @@ func (g *getting) wrongSize(n int64) error {
 	return fmt.Errorf("%w: %s has %d bytes, not %d", ErrCorrupt, g.uri, n, g.size)
 }
 
-// compare says whether what came has the sum. What the store tells of a foreign object need not be what it is taken
-// for: read again with the same outcome it is believed.
+// compare checks an object against a sum. The store's sum of an object without a manifest may be something else than
+// it seems; if a second read gives the same content, that is accepted.
 func (g *getting) compare(sum string, by check) error {
 	got := by.text()
 	if got == sum || g.digest == "" && string(g.odd) == got {
@@ -140,12 +140,12 @@ func (g *getting) compare(sum string, by check) error {
 	}
 	g.odd = []byte(got)
 	if g.digest != "" {
-		return fmt.Errorf("%w: %s is not as its manifest says", ErrCorrupt, g.uri)
+		return fmt.Errorf("%w: %s does not match its manifest", ErrCorrupt, g.uri)
 	}
-	return fmt.Errorf("%w: %s is not as its store says", ErrCorrupt, g.uri)
+	return fmt.Errorf("%w: %s does not match its store's checksum", ErrCorrupt, g.uri)
 }
 
-// unbundle brings the files of a bundle, from another node where that has them, or from the store.
+// unbundle gets the files of a bundle, from another node if that has them, or from the store.
 func (t Transfer) unbundle(ctx context.Context, g *getting) error {
 	if g.share != nil && !g.share.mine {
 		err := t.ask(ctx, g, func(given Given) (string, error) {
@@ -183,7 +183,7 @@ func (g *getting) unpack(body io.Reader) error {
 		}
 		at = f.Offset + f.Size
 		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != f.SHA256 {
-			return fmt.Errorf("%w: %s in %s is not as its manifest says", ErrCorrupt, f.Path, g.uri)
+			return fmt.Errorf("%w: %s in %s does not match its manifest", ErrCorrupt, f.Path, g.uri)
 		}
 		if err := writeContent(g.root, f.Path, f.Mode, content); err != nil {
 			return err
@@ -199,7 +199,7 @@ func (g *getting) short(err error) error {
 	return err
 }
 
-// writeContent makes a file of content that was checked. It replaces what was there.
+// writeContent creates a file with content that was already checked. It replaces an existing file.
 func writeContent(root *os.Root, p string, mode fs.FileMode, content []byte) error {
 	if mode = mode.Perm(); mode == 0 {
 		mode = 0o644
@@ -211,7 +211,7 @@ func writeContent(root *os.Root, p string, mode fs.FileMode, content []byte) err
 			f, err = root.OpenFile(p, fresh, mode|0o200)
 		}
 	}
-	if err != nil { // something is there
+	if err != nil { // the file exists
 		return write(root, p, mode, func(f *os.File) error {
 			_, err := f.Write(content)
 			return err
@@ -227,7 +227,7 @@ func writeContent(root *os.Root, p string, mode fs.FileMode, content []byte) err
 	return err
 }
 
-// file0 opens the file that a large object is written to, under the name of an unfinished one.
+// file0 opens the file to which a large object is written, under the name of an unfinished file.
 func (in *incoming) file0() (*os.File, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -245,7 +245,7 @@ func (in *incoming) file0() (*os.File, error) {
 	return f, err
 }
 
-// finish checks what can only be checked of all of it, and gives the file its name.
+// finish makes the checks that need the whole file, and then gives the file its name.
 func (in *incoming) finish() error {
 	if err := in.verify(); err != nil {
 		return err
@@ -267,8 +267,8 @@ func (in *incoming) finish() error {
 	return err
 }
 
-// verify checks a large file as a whole: by what its store says, or by the digest that manifests of the first version
-// have, which is the one thing that is read again for it.
+// verify checks a large file as a whole: with its store's checksum, or with the digest in a manifest of version 1.
+// Only the latter needs to read the file again.
 func (in *incoming) verify() error {
 	if in.file.Piece > 0 {
 		return nil
@@ -282,7 +282,7 @@ func (in *incoming) verify() error {
 			sum = joinCRC(sum, c, in.length(i))
 		}
 		if crcText(sum) != in.crc {
-			return fmt.Errorf("%w: %s is not as its store says", ErrCorrupt, in.uri)
+			return fmt.Errorf("%w: %s does not match its store's checksum", ErrCorrupt, in.uri)
 		}
 		return nil
 	}
@@ -291,22 +291,22 @@ func (in *incoming) verify() error {
 		return err
 	}
 	if by.text() != in.file.SHA256 {
-		return fmt.Errorf("%w: %s is not as its manifest says", ErrCorrupt, in.uri)
+		return fmt.Errorf("%w: %s does not match its manifest", ErrCorrupt, in.uri)
 	}
 	return nil
 }
 
-// drop removes what has come of a file that fails.
+// drop removes the part of a failed file that has arrived.
 func (in *incoming) drop() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.f != nil {
-		_ = in.f.Close() // it is removed
+		_ = in.f.Close() // it is removed anyway
 		_ = in.root.Remove(partOf(in.file.Path))
 	}
 }
 
-// bundlesOf are the objects in which a tree's small files lie.
+// bundlesOf returns the bundles that contain a tree's small files.
 func bundlesOf(tree *Tree, root *os.Root) ([]wanted, error) {
 	byNumber := map[int]*wanted{}
 	var order []int
@@ -323,8 +323,8 @@ func bundlesOf(tree *Tree, root *os.Root) ([]wanted, error) {
 			b = &wanted{root: root, uri: uri}
 			byNumber[f.Bundle], order = b, append(order, f.Bundle)
 		}
-		if f.Offset < b.size { // in the order of paths they lie in the bundle
-			return nil, fmt.Errorf("%w: %q lies over another file of its bundle", ErrCorrupt, f.Path)
+		if f.Offset < b.size { // files are stored in the order of their paths
+			return nil, fmt.Errorf("%w: %q overlaps another file of its bundle", ErrCorrupt, f.Path)
 		}
 		b.bundle, b.size = append(b.bundle, f), f.Offset+f.Size
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 )
 
-// What a task has made in hours is not lost to a store that is away for some seconds.
-func TestAStoreThatIsAwayForAMomentIsWaitedFor(t *testing.T) {
+// A task's work of hours must not be lost because a store is unreachable for some seconds.
+func TestUnreachableStoreIsRetried(t *testing.T) {
 	b := newBucket(t, nil)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "model"), []byte("ten hours of work"), 0o600); err != nil {
@@ -32,9 +32,9 @@ func TestAStoreThatIsAwayForAMomentIsWaitedFor(t *testing.T) {
 	}
 }
 
-// What Google does with an object whose Content-Encoding is gzip for who does not accept that: 200, the content
-// unpacked, no length, and no range (decompressive transcoding).
-func TestAnObjectWithoutALengthIsNotTakenForAnEmptyOne(t *testing.T) {
+// Google answers like this for an object with Content-Encoding gzip if the client does not accept it: 200, the
+// content decompressed, no length, and no range (decompressive transcoding).
+func TestObjectWithoutLengthIsNotEmpty(t *testing.T) {
 	b := newBucket(t, map[string]string{"in": "x"})
 	body := strings.Repeat("a row of a table\n", 1000)
 	b.meet = func(w http.ResponseWriter, r *http.Request) bool {
@@ -51,8 +51,8 @@ func TestAnObjectWithoutALengthIsNotTakenForAnEmptyOne(t *testing.T) {
 	}
 }
 
-// A range of which nothing comes any more is asked for again.
-func TestARangeOfWhichNothingComesIsAskedForAgain(t *testing.T) {
+// A stalled range is requested again.
+func TestStalledRangeIsRetried(t *testing.T) {
 	b := newBucket(t, nil)
 	size := 24 << 20
 	if err := os.WriteFile(filepath.Join(b.dir, "in"), make([]byte, size), 0o600); err != nil {
@@ -78,12 +78,12 @@ func TestARangeOfWhichNothingComesIsAskedForAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(5 * time.Minute): // that of a hang; the limit of the whole range is longer
-		t.Fatalf("nothing comes, and it is not tried again (%d requests)", gets.Load())
+	case <-time.After(5 * time.Minute): // a hang; the timeout of the whole range is longer
+		t.Fatalf("the range stalls and is not retried (%d requests)", gets.Load())
 	}
 }
 
-// cutOff passes on so many bytes, and then nothing more until the test is over or nobody reads.
+// cutOff passes on a number of bytes, and then stalls until the test ends or the client leaves.
 type cutOff struct {
 	http.ResponseWriter
 	left int

@@ -3,7 +3,7 @@ package stage
 import (
 	"bytes"
 	"context"
-	"crypto/md5" //nolint:gosec // what every store compares with what arrives, not a secret
+	"crypto/md5" //nolint:gosec // the checksum that every store verifies, not a secret
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -16,23 +16,23 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// A request for a small file takes as long as one for some MiB, and is billed the same. So where there are many of
-// them they travel together. A few keep objects of their own, which a person can read in the store.
+// A request for a small file takes as long and costs as much as one for several MiB. If a directory has many small
+// files, they are stored in bundles. A few are stored as separate objects, which users can read in the store.
 const (
-	bundledSize  = 512 << 10 // bytes; what is larger is an object of its own
-	bundledLeast = 17        // small files of a directory, from which on they are bundled
-	bundleSize   = 4 << 20   // bytes of a bundle at most
+	bundledSize  = 512 << 10 // maximum size of a file in a bundle, bytes
+	bundledLeast = 17        // minimum number of small files in a directory for bundles to be used
+	bundleSize   = 4 << 20   // maximum size of a bundle, bytes
 )
 
-// bundle is an object that holds small files, one behind the other.
+// bundle is an object that contains small files, concatenated.
 type bundle struct {
 	uri   string
 	files []*source
 	size  int64
-	body  []byte // while it is on its way
+	body  []byte // while it is being sent
 }
 
-// bundled puts files into bundles below a prefix, in their order, and notes where each lies.
+// bundled puts files into bundles below a prefix, in order, and sets their bundle number and offset.
 func bundled(prefix string, files []*source) (list []*bundle, err error) {
 	var last *bundle
 	for _, s := range files {
@@ -54,10 +54,10 @@ func bundleURI(prefix string, number int) (string, error) {
 	return grant.Below(prefix, bundlesPrefix+strconv.Itoa(number))
 }
 
-// rooms are what bundles are read into; a byte more than they hold shows that a file has grown.
+// rooms are buffers for bundles. The extra byte shows whether a file has grown.
 var rooms = sync.Pool{New: func() any { return new([bundleSize + 1]byte) }}
 
-// read reads the files of a bundle, for their digests and its own sum.
+// read reads the files of a bundle, sets their digests, and returns the bundle's checksum.
 func (b *bundle) read(room *[bundleSize + 1]byte) (grant.Sum, error) {
 	var at int64
 	for _, s := range b.files {
@@ -74,7 +74,7 @@ func (b *bundle) read(room *[bundleSize + 1]byte) (grant.Sum, error) {
 	return grant.Sum{Kind: grant.MD5, Value: sum[:]}, nil
 }
 
-// into reads the whole file into buf, which has room for a byte more.
+// into reads the whole file into buf, which has room for one more byte.
 func (s *source) into(buf []byte) error {
 	f, err := s.content()
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *source) into(buf []byte) error {
 	return err
 }
 
-// sending says how a bundle is sent, and what it weighs: it is held in memory, where others are read again.
+// sending returns how to send a bundle, and its weight: its content is kept in memory until it is sent.
 func (b *bundle) sending(weight int64) *sending {
 	room, opened := rooms.Get().(*[bundleSize + 1]byte), 0
 	return &sending{
@@ -103,7 +103,7 @@ func (b *bundle) sending(weight int64) *sending {
 			return bytes.NewReader(b.body), nil, nil
 		},
 		sent: func(context.Context, http.Header) error {
-			if b.body = nil; opened == 1 { // of a try that was cut off something may still read
+			if b.body = nil; opened == 1 { // after a retry, an aborted try may still read the buffer
 				rooms.Put(room)
 			}
 			return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// manySmall is more than what is moved one by one, with a file of every kind.
+// manySmall has more small files than are moved separately, and a file of every kind.
 func manySmall() tree {
 	want := tree{"empty": "", "large": random(manyParts), "middle": random(600 << 10), "link": "-> small00"}
 	for i := range 40 {
@@ -31,7 +31,7 @@ func manySmall() tree {
 	return want
 }
 
-func TestManySmallFilesTravelInBundles(t *testing.T) {
+func TestManySmallFilesAreBundled(t *testing.T) {
 	b, want := newBucket(t, nil), manySmall()
 	m, err := b.parted().Upload(t.Context(), b.at("p"), newDir(t, want), stage.Scan{}, stage.Manifest{})
 	if err != nil || m.Version != 3 { // one of them is large
@@ -48,11 +48,11 @@ func TestManySmallFilesTravelInBundles(t *testing.T) {
 		t.Errorf("%d requests: %v", n, b.asked("GET"))
 	}
 	if _, err := b.parted().Download(t.Context(), b.at("p"), dst); err != nil || !maps.Equal(read(t, dst), want) {
-		t.Errorf("over what is there: %v", err)
+		t.Errorf("over existing files: %v", err)
 	}
 }
 
-func TestAFewFilesKeepObjectsOfTheirOwn(t *testing.T) {
+func TestFewSmallFilesAreNotBundled(t *testing.T) {
 	b := newBucket(t, nil)
 	m, err := b.once().Upload(t.Context(), b.at("p"), newDir(t, tree{"a": "1", "b": "2"}), stage.Scan{}, stage.Manifest{})
 	if err != nil || m.Version != 1 || !slices.Contains(b.objects(), "p/files/a") {
@@ -60,7 +60,7 @@ func TestAFewFilesKeepObjectsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestDamageInABundleIsNoticed(t *testing.T) {
+func TestDamagedBundleIsDetected(t *testing.T) {
 	for name, damage := range map[string]func(b *bucket, body string){
 		"a byte": func(b *bucket, body string) { b.put("p/bundles/1", "y"+body[1:]) },
 		"short":  func(b *bucket, body string) { b.put("p/bundles/1", body[:len(body)-1]) },
@@ -83,8 +83,8 @@ func TestDamageInABundleIsNoticed(t *testing.T) {
 	}
 }
 
-// What an older agent has written: one SHA-256 for a large file.
-func TestManifestsOfTheFirstVersionAreRead(t *testing.T) {
+// The format of an older agent: one SHA-256 for a large file.
+func TestReadManifestVersion1(t *testing.T) {
 	content := random(manyParts)
 	sum := sha256.Sum256([]byte(content))
 	body, err := json.Marshal(stage.Manifest{Version: 1, Files: []stage.File{
@@ -106,8 +106,8 @@ func TestManifestsOfTheFirstVersionAreRead(t *testing.T) {
 	}
 }
 
-// What an older agent has written: a SHA-256 for each piece besides.
-func TestManifestsOfTheSecondVersionAreRead(t *testing.T) {
+// The format of an older agent: also a SHA-256 for each piece.
+func TestReadManifestVersion2(t *testing.T) {
 	content := random(manyParts)
 	f := stage.File{Path: "f", Size: manyParts, Piece: grant.MinPart}
 	for at := 0; at < len(content); at += grant.MinPart {
@@ -133,7 +133,7 @@ func TestManifestsOfTheSecondVersionAreRead(t *testing.T) {
 	}
 }
 
-func TestManifestsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidManifestsAreRejected(t *testing.T) {
 	sum := strings.Repeat("0", 64)
 	for name, f := range map[string]stage.File{
 		"a piece too few":     {Path: "f", Size: 2 * grant.MinPart, Piece: grant.MinPart, Pieces: []string{sum}, Sums: []uint32{1}},
@@ -158,20 +158,20 @@ func TestManifestsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-// What does not fit on the disk is not begun.
-func TestAFullDiskIsToldBeforeAnythingIsRead(t *testing.T) {
+// A download that does not fit on the disk is not started.
+func TestFullDiskFailsBeforeDownload(t *testing.T) {
 	b := newBucket(t, nil)
 	tree := stage.Tree{Prefix: b.at("p"), Dir: t.TempDir(), Manifest: &stage.Manifest{Version: 1, Files: []stage.File{
 		{Path: "f", Size: 1 << 60, SHA256: strings.Repeat("0", 64)},
 	}}}
 	err := b.once().Fill(t.Context(), tree)
-	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "MiB free") || len(b.asked("GET")) > 0 {
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "MiB are free") || len(b.asked("GET")) > 0 {
 		t.Errorf("%v after %v", err, b.asked("GET"))
 	}
 }
 
-// Google tells a CRC32C of every object, also of one that is read in ranges.
-func TestForeignObjectsAreAsTheirStoreSays(t *testing.T) {
+// Google sends the CRC32C of every object, also if it is read in ranges.
+func TestForeignObjectsMatchStoreChecksum(t *testing.T) {
 	content := random(manyParts)
 	right := crc32.Checksum([]byte(content), crc32.MakeTable(crc32.Castagnoli))
 	for name, c := range map[string]struct {
@@ -195,8 +195,8 @@ func TestForeignObjectsAreAsTheirStoreSays(t *testing.T) {
 	}
 }
 
-// The ETag of some stores looks like an MD5 and is none: an object that is the same twice is believed.
-func TestAnETagNeedNotBeAnMD5(t *testing.T) {
+// The ETags of some stores look like an MD5 but are not: an object with the same content in two reads is accepted.
+func TestETagNeedNotBeMD5(t *testing.T) {
 	b := newBucket(t, map[string]string{"in/f": "content"})
 	b.meet = func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Content-Md5", base64.StdEncoding.EncodeToString(make([]byte, 16)))

@@ -1,7 +1,7 @@
 package stage
 
 import (
-	"crypto/md5" //nolint:gosec // what stores tell of an object, not a secret
+	"crypto/md5" //nolint:gosec // checksums of stores, not secrets
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// A manifest has digests of every byte. Of other objects it is the store that says what they are, if it does: Google a
-// CRC32C, also of what was uploaded in parts; Azure the MD5 of what was put whole; S3 the same as its ETag. What a
-// store says nothing of is checked by its size, and by its ETag to be one object.
+// A manifest contains digests of every byte. Other objects can only be checked if the store knows a checksum: Google
+// has a CRC32C, also for objects uploaded in parts; Azure the MD5 of objects uploaded whole; S3 the same as the ETag.
+// Without a checksum only the size is checked, and the ETag shows that all parts belong to the same object.
 
-// check is a sum of what arrives.
+// check computes a checksum of arriving data.
 type check interface {
 	Write(p []byte) (int, error)
-	text() string // in hexadecimal
+	text() string // hexadecimal
 }
 
 type digest struct{ hash.Hash }
@@ -34,13 +34,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func newCRC() check { return crc{crc32.New(castagnoli)} }
 
-// nothing is no check.
+// nothing is a check that checks nothing.
 type nothing struct{}
 
 func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 func (nothing) text() string                { return "" }
 
-// checkOf is a check by SHA-256, where one is known.
+// checkOf returns a SHA-256 check, or nothing if there is no sum to compare with.
 func checkOf(sum string) check {
 	if sum == "" {
 		return nothing{}
@@ -48,7 +48,7 @@ func checkOf(sum string) check {
 	return digest{sha256.New()}
 }
 
-// crcOf is the CRC32C that Google tells of an object, in hexadecimal; "" where there is none.
+// crcOf returns the CRC32C of an object from Google's header, in hexadecimal; "" if there is none.
 func crcOf(h http.Header) string {
 	for _, line := range h.Values("X-Goog-Hash") {
 		for one := range strings.SplitSeq(line, ",") {
@@ -62,7 +62,7 @@ func crcOf(h http.Header) string {
 	return ""
 }
 
-// told is what a store says of an object that comes whole, and how that is checked; nothing where it says nothing.
+// told returns the store's checksum of an object that is read whole, and the check for it; nothing if there is none.
 func told(h http.Header) (sum string, by check) {
 	if sum := crcOf(h); sum != "" {
 		return sum, newCRC()
@@ -72,15 +72,16 @@ func told(h http.Header) (sum string, by check) {
 	}
 	etag := strings.Trim(h.Get("ETag"), `"`)
 	sealed := h.Get("X-Amz-Server-Side-Encryption-Customer-Algorithm") != "" ||
-		strings.HasPrefix(h.Get("X-Amz-Server-Side-Encryption"), "aws:") // with keys of its own it is no MD5
+		strings.HasPrefix(h.Get("X-Amz-Server-Side-Encryption"), "aws:") // with such keys it is not an MD5
 	if raw, err := hex.DecodeString(etag); err == nil && len(raw) == md5.Size && !sealed {
 		return etag, digest{md5.New()} //nolint:gosec // see above
 	}
 	return "", nothing{}
 }
 
-// joinCRC is the CRC32C of two stretches of bytes, from that of each and the length of the second: the first is moved
-// on by as many zero bytes, a multiplication by a power of x among polynomials modulo Castagnoli's.
+// joinCRC returns the CRC32C of two concatenated byte strings, from their CRCs and the length of the second. The
+// first CRC is shifted by length zero bytes, which is a multiplication by a power of x among polynomials modulo
+// Castagnoli's.
 func joinCRC(a, b uint32, length int64) uint32 {
 	power, square := uint32(1)<<31, uint32(1)<<23 // x^0, and x^8: a byte; the highest bit is the lowest power
 	for ; length > 0; length >>= 1 {
@@ -107,7 +108,7 @@ func times(a, b uint32) (product uint32) {
 	return product
 }
 
-// crcText is a CRC32C as a check has it.
+// crcText returns a CRC32C in the format of check.text.
 func crcText(sum uint32) string {
 	return hex.EncodeToString(binary.BigEndian.AppendUint32(nil, sum))
 }

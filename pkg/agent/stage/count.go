@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// count is what one request moves, for Transfer.Moved; nil where nobody asks.
+// count is the traffic of one request, for Transfer.Moved; nil if Moved is not set.
 type count struct {
 	moved          func(uri string, sent, received int64)
 	uri            string
 	sent, received atomic.Int64
 }
 
-// count has the bytes of a body counted as they are sent.
+// count wraps the body of a request so that the bytes sent are counted.
 func (t Transfer) count(uri string, body *io.Reader) *count {
 	if t.Moved == nil {
 		return nil
@@ -24,7 +24,7 @@ func (t Transfer) count(uri string, body *io.Reader) *count {
 	return c
 }
 
-// answer has the bytes of an answer counted as they are read.
+// answer wraps the body of an answer so that the bytes read are counted.
 func (c *count) answer(body io.ReadCloser) io.ReadCloser {
 	if c == nil {
 		return body
@@ -35,7 +35,7 @@ func (c *count) answer(body io.ReadCloser) io.ReadCloser {
 	}{&counting{Reader: body, n: &c.received}, body}
 }
 
-// tell says what was moved, if anything was.
+// tell reports the traffic, if there was any.
 func (c *count) tell() {
 	if c == nil {
 		return
@@ -45,7 +45,7 @@ func (c *count) tell() {
 	}
 }
 
-// counting counts what is read.
+// counting is a reader that counts bytes.
 type counting struct {
 	io.Reader
 	n *atomic.Int64

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 )
 
-// What is told to have been moved is what lies in the bucket: files alone, in parts and in bundles, and the manifest.
-func TestWhatIsMovedIsTold(t *testing.T) {
+// The reported traffic equals the content of the bucket: files alone, in parts and in bundles, and the manifest.
+func TestMovedReportsTraffic(t *testing.T) {
 	files := map[string]string{"alone": strings.Repeat("a", 700<<10), "parts": strings.Repeat("p", 11<<20)}
 	for _, name := range []string{"a", "b", "c"} {
 		for _, more := range strings.Split("0123456789", "") {
@@ -42,7 +42,7 @@ func TestWhatIsMovedIsTold(t *testing.T) {
 		there += o.Size
 	}
 	if sent.Load() != there || received.Load() != 0 {
-		t.Errorf("%d bytes sent and %d received, %d are there", sent.Load(), received.Load(), there)
+		t.Errorf("%d bytes sent and %d received, but the bucket has %d", sent.Load(), received.Load(), there)
 	}
 	if _, err := transfer.Download(ctx, b.at("out"), t.TempDir()); err != nil {
 		t.Fatal(err)

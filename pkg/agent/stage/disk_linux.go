@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve has a file's disk set aside room for all of it, which lets many ranges be written without the file system
-// looking for room for each of them, and side by side.
+// reserve allocates disk space for the whole file, so that many ranges can be written in parallel without the file
+// system looking for space for each of them.
 func reserve(f *os.File, size int64) {
-	// A file system that cannot finds room as bytes come. One that is full says so then.
+	// Errors do not matter: without a reservation the file system allocates on write, and reports then if it is full.
 	_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
 }

@@ -2,8 +2,8 @@
 
 package stage
 
-// roomFor finds out while writing.
+// roomFor does nothing: a full disk shows while writing.
 func roomFor([]wanted) error { return nil }
 
-// Room is not asked for either.
+// Room does nothing, for the same reason.
 func Room(string, int64) error { return nil }

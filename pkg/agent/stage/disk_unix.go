@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// roomFor fails with ENOSPC when objects whose sizes are known are more than their disks have free, before any of them
+// roomFor returns ENOSPC if objects with known sizes need more than the free space of their disks, before any of them
 // is read.
 func roomFor(list []wanted) error {
 	need := map[uint64]int64{} // bytes by device
@@ -19,7 +19,7 @@ func roomFor(list []wanted) error {
 		if !known {
 			var st syscall.Stat_t
 			if err := syscall.Stat(dir, &st); err != nil {
-				continue // who writes there says what is wrong
+				continue // the write will report the error
 			}
 			device = uint64(st.Dev) //nolint:unconvert,gosec // not the same type on all systems
 			devices[dir], at[device] = device, dir
@@ -34,17 +34,17 @@ func roomFor(list []wanted) error {
 	return nil
 }
 
-// Room fails with ENOSPC when the disk that a folder lies on has fewer bytes free than need. A disk that does not say
-// has room.
+// Room returns ENOSPC if the disk of a folder has less than need bytes free. If the free space is unknown, it returns
+// nil.
 func Room(dir string, need int64) error {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
-		return nil //nolint:nilerr // who writes there says what is wrong
+		return nil //nolint:nilerr // the write will report the error
 	}
 	free := int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert,gosec // not the same type on all systems
 	if need > free {
 		const tenth = 1 << 20 / 10
-		return fmt.Errorf("%s: %.1f MiB to come and %.1f MiB free: %w", dir, float64(need/tenth)/10,
+		return fmt.Errorf("%s: needs %.1f MiB but only %.1f MiB are free: %w", dir, float64(need/tenth)/10,
 			float64(free/tenth)/10, syscall.ENOSPC)
 	}
 	return nil

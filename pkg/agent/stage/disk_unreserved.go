@@ -4,5 +4,5 @@ package stage
 
 import "os"
 
-// reserve leaves it to the file system to find room as bytes come.
+// reserve does nothing: the file system allocates space on write.
 func reserve(*os.File, int64) {}

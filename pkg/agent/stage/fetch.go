@@ -15,10 +15,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Fetch copies what uri names to dst below dir: one object or file, or all below a prefix or directory. Like cp, it
-// puts a single file into dst when that ends in "/" or is a directory, and otherwise under that name. dst "." is dir
-// itself. It fails with ErrNotFound when nothing is there, and with ErrLeaves for a dst or a key that would leave dir.
-// note is told of what was left out of a local directory.
+// Fetch copies uri to dst below dir: one object or file, or everything below a prefix or directory. Like cp, it puts
+// a single file into dst if dst ends in "/" or is a directory, and otherwise names the file dst. If dst is ".", it
+// means dir itself. Fetch returns ErrNotFound if uri does not exist, and ErrLeaves if dst or a key would leave dir.
+// It calls note for each entry of a local directory that it leaves out.
 func (t Transfer) Fetch(ctx context.Context, uri, dir, dst string, note func(string)) error {
 	into := strings.HasSuffix(dst, "/")
 	dst = path.Clean(dst)
@@ -51,14 +51,14 @@ func (t Transfer) Fetch(ctx context.Context, uri, dir, dst string, note func(str
 	return nil
 }
 
-// place is where a fetched file or directory goes.
+// place is the destination of a fetched file or directory.
 type place struct {
 	root *os.Root
 	path string
 	into bool // a single file keeps its name, below path
 }
 
-// file is where a single file of that name goes.
+// file returns the destination of a single file with that name.
 func (p place) file(name string) (string, error) {
 	if !p.into {
 		return p.path, nil
@@ -180,8 +180,8 @@ func (t Transfer) below(ctx context.Context, uri string, to place) ([]wanted, er
 			if err != nil {
 				return nil, err
 			}
-			// The key's own part must stay inside, before it is joined to where it goes, which would tidy away what
-			// leaves it.
+			// Check the key's relative part before it is joined to the destination, because Join would clean away any
+			// "..".
 			rel, ok := strings.CutPrefix(o.Key, prefix.Key)
 			if err := inside(rel); err != nil || !ok {
 				return nil, fmt.Errorf("path %q %w", rel, ErrLeaves)
@@ -196,8 +196,8 @@ func (t Transfer) below(ctx context.Context, uri string, to place) ([]wanted, er
 	return list, nil
 }
 
-// local returns the path of a file or directory of this machine, if that is what a URI names: a file URI, or an
-// absolute path. It fails with ErrURI for a path that is not absolute.
+// local returns the path of a file or directory of this machine, if a URI names one: a file URI or an absolute path.
+// It returns ErrURI for a path that is not absolute.
 func (t Transfer) local(uri string) (p string, ok bool, err error) {
 	if !strings.Contains(uri, "://") {
 		if !filepath.IsAbs(uri) {
@@ -208,7 +208,7 @@ func (t Transfer) local(uri string) (p string, ok bool, err error) {
 	u, err := url.Parse(uri)
 	granted := t.Store != "" && strings.HasPrefix(uri, strings.TrimSuffix(t.Store, "/")+"/")
 	if err != nil || u.Scheme != "file" || granted {
-		return "", false, nil //nolint:nilerr // whoever grants says what is wrong with it
+		return "", false, nil //nolint:nilerr // the granter reports what is wrong with it
 	}
 	if u.Host != "" && u.Host != "localhost" || !path.IsAbs(u.Path) {
 		return "", false, fmt.Errorf("%w %q: want file:///path", grant.ErrURI, uri)

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// costing is what a flow moves.
+// costing is an item of a flow.
 type costing interface {
 	cost() int64 // bytes
 }
 
-// flow moves what produce hands over in batches, some at a time, until something fails. One batch is produced while
-// another is moved, and no more, which bounds what is read ahead.
+// flow moves items that produce hands over in batches, several at a time, until an error. At most one batch is
+// produced while another is moved, which limits how much is read ahead.
 func flow[T costing](ctx context.Context, t Transfer,
 	produce func(ctx context.Context, hand func([]T) error) error, move func(context.Context, T) error,
 ) error {
@@ -46,14 +46,14 @@ func flow[T costing](ctx context.Context, t Transfer,
 	return group.Wait()
 }
 
-// window is how many requests are under way at once. It grows while that moves more: a store that is far away needs
-// more of them than one that is near, and a busy machine is no faster with more.
+// window limits the number of concurrent requests. It grows as long as that increases the throughput: a distant store
+// needs more requests than a near one, and a busy machine is no faster with more.
 type window struct {
 	mu    sync.Mutex
 	room  sync.Cond
 	used  int
 	climb climb
-	since time.Time // of moved
+	since time.Time // when moved was last reset
 	moved int64
 }
 
@@ -63,13 +63,13 @@ func newWindow(least int) *window {
 	return w
 }
 
-// look is how long the pace is watched between two changes.
+// look is how long the throughput is measured before each change.
 const look = 300 * time.Millisecond
 
-// perRequest is what a request counts for beside its bytes.
+// perRequest is what a request counts in addition to its bytes.
 const perRequest = 64 << 10
 
-// enter waits for a place; false when ctx has ended. Whoever holds places leaves when ctx ends.
+// enter waits for a free place. It returns false if ctx has ended. The requests that hold places end when ctx ends.
 func (w *window) enter(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,19 +93,19 @@ func (w *window) leave(bytes int64) {
 	w.room.Broadcast()
 }
 
-// climb decides how many requests are under way: more as long as that moves more, and the number before when it does
-// not.
+// climb controls the limit of concurrent requests: it raises the limit as long as that increases the throughput, and
+// otherwise goes back to the previous one.
 type climb struct {
 	limit, least, most int
-	before             int     // the limit before the last step; 0 when it has come to rest
-	pace               float64 // bytes a second at that
+	before             int     // the limit before the last step; 0 once it no longer changes
+	pace               float64 // throughput with that limit, bytes per second
 }
 
-// next takes the pace since the last call, and whether the limit was what bounded it.
+// next takes the throughput since the last call, and whether the limit was reached.
 func (c *climb) next(pace float64, full bool) {
 	switch {
 	case !full:
-	case c.before > 0 && pace < 1.1*c.pace: // the step was of no use
+	case c.before > 0 && pace < 1.1*c.pace: // the last step did not help
 		c.limit, c.before = c.before, 0
 		c.most = c.limit
 	case c.limit < c.most:

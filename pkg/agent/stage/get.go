@@ -17,25 +17,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// wanted is an object that is to become a file, or a bundle that is to become many.
+// wanted is an object that becomes a file, or a bundle that becomes many files.
 type wanted struct {
 	root   *os.Root
-	file   File   // Path below root; its digests, if it has some, are checked
-	size   int64  // -1: not known
+	file   File   // Path below root; its digests are checked, if it has any
+	size   int64  // -1 if unknown
 	uri    string // of the object
-	bundle []File // what lies in it, in the order of their offsets; of a bundle alone
+	bundle []File // its files in the order of their offsets; only for a bundle
 }
 
 // getting is one request: a whole object, or ranges of a large one.
 type getting struct {
 	granted
 	wanted
-	digest string // SHA-256 in hexadecimal, of what this brings; "" where there is none
+	digest string // SHA-256 of the content of this request, in hexadecimal; "" if there is none
 	in     *incoming
 	index  int    // of the first range
-	count  int    // of ranges, one after the other; 1 of what is passed between nodes
-	share  *share // nil of what is not passed between nodes
-	odd    []byte // a sum that was not the store's, when it was read before
+	count  int    // of consecutive ranges; 1 if nodes share them
+	share  *share // nil if nodes do not share it
+	odd    []byte // the content's sum at the previous read, if it differed from the store's
 }
 
 func (g *getting) cost() int64 {
@@ -45,51 +45,51 @@ func (g *getting) cost() int64 {
 	return g.size
 }
 
-// incoming is a large file on its way in ranges.
+// incoming is a large file that is being read in ranges.
 type incoming struct {
 	wanted
 	part int64 // bytes of a range
 
-	writes sync.Mutex // one at a time
+	writes sync.Mutex // allows one writer at a time
 
 	mu     sync.Mutex
-	f      *os.File // once the first range comes
-	etag   string   // of the object that is read
-	crc    string   // the store's own sum of all of it
+	f      *os.File // set when the first range arrives
+	etag   string   // of the object
+	crc    string   // the store's checksum of the whole object
 	crcs   []uint32 // of the ranges
-	left   int      // ranges that have not arrived
-	failed error    // ErrChanging or ErrCorrupt: all of it is to be read again
+	left   int      // number of ranges that have not arrived
+	failed error    // ErrChanging or ErrCorrupt: the whole file must be read again
 	done   bool
-	// unknown says that the size was not known before.
+	// unknown means that the size was unknown before the first answer.
 	unknown bool
 }
 
-// listed says that a manifest has the object: that it is missing is a fault.
+// listed reports whether a manifest lists the object. Then it is an error if the object is missing.
 func (w *wanted) listed() bool {
 	return w.file.SHA256 != "" || w.file.Piece > 0 || w.bundle != nil
 }
 
-// ranges is how many there are, once the size is known.
+// ranges returns the number of ranges, once the size is known.
 func (in *incoming) ranges() int { return int((in.size + in.part - 1) / in.part) }
 
 func (in *incoming) length(i int) int64 { return in.between(i, 1) }
 
-// between is how many bytes so many ranges have, from one on.
+// between returns the number of bytes in count ranges, starting with range i.
 func (in *incoming) between(i, count int) int64 {
 	return min(int64(count)*in.part, in.size-int64(i)*in.part)
 }
 
-// Of a file of many ranges a request brings some at once, as each costs its store a millisecond or more; of one of few
-// it brings one, so that they come side by side.
+// A request for a file of many ranges gets several of them, because each request costs the store a millisecond or
+// more. For a file of few ranges it gets one, so that they arrive in parallel.
 const (
 	mostAtOnce   = 4
-	requestsEach = 16 // of a file, before one of them brings more
+	requestsEach = 16 // minimum number of requests for a file before each gets more than one range
 )
 
-// atOnce is how many ranges a request brings.
+// atOnce returns how many ranges a request gets.
 func (in *incoming) atOnce() int { return max(1, min(in.ranges()/requestsEach, mostAtOnce)) }
 
-// getAll brings objects: small ones side by side, of large ones their ranges. Grants are asked for ahead, many at once.
+// getAll gets objects: small ones in parallel, large ones in ranges. It asks for grants in advance, many at a time.
 func (t Transfer) getAll(ctx context.Context, list []wanted) error {
 	if err := roomFor(list); err != nil {
 		return err
@@ -97,18 +97,18 @@ func (t Transfer) getAll(ctx context.Context, list []wanted) error {
 	t.sharing = t.Peers != nil && t.known(list)
 	return t.retry(ctx, spoiled, func() (err error) {
 		list, err = t.getOnce(ctx, list)
-		t.Peers = nil // another time from the store alone
+		t.Peers = nil // retries read only from the store
 		return err
 	})
 }
 
-// spoiled says that what came is not what was to come: another look at it may help.
+// spoiled reports whether content did not match what was expected, so that another read may help.
 func spoiled(err error) bool { return errors.Is(err, errAgain) }
 
-// errAgain marks a file that is to be read anew, from its beginning.
+// errAgain marks a file that must be read again from its beginning.
 var errAgain = errors.New("to be read again")
 
-// getOnce returns the objects that are to be read again, with the reason, after all else has come.
+// getOnce gets all objects, and then returns those that must be read again, with the reason.
 func (t Transfer) getOnce(ctx context.Context, list []wanted) (again []wanted, err error) {
 	var large []*incoming
 	turn := 0
@@ -150,8 +150,8 @@ func (t Transfer) getOnce(ctx context.Context, list []wanted) (again []wanted, e
 	return nil, err
 }
 
-// plan has objects granted and says what requests bring them. Of one whose size is not known it asks for the first
-// range at once.
+// plan gets the grants for objects and splits them into requests. For an object of unknown size it also requests the
+// first range.
 func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, large []*incoming, err error) {
 	gets := make([]*granted, len(some))
 	for i := range some {
@@ -162,7 +162,7 @@ func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, la
 	}
 	var ranges [][]*getting // by file
 	for i, w := range some {
-		part := max(t.part(), w.size/grant.MaxParts+1) // whatever size somebody claims, its ranges are not many
+		part := max(t.part(), w.size/grant.MaxParts+1) // limits the number of ranges whatever the claimed size
 		if w.file.Piece > 0 {
 			part = w.file.Piece
 		}
@@ -183,7 +183,7 @@ func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, la
 	return append(batch, weave(ranges)...), large, nil
 }
 
-// requests bring a file from one of its ranges on.
+// requests returns the requests for a file, starting with range first.
 func (t Transfer) requests(in *incoming, by granted, first int) (all []*getting) {
 	count := 1
 	if t.Peers == nil {
@@ -199,10 +199,10 @@ func (t Transfer) requests(in *incoming, by granted, first int) (all []*getting)
 	return all
 }
 
-// woven is how many large files come side by side.
+// woven is how many large files are read in parallel.
 const woven = 4
 
-// weave has the ranges of some files take turns: who writes to a file keeps others from writing to it.
+// weave interleaves the ranges of several files, because only one goroutine at a time can write to a file.
 func weave(files [][]*getting) (all []*getting) {
 	for some := range slices.Chunk(files, woven) {
 		for i := 0; ; i++ {
@@ -220,8 +220,8 @@ func weave(files [][]*getting) (all []*getting) {
 	return all
 }
 
-// probe learns the size of an object by asking for its first range, which it keeps. It returns how many ranges have
-// come. Where nodes share what they read it asks for a byte.
+// probe learns the size of an object by requesting its first range, which it keeps. If nodes share what they read, it
+// requests only one byte. It returns how many ranges have arrived.
 func (t Transfer) probe(ctx context.Context, in *incoming, g granted) (ranges int, err error) {
 	in.left, in.unknown = 1, true
 	if t.Peers == nil {
@@ -233,7 +233,7 @@ func (t Transfer) probe(ctx context.Context, in *incoming, g granted) (ranges in
 			return err
 		}})
 	}
-	if beyond(err) { // of nothing there is no range
+	if beyond(err) { // an empty object has no ranges
 		in.size = 0
 		in.done = true
 		return 0, writeContent(in.root, in.file.Path, in.file.Mode, nil)
@@ -247,7 +247,7 @@ func (t Transfer) probe(ctx context.Context, in *incoming, g granted) (ranges in
 	return ranges, in.fail(in.finish())
 }
 
-// get brings what one request asks for, and checks it.
+// get sends one request and checks its content.
 func (t Transfer) get(ctx context.Context, g *getting) error {
 	var err error
 	switch {
@@ -264,8 +264,8 @@ func (t Transfer) get(ctx context.Context, g *getting) error {
 	return err
 }
 
-// getRange brings ranges of a large file. One that shows that the object is another one by now is no failure yet: all
-// of the file is read again when the rest has come.
+// getRange gets ranges of a large file. If a range shows that the object has changed, that is not an error yet: the
+// whole file is read again when the others have arrived.
 func (t Transfer) getRange(ctx context.Context, g *getting) error {
 	in := g.in
 	in.mu.Lock()
@@ -297,7 +297,7 @@ func (t Transfer) getRange(ctx context.Context, g *getting) error {
 	return in.fail(in.finish())
 }
 
-// fail notes what reading the file anew may help against; other errors it returns.
+// fail records errors against which another read may help. It returns other errors.
 func (in *incoming) fail(err error) error {
 	again := errors.Is(err, ErrChanging) || errors.Is(err, ErrCorrupt) && in.file.Piece == 0
 	if !again {
@@ -309,13 +309,13 @@ func (in *incoming) fail(err error) error {
 	return nil
 }
 
-// beyond says that an object ends before a range begins.
+// beyond reports whether an object ends before a range begins.
 func beyond(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && status.status == http.StatusRequestedRangeNotSatisfiable
 }
 
-// bring writes ranges to their place in the file, from another node where that has them, or from the store.
+// bring writes ranges to their place in the file, from another node if that has them, or from the store.
 func (t Transfer) bring(ctx context.Context, g *getting) error {
 	in := g.in
 	rang := grant.Range{From: int64(g.index) * in.part, Length: in.part}
@@ -338,7 +338,7 @@ func (t Transfer) bring(ctx context.Context, g *getting) error {
 				return err
 			}
 			if sums := in.file.Sums; len(sums) > 0 && sum.Sum32() != sums[i] {
-				return fmt.Errorf("%w: %s is not as its manifest says", ErrCorrupt, g.uri)
+				return fmt.Errorf("%w: %s does not match its manifest", ErrCorrupt, g.uri)
 			}
 			in.crcs[i] = sum.Sum32()
 			length -= part
@@ -371,7 +371,7 @@ func (t Transfer) bring(ctx context.Context, g *getting) error {
 	}})
 }
 
-// same says whether an ETag is that of the object that is read; the first one is.
+// same reports whether an ETag is that of the object being read. The first ETag always is.
 func (in *incoming) same(etag string) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -381,33 +381,33 @@ func (in *incoming) same(etag string) bool {
 	return in.etag == etag
 }
 
-// compared says whether there is anything to compare the ranges' sums with: a store need not know a sum of an object.
+// compared reports whether there is a checksum to compare the ranges with. A store may have none.
 func (in *incoming) compared() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return len(in.file.Sums) > 0 || in.crc != "" || in.etag == "" // no answer has come yet
+	return len(in.file.Sums) > 0 || in.crc != "" || in.etag == "" // true before the first answer
 }
 
-// seen is the ETag of the object that is read; "" before the first answer.
+// seen returns the ETag of the object being read; "" before the first answer.
 func (in *incoming) seen() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.etag
 }
 
-// begins reads the head of an answer: that it is the object of which the other ranges are, and that this one is what
-// was asked for. It returns how many bytes come.
+// begins checks the header of an answer: that it is the same object as in the other ranges, and that it is the
+// requested range. It returns how many bytes follow.
 func (in *incoming) begins(r *http.Response, rang grant.Range) (length int64, err error) {
 	start, total := rang.From, r.ContentLength
 	if r.StatusCode == http.StatusPartialContent {
 		if start, total, err = contentRange(r.Header); err != nil {
 			return 0, err
 		}
-	} else if _, err := io.CopyN(io.Discard, r.Body, rang.From); err != nil { // a store that knows no ranges
+	} else if _, err := io.CopyN(io.Discard, r.Body, rang.From); err != nil { // the store does not support ranges
 		return 0, err
 	}
 	if total < 0 {
-		return 0, fmt.Errorf("%w: %s comes without its length", ErrCorrupt, in.uri)
+		return 0, fmt.Errorf("%w: %s has no Content-Length", ErrCorrupt, in.uri)
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()

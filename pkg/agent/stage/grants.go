@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Grants is what lets a transfer reach objects. A grant.Store does, and so does the broker's API.
+// Grants gives a transfer access to objects. Both grant.Store and the client of the broker's API implement it.
 type Grants interface {
 	grant.Signer
 	// List returns a page of the objects below a prefix that ends in a slash, or below a bucket.
@@ -31,7 +31,7 @@ type Grants interface {
 	Abort(ctx context.Context, uri, upload string) error
 }
 
-// statusError is an answer that is not the object.
+// statusError is an unsuccessful answer of a store.
 type statusError struct {
 	uri    string
 	status int
@@ -42,24 +42,24 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s: %d %s %s", e.uri, e.status, http.StatusText(e.status), e.body)
 }
 
-// refused says whether a grant is not good, or no longer: Google answers 400 to one that has expired.
+// refused reports whether the store did not accept the grant. Google answers 400 to an expired one.
 func (e *statusError) refused() bool {
 	return e.status == http.StatusForbidden || e.status == http.StatusBadRequest || e.status == http.StatusUnauthorized
 }
 
-// granted is a want and the grant for it, which is renewed when it has ended.
+// granted is a want and its grant, which is renewed when it expires.
 type granted struct {
 	want  grant.Want
 	grant grant.Grant
 }
 
-// lasting is what is asked for; who grants may give less.
+// lasting is the requested lifetime of grants; the granter may shorten it.
 const lasting = time.Hour
 
-// margin is how long a grant has to be good for, for a request to be begun with it.
+// margin is the minimum remaining lifetime of a grant at the start of a request.
 const margin = 5 * time.Second
 
-// sign has wants granted, as many at once as one may.
+// sign gets grants for all wants in one call.
 func (t Transfer) sign(ctx context.Context, list []*granted) error {
 	wants := make([]grant.Want, len(list))
 	for i, g := range list {
@@ -79,16 +79,16 @@ func (t Transfer) sign(ctx context.Context, list []*granted) error {
 	return nil
 }
 
-// exchange is one granted request, and what is done with its answer.
+// exchange is one granted request, and what to do with its answer.
 type exchange struct {
 	*granted
-	rang *grant.Range              // of a get: only these bytes
-	body func() (io.Reader, error) // of a put, from its beginning
+	rang *grant.Range              // of a get: only these bytes; nil is all
+	body func() (io.Reader, error) // of a put: opens the body at its beginning
 	take func(*http.Response) error
 }
 
-// do sends a request until it succeeds, the tries are used up, or trying again is of no use. A grant that has ended is
-// renewed; one that is refused though it is new is refused for good.
+// do sends a request until it succeeds, all tries are used up, or another try does not help. It renews an expired
+// grant. If the store refuses a new grant too, that is final.
 func (t Transfer) do(ctx context.Context, x exchange) error {
 	renewed := false
 	return t.retry(ctx, passing, func() error {
@@ -109,14 +109,14 @@ func (t Transfer) do(ctx context.Context, x exchange) error {
 	})
 }
 
-// A request may take so long: some time to begin, and then as if it came slowly. What is slower has stopped. Of a whole
-// object, whose size may not be known, some has to come all the time.
+// The timeout of a request is a fixed time plus the time for its size at a low speed. A request for a whole object,
+// whose size may be unknown, only ends if no data arrives for some time.
 const (
 	beginWithin = time.Minute
-	leastPace   = 32 << 10 // bytes a second
+	leastPace   = 32 << 10 // bytes per second
 )
 
-// once sends a request once. Errors have no signature in them.
+// once sends a request once. Its errors contain no signatures.
 func (t Transfer) once(ctx context.Context, x exchange) error {
 	size := x.want.Size
 	if x.rang != nil {
@@ -148,7 +148,7 @@ func (t Transfer) once(ctx context.Context, x exchange) error {
 		req.Header.Set("Range", x.rang.Header())
 	}
 	if x.want.Op == grant.Get && strings.HasPrefix(x.want.URI, "gs://") {
-		// Else Google unpacks what was stored with Content-Encoding: gzip, and tells neither its length nor ranges.
+		// Otherwise Google decompresses objects stored with Content-Encoding: gzip, and sends no length or ranges.
 		req.Header.Set("Accept-Encoding", "gzip")
 	}
 	defer count.tell()
@@ -156,23 +156,23 @@ func (t Transfer) once(ctx context.Context, x exchange) error {
 	if err != nil {
 		return watch.Err(grant.Redact(err))
 	}
-	defer resp.Body.Close() //nolint:errcheck // read, or given up
+	defer resp.Body.Close() //nolint:errcheck // fully read or abandoned
 	resp.Body = count.answer(watch.Body(resp.Body))
 	if resp.StatusCode >= http.StatusMultipleChoices {
-		words, _ := io.ReadAll(io.LimitReader(resp.Body, maxWords)) // for people; less will do
+		words, _ := io.ReadAll(io.LimitReader(resp.Body, maxWords)) // for the message; a part is enough
 		return &statusError{uri: x.want.URI, status: resp.StatusCode, body: errorCode(words)}
 	}
 	if x.take == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxWords)) // for the connection's next request
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxWords)) // so that the connection can be reused
 		return nil
 	}
 	return grant.Redact(x.take(resp))
 }
 
-// maxWords bounds what is read of an answer that nobody asked for, bytes.
+// maxWords is the maximum number of bytes read of an answer whose content is not needed.
 const maxWords = 4 << 10
 
-// errorCode is what a store calls an error, in its XML. The rest of such an answer may repeat what was signed.
+// errorCode returns the code in a store's XML error. The rest of the answer may contain what was signed.
 func errorCode(body []byte) string {
 	_, code, _ := bytes.Cut(body, []byte("<Code>"))
 	code, _, found := bytes.Cut(code, []byte("</Code>"))
@@ -182,7 +182,8 @@ func errorCode(body []byte) string {
 	return strings.ToValidUTF8(string(code), "")
 }
 
-// client sends without asking for compression: what comes is what lies there. It follows nobody elsewhere.
+// client returns the HTTP client. It does not request compression, so that it gets the stored bytes, and does not
+// follow redirects.
 func (t Transfer) client() *http.Client {
 	if t.Client != nil {
 		return t.Client
@@ -201,15 +202,15 @@ var defaultClient = sync.OnceValue(func() *http.Client {
 	}
 })
 
-// awayFor is how long a store, or the way to it, may be away: what a task has made in hours is not lost for a minute.
+// awayFor is how long a store may be unreachable. A task's work of hours must not be lost because of a minute.
 const awayFor = 5 * time.Minute
 
-// retry does what may fail for a moment again, with a growing pause. passing says of an error that it may.
+// retry calls do again, with growing pauses, while it fails with errors for which passing returns true.
 func (t Transfer) retry(ctx context.Context, passing func(error) bool, do func() error) error {
 	tries := cmp.Or(max(t.Tries, 0), defaultTries)
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 200*time.Millisecond, 10*time.Second
-	var since time.Time // it first failed
+	var since time.Time // of the first failure
 	failed := 0
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := do()
@@ -224,11 +225,11 @@ func (t Transfer) retry(ctx context.Context, passing func(error) bool, do func()
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
-	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0)) // what is tried again may take hours
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0)) // one try may take hours
 	return err
 }
 
-// away says of an error that the store did not answer, or not now: not that it has answered something else.
+// away reports whether err means that the store did not answer or is temporarily unavailable.
 func away(err error) bool {
 	var status *statusError
 	if errors.As(err, &status) {
@@ -240,14 +241,14 @@ func away(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// busy says of an answer that it is not the store's no.
+// busy reports whether an answer means that the store is temporarily unavailable.
 func busy(e *statusError) bool {
 	return e.status >= http.StatusInternalServerError || e.status == http.StatusTooManyRequests ||
 		e.status == http.StatusRequestTimeout
 }
 
-// passing says whether trying again can help: not against our own findings, nor a clear no of the store or of who
-// grants.
+// passing reports whether a retry can help. It cannot if the error was found locally, or if the store or the granter
+// clearly refused.
 func passing(err error) bool {
 	for _, final := range []error{ErrLeaves, ErrChanging, ErrTooMany, ErrNotFound, fs.ErrNotExist, fs.ErrPermission,
 		fs.ErrExist, syscall.ENOSPC, context.Canceled, ErrRefused, grant.ErrOutside, grant.ErrURI, grant.ErrWant,
@@ -260,11 +261,11 @@ func passing(err error) bool {
 	if errors.As(err, &status) {
 		return status.refused() || busy(status)
 	}
-	return true // be it that a request's own deadline has passed
+	return true // for example the timeout of a request
 }
 
-// Final says whether an error of a transfer is the store's no, or of what is moved itself: to move it again as it is
-// will fail again.
+// Final reports whether moving the same thing again will fail again, because the store refused it or because of the
+// thing itself.
 func Final(err error) bool {
 	var status *statusError
 	if errors.As(err, &status) {
@@ -274,13 +275,13 @@ func Final(err error) bool {
 		!errors.Is(err, context.Canceled)
 }
 
-// missing says that there is no such object.
+// missing reports whether the object does not exist.
 func missing(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && status.status == http.StatusNotFound
 }
 
-// contentRange reads the header of a part: "bytes 0-9/42".
+// contentRange parses the header of a partial answer: "bytes 0-9/42".
 func contentRange(h http.Header) (from, total int64, err error) {
 	text, _ := strings.CutPrefix(h.Get("Content-Range"), "bytes ")
 	span, whole, ok := strings.Cut(text, "/")

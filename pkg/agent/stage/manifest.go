@@ -1,19 +1,19 @@
-// Package stage moves directories between a machine and object stores so that a reader sees all of a directory or
-// nothing: files first, each with its size and SHA-256, and last a manifest that lists them. What has no manifest does
-// not exist; what does not agree with it is not used.
+// Package stage moves directories between a machine and object stores so that a reader sees either all of a directory
+// or nothing. Files are uploaded first. A manifest comes last; it lists the files, each with its size and SHA-256. A
+// directory without a manifest does not exist for readers, and files that do not match the manifest are not used.
 //
-// A large file is an object with a CRC32C for each piece of it; where there are many small ones they lie in bundles,
-// objects of some MiB. What is put to a user's own place, or fetched from it, is one plain object a file.
+// A large file is one object, with a CRC32C for each piece of it in the manifest. Many small files are stored in
+// bundles, objects of a few MiB. Data that is put to a user's own location, or fetched from it, is one plain object
+// per file.
 //
-// It has no rights on any store. Every request is granted (see Grants), by a URL that expires, and sent with a plain
-// HTTP client: small objects side by side, large ones in parts. What fails for a moment is tried again, and a grant
-// that has ended is renewed.
+// The package has no rights on any store. Every request is granted (see Grants) by a URL that expires, and sent with
+// a plain HTTP client: small objects in parallel, large ones in parts. Temporary failures are retried, and expired
+// grants are renewed.
 //
-// Names are never trusted. Every path that comes from a manifest, a bucket listing or an
-// assignment must stay inside the directory it belongs to, and all of them are opened through os.Root,
-// which holds them to that whatever links lie in the way.
+// Names are never trusted. Every path from a manifest, a bucket listing or an assignment must stay inside its
+// directory. All paths are opened through os.Root, which enforces this whatever links exist.
 //
-// It knows nothing of tasks: what is staged where, and when, is package agent's matter.
+// The package knows nothing of tasks: package agent decides what is staged where, and when.
 package stage
 
 import (
@@ -31,27 +31,27 @@ import (
 	"slices"
 	"strings"
 
-	where "github.com/tradewind-broker/tradewind/internal/inside"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // Errors of this package, wrapped with the file they are about.
 var (
-	// ErrIncomplete: there is no manifest.
+	// ErrIncomplete means that there is no manifest.
 	ErrIncomplete = errors.New("no manifest")
-	// ErrCorrupt: a manifest that is none, or a file that is not as its manifest says.
+	// ErrCorrupt means that a manifest is invalid, or that a file does not match its manifest or its store's checksum.
 	ErrCorrupt = errors.New("corrupt")
-	// ErrLeaves: a path or a link that leaves its directory.
+	// ErrLeaves means that a path or a link leaves its directory.
 	ErrLeaves = errors.New("leaves its directory")
-	// ErrName: a name that is not UTF-8, which neither a manifest nor a store can have.
+	// ErrName means that a name is not UTF-8. Manifests and stores cannot represent it.
 	ErrName = errors.New("is not UTF-8")
-	// ErrChanging: a directory that did not keep still while it was copied.
+	// ErrChanging means that a directory or file changed while it was copied.
 	ErrChanging = errors.New("keeps changing")
-	// ErrNotFound: nothing lies where an input should.
+	// ErrNotFound means that an input does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrRefused: who grants has said no for good.
+	// ErrRefused means that the granter refused for good.
 	ErrRefused = errors.New("refused")
-	// ErrTooMany: more files than MaxFiles.
+	// ErrTooMany means that there are more files than MaxFiles.
 	ErrTooMany = errors.New("too many files")
 )
 
@@ -62,8 +62,8 @@ const (
 	maxOffset        = 1 << 30 // bytes, in a bundle
 )
 
-// names of what lies below a prefix: the manifest, the files by their path, or by its sum where no object can have it,
-// and bundles of small files by their number.
+// Names of objects below a prefix: the manifest; files by their path, or by the path's SHA-256 if no object can have
+// the path as its name; and bundles of small files by their number.
 const (
 	manifestName  = "manifest.json"
 	filesPrefix   = "files/"
@@ -71,8 +71,8 @@ const (
 	bundlesPrefix = "bundles/"
 )
 
-// fileURI is where the file at a path lies below a prefix. Programs make files whose names no object can have, with a
-// backslash or a line break, or of a thousand letters; the manifest has their names.
+// fileURI returns the URI of the file at a path below a prefix. Some file names are invalid as object names: with a
+// backslash or a line break, or too long. Such an object is named by a hash; the manifest contains the real name.
 func fileURI(prefix, path string) (string, error) {
 	uri, err := grant.Below(prefix, filesPrefix+path)
 	if err == nil {
@@ -82,14 +82,15 @@ func fileURI(prefix, path string) (string, error) {
 	return grant.Below(prefix, sumsPrefix+hex.EncodeToString(sum[:]))
 }
 
-// Versions of the format; a reader refuses a newer one. A manifest is of the oldest that has what it needs.
+// Versions of the format. A reader refuses newer ones. A manifest gets the oldest version that has the features it
+// needs.
 const (
 	firstVersion   = 1
-	bundlesVersion = 2 // bundles, and pieces with a SHA-256 each
-	newestVersion  = 3 // pieces without
+	bundlesVersion = 2 // adds bundles, and pieces with a SHA-256 each
+	newestVersion  = 3 // adds pieces without SHA-256
 )
 
-// version is the first that can tell of a file.
+// version returns the first version that can represent a file.
 func (f *File) version() int {
 	switch {
 	case f.Piece > 0 && len(f.Pieces) == 0:
@@ -100,12 +101,12 @@ func (f *File) version() int {
 	return firstVersion
 }
 
-// Manifest lists what lies below a prefix.
+// Manifest lists the content below a prefix.
 type Manifest struct {
 	Version int    `json:"version"`
-	Attempt string `json:"attempt,omitempty"` // who wrote it
+	Attempt string `json:"attempt,omitempty"` // the attempt that wrote it
 	Rank    int    `json:"rank"`
-	Nodes   int    `json:"nodes"` // how many ranks there are, each with a manifest of its own
+	Nodes   int    `json:"nodes"` // number of ranks, each with its own manifest
 	Files   []File `json:"files"`
 }
 
@@ -113,28 +114,27 @@ type Manifest struct {
 type File struct {
 	Path   string      `json:"path"` // slash-separated, relative
 	Size   int64       `json:"size,omitempty"`
-	SHA256 string      `json:"sha256,omitempty"` // in hexadecimal; of a file in pieces there is none
+	SHA256 string      `json:"sha256,omitempty"` // in hexadecimal; empty for a file in pieces
 	Mode   fs.FileMode `json:"mode,omitempty"`   // permissions only
-	Link   string      `json:"link,omitempty"`   // where a symbolic link points to
+	Link   string      `json:"link,omitempty"`   // target of a symbolic link
 	Dir    bool        `json:"dir,omitempty"`
 
-	// Sums are the CRC32C of each Piece bytes of a large file, so that each is checked where it arrives and is brought
-	// again alone. The store has compared each with its MD5 as well. Manifests of version 2 have the SHA-256 of each
-	// in Pieces, which takes several times the processor time of all the rest of an upload.
+	// Sums are the CRC32Cs of each Piece bytes of a large file, so that each piece can be checked when it arrives and
+	// read again alone. The store has also verified each piece's MD5. Manifests of version 2 contain the SHA-256 of
+	// each piece in Pieces, which takes several times the processor time of the rest of an upload.
 	Piece  int64    `json:"piece,omitempty"`
 	Pieces []string `json:"pieces,omitempty"`
 	Sums   []uint32 `json:"sums,omitempty"`
-	// Bundle is the number, from 1, of the object in which a small file lies, at byte Offset; 0 is an object of its
-	// own.
+	// Bundle is the number, from 1, of the bundle that contains a small file at byte Offset. 0 means that the file is
+	// a separate object.
 	Bundle int   `json:"bundle,omitempty"`
 	Offset int64 `json:"offset,omitempty"`
 }
 
-// regular says whether f has content.
+// regular reports whether f is a regular file.
 func (f *File) regular() bool { return f.Link == "" && !f.Dir }
 
-// only is a manifest of those files that lie at some paths or below them, and of what links among them lead to: what is
-// left of a directory of which not all is wanted.
+// only returns a manifest with only the files at or below the given paths, and the targets of links among them.
 func (m *Manifest) only(paths []string) *Manifest {
 	var wanted []string
 	for _, p := range paths {
@@ -164,7 +164,7 @@ func (m *Manifest) only(paths []string) *Manifest {
 	return &some
 }
 
-// Bytes is the size of all files.
+// Bytes returns the total size of all files.
 func (m *Manifest) Bytes() int64 {
 	var n int64
 	for i := range m.Files {
@@ -173,8 +173,7 @@ func (m *Manifest) Bytes() int64 {
 	return n
 }
 
-// ReadManifests reads the manifests below some prefixes, URIs, and checks them. It fails with ErrIncomplete or
-// ErrCorrupt.
+// ReadManifests reads and checks the manifests below the given prefixes (URIs). It returns ErrIncomplete or ErrCorrupt.
 func (t Transfer) ReadManifests(ctx context.Context, prefixes ...string) ([]*Manifest, error) {
 	manifests := make([]*Manifest, len(prefixes))
 	for first := 0; first < len(prefixes); first += t.batch() {
@@ -228,7 +227,7 @@ func parseManifest(body []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if m.Version < firstVersion || m.Version > newestVersion {
-		return nil, fmt.Errorf("%w: version %d of the manifest, this program reads %d", ErrCorrupt, m.Version,
+		return nil, fmt.Errorf("%w: the manifest has version %d, this program reads up to %d", ErrCorrupt, m.Version,
 			newestVersion)
 	}
 	if len(m.Files) > MaxFiles {
@@ -241,7 +240,7 @@ func parseManifest(body []byte) (*Manifest, error) {
 			return nil, err
 		}
 		if seen[f.Path] {
-			return nil, fmt.Errorf("%w: %q is there twice", ErrCorrupt, f.Path)
+			return nil, fmt.Errorf("%w: %q is listed twice", ErrCorrupt, f.Path)
 		}
 		seen[f.Path] = true
 	}
@@ -251,7 +250,7 @@ func parseManifest(body []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// check says whether f can be what it claims to be.
+// check returns an error if the fields of f are invalid.
 func (f *File) check() error {
 	if err := inside(f.Path); err != nil {
 		return err
@@ -288,25 +287,25 @@ func (f *File) checkPieces() error {
 	return nil
 }
 
-// isDigest says whether text can be a SHA-256.
+// isDigest reports whether text is a hexadecimal SHA-256.
 func isDigest(text string) bool {
 	sum, err := hex.DecodeString(text)
 	return err == nil && len(sum) == sha256.Size
 }
 
-// inside says whether p is a relative path that stays below where it starts, spelled the only way.
+// inside returns an error unless p is a relative path in canonical form that stays below its start.
 func inside(p string) error {
-	if !where.Path(p) {
+	if !pack.Inside(p) {
 		return fmt.Errorf("path %q %w", p, ErrLeaves)
 	}
 	return nil
 }
 
-// linkInside says whether a link at p to target points below the directory that p is relative to.
-func linkInside(p, target string) bool { return where.Link(p, filepath.ToSlash(target)) }
+// linkInside reports whether a link at p to target points inside the directory that p is relative to.
+func linkInside(p, target string) bool { return pack.LinkInside(p, filepath.ToSlash(target)) }
 
-// throughLink names a path of m that leads through one of its links, which could take it anywhere; "" when there is
-// none.
+// throughLink returns a path of m that leads through one of its links, which could redirect it anywhere; "" if there
+// is none.
 func (m *Manifest) throughLink() string {
 	links := map[string]bool{}
 	for i := range m.Files {

@@ -15,9 +15,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// A manifest would have names that are not UTF-8 as other ones, and two of them as one.
-func TestNamesThatAreNotUTF8AreNotChanged(t *testing.T) {
-	many := tree{"f": "1", "d/\xff": "2", "d/\xfe": "3"} // they would come in a bundle
+// A manifest would change names that are not UTF-8, and two of them could become the same.
+func TestInvalidUTF8NamesAreNotChanged(t *testing.T) {
+	many := tree{"f": "1", "d/\xff": "2", "d/\xfe": "3"} // they would be in a bundle
 	for i := range 20 {
 		many["d/\xff"+strings.Repeat("x", i+1)] = "4"
 	}
@@ -40,7 +40,7 @@ func TestNamesThatAreNotUTF8AreNotChanged(t *testing.T) {
 			t.Errorf("%s in a snapshot: %q, %d notes, %v", name, got, notes, err)
 		}
 	}
-	// Between folders of this machine they are names like any other.
+	// Between folders of this machine any name is valid.
 	want, dst := tree{"a\xff": "1", "a\xfe": "2"}, t.TempDir()
 	src := newDir(t, want)
 	if err := (stage.Transfer{}).Put(t.Context(), src, ".", "file://"+dst+"/put"); err != nil {
@@ -56,8 +56,8 @@ func TestNamesThatAreNotUTF8AreNotChanged(t *testing.T) {
 	}
 }
 
-// Small files in bundles never had to be keys of a store. Others are kept whatever they are called.
-func TestNamesThatNoObjectCanHaveAreKept(t *testing.T) {
+// Small files in bundles need no valid object names. Other files are stored under a hash if needed.
+func TestInvalidObjectNamesAreKept(t *testing.T) {
 	large := strings.Repeat("x", 600<<10) // an object of its own
 	want := tree{`a\b`: "1", "line\nbreak": large, "%2e/f": "2", `d/c:\x`: large, strings.Repeat("long/", 300) + "f": "3"}
 	src, b, dst := newDir(t, want), newBucket(t, nil), t.TempDir()
@@ -65,14 +65,14 @@ func TestNamesThatNoObjectCanHaveAreKept(t *testing.T) {
 	if _, err := b.once().Download(t.Context(), b.at("p"), dst); err != nil || !maps.Equal(read(t, dst), want) {
 		t.Errorf("%d files of %d, %v", len(read(t, dst)), len(want), err)
 	}
-	// In a bucket of the user's they have to be keys.
+	// In a user's bucket, names must be valid object names.
 	err := b.once().Put(t.Context(), newDir(t, tree{`a\b`: "1"}), ".", b.at("plain"))
 	if !errors.Is(err, grant.ErrURI) || !strings.Contains(err.Error(), "a backslash") {
 		t.Error(err)
 	}
 }
 
-func TestAManifestWithAPathTwiceIsRefused(t *testing.T) {
+func TestManifestRejectsDuplicatePath(t *testing.T) {
 	b, dst := newBucket(t, map[string]string{"p/files/f": "x"}), t.TempDir()
 	manifest(t, b, stage.File{Path: "f"}, stage.File{Path: "f"})
 	if _, err := b.once().Download(t.Context(), b.at("p"), dst); !errors.Is(err, stage.ErrCorrupt) {
@@ -80,8 +80,8 @@ func TestAManifestWithAPathTwiceIsRefused(t *testing.T) {
 	}
 }
 
-// Links into the folder are kept, however they are written; of a snapshot those that leave it are left out.
-func TestLinksByAbsolutePathsAreKept(t *testing.T) {
+// Links into the folder are kept, in whatever form; a snapshot leaves out links that leave it.
+func TestUploadKeepsAbsoluteLinks(t *testing.T) {
 	src := newDir(t, tree{"d/f": "1"})
 	called := filepath.Join(t.TempDir(), "called")
 	tree{"called": "-> " + src}.write(t, filepath.Dir(called))
@@ -111,8 +111,8 @@ func TestLinksByAbsolutePathsAreKept(t *testing.T) {
 	}
 }
 
-// Stores have no links: the content is copied of those by an absolute path as well.
-func TestLinksByAbsolutePathsAreCopiedPlainly(t *testing.T) {
+// Stores have no links: the target's content is copied, also for absolute links.
+func TestPutFollowsAbsoluteLinks(t *testing.T) {
 	src := newDir(t, tree{"d/f": "1"})
 	tree{"d/l": "-> " + src + "/d/f"}.write(t, src)
 	for _, store := range []string{"", "store"} {
@@ -130,7 +130,7 @@ func TestLinksByAbsolutePathsAreCopiedPlainly(t *testing.T) {
 	}
 }
 
-func TestAPipeIsNoOutput(t *testing.T) {
+func TestPipeIsNotAnOutput(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
@@ -139,15 +139,15 @@ func TestAPipeIsNoOutput(t *testing.T) {
 	for _, store := range []string{"", b.url} {
 		tr := b.once()
 		tr.Store = store
-		err := tr.Put(t.Context(), dir, "pipe", b.url+"/x") // whoever opened it would wait for ever
+		err := tr.Put(t.Context(), dir, "pipe", b.url+"/x") // opening a pipe would block for ever
 		if err == nil || !strings.Contains(err.Error(), "neither a file nor a directory") {
 			t.Errorf("%v", err)
 		}
 	}
 }
 
-// A name may have 255 bytes, and what is written until a file is complete has no longer one.
-func TestTheLongestNamesComeBack(t *testing.T) {
+// A name may have 255 bytes, and the temporary file must not have a longer one.
+func TestLongestNamesArePreserved(t *testing.T) {
 	long := strings.Repeat("n", 254)
 	want := tree{"d/" + long + "1": random(manyParts), "d/" + long + "2": random(grant.MinPart), long: "small"}
 	src, b, dst := newDir(t, want), newBucket(t, nil), t.TempDir()
@@ -164,7 +164,7 @@ func TestTheLongestNamesComeBack(t *testing.T) {
 	}
 }
 
-// looks counts how often somebody asks whether there is still time.
+// looks counts how often ctx is checked.
 type looks struct {
 	context.Context
 	n int
@@ -175,8 +175,8 @@ func (l *looks) Err() error {
 	return l.Context.Err()
 }
 
-// A snapshot of a large file is given up in the middle of it.
-func TestASnapshotLooksAtTheTimeWithinAFile(t *testing.T) {
+// A snapshot of a large file can be cancelled in the middle of it.
+func TestSnapshotChecksContextWithinFile(t *testing.T) {
 	asked := func(size int64) int {
 		src := newDir(t, tree{"f": ""})
 		if err := os.Truncate(filepath.Join(src, "f"), size); err != nil {
@@ -190,6 +190,6 @@ func TestASnapshotLooksAtTheTimeWithinAFile(t *testing.T) {
 		return l.n
 	}
 	if small, large := asked(1), asked(64<<20); large < small+4 {
-		t.Errorf("%d looks for a byte, %d for 64 MiB", small, large)
+		t.Errorf("%d checks for a byte, %d for 64 MiB", small, large)
 	}
 }

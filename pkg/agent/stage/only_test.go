@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A child that is brought a part of what its parent left is brought what the links in it lead to, too.
-func TestAPartOfAManifestHasWhatItsLinksLeadTo(t *testing.T) {
+// If a child gets a part of its parent's outputs, it also gets the targets of links in it.
+func TestPartialManifestIncludesLinkTargets(t *testing.T) {
 	m := &Manifest{Files: []File{
 		{Path: "latest", Link: "runs/42"}, {Path: "other"}, {Path: "runs/41/model"},
 		{Path: "runs/42/config", Link: "../../shared"}, {Path: "runs/42/model"}, {Path: "shared"},
@@ -24,7 +24,7 @@ func TestAPartOfAManifestHasWhatItsLinksLeadTo(t *testing.T) {
 			got += f.Path
 		}
 		if got != want {
-			t.Errorf("of %v there is %q, not %q", paths, got, want)
+			t.Errorf("for %v the files are %q, not %q", paths, got, want)
 		}
 	}
 	all := m.only([]string{"."})

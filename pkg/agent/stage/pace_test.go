@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRequestsGrowInNumberWhileThatMovesMore(t *testing.T) {
+func TestWindowGrowsWithThroughput(t *testing.T) {
 	for name, c := range map[string]struct {
 		pace func(limit int) float64
 		want int
@@ -27,11 +27,11 @@ func TestRequestsGrowInNumberWhileThatMovesMore(t *testing.T) {
 	w := climb{limit: 8, least: 8, most: 64}
 	w.next(1, false)
 	if w.limit != 8 {
-		t.Errorf("%d requests, though it was not they that bounded it", w.limit)
+		t.Errorf("%d requests, although they did not limit the throughput", w.limit)
 	}
 }
 
-func TestSumsOfStretchesAreTheSumOfAll(t *testing.T) {
+func TestJoinCRCEqualsWholeCRC(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.SliceOf(rapid.Byte()).Draw(t, "a"), rapid.SliceOf(rapid.Byte()).Draw(t, "b")
 		got := joinCRC(crc32.Checksum(a, castagnoli), crc32.Checksum(b, castagnoli), int64(len(b)))

@@ -12,19 +12,20 @@ import (
 	"slices"
 )
 
-// Peers are the nodes of one attempt, which start from the same files: each reads a part of them from the store and
-// the rest from the others. What they give is checked; what they do not give comes from the store.
+// Peers are the nodes of one attempt, which all need the same files. Each node reads a part of them from the store,
+// and the rest from the other nodes. Content from other nodes is checked; what they do not send is read from the
+// store.
 type Peers interface {
-	// Nodes is how many there are, and which of them this one is.
+	// Nodes returns this node's rank and the number of nodes.
 	Nodes() (rank, n int)
-	// Have says that something is here that others may ask for.
+	// Have announces content that this node can send to others.
 	Have(id string, h Held)
-	// Get asks a node for what it reads from the store, and waits for it for a while. It fails when it does not come,
-	// soon where that node cannot be reached or was late before.
+	// Get gets content from the node that reads it from the store, and waits for it for a while. It returns an error
+	// if the content does not come, and quickly so if that node is unreachable or was late before.
 	Get(ctx context.Context, rank int, id string) (Given, error)
 }
 
-// Held is what a node has: bytes, their SHA-256 as they came, and the ETag of the object that they are of.
+// Held describes content that a node has: its size, the SHA-256 of the bytes received, and the ETag of their object.
 type Held struct {
 	Size   int64
 	SHA256 string
@@ -32,24 +33,24 @@ type Held struct {
 	Open   func() (io.ReadCloser, error)
 }
 
-// Given is what another node gives.
+// Given is content from another node.
 type Given struct {
 	Held
 	Body io.ReadCloser
 }
 
-// sharedPiece is the least that is worth a way between nodes, bytes.
+// sharedPiece is the minimum size of content that nodes share, in bytes.
 const sharedPiece = 256 << 10
 
-// share is what a request brings, as it is passed between nodes.
+// share describes how nodes share the content of a request.
 type share struct {
 	id   string
 	rank int  // of the node that reads it from the store
-	mine bool // that is this one
+	mine bool // this node reads it from the store
 }
 
-// shares says who reads what of a batch, and puts what this node reads first, then what its next neighbour does, and
-// so on: no two nodes ask the same one at the same time. turn goes on from batch to batch.
+// shares assigns the requests of a batch to nodes. This node's own requests come first, then those of its next
+// neighbour, and so on, so that no two nodes ask the same node at the same time. turn continues across batches.
 func (t Transfer) shares(batch []*getting, turn *int) {
 	if t.Peers == nil {
 		return
@@ -75,7 +76,7 @@ func (t Transfer) shares(batch []*getting, turn *int) {
 	slices.SortStableFunc(batch, func(a, b *getting) int { return far(a) - far(b) })
 }
 
-// known says that objects are together large enough to be shared.
+// known reports whether objects are together large enough to be shared.
 func (t Transfer) known(list []wanted) bool {
 	var sum int64
 	for i := range list {
@@ -84,17 +85,17 @@ func (t Transfer) known(list []wanted) bool {
 	return sum >= t.shared()
 }
 
-// errGiven says that what another node gave is not what it should be.
-var errGiven = errors.New("another node gave something else")
+// errGiven means that another node sent wrong content.
+var errGiven = errors.New("another node sent wrong content")
 
-// ask brings what another node has. It is checked by the digest of the manifest or, of an object without one, by that
-// of the node that read it.
+// ask gets content from another node. It checks it with the digest in the manifest or, if an object has none, with
+// that of the node that read it.
 func (t Transfer) ask(ctx context.Context, g *getting, take func(Given) (sum string, err error)) error {
 	given, err := t.Peers.Get(ctx, g.share.rank, g.share.id)
 	if err != nil {
 		return err
 	}
-	defer given.Body.Close() //nolint:errcheck // read, or given up
+	defer given.Body.Close() //nolint:errcheck // fully read or abandoned
 	if given.Size != g.cost() || g.in != nil && !g.in.same(given.ETag) {
 		return fmt.Errorf("%w: %s: %d bytes of %q", errGiven, g.uri, given.Size, given.ETag)
 	}
@@ -109,8 +110,8 @@ func (t Transfer) ask(ctx context.Context, g *getting, take func(Given) (sum str
 	return err
 }
 
-// offer says that what a request brought is here now, should it be this node that reads it for the others. body opens
-// it; by is its SHA-256, where it is not the digest of the manifest.
+// offer announces the content of a request to the other nodes, if this node reads it for them. body opens the
+// content. by has its SHA-256, if the manifest does not have its digest.
 func (t Transfer) offer(g *getting, etag string, by check, body func() (io.ReadCloser, error)) {
 	if g.share == nil || !g.share.mine {
 		return
@@ -122,7 +123,7 @@ func (t Transfer) offer(g *getting, etag string, by check, body func() (io.ReadC
 	t.Peers.Have(g.share.id, Held{Size: g.cost(), SHA256: sum, ETag: etag, Open: body})
 }
 
-// own is the check that an offer needs: none where the manifest has the digest.
+// own returns the check that offer needs: nothing if the manifest has the digest.
 func (g *getting) own() check {
 	if g.share == nil || !g.share.mine || g.digest != "" {
 		return nothing{}
@@ -130,14 +131,14 @@ func (g *getting) own() check {
 	return digest{sha256.New()}
 }
 
-// stretch opens a part of a file below a directory, be it complete or on its way. A link that leads out of the
-// directory is not followed.
+// stretch opens a part of a file below a directory, whether the file is complete or still being written. It does not
+// follow links out of the directory.
 func stretch(dir, p string, from, length int64) (io.ReadCloser, error) {
 	f, err := os.OpenInRoot(dir, p)
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = os.OpenInRoot(dir, partOf(p))
 	}
-	if errors.Is(err, fs.ErrNotExist) { // it was given its name meanwhile
+	if errors.Is(err, fs.ErrNotExist) { // it was renamed to its final name meanwhile
 		f, err = os.OpenInRoot(dir, p)
 	}
 	if err != nil {
@@ -151,7 +152,7 @@ type closing struct {
 	io.Closer
 }
 
-// opened opens the content of a bundle, from the files that it became.
+// opened returns a function that opens the content of a bundle from its unpacked files.
 func opened(dir string, files []File) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
 		r := &joined{dir: dir, files: files}
@@ -159,7 +160,7 @@ func opened(dir string, files []File) func() (io.ReadCloser, error) {
 	}
 }
 
-// joined reads files one behind the other.
+// joined reads concatenated files.
 type joined struct {
 	dir   string
 	files []File
@@ -174,7 +175,7 @@ func (j *joined) Read(p []byte) (int, error) {
 				return 0, io.EOF
 			}
 			next := j.files[0]
-			if next.Offset != j.at { // nobody knows what lay there
+			if next.Offset != j.at { // the bytes in between are not on disk
 				return 0, fs.ErrNotExist
 			}
 			f, err := stretch(j.dir, next.Path, 0, next.Size)

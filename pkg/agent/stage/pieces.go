@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Pieces are objects that are read whole, about in the order in which they are named, by several at once. Their grants
-// are asked for in batches.
+// Pieces are objects that several goroutines read whole, roughly in the given order. Their grants are requested in
+// batches.
 type Pieces struct {
 	t    Transfer
 	list []*granted
@@ -21,7 +21,7 @@ type Pieces struct {
 	mu sync.Mutex // guards the grants
 }
 
-// Pieces names objects to read. One that is named twice is one.
+// Pieces returns the objects with the given URIs, without duplicates.
 func (t Transfer) Pieces(uris ...string) *Pieces {
 	p := &Pieces{t: t, at: make(map[string]int, len(uris))}
 	for _, uri := range uris {
@@ -33,7 +33,8 @@ func (t Transfer) Pieces(uris ...string) *Pieces {
 	return p
 }
 
-// Read reads one of the objects, of at most so many bytes. It fails with fs.ErrNotExist where there is none.
+// Read returns the content of one of the objects, which may have at most most bytes. It returns fs.ErrNotExist if the
+// object is missing.
 func (p *Pieces) Read(ctx context.Context, uri string, most int64) (body []byte, err error) {
 	g, err := p.granted(ctx, uri)
 	if err != nil {
@@ -52,7 +53,7 @@ func (p *Pieces) Read(ctx context.Context, uri string, most int64) (body []byte,
 	return body, err
 }
 
-// granted returns an object's grant, a copy of its own; with the first that is asked for come those named after it.
+// granted returns a copy of an object's grant. If there is none yet, it gets grants for this object and those after it.
 func (p *Pieces) granted(ctx context.Context, uri string) (*granted, error) {
 	i, known := p.at[uri]
 	if !known {

@@ -14,9 +14,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Put copies a file or directory, src below dir, to uri, plainly: no manifest, so a reader may see a part of it
-// meanwhile. A file goes to the object that uri names, or below it when uri ends in "/" or is a bucket; the files of a
-// directory go below uri.
+// Put copies a file or directory, src below dir, to uri, without a manifest, so a reader may see a part of it
+// meanwhile. A file becomes the object that uri names, or an object below it if uri ends in "/" or is a bucket. The
+// files of a directory go below uri.
 func (t Transfer) Put(ctx context.Context, dir, src, uri string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -45,7 +45,7 @@ func (t Transfer) Put(ctx context.Context, dir, src, uri string) error {
 		}
 		return err
 	}
-	if !info.Mode().IsRegular() { // a pipe would keep whoever reads it for ever
+	if !info.Mode().IsRegular() { // reading a pipe would block for ever
 		return fmt.Errorf("%s: neither a file nor a directory: %s", src, info.Mode())
 	}
 	file := &source{root: root, path: src, size: info.Size(), uri: uri}
@@ -63,9 +63,9 @@ func (t Transfer) Put(ctx context.Context, dir, src, uri string) error {
 	return t.sendAll(ctx, []*source{file})
 }
 
-// PutFiles copies files below dir to the objects of these names below uri, which is no folder of this machine. What a
-// link points to is copied; it fails with ErrLeaves when that is not below dir, and with ErrChanging when a file is
-// written meanwhile.
+// PutFiles copies files below dir to objects with the same names below uri, which must not be a folder of this
+// machine. For links it copies the target. It returns ErrLeaves if a target is not below dir, and ErrChanging if a
+// file is written meanwhile.
 func (t Transfer) PutFiles(ctx context.Context, dir string, files []string, uri string) error {
 	prefix, err := grant.AsPrefix(uri)
 	if err != nil {
@@ -87,8 +87,8 @@ func (t Transfer) PutFiles(ctx context.Context, dir string, files []string, uri 
 	return t.sendBelow(ctx, list, prefix)
 }
 
-// plainFiles lists the files of a directory, to be copied to a store or to this machine. Stores have no links: what one
-// points to is copied.
+// plainFiles lists the files of a directory for a copy to a store or to a folder of this machine. Stores have no
+// links, so the target is copied.
 func plainFiles(ctx context.Context, root *os.Root, local bool) ([]*source, error) {
 	entries, err := Scan{local: local}.list(ctx, root)
 	if err != nil {
@@ -101,7 +101,7 @@ func plainFiles(ctx context.Context, root *os.Root, local bool) ([]*source, erro
 		}
 		s := &source{root: root, path: e.Path, size: e.Size}
 		if e.Link != "" {
-			s.at = path.Join(path.Dir(e.Path), e.Link) // an absolute link itself would not be followed
+			s.at = path.Join(path.Dir(e.Path), e.Link) // os.Root does not follow absolute links
 			info, err := root.Stat(s.at)
 			if err != nil || !info.Mode().IsRegular() {
 				return nil, notAFile(e.Path, info, err)
@@ -113,7 +113,7 @@ func plainFiles(ctx context.Context, root *os.Root, local bool) ([]*source, erro
 	return list, nil
 }
 
-// notAFile refuses a link that a store cannot stand in for.
+// notAFile returns the error for a file that cannot become an object.
 func notAFile(p string, info fs.FileInfo, err error) error {
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (t Transfer) putFiles(ctx context.Context, list []*source, dir string) erro
 	})
 }
 
-// copy copies a file to a path of this machine, where it appears when it is complete.
+// copy copies a file to a path of this machine. The file appears there when it is complete.
 func (s *source) copy(to string) (err error) {
 	dir, name := filepath.Split(to)
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as a user's own mkdir

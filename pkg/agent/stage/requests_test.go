@@ -20,10 +20,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// size of a file that is moved in four parts, of which the last is small.
+// size of a file that is moved in four parts; the last one is small
 const manyParts = 3*grant.MinPart + 17
 
-// noise is made once: it is larger than any file of these tests.
+// noise is generated once: it is larger than any file of these tests.
 var noise = sync.OnceValue(func() string {
 	b := make([]byte, manyParts)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
@@ -32,14 +32,14 @@ var noise = sync.OnceValue(func() string {
 
 func random(n int) string { return noise()[:n] }
 
-// parted moves what is larger than the smallest part in parts.
+// parted uses the minimum part size.
 func (b *bucket) parted() stage.Transfer {
 	return stage.Transfer{Grants: b, Store: b.url, Part: grant.MinPart, Parallel: 3}
 }
 
-func TestTheManifestIsWrittenLast(t *testing.T) {
+func TestManifestIsWrittenLast(t *testing.T) {
 	src := newDir(t, tree{"a": "1", "b": "2", "c": "3", "d/e": "4"})
-	for most := range int64(6) { // the store takes so many objects
+	for most := range int64(6) { // the store accepts this number of objects
 		b := newBucket(t, nil)
 		var taken atomic.Int64
 		b.meet = func(w http.ResponseWriter, r *http.Request) bool {
@@ -58,9 +58,8 @@ func TestTheManifestIsWrittenLast(t *testing.T) {
 	}
 }
 
-// What fails for a moment is tried again: a server's trouble, a cut connection, a body that ends early, a grant that
-// has ended.
-func TestAPassingFailureIsTriedAgain(t *testing.T) {
+// Temporary failures are retried: a server error, a cut connection, a short body, an expired grant.
+func TestTemporaryFailureIsRetried(t *testing.T) {
 	cut := func(w http.ResponseWriter, _ *http.Request) bool {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
@@ -102,13 +101,13 @@ func TestAPassingFailureIsTriedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := read(t, dst); len(got) != 3 || got["large"] != want["large"] || got["small"] != "s" {
-				t.Errorf("came back otherwise: %d files", len(got))
+				t.Errorf("%d files differ", len(got))
 			}
 		})
 	}
 }
 
-func TestAClearNoIsNotTriedAgain(t *testing.T) {
+func TestClientErrorsAreNotRetried(t *testing.T) {
 	for status, most := range map[int]int{http.StatusNotFound: 1, http.StatusMethodNotAllowed: 1, http.StatusForbidden: 2} {
 		b := newBucket(t, nil)
 		b.meet = answer(status)
@@ -122,7 +121,7 @@ func TestAClearNoIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// denying refuses to grant, and counts how often it was asked.
+// denying refuses to grant, and counts the calls.
 type denying struct {
 	stage.Grants
 	err   error
@@ -134,7 +133,7 @@ func (d *denying) Sign(context.Context, ...grant.Want) ([]grant.Grant, error) {
 	return nil, d.err
 }
 
-func TestWhatIsNotGrantedIsNotTriedAgain(t *testing.T) {
+func TestRefusedGrantIsNotRetried(t *testing.T) {
 	for _, err := range []error{grant.ErrOutside, grant.ErrStore, stage.ErrRefused} {
 		d := &denying{err: err}
 		got := stage.Transfer{Grants: d}.Fetch(t.Context(), "s3://b/x", t.TempDir(), "x", nil)
@@ -144,11 +143,11 @@ func TestWhatIsNotGrantedIsNotTriedAgain(t *testing.T) {
 	}
 	d := &denying{err: io.ErrUnexpectedEOF}
 	if _ = (stage.Transfer{Grants: d, Tries: 2}).Fetch(t.Context(), "s3://b/x", t.TempDir(), "x", nil); d.calls != 2 {
-		t.Errorf("a passing error: asked %d times", d.calls)
+		t.Errorf("a temporary error: %d calls", d.calls)
 	}
 }
 
-func TestLargeFilesMoveInPartsSideBySide(t *testing.T) {
+func TestLargeFilesMoveInParallelParts(t *testing.T) {
 	for name, size := range map[string]int{
 		"just a part": grant.MinPart, "a byte more": grant.MinPart + 1, "two parts": 2 * grant.MinPart, "many": manyParts,
 	} {
@@ -169,7 +168,7 @@ func TestLargeFilesMoveInPartsSideBySide(t *testing.T) {
 		if n := len(b.asked("GET")); n != parts+1 {
 			t.Errorf("%s: %d requests to read, want %d and the manifest", name, n, parts)
 		}
-		in := t.TempDir() // of an input nobody knows the size
+		in := t.TempDir() // an input of unknown size
 		if err := b.parted().Fetch(t.Context(), b.at("p")+"files/f", in, "f", nil); err != nil || read(t, in)["f"] != want["f"] {
 			t.Errorf("%s as an input: %v", name, err)
 		}
@@ -179,7 +178,7 @@ func TestLargeFilesMoveInPartsSideBySide(t *testing.T) {
 	}
 }
 
-func TestALargeUploadThatFailsIsAborted(t *testing.T) {
+func TestFailedMultipartUploadIsAborted(t *testing.T) {
 	b := newBucket(t, nil)
 	b.meet = func(w http.ResponseWriter, r *http.Request) bool {
 		return r.URL.Query().Get("part") == "3" && answer(http.StatusConflict)(w, r)
@@ -193,8 +192,8 @@ func TestALargeUploadThatFailsIsAborted(t *testing.T) {
 	}
 }
 
-// One part is damaged on the way, with the right size: every byte counts.
-func TestADamagedPartIsNoticedAndReadAgain(t *testing.T) {
+// One part is damaged on the way, without a change of its size: every byte is checked.
+func TestDamagedPartIsReadAgain(t *testing.T) {
 	b := newBucket(t, nil)
 	want := random(manyParts)
 	if _, err := b.parted().Upload(t.Context(), b.at("p"), newDir(t, tree{"f": want}), stage.Scan{}, stage.Manifest{}); err != nil {
@@ -230,7 +229,7 @@ func (s *spoiling) Write(p []byte) (int, error) {
 	return s.ResponseWriter.Write(q)
 }
 
-func TestAnObjectThatChangesWhileItIsReadIsNotMixed(t *testing.T) {
+func TestChangingObjectIsNotMixed(t *testing.T) {
 	b := newBucket(t, map[string]string{"in/f": random(manyParts)})
 	var once sync.Once
 	old, fresh := random(manyParts), strings.Repeat("x", manyParts)
@@ -250,11 +249,11 @@ func TestAnObjectThatChangesWhileItIsReadIsNotMixed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := read(t, dst)["f"]; got != fresh && got != old {
-		t.Error("a mixture of the old and the new was read")
+		t.Error("the old and the new content were mixed")
 	}
 }
 
-// counting counts what is asked of who grants.
+// counting counts the calls of a granter.
 type counting struct {
 	stage.Grants
 	most, calls int
@@ -269,7 +268,7 @@ func (c *counting) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant
 	return c.Grants.Sign(ctx, wants...)
 }
 
-func TestManySmallFilesAreGrantedTogether(t *testing.T) {
+func TestManySmallFilesShareGrantRequests(t *testing.T) {
 	want := tree{}
 	for i := range 95 {
 		want["d/"+strings.Repeat("x", i+1)] = strings.Repeat("y", i)
@@ -290,7 +289,7 @@ func TestManySmallFilesAreGrantedTogether(t *testing.T) {
 	}
 }
 
-func TestAFileThatChangesWhileItIsSentFails(t *testing.T) {
+func TestUploadFailsIfFileChanges(t *testing.T) {
 	for name, change := range map[string]func(string) error{
 		"shorter": func(p string) error { return os.Truncate(p, grant.MinPart) },
 		"longer":  func(p string) error { return os.WriteFile(p, make([]byte, manyParts+1), 0o600) },
@@ -318,11 +317,11 @@ func TestAFileThatChangesWhileItIsSentFails(t *testing.T) {
 	}
 }
 
-func TestNoErrorHasASignature(t *testing.T) {
+func TestErrorsContainNoSignature(t *testing.T) {
 	b := newBucket(t, map[string]string{"in/f": "x"})
 	for _, meet := range []func(http.ResponseWriter, *http.Request) bool{
 		answer(500),
-		func(w http.ResponseWriter, r *http.Request) bool { // as stores that repeat what they were asked for
+		func(w http.ResponseWriter, r *http.Request) bool { // as stores do that repeat the request in errors
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = w.Write([]byte("<Error><Code>No</Code><Message>" + r.URL.String() + "</Message></Error>"))
 			return true
@@ -343,7 +342,7 @@ func TestNoErrorHasASignature(t *testing.T) {
 	}
 }
 
-// stale grants what has ended already, the first time that each is asked for: as clocks differ, its holder cannot tell.
+// stale returns an expired grant at the first request for each object. Because clocks differ, the client cannot tell.
 type stale struct {
 	stage.Grants
 	mu   sync.Mutex
@@ -363,7 +362,7 @@ func (s *stale) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 	return grants, err
 }
 
-func TestAGrantThatHasEndedIsRenewed(t *testing.T) {
+func TestExpiredGrantIsRenewed(t *testing.T) {
 	b := newBucket(t, nil)
 	tr := b.parted()
 	tr.Grants = &stale{Grants: b, seen: map[string]bool{}}
@@ -377,8 +376,8 @@ func TestAGrantThatHasEndedIsRenewed(t *testing.T) {
 	}
 }
 
-// A file of many ranges is asked for by several at a time, and each is where it belongs.
-func TestRangesOfALongFileComeTogether(t *testing.T) {
+// Several requests read a file of many ranges, and each range is written to its place.
+func TestRequestsGetSeveralRangesOfLongFile(t *testing.T) {
 	const ranges = 33
 	var content strings.Builder
 	for i := range ranges {

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 )
 
-// A checkpoint that there is no room to copy is not begun: the task's own next write would fail.
-func TestACheckpointLeavesTheDiskToTheTask(t *testing.T) {
+// A checkpoint that does not fit on the disk is not started: otherwise the task's own next write would fail.
+func TestCheckpointLeavesDiskSpaceToTask(t *testing.T) {
 	disk := t.TempDir()
 	mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=24m", "none", disk)
 	if out, err := mount.CombinedOutput(); err != nil {
@@ -38,7 +38,7 @@ func TestACheckpointLeavesTheDiskToTheTask(t *testing.T) {
 		t.Fatalf("there was room: %v", snapped)
 	}
 	if _, err := os.Stat(dst); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of the copy stays something: %v", err)
+		t.Errorf("the failed copy was not removed: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(disk, "result"), make([]byte, 8<<20), 0o600); err != nil {
 		t.Errorf("10 MiB were free; after the snapshot (%v) the task's 8 MiB: %v", snapped, err)

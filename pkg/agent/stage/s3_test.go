@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// A server that checks every signature, length and checksum takes and gives what a transfer moves.
-func TestTransfersOnAServerThatChecksSignatures(t *testing.T) {
+// Transfers work with a server that checks every signature, length and checksum.
+func TestTransfersWithCheckedSignatures(t *testing.T) {
 	client := s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(servers.Versitygw(t)), UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, ""),
@@ -51,7 +51,7 @@ func TestTransfersOnAServerThatChecksSignatures(t *testing.T) {
 		t.Errorf("an empty object: %v", err)
 	}
 	if err := tr.Fetch(t.Context(), "s3://none/plain/", in, "none", nil); err == nil {
-		t.Error("a bucket that is not there")
+		t.Error("no error for a missing bucket")
 	}
 	if left, err := client.ListMultipartUploads(t.Context(), &s3.ListMultipartUploadsInput{Bucket: aws.String("work")}); err != nil || len(left.Uploads) != 0 {
 		t.Errorf("left: %v, %v", left, err)

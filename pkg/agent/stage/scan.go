@@ -13,19 +13,19 @@ import (
 	"unicode/utf8"
 )
 
-// Scan is how a directory is listed.
+// Scan configures how a directory is listed.
 type Scan struct {
-	// Ignore leaves out a path, and all below it.
+	// Ignore leaves out a path, and everything below it.
 	Ignore func(path string) bool
-	// Note, when set, is told of what is left out: sockets and other things without content, and, instead of the
-	// failure that they otherwise are, links that leave the directory and names that no store can have.
+	// Note, if set, is called for everything that is left out: sockets and other entries without content, links that
+	// leave the directory, and names that no store can have. Without Note, such links and names are errors.
 	Note func(msg string)
 
-	// local says that what is found goes to a folder of this machine, where any name is one.
+	// local means that the files go to a folder of this machine, which accepts any name.
 	local bool
 }
 
-// Empty says that nothing of a directory is kept.
+// Empty reports whether the scan of a directory finds nothing.
 func (s Scan) Empty(ctx context.Context, dir string) (bool, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -36,13 +36,13 @@ func (s Scan) Empty(ctx context.Context, dir string) (bool, error) {
 	return len(entries) == 0, err
 }
 
-// entry is a file with what tells whether it was changed.
+// entry is a file with its modification time.
 type entry struct {
 	File
 	modified time.Time
 }
 
-// list returns what lies in root, in the order of its paths.
+// list returns the entries below root, sorted by path.
 func (s Scan) list(ctx context.Context, root *os.Root) ([]entry, error) {
 	var out []entry
 	fsys := root.FS()
@@ -59,7 +59,7 @@ func (s Scan) list(ctx context.Context, root *os.Root) ([]entry, error) {
 			}
 			return nil
 		}
-		if !s.local && !utf8.ValidString(p) { // written as JSON it would be another name, perhaps that of another file
+		if !s.local && !utf8.ValidString(p) { // JSON would change the name, perhaps to that of another file
 			err := s.unfit(strconv.Quote(p), "its name is not UTF-8", fmt.Errorf("the name %q %w", p, ErrName))
 			if err == nil && d.IsDir() {
 				return fs.SkipDir
@@ -78,7 +78,7 @@ func (s Scan) list(ctx context.Context, root *os.Root) ([]entry, error) {
 	return out, err
 }
 
-// entry describes one thing that was found; ok is false for what is not kept.
+// entry describes one directory entry; ok is false if it is left out.
 func (s Scan) entry(root *os.Root, fsys fs.FS, p string, d fs.DirEntry) (e entry, ok bool, err error) {
 	info, err := d.Info()
 	if err != nil {
@@ -90,7 +90,7 @@ func (s Scan) entry(root *os.Root, fsys fs.FS, p string, d fs.DirEntry) (e entry
 		e.Size = info.Size()
 	case mode.IsDir():
 		below, err := fs.ReadDir(fsys, p)
-		if err != nil || len(below) > 0 { // a directory with files needs no mention
+		if err != nil || len(below) > 0 { // only empty directories need an entry
 			return entry{}, false, err
 		}
 		e.Dir = true
@@ -114,13 +114,13 @@ func (s Scan) entry(root *os.Root, fsys fs.FS, p string, d fs.DirEntry) (e entry
 	return e, true, nil
 }
 
-// relative is where a link at p points to. An absolute path into the directory becomes a relative one: elsewhere the
-// directory lies elsewhere.
+// relative returns the target of a link at p. It makes an absolute path into the directory relative, because the
+// directory will have another path elsewhere.
 func relative(dir, p, target string) string {
 	if !filepath.IsAbs(target) {
 		return target
 	}
-	real, _ := filepath.EvalSymlinks(dir) // a program may call it by either name
+	real, _ := filepath.EvalSymlinks(dir) // a program may use either path
 	for _, from := range []string{dir, real} {
 		if rel, err := filepath.Rel(from, target); err == nil && filepath.IsLocal(rel) {
 			return path.Clean(strings.Repeat("../", strings.Count(p, "/")) + filepath.ToSlash(rel))
@@ -129,7 +129,7 @@ func relative(dir, p, target string) string {
 	return target
 }
 
-// unfit is the failure that something is which cannot be kept, or nil where it is noted and left out.
+// unfit returns err for an entry that cannot be represented, or nil if Note is set and the entry is left out.
 func (s Scan) unfit(p, why string, err error) error {
 	if s.Note == nil {
 		return err

@@ -11,36 +11,36 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// sending is one request with a body, and what is done before and after it.
+// sending is one request with a body, and what to do before and after it.
 type sending struct {
 	granted
-	what   string                                   // for people
-	weight int64                                    // bytes that are held or read again while it is on its way
-	sum    func() (grant.Sum, error)                // reads the body for its sums, before it is granted
-	open   opener                                   // the body, from its beginning
-	sent   func(context.Context, http.Header) error // takes the answer; may be nil
-	of     *upload                                  // of a part
+	what   string                                   // name for messages
+	weight int64                                    // bytes in memory, or read twice, while it is being sent
+	sum    func() (grant.Sum, error)                // reads the body to compute its checksums, before it is granted
+	open   opener                                   // opens the body at its beginning
+	sent   func(context.Context, http.Header) error // handles the answer; may be nil
+	of     *upload                                  // if this is a part of an upload
 }
 
-// cost is what a sending tells of the pace.
+// cost returns the size for the measurement of throughput.
 func (s *sending) cost() int64 { return s.want.Size }
 
-// upload is a file on its way in parts.
+// upload is a file that is being uploaded in parts.
 type upload struct {
 	*source
-	name string // of the upload, once it has begun
+	name string // ID of the upload, once it has begun
 	part int64  // bytes of a part
 
 	mu    sync.Mutex
 	parts []grant.Uploaded
-	left  int   // parts that have not arrived
-	over  bool  // it is the object
-	gone  error // grant.ErrUpload: the store knows it no longer
+	left  int   // number of parts that have not arrived
+	over  bool  // the upload is complete
+	gone  error // grant.ErrUpload: the store no longer knows the upload
 }
 
-// sendAll uploads files and bundles and fills in their digests. Every body is read twice, first for its sums; what is
-// read ahead is what is granted together, so that it still lies in memory when it is sent. A file that changes
-// meanwhile fails with ErrChanging.
+// sendAll uploads files and bundles and sets their digests. It reads every body twice, first for its checksums. It
+// reads ahead only as much as is granted together, so that the data is still in the page cache when it is sent. If a
+// file changes meanwhile, it returns ErrChanging.
 func (t Transfer) sendAll(ctx context.Context, list []*source, bundles ...*bundle) error {
 	gone := func(err error) bool { return errors.Is(err, grant.ErrUpload) }
 	return t.retry(ctx, gone, func() (err error) {
@@ -50,7 +50,8 @@ func (t Transfer) sendAll(ctx context.Context, list []*source, bundles ...*bundl
 	})
 }
 
-// sendOnce returns the files whose uploads the store no longer knew, with grant.ErrUpload, after all else has arrived.
+// sendOnce uploads everything once. It returns the files whose uploads the store no longer knew, with
+// grant.ErrUpload, after everything else has arrived.
 func (t Transfer) sendOnce(ctx context.Context, list []*source, bundles []*bundle) (again []*source, err error) {
 	var uploads []*upload
 	err = t.sendPlan(ctx, func(yield func(*sending) bool) {
@@ -92,10 +93,11 @@ func (t Transfer) sendOnce(ctx context.Context, list []*source, bundles []*bundl
 	return again, err
 }
 
-// abortWithin bounds the end of an upload that failed; the broker ends what is left when the attempt is over.
+// abortWithin is the timeout for aborting a failed upload. The broker aborts the remaining ones when the attempt has
+// finished.
 const abortWithin = 10 * time.Second
 
-// sendPlan sends what plan yields: while one batch is on its way the next is read and granted.
+// sendPlan sends what plan yields. While one batch is being sent, the next is read and granted.
 func (t Transfer) sendPlan(ctx context.Context, plan func(func(*sending) bool)) error {
 	return flow(ctx, t, func(ctx context.Context, hand func([]*sending) error) (err error) {
 		var batch []*sending
@@ -127,7 +129,7 @@ func (t Transfer) sendPlan(ctx context.Context, plan func(func(*sending) bool)) 
 	})
 }
 
-// prepare begins the uploads of a batch, reads its bodies for their sums and has them granted.
+// prepare begins the uploads of a batch, computes the checksums of its bodies, and gets the grants.
 func (t Transfer) prepare(ctx context.Context, batch []*sending) error {
 	var begin []*upload
 	for _, s := range batch {
@@ -162,7 +164,7 @@ func (t Transfer) prepare(ctx context.Context, batch []*sending) error {
 	return t.retry(ctx, passing, func() error { return t.sign(ctx, list) })
 }
 
-// send sends one body. That an upload is gone is noted, and no failure of the others.
+// send sends one body. If its upload is gone, it records that and returns nil, so that the others continue.
 func (t Transfer) send(ctx context.Context, s *sending) error {
 	if s.of != nil && s.of.lost(nil) {
 		return nil
@@ -181,7 +183,7 @@ func (t Transfer) send(ctx context.Context, s *sending) error {
 	return err
 }
 
-// lost notes an error that says that the upload is gone, and says whether it is.
+// lost records err if it means that the upload is gone, and reports whether the upload is gone.
 func (u *upload) lost(err error) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -191,7 +193,7 @@ func (u *upload) lost(err error) bool {
 	return u.gone != nil
 }
 
-// upload plans a file in parts.
+// upload splits a file into parts.
 func (s *source) upload(part int64) *upload {
 	part = max(part, (s.size+grant.MaxParts-1)/grant.MaxParts)
 	n := int((s.size + part - 1) / part)
@@ -201,7 +203,7 @@ func (s *source) upload(part int64) *upload {
 	return &upload{source: s, part: part, parts: make([]grant.Uploaded, n), left: n}
 }
 
-// sending says how a part is sent. With the last one that arrives the upload becomes the object.
+// sending returns how to send part i. The last part to arrive completes the upload.
 func (u *upload) sending(t Transfer, i int) *sending {
 	from := int64(i) * u.part
 	size := min(u.part, u.size-from)

@@ -15,16 +15,18 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Unfinished says whether a name is by convention that of a file that is still being written: it ends in ".tmp", or
-// "~". Snapshots leave such files out, so that a program that writes one and then renames it is never caught half-way.
+// Unfinished reports whether a name is by convention that of a file that is still being written: it ends in ".tmp" or
+// "~". Snapshots leave such files out, so that they never contain half a file of a program that writes and then
+// renames.
 func Unfinished(p string) bool {
 	return strings.HasSuffix(p, ".tmp") || strings.HasSuffix(p, "~") || strings.HasSuffix(p, partSuffix)
 }
 
-// Snapshot copies src to dst, which it empties first, as it was at one moment: nothing in src changed from the first
-// look at it to the last. When something does change it begins again, until ctx ends; then it fails with ErrChanging.
-// It returns src's Fingerprint. What cannot be kept is left out, and note is told of it. The disk is the task's: where
-// there is no room for a copy it fails with ENOSPC before it takes any, and nothing stays of one that failed.
+// Snapshot copies src to dst, which it empties first, as it was at one moment: nothing in src changed between the
+// first and the last listing. If something changes, it starts again, until ctx ends; then it returns ErrChanging. It
+// returns src's Fingerprint. It leaves out what cannot be represented and calls note for it. The disk belongs to the
+// task: if there is not enough space for a copy, Snapshot returns ENOSPC before it uses any, and it removes failed
+// copies.
 func Snapshot(ctx context.Context, src, dst string, note func(string)) (fingerprint string, err error) {
 	from, err := os.OpenRoot(src)
 	if err != nil {
@@ -53,7 +55,7 @@ func Snapshot(ctx context.Context, src, dst string, note func(string)) (fingerpr
 	return got, err
 }
 
-// spare is what a large copy leaves of the disk to the task, in bytes.
+// spare is how much disk space a large copy must leave to the task, in bytes.
 const spare = 64 << 20
 
 func snapshotOnce(ctx context.Context, from *os.Root, dst string, scan Scan) (string, error) {
@@ -98,7 +100,7 @@ func snapshotOnce(ctx context.Context, from *os.Root, dst string, scan Scan) (st
 	return fingerprintOf(before), nil
 }
 
-// vanished takes a file that was there a moment ago for a change.
+// vanished treats a file that disappeared as a change.
 func vanished(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrChanging, err)
@@ -121,15 +123,15 @@ func copyEntry(ctx context.Context, from, to *os.Root, e *entry) error {
 			return err
 		}
 		defer r.Close() //nolint:errcheck // only read
-		// Not a byte more than was seen: a file that only grows must not keep us here.
+		// Copy at most the listed size: a file that keeps growing must not block the copy.
 		return copyPieces(ctx, w, r, e.Size)
 	})
 }
 
-// copiedAtOnce is how much of a file is copied before another look at whether there is still time, bytes.
+// copiedAtOnce is how many bytes of a file are copied between two checks of ctx.
 const copiedAtOnce = 8 << 20
 
-// copyPieces copies so many bytes, or all that there are.
+// copyPieces copies size bytes, or fewer if there are fewer.
 func copyPieces(ctx context.Context, w io.Writer, r io.Reader, size int64) error {
 	for size > 0 {
 		if err := ctx.Err(); err != nil {
@@ -147,7 +149,7 @@ func copyPieces(ctx context.Context, w io.Writer, r io.Reader, size int64) error
 	return nil
 }
 
-// differs names a path that is not the same in both lists, "" when all are.
+// differs returns a path that differs between the two lists, "" if there is none.
 func differs(a, b []entry) string {
 	for i := range min(len(a), len(b)) {
 		if !a[i].same(&b[i]) {
@@ -163,17 +165,18 @@ func differs(a, b []entry) string {
 	return ""
 }
 
-// same says whether two looks found the same.
+// same reports whether two listings of an entry are the same.
 func (e *entry) same(o *entry) bool {
 	return e.Path == o.Path && e.Size == o.Size && e.Mode == o.Mode && e.Link == o.Link && e.Dir == o.Dir &&
 		e.modified.Equal(o.modified)
 }
 
-// fileTick is more than the time between two changes that a file system's clock cannot tell apart.
+// fileTick is longer than the resolution of a file system's timestamps.
 const fileTick = 20 * time.Millisecond
 
-// tooFresh names a file that was changed so shortly before the first look that a change after it may not show in its
-// time (the "racily clean" entries of git's index). A time in the future is another machine's clock, not a fresh file.
+// tooFresh returns a file that was changed so shortly before the first listing that a later change may have the same
+// timestamp (the "racily clean" entries of git's index). A time in the future comes from another machine's clock, not
+// from a recent change.
 func tooFresh(entries []entry, began time.Time) string {
 	for i := range entries {
 		if age := began.Sub(entries[i].modified); age >= 0 && age < fileTick {
@@ -183,8 +186,9 @@ func tooFresh(entries []entry, began time.Time) string {
 	return ""
 }
 
-// Fingerprint is the same for two looks at a directory when names, sizes, links and times of change are; it is "" for a
-// directory without files. Unfinished files do not count, and neither does what cannot be kept, which note is told of.
+// Fingerprint returns a string that is the same as long as names, sizes, links and modification times in a directory
+// are the same; "" for a directory without files. It ignores unfinished files and what cannot be represented, for
+// which it calls note.
 func Fingerprint(ctx context.Context, dir string, note func(string)) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

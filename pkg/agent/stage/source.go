@@ -3,7 +3,7 @@ package stage
 import (
 	"cmp"
 	"context"
-	"crypto/md5" //nolint:gosec // what every store compares with what arrives, not a secret
+	"crypto/md5" //nolint:gosec // the checksum that every store verifies, not a secret
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -17,24 +17,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// source is a file that is to become an object, or to go into a bundle.
+// source is a file that becomes an object or a part of a bundle.
 type source struct {
 	root   *os.Root
 	path   string // below root
-	at     string // where its content lies, of a link to it; "" is at path
-	size   int64  // as it was seen
+	at     string // path of its content if path is a link; "" means path
+	size   int64  // when it was listed
 	uri    string // of the object
-	digest bool   // whether file is to take its SHA-256
+	digest bool   // whether to set the digests in file
 	file   *File
 }
 
 // content opens the file.
 func (s *source) content() (*os.File, error) { return s.root.Open(cmp.Or(s.at, s.path)) }
 
-// opener opens what is to be sent, from its beginning.
+// opener opens the body of a request at its beginning.
 type opener func() (io.Reader, io.Closer, error)
 
-// sending says how a file is sent whole.
+// sending returns how to send a file whole.
 func (s *source) sending() *sending {
 	var digest *string
 	if s.digest {
@@ -74,7 +74,7 @@ func (s *source) section(from, length int64) opener {
 	}
 }
 
-// exactly fails with ErrChanging where a file has become shorter than what it was to send.
+// exactly returns ErrChanging if a file has become shorter than what should be sent.
 type exactly struct {
 	r    io.Reader
 	left int64
@@ -88,11 +88,11 @@ func (e *exactly) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// chunks are what files are read, and objects are written, by.
+// chunks are buffers for reading files and writing objects.
 var chunks = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// sum reads a part of the file for the store's checksum and, where they are given, its SHA-256 and its CRC32C. With the
-// last part it notices that the file has grown.
+// sum reads a part of the file and computes the store's checksum and, if they are not nil, its SHA-256 and CRC32C. At
+// the last part it also detects that the file has grown.
 func (s *source) sum(from, length int64, digest *string, crc *uint32) (grant.Sum, error) {
 	f, err := s.content()
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *source) sum(from, length int64, digest *string, crc *uint32) (grant.Sum
 	return grant.Sum{Kind: grant.MD5, Value: md.Sum(nil)}, nil
 }
 
-// hashes are all given what is written; they never fail.
+// hashes write to all their writers, which never fail.
 type hashes []io.Writer
 
 func (w hashes) Write(p []byte) (int, error) {
@@ -143,5 +143,5 @@ func (w hashes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// onlyRead keeps io.CopyBuffer to its buffer.
+// onlyRead hides other methods of a reader, so that io.CopyBuffer uses its buffer.
 type onlyRead struct{ io.Reader }

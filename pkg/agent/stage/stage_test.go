@@ -23,7 +23,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// tree is a directory as a map: contents of files, "-> target" of links, "/" of empty directories.
+// tree is a directory as a map: contents of files, "-> target" for links, "/" for empty directories.
 type tree map[string]string
 
 func (want tree) write(t testing.TB, dir string) {
@@ -93,7 +93,7 @@ func upload(t testing.TB, b *bucket, prefix, dir string) *stage.Manifest {
 	return m
 }
 
-func TestADirectoryComesBackAsItWas(t *testing.T) {
+func TestUploadDownloadRoundTrip(t *testing.T) {
 	name := rapid.StringMatching(`[a-c. _é]{1,4}`).Filter(func(s string) bool { return filepath.IsLocal(s) && s != "." && path.Clean(s) == s })
 	rapid.Check(t, func(rt *rapid.T) {
 		want := tree{}
@@ -114,7 +114,7 @@ func TestADirectoryComesBackAsItWas(t *testing.T) {
 			rt.Fatal(err)
 		}
 		if tree := read(t, filepath.Join(dst, "made")); !maps.Equal(tree, want) {
-			rt.Fatalf("came back as %q, was %q", tree, want)
+			rt.Fatalf("it is %q, was %q", tree, want)
 		}
 		if got.Attempt != "a" || got.Rank != 1 || got.Nodes != 2 || !reflect.DeepEqual(got.Files, m.Files) {
 			rt.Fatalf("manifest %+v", got)
@@ -122,7 +122,7 @@ func TestADirectoryComesBackAsItWas(t *testing.T) {
 	})
 }
 
-func TestModesComeBack(t *testing.T) {
+func TestModesArePreserved(t *testing.T) {
 	dir := newDir(t, tree{"run.sh": "#!/bin/sh", "secret": "x"})
 	for name, mode := range map[string]fs.FileMode{"run.sh": 0o755, "secret": 0o400} {
 		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
@@ -141,7 +141,7 @@ func TestModesComeBack(t *testing.T) {
 	}
 }
 
-func TestNothingIsReadWithoutItsManifest(t *testing.T) {
+func TestDirectoryWithoutManifestIsIncomplete(t *testing.T) {
 	b := newBucket(t, nil)
 	upload(t, b, "p", newDir(t, tree{"f": "1"}))
 	b.remove("p/manifest.json")
@@ -154,7 +154,7 @@ func TestNothingIsReadWithoutItsManifest(t *testing.T) {
 	}
 }
 
-func TestDamageIsNoticed(t *testing.T) {
+func TestDamageIsDetected(t *testing.T) {
 	for name, damage := range map[string]func(*bucket){
 		"a byte":            func(b *bucket) { b.put("p/files/f", "two") },
 		"shorter":           func(b *bucket) { b.put("p/files/f", "on") },
@@ -191,7 +191,7 @@ func manifest(t *testing.T, b *bucket, files ...stage.File) {
 	b.put("p/manifest.json", string(body))
 }
 
-func TestAManifestCannotLeaveItsDirectory(t *testing.T) {
+func TestManifestCannotLeaveDirectory(t *testing.T) {
 	for name, files := range map[string][]stage.File{
 		"parent":               {{Path: "../x"}},
 		"parent, hidden":       {{Path: "a/../../x"}},
@@ -224,8 +224,8 @@ func TestAManifestCannotLeaveItsDirectory(t *testing.T) {
 	}
 }
 
-func TestWhatLiesInTheWayCannotTakeFilesOutside(t *testing.T) {
-	// The directory itself, say from a work directory staged before, has a link that leads out of it.
+func TestExistingLinksCannotRedirectFiles(t *testing.T) {
+	// The directory itself, for example a work directory that was staged before, contains a link that leads out of it.
 	outer := newDir(t, tree{"in/l": "-> ../out", "out": "/"})
 	b := newBucket(t, map[string]string{"p/files/l/x": "x"})
 	manifest(t, b, stage.File{Path: "l/x"})
@@ -237,7 +237,7 @@ func TestWhatLiesInTheWayCannotTakeFilesOutside(t *testing.T) {
 	}
 }
 
-func TestAnUploadRefusesLinksThatLeave(t *testing.T) {
+func TestUploadRejectsLinksOutsideDirectory(t *testing.T) {
 	for _, target := range []string{"/etc/passwd", "../x", "d/../../x"} {
 		dir := newDir(t, tree{"d/f": "1", "l": "-> " + target})
 		b := newBucket(t, nil)
@@ -289,7 +289,7 @@ func TestFetchCopiesLikeCp(t *testing.T) {
 	}
 }
 
-func TestFetchSaysWhatIsMissing(t *testing.T) {
+func TestFetchReportsMissing(t *testing.T) {
 	b := newBucket(t, nil)
 	for _, uri := range []string{b.url + "/none", b.url + "/none/", "/no/such/file", "file:///no/such/file"} {
 		if err := b.once().Fetch(t.Context(), uri, t.TempDir(), "x", nil); !errors.Is(err, stage.ErrNotFound) || !strings.Contains(err.Error(), uri) {
@@ -301,7 +301,7 @@ func TestFetchSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestFetchCannotLeaveItsDirectory(t *testing.T) {
+func TestFetchCannotLeaveDirectory(t *testing.T) {
 	for _, dst := range []string{"../x", "/x", "a/../../x", ".."} {
 		outer := newDir(t, tree{"in": "/", "out": "/"})
 		b := newBucket(t, map[string]string{"k": "v"})
@@ -317,7 +317,7 @@ func TestFetchCannotLeaveItsDirectory(t *testing.T) {
 	}
 }
 
-// lying is a store whose lists name what does not lie below the prefix.
+// lying is a store that lists objects that are not below the prefix.
 type lying struct {
 	stage.Grants
 	uri string
@@ -327,7 +327,7 @@ func (l lying) List(context.Context, string, string) (grant.Page, error) {
 	return grant.Page{Objects: []grant.Listed{{URI: l.uri, Size: 1}}}, nil
 }
 
-func TestAListCannotLeaveItsDirectory(t *testing.T) {
+func TestListingCannotLeaveDirectory(t *testing.T) {
 	b := newBucket(t, map[string]string{"other/x": "x"})
 	for _, uri := range []string{b.url + "/other/x", b.url + "/p/../other/x", b.url + "/p//x", "x"} {
 		outer := newDir(t, tree{"in": "/"})
@@ -342,7 +342,7 @@ func TestAListCannotLeaveItsDirectory(t *testing.T) {
 	}
 }
 
-func TestPutCopiesPlainly(t *testing.T) {
+func TestPutCopiesFiles(t *testing.T) {
 	dir := newDir(t, tree{"f": "1", "d/g": "2", "d/l": "-> g", "d/e": "/"})
 	for _, tc := range []struct {
 		src, to string
@@ -376,7 +376,7 @@ func TestPutCopiesPlainly(t *testing.T) {
 	}
 }
 
-// settle makes files old enough for a snapshot to be sure of them.
+// settle makes files old enough that a snapshot can trust their times.
 func settle(t *testing.T, dir string) {
 	t.Helper()
 	old := time.Now().Add(-time.Hour)
@@ -391,7 +391,7 @@ func settle(t *testing.T, dir string) {
 	}
 }
 
-func TestASnapshotIsACopyWithoutUnfinishedFiles(t *testing.T) {
+func TestSnapshotLeavesOutUnfinishedFiles(t *testing.T) {
 	src := newDir(t, tree{"a": "1", "d/b": "2", "d/b.tmp": "half", "l": "-> a", "e": "/"})
 	settle(t, src)
 	dst := newDir(t, tree{"left": "over"})
@@ -417,9 +417,9 @@ func TestASnapshotIsACopyWithoutUnfinishedFiles(t *testing.T) {
 	}
 }
 
-func TestASnapshotIsOfOneMoment(t *testing.T) {
-	// A writer keeps two files equal, one after the other. No snapshot may catch it between the two, unless the writer
-	// itself was kept from going on for so long that nobody could have known.
+func TestSnapshotIsConsistent(t *testing.T) {
+	// A writer keeps two files equal by writing one after the other. No snapshot may catch it between the two, unless
+	// the writer itself was delayed for so long that no snapshot could have noticed.
 	src := newDir(t, tree{"a": "0", "b": "0"})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -437,7 +437,7 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 			if time.Since(began) > 10*time.Millisecond {
 				heldUp.Store(strconv.Itoa(n), true)
 			}
-			if n%50 == 0 { // keeps still now and then
+			if n%50 == 0 { // pauses now and then
 				select {
 				case <-ctx.Done():
 				case <-time.After(60 * time.Millisecond):
@@ -462,9 +462,9 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatDoesNotKeepStillHasNoSnapshot(t *testing.T) {
+func TestSnapshotFailsWhileDirectoryChanges(t *testing.T) {
 	src := t.TempDir()
-	for range 1000 { // until the snapshot comes before the file is old enough to be trusted
+	for range 1000 { // until a snapshot comes before the file is old enough to be trusted
 		if err := os.WriteFile(filepath.Join(src, "log"), []byte("line"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -478,5 +478,5 @@ func TestADirectoryThatDoesNotKeepStillHasNoSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Error("a file that was changed just now was taken for still")
+	t.Error("a file that was just changed was accepted")
 }

@@ -18,16 +18,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
-// bucket is a folder whose content is granted, and what its server is told to do.
+// bucket is a folder that grants its content, with hooks for its server.
 type bucket struct {
 	testing.TB
 	*filegrant.Store
-	dir string // what is in it
-	url string // and the URI of that
+	dir string // its folder
+	url string // its URI
 	log []string
 
 	mu   sync.Mutex
-	meet func(w http.ResponseWriter, r *http.Request) (done bool) // requests come here first
+	meet func(w http.ResponseWriter, r *http.Request) (done bool) // handles requests first
 }
 
 func newBucket(t testing.TB, objects map[string]string) *bucket {
@@ -47,7 +47,7 @@ func newBucket(t testing.TB, objects map[string]string) *bucket {
 	return b
 }
 
-// ServeHTTP serves what was granted, and notes whose method and key came.
+// ServeHTTP serves granted requests, and records their method and key.
 func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := strings.TrimPrefix(r.URL.Path, b.dir+"/")
 	if part := r.URL.Query().Get("part"); part != "" {
@@ -63,7 +63,7 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.Store.ServeHTTP(w, r)
 }
 
-// asked lists the requests of a method, by key.
+// asked lists the requests with a method, by key.
 func (b *bucket) asked(method string) (keys []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,10 +93,10 @@ func (b *bucket) remove(key string) {
 	}
 }
 
-// at is the URI of a prefix.
+// at returns the URI of a prefix.
 func (b *bucket) at(prefix string) string { return b.url + "/" + prefix + "/" }
 
-// objects lists what is there, in order.
+// objects lists the objects, sorted.
 func (b *bucket) objects() (keys []string) {
 	b.Helper()
 	for after, more := "", true; more; more = after != "" {
@@ -116,12 +116,12 @@ func (b *bucket) objects() (keys []string) {
 	return keys
 }
 
-// once moves files by the bucket's grants, and tries nothing again.
+// once returns a Transfer with the bucket's grants and without retries.
 func (b *bucket) once() stage.Transfer {
 	return stage.Transfer{Grants: b, Store: b.url, Tries: 1}
 }
 
-// answer is a meeting that answers with a status.
+// answer is a hook that answers with a status.
 func answer(status int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -131,8 +131,8 @@ func answer(status int) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// uploads lists what is left of multipart uploads. What a server is still busy with when its client has gone is given
-// some time to end.
+// uploads lists the remaining multipart uploads. A server that is still busy after its client has left gets some time
+// to finish.
 func (b *bucket) uploads() (left []string) {
 	b.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/md5" //nolint:gosec // what every store compares with what arrives, not a secret
+	"crypto/md5" //nolint:gosec // the checksum that every store verifies, not a secret
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -23,26 +23,26 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Transfer says how files are moved, and who lets it. Grants is required; zero values of the others are useful.
+// Transfer moves files. Grants is required; the other fields have useful zero values.
 type Transfer struct {
 	Grants Grants
-	// Store is a URI below which everything is reached by grants, though it may be a folder of this machine: that of
-	// what jobs keep. Other file URIs are this machine's own files.
+	// Store is a URI below which everything is accessed with grants, even if it is a folder of this machine: the
+	// store in which jobs keep their data. Other file URIs are accessed directly.
 	Store string
-	// Moved hears of each request what went of its body and came of its answer's, bytes, whether or not it succeeded;
-	// nil is nobody. It is called by several goroutines.
+	// Moved is called after each request, successful or not, with the bytes of its body and of its answer's body. It
+	// may be nil. Several goroutines call it.
 	Moved    func(uri string, sent, received int64)
-	Client   *http.Client // sends what is granted; one that asks for no compression
-	Parallel int          // requests at a time; 0 is 8
+	Client   *http.Client // must not request compression
+	Parallel int          // concurrent requests to start with; 0 is 8
 	Tries    int          // of one request; 0 is 4
-	Part     int64        // bytes; what is larger is moved in such parts; 0 is 16 MiB
-	Batch    int          // grants asked for at once; 0 is 500
-	Peers    Peers        // nodes that start from the same files; nil where there are none
-	Shared   int64        // bytes; what is brought at once and is less is not passed between them; 0 is 64 MiB
+	Part     int64        // bytes; larger files are moved in parts of this size; 0 is 16 MiB
+	Batch    int          // grants per request; 0 is 500
+	Peers    Peers        // nodes that need the same files; nil if there are none
+	Shared   int64        // minimum total size of files that nodes share, in bytes; 0 is 64 MiB
 
-	Still time.Duration // how long nothing may come of an object that is read whole; 0 is a minute
+	Still time.Duration // how long the read of a whole object may stall; 0 is a minute
 
-	sharing bool // what is brought now is large enough to be shared
+	sharing bool // the current files are large enough to be shared
 }
 
 const (
@@ -58,9 +58,9 @@ func (t Transfer) batch() int    { return cmp.Or(max(t.Batch, 0), defaultBatch) 
 func (t Transfer) shared() int64 { return cmp.Or(max(t.Shared, 0), defaultShared) }
 func (t Transfer) part() int64   { return max(cmp.Or(t.Part, defaultPart), grant.MinPart) }
 
-// Upload copies what scan finds in dir below the URI prefix, and the manifest last. m says whose it is; its list of
-// files is filled in. No file may change meanwhile; one that does fails the upload with ErrChanging. dir "" has no
-// files.
+// Upload uploads what scan finds in dir to the URI prefix, and the manifest last. m is the manifest without its
+// files, which Upload fills in. If a file changes meanwhile, Upload returns ErrChanging. An empty dir means that
+// there are no files.
 func (t Transfer) Upload(ctx context.Context, prefix, dir string, scan Scan, m Manifest) (*Manifest, error) {
 	m.Version, m.Files = firstVersion, []File{}
 	if dir != "" {
@@ -94,7 +94,7 @@ func (t Transfer) Upload(ctx context.Context, prefix, dir string, scan Scan, m M
 	return &m, nil
 }
 
-// sendTree uploads the files of a directory and lists them.
+// sendTree uploads the files of a directory and returns their list.
 func (t Transfer) sendTree(ctx context.Context, root *os.Root, prefix string, scan Scan) ([]File, error) {
 	entries, err := scan.list(ctx, root)
 	if err != nil {
@@ -131,15 +131,15 @@ func (t Transfer) sendTree(ctx context.Context, root *os.Root, prefix string, sc
 	return files, t.sendAll(ctx, list, bundles...)
 }
 
-// Tree is a manifest that was read, and where what it lists is to go.
+// Tree is a manifest and the destination of its files.
 type Tree struct {
 	Prefix   string // a URI
-	Dir      string // made when missing
+	Dir      string // created if missing
 	Manifest *Manifest
-	Only     []string // paths that are brought, with all below them; nil is all
+	Only     []string // paths to download, with everything below them; nil is all
 }
 
-// Download brings what the manifest below prefix lists into dir. It fails with ErrIncomplete or ErrCorrupt.
+// Download downloads the files in the manifest below prefix into dir. It returns ErrIncomplete or ErrCorrupt.
 func (t Transfer) Download(ctx context.Context, prefix, dir string) (*Manifest, error) {
 	m, err := t.ReadManifests(ctx, prefix)
 	if err != nil {
@@ -148,13 +148,13 @@ func (t Transfer) Download(ctx context.Context, prefix, dir string) (*Manifest, 
 	return m[0], t.Fill(ctx, Tree{Prefix: prefix, Dir: dir, Manifest: m[0]})
 }
 
-// Fill brings what manifests list. Every file is checked before it appears under its name.
+// Fill downloads the files in manifests. Every file is checked before it appears under its name.
 func (t Transfer) Fill(ctx context.Context, trees ...Tree) error {
 	var list []wanted
 	roots := make([]*os.Root, 0, len(trees))
 	defer func() {
 		for _, root := range roots {
-			_ = root.Close() // files were closed, and that was checked
+			_ = root.Close() // its files are already closed, with errors checked
 		}
 	}()
 	trees = slices.Clone(trees)
@@ -195,7 +195,7 @@ func (t Transfer) Fill(ctx context.Context, trees ...Tree) error {
 	if err := t.getAll(ctx, list); err != nil {
 		return err
 	}
-	for i, tree := range trees { // last, so that nothing is written through one
+	for i, tree := range trees { // links come last, so that no file is written through one
 		for j := range tree.Manifest.Files {
 			if f := &tree.Manifest.Files[j]; f.Link != "" {
 				if err := link(roots[i], f); err != nil {
@@ -207,13 +207,14 @@ func (t Transfer) Fill(ctx context.Context, trees ...Tree) error {
 	return nil
 }
 
-// partSuffix marks a file that is being written.
+// partSuffix is the suffix of a file that is being written.
 const partSuffix = ".tradewind-part"
 
-// maxName is the longest name of a file, bytes.
+// maxName is the maximum length of a file name, in bytes.
 const maxName = 255
 
-// partOf is where a file is written until it is complete, beside it. With the suffix a long name would be too long.
+// partOf returns the path, in the same directory, to which a file is written until it is complete. A name that would
+// be too long with the suffix is replaced by its hash.
 func partOf(p string) string {
 	if name := path.Base(p); len(name)+len(partSuffix) > maxName {
 		sum := sha256.Sum256([]byte(name))
@@ -222,7 +223,7 @@ func partOf(p string) string {
 	return p + partSuffix
 }
 
-// write makes a file below root that appears under its name when fill has succeeded.
+// write creates a file below root. The file appears under its name when fill has succeeded.
 func write(root *os.Root, p string, mode fs.FileMode, fill func(*os.File) error) error {
 	if err := root.MkdirAll(path.Dir(p), 0o755); err != nil {
 		return err
@@ -251,7 +252,7 @@ func write(root *os.Root, p string, mode fs.FileMode, fill func(*os.File) error)
 	return err
 }
 
-// link makes the symbolic link f below root, in place of what was there.
+// link creates the symbolic link f below root. It replaces an existing file.
 func link(root *os.Root, f *File) error {
 	if err := root.MkdirAll(path.Dir(f.Path), 0o755); err != nil {
 		return err
@@ -262,9 +263,9 @@ func link(root *os.Root, f *File) error {
 	return root.Symlink(f.Link, f.Path)
 }
 
-// each calls do for 0 … n-1, some at a time, until one fails.
+// each calls do for 0 … n-1, several at a time, until one fails.
 func (t Transfer) each(ctx context.Context, n int, do func(context.Context, int) error) error {
-	g, each := errgroup.WithContext(ctx) // each ends with the first failure, and with Wait
+	g, each := errgroup.WithContext(ctx) // each is cancelled by the first failure, and by Wait
 	g.SetLimit(t.parallel())
 	for i := range n {
 		if each.Err() != nil {

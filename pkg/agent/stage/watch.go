@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// ErrStalled says that nothing has come for long of what was asked for: who gives it, or the way to it, is stuck.
-var ErrStalled = errors.New("nothing has come for too long")
+// ErrStalled means that no data has arrived for too long.
+var ErrStalled = errors.New("no data has arrived for too long")
 
-// stillFor is how long nothing may come.
+// stillFor is the default limit without data.
 const stillFor = time.Minute
 
-// Watch ends a request of which nothing comes for so long: neither the head of its answer, nor more of its body. How
-// long all of it may take it does not say. Nil watches nothing.
+// Watch cancels a request if no data arrives for some time: neither the header of its answer nor more of its body. It
+// does not limit the total time. A nil Watch does nothing.
 type Watch struct {
 	limit  time.Duration
 	timer  *time.Timer
@@ -23,7 +23,7 @@ type Watch struct {
 	cancel context.CancelCauseFunc
 }
 
-// NewWatch begins with the request, which is to be made with the context. Stop ends it. A limit of 0 is a minute.
+// NewWatch starts a watch. The request must use the returned context. Stop ends the watch. A limit of 0 is a minute.
 func NewWatch(ctx context.Context, limit time.Duration) (context.Context, *Watch) {
 	limit = cmp.Or(limit, stillFor)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -32,7 +32,7 @@ func NewWatch(ctx context.Context, limit time.Duration) (context.Context, *Watch
 	}
 }
 
-// Stop ends the request, unless it is over.
+// Stop ends the watch, and cancels the request if it is still running.
 func (w *Watch) Stop() {
 	if w != nil {
 		w.timer.Stop()
@@ -40,7 +40,7 @@ func (w *Watch) Stop() {
 	}
 }
 
-// Err is an error of the request: ErrStalled in the place of what that has brought about.
+// Err returns ErrStalled if that was the reason for err, otherwise err.
 func (w *Watch) Err(err error) error {
 	if w != nil && err != nil && errors.Is(context.Cause(w.ctx), ErrStalled) {
 		return ErrStalled
@@ -48,7 +48,7 @@ func (w *Watch) Err(err error) error {
 	return err
 }
 
-// Body is that of the answer. While nobody reads it no time counts. With its end the watch is over.
+// Body wraps the body of the answer. Only time spent in Read counts. Closing the body stops the watch.
 func (w *Watch) Body(body io.ReadCloser) io.ReadCloser {
 	if w == nil {
 		return body

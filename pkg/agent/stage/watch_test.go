@@ -13,12 +13,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 )
 
-// A store that stops in the middle of an answer, or before it, is asked again.
-func TestAnAnswerThatStopsIsAskedForAgain(t *testing.T) {
+// A request to a store that stalls during an answer, or before it, is retried.
+func TestStalledAnswerIsRetried(t *testing.T) {
 	b := newBucket(t, nil)
 	want := tree{"f": "one", "g": strings.Repeat("two", 1<<18)}
 	for i := range 20 {
-		want["s"+strings.Repeat("x", i)] = "small" // they come in a bundle
+		want["s"+strings.Repeat("x", i)] = "small" // these are in a bundle
 	}
 	upload(t, b, "p", newDir(t, want))
 	var mu sync.Mutex
@@ -39,7 +39,7 @@ func TestAnAnswerThatStopsIsAskedForAgain(t *testing.T) {
 		<-r.Context().Done()
 		return true
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // or it would wait for ever
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // otherwise it would wait for ever
 	defer cancel()
 	dst := t.TempDir()
 	tr := stage.Transfer{Grants: b, Store: b.url, Tries: 20, Still: 100 * time.Millisecond}

@@ -9,13 +9,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// Audiences of pools' tokens. A join token is no machine's token, nor is either an agent's, though one key signs all.
+// Audiences of pool tokens. They separate join tokens, machine tokens and agent tokens, which are all signed with one
+// key.
 const (
 	audienceJoin    = "tradewind-pool-join"
 	audienceMachine = "tradewind-pool-machine"
 )
 
-// machinePayload is the body of a pool machine's token. When it was issued is when the machine joined.
+// machinePayload is the body of a pool machine's token. Its issue time is when the machine joined.
 type machinePayload struct {
 	jwt.RegisteredClaims
 	Pool    string `json:"pool"`
@@ -29,8 +30,8 @@ func poolAudience(machine string) string {
 	return audienceMachine
 }
 
-// MintPool signs the token of a machine of a pool, or, without a machine, one to join with. Joined and Expires are
-// required, and kept to the second. It fails with ErrKey or ErrMalformed.
+// MintPool signs the token of a machine of a pool or, without a machine, a join token. Joined and Expires are
+// required and rounded to the second. It returns ErrKey or ErrMalformed.
 func MintPool(key []byte, c wire.PoolClaims) (string, error) {
 	if err := checkPool(c); err != nil {
 		return "", err
@@ -41,7 +42,7 @@ func MintPool(key []byte, c wire.PoolClaims) (string, error) {
 	return sign(key, p)
 }
 
-// VerifyPool returns what a pool's token proves at now. It fails with ErrExpired, ErrForged, ErrMalformed or ErrKey.
+// VerifyPool returns what a pool token proves at now. It returns ErrExpired, ErrForged, ErrMalformed or ErrKey.
 func VerifyPool(key []byte, token string, now time.Time) (wire.PoolClaims, error) {
 	var p machinePayload
 	if err := prove(key, token, now, &p, audienceJoin, audienceMachine); err != nil {
@@ -53,7 +54,7 @@ func VerifyPool(key []byte, token string, now time.Time) (wire.PoolClaims, error
 	return p.claims()
 }
 
-// ReadPool returns what a pool's token says without proof, for its bearer.
+// ReadPool returns the content of a pool token without verifying it, for its bearer.
 func ReadPool(token string) (wire.PoolClaims, error) {
 	var p machinePayload
 	if err := believe(token, &p); err != nil {
@@ -72,9 +73,9 @@ func checkPool(c wire.PoolClaims) error {
 	case c.Pool == "":
 		return fmt.Errorf("%w: no pool", ErrMalformed)
 	case c.Joined.IsZero():
-		return fmt.Errorf("%w: no time of joining", ErrMalformed)
+		return fmt.Errorf("%w: no issue time", ErrMalformed)
 	case c.Expires.IsZero():
-		return fmt.Errorf("%w: no time to expire", ErrMalformed)
+		return fmt.Errorf("%w: no expiry", ErrMalformed)
 	}
 	return nil
 }

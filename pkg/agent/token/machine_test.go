@@ -28,7 +28,7 @@ func samePool(a, b wire.PoolClaims) bool {
 	return a.Pool == b.Pool && a.Machine == b.Machine && a.Joined.Equal(b.Joined) && a.Expires.Equal(b.Expires)
 }
 
-func TestAPoolsTokenProvesItsClaims(t *testing.T) {
+func TestMintVerifyPoolRoundTrip(t *testing.T) {
 	join := machine
 	join.Machine = ""
 	for _, c := range []wire.PoolClaims{machine, join} {
@@ -45,12 +45,12 @@ func TestAPoolsTokenProvesItsClaims(t *testing.T) {
 	}
 }
 
-func TestATokenIsGoodForOnePurpose(t *testing.T) {
+func TestTokensAreBoundToAudience(t *testing.T) {
 	if _, err := token.VerifyPool(key, mint(t, claims), now); !errors.Is(err, token.ErrForged) {
-		t.Errorf("a node's token as a machine's: %v", err)
+		t.Errorf("a node's token was accepted as a machine's: %v", err)
 	}
 	if _, err := token.Verify(key, mintPool(t, machine), now); !errors.Is(err, token.ErrForged) {
-		t.Errorf("a machine's token as a node's: %v", err)
+		t.Errorf("a machine's token was accepted as a node's: %v", err)
 	}
 	sign := func(audience, machine string, spoil func(jwt.MapClaims)) string {
 		c := jwt.MapClaims{"pool": "lab", "aud": audience, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
@@ -95,7 +95,7 @@ func TestATokenIsGoodForOnePurpose(t *testing.T) {
 	}
 }
 
-func TestAnyChangedCharacterOfAPoolsTokenIsNoticed(t *testing.T) {
+func TestVerifyPoolDetectsAnyChange(t *testing.T) {
 	s := mintPool(t, machine)
 	rapid.Check(t, func(t *rapid.T) {
 		b := []byte(s)

@@ -1,9 +1,8 @@
-// Package token makes and checks the one secret a machine is given: a JSON Web
-// Token (RFC 7519) that names a node of a cluster, its job and a time to
-// expire, signed with HMAC-SHA-256. The algorithm is pinned: what a token says
-// of itself is never believed (RFC 8725 §3.1).
+// Package token creates and verifies the only secret that a machine gets: a JSON Web Token (RFC 7519) that names a
+// node of a cluster, its job and an expiry, signed with HMAC-SHA-256. The algorithm is fixed: the one that a token
+// names is never trusted (RFC 8725 §3.1).
 //
-// It does not decide what a node may do; that is the API's matter.
+// The package does not decide what a node may do. The API does.
 package token
 
 import (
@@ -16,31 +15,31 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// MinKeyBytes is the shortest key that is accepted, the size of the hash (RFC 7518 §3.2).
+// MinKeyBytes is the minimum length of a key, the size of the hash (RFC 7518 §3.2).
 const MinKeyBytes = 32
 
-// Skew is how far the clocks of those who mint and those who verify may differ.
+// Skew is the tolerated difference between the clocks of the minting and the verifying side.
 const Skew = time.Minute
 
-// audience keeps a token signed with the same key for another purpose from being taken for a node's.
+// audience separates agent tokens from tokens for other purposes that are signed with the same key.
 const audience = "tradewind-agent"
 
-// maxBytes bounds what is parsed; a minted token is a few hundred bytes.
+// maxBytes is the maximum size of a token that is parsed; a minted token has a few hundred bytes.
 const maxBytes = 4 << 10
 
 // Errors of this package, wrapped with detail.
 var (
-	// ErrExpired: the token was good once.
+	// ErrExpired means that the token has expired.
 	ErrExpired = errors.New("token: expired")
-	// ErrForged: the signature, the algorithm or the audience is not ours, or it is dated in the future.
+	// ErrForged means that the signature, the algorithm or the audience is wrong, or that it is dated in the future.
 	ErrForged = errors.New("token: forged")
-	// ErrMalformed: it is no token, or lacks a claim.
+	// ErrMalformed means that it is not a token, or that a claim is missing.
 	ErrMalformed = errors.New("token: malformed")
-	// ErrKey: the key is shorter than MinKeyBytes.
+	// ErrKey means that the key is shorter than MinKeyBytes.
 	ErrKey = errors.New("token: key too short")
 )
 
-// payload is the token's body: registered claims, and ours beside them.
+// payload is the token's body: registered claims and our own.
 type payload struct {
 	jwt.RegisteredClaims
 	Job     string `json:"job"`
@@ -50,8 +49,8 @@ type payload struct {
 	Ranks   int    `json:"ranks,omitempty"`
 }
 
-// Mint signs c. Expires is required; Issued is put in where it is set. Both are kept to the second. It fails with
-// ErrKey or ErrMalformed.
+// Mint signs c. Expires is required; Issued is optional. Both are rounded to the second. It returns ErrKey or
+// ErrMalformed.
 func Mint(key []byte, c wire.Claims) (string, error) {
 	if err := check(c); err != nil {
 		return "", err
@@ -65,7 +64,7 @@ func Mint(key []byte, c wire.Claims) (string, error) {
 	return sign(key, p)
 }
 
-// sign makes a token of a body.
+// sign returns a signed token with the given body.
 func sign(key []byte, body jwt.Claims) (string, error) {
 	if err := checkKey(key); err != nil {
 		return "", err
@@ -84,7 +83,7 @@ func checkKey(key []byte) error {
 	return nil
 }
 
-// Verify returns what token proves at now. It fails with ErrExpired, ErrForged, ErrMalformed or ErrKey.
+// Verify returns what token proves at now. It returns ErrExpired, ErrForged, ErrMalformed or ErrKey.
 func Verify(key []byte, token string, now time.Time) (wire.Claims, error) {
 	var p payload
 	if err := prove(key, token, now, &p, audience); err != nil {
@@ -93,7 +92,7 @@ func Verify(key []byte, token string, now time.Time) (wire.Claims, error) {
 	return p.claims()
 }
 
-// prove reads the body of a token that was signed for one of some audiences and is good now.
+// prove verifies a token for one of the given audiences at now, and decodes its body.
 func prove(key []byte, token string, now time.Time, body jwt.Claims, audiences ...string) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -116,8 +115,8 @@ func prove(key []byte, token string, now time.Time, body jwt.Claims, audiences .
 	return nil
 }
 
-// Read returns what a token says without proof: for its bearer, who cannot verify it and
-// has no reason to doubt it. Everyone else calls Verify.
+// Read returns the content of a token without verifying it. It is for the bearer, which cannot verify it and has no
+// reason to doubt it. Everyone else must call Verify.
 func Read(token string) (wire.Claims, error) {
 	var p payload
 	if err := believe(token, &p); err != nil {
@@ -126,7 +125,7 @@ func Read(token string) (wire.Claims, error) {
 	return p.claims()
 }
 
-// believe reads the body of a token without proof.
+// believe decodes the body of a token without verifying it.
 func believe(token string, body jwt.Claims) error {
 	if len(token) > maxBytes {
 		return fmt.Errorf("%w: %d bytes long", ErrMalformed, len(token))
@@ -160,15 +159,15 @@ func check(c wire.Claims) error {
 	case c.Rank < 0:
 		return fmt.Errorf("%w: rank %d", ErrMalformed, c.Rank)
 	case c.Ranks < 0 || c.Ranks > 0 && !c.Boot:
-		return fmt.Errorf("%w: for %d ranks, and not to boot with", ErrMalformed, c.Ranks)
+		return fmt.Errorf("%w: for %d ranks, but not a boot token", ErrMalformed, c.Ranks)
 	case c.Expires.IsZero():
-		return fmt.Errorf("%w: no time to expire", ErrMalformed)
+		return fmt.Errorf("%w: no expiry", ErrMalformed)
 	}
 	return nil
 }
 
-// typed maps the library's errors to this package's. A bad signature comes first: nothing else in such a token means
-// anything.
+// typed maps the library's errors to this package's. A bad signature comes first, because nothing else in such a
+// token can be trusted.
 func typed(err error) error {
 	switch {
 	case errors.Is(err, jwt.ErrTokenMalformed):

@@ -34,7 +34,7 @@ func same(a, b wire.Claims) bool {
 	return a.Job == b.Job && a.Cluster == b.Cluster && a.Rank == b.Rank && a.Boot == b.Boot && a.Ranks == b.Ranks && a.Expires.Equal(b.Expires) && a.Issued.Equal(b.Issued)
 }
 
-func TestAMintedTokenProvesItsClaims(t *testing.T) {
+func TestMintVerifyRoundTrip(t *testing.T) {
 	s := mint(t, claims)
 	got, err := token.Verify(key, s, now.Add(59*time.Minute))
 	if err != nil || !same(got, claims) {
@@ -50,14 +50,14 @@ func TestAMintedTokenProvesItsClaims(t *testing.T) {
 	}
 }
 
-func TestATokenExpires(t *testing.T) {
+func TestTokenExpires(t *testing.T) {
 	_, err := token.Verify(key, mint(t, claims), claims.Expires.Add(token.Skew+time.Second))
 	if !errors.Is(err, token.ErrExpired) {
 		t.Errorf("after its time: %v", err)
 	}
 }
 
-func TestForgeriesAreRefused(t *testing.T) {
+func TestVerifyRejectsForgeries(t *testing.T) {
 	sign := func(m jwt.SigningMethod, k any, c jwt.MapClaims) string {
 		s, err := jwt.NewWithClaims(m, c).SignedString(k)
 		if err != nil {
@@ -72,7 +72,7 @@ func TestForgeriesAreRefused(t *testing.T) {
 	without := func(k string) jwt.MapClaims { c := good(); delete(c, k); return c }
 	hs := jwt.SigningMethodHS256
 	if _, err := token.Verify(key, sign(hs, key, good()), now); err != nil {
-		t.Fatalf("the token that the cases spoil is not good itself: %v", err)
+		t.Fatalf("the unmodified token is not valid: %v", err)
 	}
 	for name, tc := range map[string]struct {
 		token string
@@ -99,7 +99,7 @@ func TestForgeriesAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnyChangedCharacterIsNoticed(t *testing.T) {
+func TestVerifyDetectsAnyChange(t *testing.T) {
 	s := mint(t, claims)
 	rapid.Check(t, func(t *rapid.T) {
 		b := []byte(s)
@@ -115,7 +115,7 @@ func TestAnyChangedCharacterIsNoticed(t *testing.T) {
 	})
 }
 
-func TestWeakKeysAndEmptyClaimsAreNotSigned(t *testing.T) {
+func TestMintRejectsWeakKeysAndEmptyClaims(t *testing.T) {
 	if _, err := token.Mint(key[:31], claims); !errors.Is(err, token.ErrKey) {
 		t.Errorf("a key of 31 bytes: %v", err)
 	}

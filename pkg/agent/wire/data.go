@@ -2,22 +2,22 @@ package wire
 
 import "github.com/tradewind-broker/tradewind/pkg/grant"
 
-// Paths by which an agent moves data. It has no rights on any store: what its attempt may read and write, it asks the
-// broker for, object by object, and for as long as the attempt lasts. Beside what holds for every path, they answer 404
-// where there is no such bucket, 409 where there is no such upload, and 422 where the attempt may not, or the broker
-// cannot; asking again does not help then.
+// Paths by which an agent moves data. An agent has no rights on any store. It asks the broker, object by object, for
+// grants for what its attempt may read and write, and the grants last as long as the attempt. In addition to the
+// status codes that hold for every path, these paths answer 404 if the bucket is missing, 409 if the upload is
+// missing, and 422 if the attempt has no permission or the broker cannot do it; a retry does not help then.
 const (
 	PathGrants  = "/v1/agent/grants"  // POST Wants -> 200 Granted
 	PathList    = "/v1/agent/list"    // POST Listing -> 200 grant.Page
 	PathUploads = "/v1/agent/uploads" // POST Upload -> 200 Begun
-	PathPrune   = "/v1/agent/prune"   // POST Pruning -> 204; removes checkpoints that newer ones have replaced
-	PathMounts  = "/v1/agent/mounts"  // POST Mounting -> 200 Mounted; credentials for what the task mounts
+	PathPrune   = "/v1/agent/prune"   // POST Pruning -> 204; removes checkpoints that have been replaced by newer ones
+	PathMounts  = "/v1/agent/mounts"  // POST Mounting -> 200 Mounted; credentials for the task's mounts
 )
 
-// MaxWants is how many grants are asked for at once.
+// MaxWants is the maximum number of grants in one request.
 const MaxWants = 500
 
-// Wants asks for grants. How long they last is the broker's matter.
+// Wants asks for grants. The broker decides how long they last.
 type Wants struct {
 	Attempt string       `json:"attempt"`
 	Wants   []grant.Want `json:"wants"`
@@ -28,14 +28,14 @@ type Granted struct {
 	Grants []grant.Grant `json:"grants"`
 }
 
-// Listing asks for a page of what lies below a prefix.
+// Listing asks for a page of the objects below a prefix.
 type Listing struct {
 	Attempt string `json:"attempt"`
 	Prefix  string `json:"prefix"`
 	After   string `json:"after,omitempty"`
 }
 
-// UploadStep is what is to happen to a multipart upload.
+// UploadStep is a step of a multipart upload.
 type UploadStep string
 
 // The steps of a multipart upload. Completing or aborting one again does nothing.
@@ -50,32 +50,34 @@ type Upload struct {
 	Attempt string           `json:"attempt"`
 	Step    UploadStep       `json:"step"`
 	URI     string           `json:"uri"`
-	Upload  string           `json:"upload,omitempty"` // but to begin one
-	Parts   []grant.Uploaded `json:"parts,omitempty"`  // to complete it
+	Upload  string           `json:"upload,omitempty"` // for every step except UploadBegin
+	Parts   []grant.Uploaded `json:"parts,omitempty"`  // for UploadComplete
 }
 
-// Begun names the upload.
+// Begun is the ID of a new upload.
 type Begun struct {
 	Upload string `json:"upload"`
 }
 
-// Pruning names the attempt whose task's old checkpoints are to go.
+// Pruning names the attempt whose task's old checkpoints should be removed.
 type Pruning struct {
 	Attempt string `json:"attempt"`
 }
 
-// MaxLoans is for how many prefixes credentials are asked at once.
+// MaxLoans is the maximum number of prefixes in one request for credentials.
 const MaxLoans = 100
 
-// Mounting asks for credentials for prefixes that the attempt's task mounts. It is asked again before they end.
+// Mounting asks for credentials for the prefixes that the attempt's task mounts. The agent asks again before they
+// expire.
 type Mounting struct {
 	Attempt string `json:"attempt"`
 	Loans   []Loan `json:"loans"`
-	// Program asks for the program that mounts, by the machine's architecture as Go names it; empty does not.
+	// Program is the machine's architecture (a GOARCH) if the agent also needs the program that mounts; otherwise
+	// empty.
 	Program string `json:"program,omitempty"`
 }
 
-// Loan is a prefix for which credentials are asked.
+// Loan is a prefix for which credentials are requested.
 type Loan struct {
 	Prefix string `json:"prefix"`
 	Write  bool   `json:"write,omitempty"`
@@ -84,10 +86,10 @@ type Loan struct {
 // Mounted are the credentials in the order of the loans.
 type Mounted struct {
 	Credentials []grant.Credentials `json:"credentials"`
-	Program     *Program            `json:"program,omitempty"` // where it was asked for and the broker knows one
+	Program     *Program            `json:"program,omitempty"` // if it was requested and the broker knows one
 }
 
-// Program is where a program can be fetched, without a token, and what it must be.
+// Program is where a program can be downloaded without a token, and its checksum.
 type Program struct {
 	URL    string `json:"url"`
 	SHA256 string `json:"sha256"` // hexadecimal

@@ -3,16 +3,19 @@ package wire
 import (
 	"net/url"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// A machine of a pool is not bought: it comes. Its resident process joins with a token that the pool's owner was given,
-// gets one of its own for it, and from then on syncs: it tells what it has and what runs on it, and is told what
-// should. Both sides state what is, not what changed, so that a call that is lost, repeated or overtaken harms nothing.
+// The broker does not buy the machines of a pool: they join by themselves. A machine's resident process joins with a
+// token from the pool's owner and gets its own token in return. From then on it syncs: it reports its capacity and the
+// agents that run on it, and the broker answers with the agents that should run. Both sides send the whole state, not
+// changes, so that lost, repeated or reordered calls do no harm.
 
-// PathPool is where the paths begin that pool machines call. Like all paths of agents they need no user, but a token.
+// PathPool is the prefix of the paths that pool machines call. Like all agent paths they need a token, but no user.
 const PathPool = "/v1/agent/pools/"
 
-// PathPoolJoin is the path at which a machine trades the pool's join token for its own: POST -> PoolToken.
+// PathPoolJoin is the path at which a machine exchanges the pool's join token for its own: POST -> PoolToken.
 func PathPoolJoin(pool, machine string) string { return poolPath(pool, machine) + "/join" }
 
 // PathPoolSync is the path at which a machine syncs: POST PoolReport -> PoolOrders.
@@ -22,79 +25,74 @@ func poolPath(pool, machine string) string {
 	return PathPool + url.PathEscape(pool) + "/machines/" + url.PathEscape(machine)
 }
 
-// Answers to a machine mean: 2xx accepted; 401 and 403 the token is not (or no longer) good; 404 and 410 the pool is
-// gone, or the machine was removed from it: the machine ends its agents and goes; 409, to a join, the name is another
-// machine's. Anything else is tried again.
+// Status codes for a pool machine mean: 2xx is accepted; 401 and 403 mean that the token is not valid (or no longer
+// valid); 404 and 410 mean that the pool is missing or that the machine was removed from it: the machine ends its
+// agents and exits; 409 to a join means that another machine has the name. Every other status is retried.
 
-// PoolClaims is what a machine's token proves: which machine of which pool it is, until it expires. Without a machine
-// it proves nothing but that its bearer may join.
+// PoolClaims is what a machine's token proves: that the caller is this machine of this pool, until it expires.
+// Without a machine it proves only that the bearer may join.
 type PoolClaims struct {
 	Pool    string
 	Machine string // empty in a join token
-	// Joined is when the machine joined; renewals keep it. A machine that was removed later is not let in again by it.
+	// Joined is when the machine joined; renewed tokens keep it. A machine that was removed after this time cannot use
+	// the token any more.
 	Joined  time.Time
 	Expires time.Time
 }
 
-// PoolTokenTick is to what a token's times are kept.
+// PoolTokenTick is the resolution of the times in a token.
 const PoolTokenTick = time.Second
 
-// PoolToken is a token with the time until which it is good, on the broker's clock.
-type PoolToken struct {
-	Token   string    `json:"token" doc:"The secret"`
-	Expires time.Time `json:"expires" doc:"Until when it is good, on the broker's clock"`
-}
-
-// PoolCapacity is what a machine has, or what one agent holds of it.
+// PoolCapacity is what a machine has, or the part of it that one agent uses.
 type PoolCapacity struct {
 	CPUs         float64 `json:"cpus" minimum:"0" doc:"vCPUs"`
 	MemoryGiB    float64 `json:"memoryGiB" minimum:"0" doc:"Memory, GiB"`
-	Accelerator  string  `json:"accelerator,omitempty" doc:"Name of the accelerators as the catalogue has it"`
-	Accelerators float64 `json:"accelerators,omitempty" minimum:"0" doc:"How many of them"`
+	Accelerator  string  `json:"accelerator,omitempty" doc:"Name of the accelerators, as in the catalogue"`
+	Accelerators float64 `json:"accelerators,omitempty" minimum:"0" doc:"Number of accelerators"`
 }
 
 // PoolAgent names the agent of one rank of a cluster.
 type PoolAgent struct {
 	Cluster string `json:"cluster" maxLength:"256" doc:"ID of the cluster"`
-	Rank    int    `json:"rank" minimum:"0" doc:"Rank of the machine in it"`
+	Rank    int    `json:"rank" minimum:"0" doc:"Rank of the machine in the cluster"`
 }
 
-// PoolReport is what a machine says of itself, whole, each time.
+// PoolReport is the whole state of a machine; it is sent in full each time.
 type PoolReport struct {
-	Type     string            `json:"type,omitempty" maxLength:"63" doc:"What a task may ask for as its instance type"`
-	Labels   map[string]string `json:"labels,omitempty" doc:"What else is to be known of it"`
-	Capacity PoolCapacity      `json:"capacity" doc:"What it has for tasks"`
-	// Running are the agents whose processes live there; they need no token again.
-	Running []PoolAgent `json:"running,omitempty" maxItems:"1000" doc:"Agents whose processes live there"`
-	// Ended are those that have ended by themselves, or could not be started. Each is told of until it is no longer
-	// ordered.
-	Ended   []PoolEnd `json:"ended,omitempty" maxItems:"1000" doc:"Agents that ended by themselves, or could not be started"`
-	Leaving bool      `json:"leaving,omitempty" doc:"The process is about to end: what runs saves its work and goes on elsewhere"`
+	Type     string            `json:"type,omitempty" maxLength:"63" doc:"Instance type that tasks can ask for"`
+	Labels   map[string]string `json:"labels,omitempty" doc:"Labels of the machine"`
+	Capacity PoolCapacity      `json:"capacity" doc:"Capacity for tasks"`
+	// Running are the agents whose processes run on the machine. They already have their tokens.
+	Running []PoolAgent `json:"running,omitempty" maxItems:"1000" doc:"Agents whose processes run on the machine"`
+	// Ended are the agents that ended by themselves or could not be started. Each is reported until the broker no
+	// longer orders it.
+	Ended   []PoolEnd `json:"ended,omitempty" maxItems:"1000" doc:"Agents that ended by themselves or could not be started"`
+	Leaving bool      `json:"leaving,omitempty" doc:"The process is about to end: its tasks save their work and resume elsewhere"`
 }
 
 // PoolEnd is how an agent ended.
 type PoolEnd struct {
 	PoolAgent
-	Reason string `json:"reason,omitempty" maxLength:"4096" doc:"How, and its last words"`
+	Reason string `json:"reason,omitempty" maxLength:"4096" doc:"How the agent ended, and the end of its log"`
 }
 
-// PoolOrders are the agents that should run on a machine. It ends those that are not among them, and then starts those
-// that are missing.
+// PoolOrders are the agents that should run on a machine. The machine ends agents that are not in the list, and then
+// starts those that are missing.
 type PoolOrders struct {
 	Agents []PoolOrder `json:"agents" nullable:"false" doc:"The agents that should run, and no others"`
-	// After is how soon to sync again, wall time.
-	After    time.Duration `json:"after" doc:"How soon to sync again, nanoseconds"`
-	Draining bool          `json:"draining,omitempty" doc:"Nothing new will come"`
-	// Token is to be used from now on; nil leaves the one that was sent.
-	Token *PoolToken `json:"token,omitempty" doc:"A new token, when the one that was sent is getting old"`
+	// After is the wall time until the next sync.
+	After    time.Duration `json:"after" doc:"Time until the next sync, in nanoseconds"`
+	Draining bool          `json:"draining,omitempty" doc:"The broker will send no new agents"`
+	// Token replaces the machine's token; if nil, the machine keeps its token.
+	Token *apitypes.PoolToken `json:"token,omitempty" doc:"A new token, if the current one is getting old"`
 }
 
-// PoolOrder is one agent that should run, with all that it needs to dial home.
+// PoolOrder is one agent that should run, with everything that it needs to call the broker.
 type PoolOrder struct {
 	PoolAgent
-	Job      string       `json:"job" doc:"ID of the job it works for"`
+	Job      string       `json:"job" doc:"ID of the agent's job"`
 	Endpoint string       `json:"endpoint" doc:"URL of the API for the agent"`
-	Token    string       `json:"token,omitempty" doc:"The agent's own, good for this cluster and rank; empty where it runs already"`
-	Hold     PoolCapacity `json:"hold" doc:"What it may use of the machine"`
+	Token    string       `json:"token,omitempty" doc:"The agent's token, valid for this cluster and rank; empty if the agent already runs"`
+	Hold     PoolCapacity `json:"hold" doc:"The part of the machine that the agent may use"`
 	Devices  []int        `json:"devices,omitempty" doc:"Indexes of the accelerators it may use"`
 }

@@ -1,16 +1,16 @@
 package wire
 
-// Paths by which an agent attends to people who visit its machine (package tunnel). Beside what holds for every path,
-// 404 says that there is no such visit, or no longer, on the agent's own node.
+// Paths by which an agent serves users who visit its machine (package tunnel). In addition to the status codes that
+// hold for every path, 404 means that the visit does not exist, or no longer exists, on the agent's node.
 const (
-	PathVisits = "/v1/agent/visits" // GET ?after=N -> Visits, those of the node that are open
+	PathVisits = "/v1/agent/visits" // GET ?after=N -> Visits, the open visits of the node
 	// The paths of one visit lie below /v1/agent/visits/N.
-	VisitFromPerson  = "/person"  // GET ?offset=N&wait=20s -> bytes of the person's
-	VisitFromMachine = "/machine" // POST ?offset=N, bytes of the machine's -> 204; 429 while the person is behind
+	VisitFromPerson  = "/person"  // GET ?offset=N&wait=20s -> bytes from the user
+	VisitFromMachine = "/machine" // POST ?offset=N, bytes from the machine -> 204; 429 while the user is behind
 	VisitEnd         = "/end"     // POST VisitEnded -> 204
 )
 
-// Visits are those that an agent has to attend to.
+// Visits are the visits that an agent has to serve.
 type Visits struct {
 	Visits []Visit `json:"visits" nullable:"false"`
 }
@@ -24,6 +24,6 @@ type Visit struct {
 
 // VisitEnded is how a visit ended.
 type VisitEnded struct {
-	Exit   *int   `json:"exit,omitempty"`   // the command's exit code, of one that ran
-	Reason string `json:"reason,omitempty"` // else
+	Exit   *int   `json:"exit,omitempty"`   // exit code of the command, if one ran
+	Reason string `json:"reason,omitempty"` // why the visit ended, if there is no exit code
 }

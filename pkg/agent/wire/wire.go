@@ -1,11 +1,10 @@
-// Package wire is the protocol between a machine's agent and the broker's API.
-// The agent dials out over HTTP with a token scoped to its cluster and rank;
-// nothing dials in. The package has no dependencies beyond a type that hides
-// what it holds, so that both sides, and the simulator, share the same types.
+// Package wire is the protocol between a machine's agent and the broker's API. The agent dials out over HTTP with a
+// token that is scoped to its cluster and rank; nothing dials in. The package has almost no dependencies, so the broker,
+// the agent and the simulator share the same types.
 //
-// Order of a node's life: hello, whose answer may be the work already, else it is polled until it says run; reports
-// follow (started, checkpointed, succeeded or failed); work goes on being
-// polled and may say checkpoint or stop.
+// A node first sends Hello; the answer may already contain work. Otherwise the node polls for work until the command
+// is run. Then it sends reports (started, checkpointed, succeeded or failed) and continues to poll, because a later
+// command may be checkpoint or stop.
 package wire
 
 import (
@@ -13,137 +12,136 @@ import (
 	"net/url"
 	"path"
 	"time"
-
-	"github.com/tradewind-broker/tradewind/internal/hidden"
 )
 
-// Paths of the API, under the broker's endpoint. The cluster and rank are in the token.
+// Paths of the API, relative to the broker's endpoint. The cluster and rank are in the token.
 const (
-	// POST Hello -> 200 Work, where there is some already; 204, maybe with Retry-After, else
+	// POST Hello -> 200 Work if the broker already has work; otherwise 204, possibly with Retry-After
 	PathHello  = "/v1/agent/hello"
 	PathWork   = "/v1/agent/work"   // GET ?seen=N&wait=20s -> Work
-	PathReport = "/v1/agent/report" // POST Report -> 204; 410 when the attempt is over
+	PathReport = "/v1/agent/report" // POST Report -> 204; 410 if the attempt has finished
 	PathLogs   = "/v1/agent/logs"   // POST ?attempt=A&offset=N, raw bytes -> 204; 409 with HeaderOffset
 )
 
-// PathProgram is where a new machine learns where to fetch the agent: GET PathProgram + SHA-256 -> 307.
+// PathProgram returns where a new machine can download the agent: GET PathProgram + SHA-256 -> 307.
 const PathProgram = "/v1/agent/program/"
 
-// Answers mean the same for every path: 2xx accepted; 401 and 403 the token is not (or no longer) good; 410 the
-// attempt, or the whole cluster, is over. The agent stops its task and exits on these three. Anything else is tried
-// again until it is accepted or the agent's patience ends.
+// Status codes mean the same for every path: 2xx is accepted; 401 and 403 mean that the token is not valid (or no
+// longer valid); 410 means that the attempt, or the whole cluster, has finished. On 401, 403 and 410 the agent stops
+// its task and exits. It retries every other status until the call is accepted or the agent's patience ends.
 
-// HeaderOffset is, in an answer of 409 to PathLogs, the offset from which the API wants the log: what lies
-// before it was kept. An agent goes on from there, so neither side's restart tears the log.
+// HeaderOffset is set in a 409 answer to PathLogs: the offset from which the broker wants the log, because it already
+// stored everything before it. The agent continues from there, so that the log has no gap when either side restarts.
 const HeaderOffset = "Tradewind-Offset"
 
-// MaxLogChunk is the most bytes of log in one request.
+// MaxLogChunk is the maximum size of the log in one request, in bytes.
 const MaxLogChunk = 256 << 10
 
-// MaxReportLog is the most bytes of log that a report may carry.
+// MaxReportLog is the maximum size of the log in a report, in bytes.
 const MaxReportLog = 64 << 10
 
-// Claims is what a token proves: one node of one cluster, of one job, until it expires.
+// Claims is what a token proves: that the caller is one node of one cluster of one job, until it expires.
 type Claims struct {
 	Job     string    `json:"job"`
 	Cluster string    `json:"cluster"`
 	Rank    int       `json:"rank"`
 	Expires time.Time `json:"expires"`
 	Issued  time.Time `json:"issued,omitzero"`
-	// Boot says that it is what a machine boots with, which others on it may read: it is good for one agent's hello,
-	// whose answer brings another, and to fetch the agent.
+	// Boot marks a token that a machine boots with and that other processes on the machine may read. It is valid for
+	// one hello (whose answer contains another token) and for downloading the agent.
 	Boot bool `json:"boot,omitempty"`
-	// Ranks, with Boot: it is for all of so many machines of a cluster, each of which says its rank in its hello, where
-	// what they boot with has no room for a token each. 0 is the token of Rank alone.
+	// Ranks, with Boot, is the number of machines that share this token, for clouds whose boot data has no room for one
+	// token for each machine. Each machine sends its rank in its hello. If 0, the token is for Rank only.
 	Ranks int `json:"ranks,omitempty"`
-	// Machine is what was proved beside the token: which machine it is. No token says it.
+	// Machine is the machine that was proved in addition to the token. It is never part of a token.
 	Machine *Machine `json:"-"`
 }
 
 // Hello registers a node; idempotent.
 type Hello struct {
-	Address string `json:"address"` // where the other nodes of the cluster reach it
+	Address string `json:"address"` // where the other nodes of the cluster can reach this node
 	Version string `json:"version"` // of the agent
-	// Nonce is made up by an agent when it starts. One that repeats its hello, as it had no answer, is known by it; any
-	// other that comes with the same token is refused.
+	// Nonce is random and chosen when an agent starts. It identifies an agent that repeats its hello because it got no
+	// answer. The broker refuses a hello with the same token and another nonce.
 	Nonce string `json:"nonce,omitempty"`
-	// Proof is of which machine this is, where its cloud gives one.
+	// Proof identifies the machine, if its cloud offers a proof.
 	Proof *Proof `json:"proof,omitempty"`
-	// Rank is which machine of its cluster this is, where its token is for all of them.
+	// Rank is the machine's rank in its cluster, if its token is for all machines of the cluster.
 	Rank int `json:"rank,omitempty"`
 }
 
-// Command is what the broker wants of a node.
+// Command is what a node should do.
 type Command string
 
 // The commands.
 const (
 	None       Command = "none"       // nothing new; poll again
 	Run        Command = "run"        // start the assignment
-	SaveNow    Command = "checkpoint" // the machine will be taken at Work.Until: save what there is, then stop the task
+	SaveNow    Command = "checkpoint" // the machine will be taken at Work.Until: save a checkpoint, then stop the task
 	Stop       Command = "stop"       // end the task without a result and exit
-	Disconnect Command = "disconnect" // nothing more will come: exit
+	Disconnect Command = "disconnect" // there is no more work: exit
 )
 
-// Work is the newest command for a node. Seq grows with each; an agent passes the last one
-// it saw, and the call waits until there is a newer one.
+// Work is the newest command for a node. Seq grows with each command. An agent passes the last Seq that it saw, and the
+// call waits until there is a newer one.
 type Work struct {
 	Seq        int         `json:"seq"`
 	Command    Command     `json:"command"`
 	Assignment *Assignment `json:"assignment,omitempty"` // with Run
-	Until      time.Time   `json:"until,omitzero"`       // with SaveNow, in the agent's wall clock
-	// Notice is how long the machine has left, with SaveNow.
+	Until      time.Time   `json:"until,omitzero"`       // with SaveNow, on the agent's wall clock
+	// Notice is how long until the machine is taken, with SaveNow.
 	Notice time.Duration `json:"notice,omitempty"`
-	// Now says, with SaveNow, that nobody takes the machine: a replica of a service, which else goes on for most of the
-	// time that it has left, ends at once.
+	// Now means, with SaveNow, that the machine is not about to be taken: a replica of a service should end at once
+	// instead of serving for most of its remaining time.
 	Now bool `json:"now,omitempty"`
-	// Pause is how long to wait before asking again, of a broker that does not hold calls; also after a command.
+	// Pause is how long to wait before the next poll, for brokers that do not hold calls; also after a command.
 	Pause time.Duration `json:"pause,omitempty"`
-	// Token is to be used from now on; empty leaves the one that was sent.
+	// Token replaces the agent's token; if empty, the agent keeps its token.
 	Token string `json:"token,omitempty"`
-	// Visits is how many have been opened on the attempt's machines so far: more than an agent has seen are asked for.
+	// Visits is how many visits have been opened on the attempt's machines so far. If the agent knows fewer, it asks
+	// for the others.
 	Visits int `json:"visits,omitempty"`
 }
 
-// Pace is how often an agent calls while it works, for brokers to which each call costs. Zero leaves it to the agent.
-// Wall time.
+// Pace is how often an agent calls while it works, for brokers that pay for each call. Zero values leave it to the
+// agent. Times are wall time.
 type Pace struct {
-	Alive time.Duration `json:"alive,omitempty"` // between signs of life
-	// between the first pieces of log; those of a long task come farther and farther apart
+	Alive time.Duration `json:"alive,omitempty"` // between heartbeats
+	// between the first pieces of log; the interval grows for long tasks
 	Log time.Duration `json:"log,omitempty"`
-	// Polls says that asking for work is a sign of life, and that no others are wanted.
+	// Polls means that a poll for work counts as a heartbeat, and that the agent should send no others.
 	Polls bool `json:"polls,omitempty"`
-	// Tail is up to how many bytes the end of a log travels with the last report, instead of in a call of its own; 0 is
-	// never.
+	// Tail is the maximum number of bytes at the end of a log that are sent in the last report, instead of in a call of
+	// their own; 0 is never.
 	Tail int64 `json:"tail,omitempty"`
 }
 
-// Assignment is one attempt of a task, as a node has to run it.
+// Assignment is one attempt of a task, for one node.
 type Assignment struct {
 	Job     string `json:"job"`
 	JobName string `json:"jobName"`
 	Task    string `json:"task"`
 	Attempt string `json:"attempt"`
-	// Nodes are the addresses of all nodes by rank, the first is the rendezvous.
+	// Nodes are the addresses of all nodes by rank. The first is the rendezvous.
 	Nodes []string `json:"nodes"`
-	// KeepOnFailure is how long the node keeps what a task that fails has left for people to look at; wall time.
+	// KeepOnFailure is how long the node keeps the files of a failed task so that users can inspect them; wall time.
 	KeepOnFailure time.Duration `json:"keepOnFailure,omitempty"`
-	// Gang is where the others of the task's gang are, and what framework they work in; nil where there is neither.
+	// Gang describes the other members of the task's gang and their framework; nil if there is neither.
 	Gang *Gang `json:"gang,omitempty"`
-	// Exchange is a secret of the attempt's nodes, by which they know each other while they pass on what they read from
-	// the store; empty where there is one node.
+	// Exchange is a secret that the attempt's nodes share. They authenticate with it while they pass on to each other
+	// what they read from the store. Empty if there is only one node.
 	Exchange []byte `json:"exchange,omitempty"`
 	Setup    string `json:"setup,omitempty"`
 	Run      string `json:"run,omitempty"`
-	// Login has Setup and Run run in an interactive shell, after ~/.bashrc.
+	// Login runs Setup and Run in an interactive shell, after ~/.bashrc.
 	Login bool              `json:"login,omitempty"`
 	Env   map[string]string `json:"env,omitempty"`
-	// Secrets are variables over Env that are kept by nobody but the task's own processes. What the task prints of them
-	// is masked, and nothing prints the rest.
-	Secrets hidden.Values `json:"secrets,omitempty"`
-	// Refused says that the task's secrets cannot be had, and why: it fails before anything is staged.
+	// Secrets are variables that override Env and that only the task's own processes keep. They are masked in what the
+	// task prints, and no other program prints them.
+	Secrets Secrets `json:"secrets,omitempty"`
+	// Refused is why the task's secrets are not available; empty if they are. The task then fails before staging.
 	Refused string `json:"refused,omitempty"`
-	// Image is the container image in which Setup and Run run; empty is the machine itself.
+	// Image is the container image in which Setup and Run run; if empty, they run on the machine itself.
 	Image string `json:"image,omitempty"`
 	// Accelerators of each node, for CUDA-style variables and SKYPILOT_NUM_GPUS_PER_NODE.
 	Accelerators float64 `json:"accelerators,omitempty"`
@@ -151,37 +149,37 @@ type Assignment struct {
 	Workdir string   `json:"workdir,omitempty"`
 	Inputs  []Input  `json:"inputs,omitempty"`
 	Outputs []Output `json:"outputs,omitempty"`
-	// Store is the bucket URL under which this job keeps outputs and checkpoints
-	// (file:///…, s3://…); Prefix the task's own place in it.
+	// Store is the URL of the bucket in which this job keeps outputs and checkpoints (file:///…, s3://…). Prefix is the
+	// task's own prefix in it.
 	Store  string `json:"store"`
 	Prefix string `json:"prefix"`
-	// Parents are, by task name, the prefixes of the parents' outputs: OutputPrefix of the parent's Prefix and of its
-	// attempt that succeeded. They are staged to $TRADEWIND_INPUTS/<task>/ (and <task>/<rank>/ where the parent had
-	// several nodes).
+	// Parents maps parent task names to the prefixes of their outputs: OutputPrefix of the parent's Prefix and of its
+	// attempt that succeeded. They are staged to $TRADEWIND_INPUTS/<task>/, or to <task>/<rank>/ if the parent had
+	// several nodes.
 	Parents map[string]string `json:"parents,omitempty"`
-	// Only are, by the name of a parent of which not all is read, the paths in its output that are, with all below
-	// them.
+	// Only lists, for a parent whose output is read only in part, the paths that are read, each with everything below
+	// it.
 	Only map[string][]string `json:"only,omitempty"`
-	// Nothing are parents that left nothing, or of which nothing is read, for which there is an empty directory.
+	// Nothing lists parents that have no outputs, or whose outputs are not read. They get an empty directory.
 	Nothing []string `json:"nothing,omitempty"`
-	// Checkpoint is nil when the task keeps none.
+	// Checkpoint is nil if the task has no checkpoints.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
-	// StandIn is the wall time a task without a command takes from beginning to end; Progress the share of it done
-	// before.
+	// StandIn is the total wall time that a task without a command takes. Progress is the share of it that was done by
+	// earlier attempts.
 	StandIn  time.Duration `json:"standIn,omitempty"`
 	Progress float64       `json:"progress,omitempty"`
 	Pace     Pace          `json:"pace,omitzero"`
-	// Service is what the node has to know of a task that is a replica of a service; nil of one that ends.
+	// Service describes the service if the task is a replica of one; otherwise nil.
 	Service *Service `json:"service,omitempty"`
 }
 
-// OutputPrefix is where one attempt of a task keeps its outputs: below the task's own Prefix, apart for each attempt,
-// so that an attempt that was given up can never mix its files with those of the one that replaced it.
+// OutputPrefix returns the prefix of the outputs of one attempt of a task, below the task's Prefix. Attempts have
+// separate prefixes, so that an abandoned attempt never mixes its files with those of its replacement.
 func OutputPrefix(prefix, attempt string) string {
 	return path.Join(prefix, "out", url.PathEscape(attempt)) + "/"
 }
 
-// CheckpointPrefix is where one attempt keeps its checkpoint seq, for the same reason.
+// CheckpointPrefix returns the prefix of checkpoint seq of one attempt. It contains the attempt for the same reason.
 func CheckpointPrefix(prefix, attempt string, seq int) string {
 	return path.Join(prefix, "ckpt", fmt.Sprintf("%06d-%s", seq, url.PathEscape(attempt))) + "/"
 }
@@ -190,39 +188,39 @@ func CheckpointPrefix(prefix, attempt string, seq int) string {
 type Input struct {
 	URI  string `json:"uri"`
 	Path string `json:"path"`
-	// Mount is how it is mounted: read, write or cached; empty is that it is copied.
+	// Mount is how the input is mounted: read, write or cached; if empty, it is copied.
 	Mount string `json:"mount,omitempty"`
-	// Source is what is uploaded to the URI first: a pack.
+	// Source is a pack that is uploaded to the URI first.
 	Source string `json:"source,omitempty"`
 }
 
-// Output is data to keep after the task succeeded: Path below $TRADEWIND_OUTPUT (all of it when empty), also copied to
+// Output is data to keep after the task succeeded: Path below $TRADEWIND_OUTPUT (all of it if empty), also copied to
 // URI.
 type Output struct {
 	Name string `json:"name"`
 	Path string `json:"path,omitempty"`
 	URI  string `json:"uri,omitempty"`
-	// OnFailure has it copied to URI also when the command fails, where it is there then.
+	// OnFailure copies the output to URI also if the command fails, provided that the output exists.
 	OnFailure bool `json:"onFailure,omitempty"`
 }
 
-// Checkpoint says how to save progress. In a task of several nodes it is the directory of rank 0 that is saved, and
-// every node gets it back: what frameworks that save from their first rank expect.
+// Checkpoint says how to save progress. In a task of several nodes only the directory of rank 0 is saved, and every
+// node gets it back. Frameworks that save from their first rank expect this.
 type Checkpoint struct {
-	Every time.Duration `json:"every,omitempty"` // wall time; 0 is only on notice
+	Every time.Duration `json:"every,omitempty"` // wall time; 0 means only on notice
 	Path  string        `json:"path"`
-	// Restore is the checkpoint to start from: a prefix in the store; empty starts anew.
+	// Restore is the prefix in the store of the checkpoint to start from; if empty, the task starts from the beginning.
 	Restore string `json:"restore,omitempty"`
 	// Next is the sequence number of the first checkpoint this attempt writes.
 	Next int `json:"next"`
 }
 
-// The phases of an attempt, in their order; Report.Phase is the one in which it failed.
+// The phases of an attempt, in order. Report.Phase is the phase in which it failed.
 const (
 	PhaseStage   = "stage"   // work directory, inputs, parents' outputs, checkpoint
-	PhaseSetup   = "setup"   // the set-up script
+	PhaseSetup   = "setup"   // the setup script
 	PhaseRun     = "run"     // the task's command
-	PhaseOutputs = "outputs" // keeping what it left
+	PhaseOutputs = "outputs" // uploading its outputs
 )
 
 // Event is what happened to an attempt on one node.
@@ -230,51 +228,52 @@ type Event string
 
 // The events of a node.
 const (
-	Started      Event = "started"      // set-up and staging done, the task's process runs
+	Started      Event = "started"      // staging and setup are done, the task's process runs
 	Checkpointed Event = "checkpointed" // a checkpoint is complete in the store
 	Succeeded    Event = "succeeded"    // exit code 0 and outputs kept
 	Failed       Event = "failed"       // the task's own failure
 	Stopped      Event = "stopped"      // ended on command; not a result
 	Alive        Event = "alive"        // heartbeat
 	NoticeSeen   Event = "notice"       // the machine learnt that it will be taken
-	// Ready and Unready are told of a replica of a service when that changes, by rank 0.
+	// Ready and Unready are sent by rank 0 when a replica of a service becomes ready or stops being ready.
 	Ready   Event = "ready"
 	Unready Event = "unready"
 )
 
-// Report tells the broker of an Event. Sending it twice changes nothing: ID is its idempotency token.
+// Report sends an Event to the broker. Sending it twice changes nothing: ID is its idempotency token.
 type Report struct {
 	ID      string `json:"id"` // unique per node and attempt
 	Attempt string `json:"attempt"`
 	Event   Event  `json:"event"`
-	// Checkpoint, with Checkpointed: its sequence number and prefix in the store.
+	// Seq and Prefix are the checkpoint's sequence number and its prefix in the store, with Checkpointed.
 	Seq    int    `json:"seq,omitempty"`
 	Prefix string `json:"prefix,omitempty"`
 	// Progress of a stand-in, 0 to 1, with Checkpointed and Alive.
 	Progress float64 `json:"progress,omitempty"`
 	ExitCode int     `json:"exitCode,omitempty"`
 	Phase    string  `json:"phase,omitempty"`   // with Failed
-	Message  string  `json:"message,omitempty"` // the last lines of its log, or what could not be staged
-	// Keep is for how long the node keeps what the task has left for people to look at, with Failed; wall time.
+	Message  string  `json:"message,omitempty"` // the last lines of its log, or which file could not be staged
+	// Keep is how long the node keeps the task's files so that users can inspect them, with Failed; wall time.
 	Keep time.Duration `json:"keep,omitempty"`
-	// Empty says, with Succeeded, that the only node of an attempt left nothing: there is no manifest of its outputs.
+	// Empty means, with Succeeded, that the attempt has one node and no outputs: there is no manifest of its outputs.
 	Empty bool `json:"empty,omitempty"`
-	// Notice is how long the machine has left, with NoticeSeen.
+	// Notice is how long until the machine is taken, with NoticeSeen.
 	Notice time.Duration `json:"notice,omitempty"`
-	// Port is where the replica listens, with Ready; 0 is nowhere. Why it is not, with Unready, says Message.
+	// Port is where the replica listens, with Ready; 0 if it does not. With Unready, Message is why it is not ready.
 	Port int `json:"port,omitempty"`
-	// Log is the end of the node's log, from byte LogFrom on, where Pace.Tail allows it; at most MaxReportLog. It is
-	// kept before the report counts. 409 with HeaderOffset says that what lies before it is missing.
+	// Log is the end of the node's log, starting at byte LogFrom, if Pace.Tail allows it; at most MaxReportLog bytes.
+	// The broker stores it before the report counts. 409 with HeaderOffset means that earlier parts of the log are
+	// missing.
 	Log     []byte `json:"log,omitempty"`
 	LogFrom int64  `json:"logFrom,omitempty"`
-	// Moved is what the node has exchanged with stores since the attempt began, all in all; at most MaxMoved stores.
+	// Moved is the node's total traffic with each store since the attempt began; at most MaxMoved stores.
 	Moved []Moved `json:"moved,omitempty"`
 }
 
-// MaxMoved is of how many stores a report tells.
+// MaxMoved is the maximum number of stores in a report.
 const MaxMoved = 50
 
-// Moved is what a node has exchanged with one store, bytes of the bodies of requests and answers.
+// Moved is a node's traffic with one store, in bytes of request and response bodies.
 type Moved struct {
 	Store    string `json:"store"` // SCHEME://BUCKET
 	Sent     int64  `json:"sent,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -77,28 +78,28 @@ type Planner struct{}
 
 // offer is a line of the planner's catalogue.
 type offer struct {
-	cloud.Offer
+	apitypes.Offer
 	vcpu, onDemand float64
 }
 
 func gpuOffers() []offer {
 	return []offer{
-		{cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n1-standard-8+V100:1",
+		{apitypes.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n1-standard-8+V100:1",
 			Accelerator: "V100", AccelCount: 1, Spot: true, USDPerHour: 0.82}, 8, 2.86},
-		{cloud.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "p3.2xlarge",
+		{apitypes.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "p3.2xlarge",
 			Accelerator: "V100", AccelCount: 1, Spot: true, USDPerHour: 0.92}, 8, 3.06},
-		{cloud.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_NC6s_v3", Accelerator: "V100",
+		{apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_NC6s_v3", Accelerator: "V100",
 			AccelCount: 1, USDPerHour: 3.06}, 6, 3.06},
 	}
 }
 
 func cpuOffers() []offer {
 	return []offer{
-		{cloud.Offer{Cloud: "aws", Region: "us-east-2", Zone: "use2-az3", InstanceType: "c7i.2xlarge", Spot: true,
+		{apitypes.Offer{Cloud: "aws", Region: "us-east-2", Zone: "use2-az3", InstanceType: "c7i.2xlarge", Spot: true,
 			USDPerHour: 0.128}, 8, 0.357},
-		{cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-f", InstanceType: "c3-standard-8",
+		{apitypes.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-f", InstanceType: "c3-standard-8",
 			Spot: true, USDPerHour: 0.146}, 8, 0.419},
-		{cloud.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_D8s_v5", USDPerHour: 0.384}, 8, 0.384},
+		{apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_D8s_v5", USDPerHour: 0.384}, 8, 0.384},
 	}
 }
 
@@ -122,7 +123,7 @@ func (Planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, error
 		return &record.Plan{Status: record.PlanInfeasible, Message: "no plan costs less than 0.01 USD"}, nil
 	}
 	p := &planning{&record.Plan{
-		Status: "optimal", Choice: make([]int32, len(in.Spec.Tasks)), Millis: 1.5, Runners: map[int][]record.Runner{},
+		Status: "optimal", Choice: make([]int32, len(in.Spec.Tasks)), Millis: 1.5, Runners: map[int][]apitypes.Runner{},
 		TaskUSD: make([]float64, len(in.Spec.Tasks)), TaskHours: make([]float64, len(in.Spec.Tasks)),
 	}}
 	known := map[string]int32{}
@@ -165,7 +166,7 @@ func (p *planning) set(i int, t *dag.Task, o offer, rest []offer) {
 	p.USD += p.TaskUSD[i]
 	p.OnDemandUSD += h * o.onDemand * nodes
 	for _, r := range rest {
-		p.Runners[i] = append(p.Runners[i], record.Runner{ID: r.id(), USD: h * r.USDPerHour * nodes, Hours: h,
+		p.Runners[i] = append(p.Runners[i], apitypes.Runner{ID: r.id(), USD: h * r.USDPerHour * nodes, Hours: h,
 			Adds: h * (r.USDPerHour - o.USDPerHour) * nodes})
 	}
 }
@@ -182,6 +183,6 @@ func offersFor(t *dag.Task) []offer {
 // open leaves out what is blocked.
 func open(offers []offer, in record.PlanInput) []offer {
 	return slices.DeleteFunc(offers, func(o offer) bool {
-		return slices.ContainsFunc(in.Blocks, func(b record.Block) bool { return b.Covers(o.Offer, in.Now) })
+		return slices.ContainsFunc(in.Blocks, func(b apitypes.Block) bool { return record.Covers(b, o.Offer, in.Now) })
 	})
 }

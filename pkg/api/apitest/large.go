@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -29,10 +30,10 @@ func (w *World) Large(n, running int) (job string) {
 		id := record.ClusterID(job, i, 1)
 		task := record.Task{Job: job, Index: i, State: record.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at,
 			StartedAt: at, EndedAt: at.Add(time.Minute)}
-		attempt := record.Attempt{
+		attempt := apitypes.Attempt{
 			Job: job, Task: i, Number: 1, Plan: 1, Offer: o.Offer, OfferID: o.id(), Nodes: 1, Admitted: at,
 			Launched: at, Up: at, Started: at,
-			Ended: at.Add(time.Minute), Outcome: record.OutcomeSucceeded, VCPU: 8, ReservedUSD: 0.05, USD: 0.0021,
+			Ended: at.Add(time.Minute), Outcome: apitypes.OutcomeSucceeded, VCPU: 8, ReservedUSD: 0.05, USD: 0.0021,
 		}
 		if phases[i] = record.PhaseSucceeded; i >= n-1-running {
 			phases[i], task.State, task.EndedAt = record.PhaseReady, record.TaskLaunching, time.Time{}

@@ -25,14 +25,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
@@ -46,6 +47,8 @@ func Start() time.Time { return time.Date(2026, 5, 20, 9, 0, 0, 0, time.UTC) }
 // World is a deployment in memory.
 type World struct {
 	Store  *Counted
+	Config record.Config
+	Ports  broker.Ports // of Broker
 	Broker *broker.Broker
 	API    *api.API
 	Server *httptest.Server
@@ -55,11 +58,21 @@ type World struct {
 	Logs   *logstore.Store
 	Data   *filegrant.Store // of the folder Dir, which jobs keep their data in
 	Dir    string
+	// Granted is the store that the broker grants: Data, unless a test puts another one in its place.
+	Granted *Granted
 
 	t       testing.TB
 	key     []byte
 	reports int
 	ticks   int
+}
+
+// Granted is a store that a test may replace.
+type Granted struct{ grant.Store }
+
+// Lend implements grant.Lender.
+func (g *Granted) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, error) {
+	return grant.Lend(ctx, g.Store, l)
 }
 
 // Option changes the configuration of a World's API.
@@ -84,15 +97,17 @@ func New(t testing.TB, options ...Option) *World {
 	}
 	planner := Planner{}
 	w.openData()
-	config := record.DefaultConfig()
-	config.StoreURL, config.Private = "file://"+w.Dir, []string{"private/"}
-	w.Broker = broker.New(config, broker.Ports{
-		Data:  w.Data,
+	w.Granted = &Granted{w.Data}
+	w.Config = record.DefaultConfig()
+	w.Config.StoreURL, w.Config.Private = "file://"+w.Dir, []string{"private/"}
+	w.Ports = broker.Ports{
+		Data:  w.Granted,
 		Store: w.Store, Planner: planner, Moves: moves, Now: w.Clock.Now, Changed: hub.Changed,
 		Clouds: w.Cloud.Everywhere(), Tokens: func(c wire.Claims) (string, error) { return token.Mint(w.key, c) },
-	})
+	}
+	w.Broker = broker.New(w.Config, w.Ports)
 	cfg := api.Config{
-		Broker: w.Broker, Data: w.Broker, Token: Token, Hub: hub, Logs: logs, Dead: w.Dead, Now: w.Clock.Now,
+		Broker: api.PortsOf(w.Broker), Token: Token, Hub: hub, Logs: logs, Dead: w.Dead, Now: w.Clock.Now,
 		Version: "test",
 		Verify:  func(s string) (wire.Claims, error) { return token.Verify(w.key, s, w.Clock.Now()) },
 		Machines: &api.MachineTokens{
@@ -153,7 +168,7 @@ func (w *World) Drain() {
 				w.t.Fatal(err)
 			}
 			for _, fn := range events.Routes()[e.Type()] {
-				if err := errors.Join(w.Broker.Handle(ctx, fn, []events.Event{e})...); err != nil {
+				if err := errors.Join(w.Broker.Functions.Handle(ctx, fn, []events.Event{e})...); err != nil {
 					w.t.Fatalf("%s on %s: %v", fn, e.Type(), err)
 				}
 			}
@@ -167,7 +182,7 @@ func (w *World) Drain() {
 // Submit stores a job and drains, so that its first tasks are launched.
 func (w *World) Submit(spec *dag.Job) string {
 	w.t.Helper()
-	job, err := w.Broker.Submit(context.Background(),
+	job, err := w.Broker.Users.Submit(context.Background(),
 		broker.Submission{Spec: spec, Token: spec.Name, Source: spec.Name + ".yaml"})
 	if err != nil {
 		w.t.Fatal(err)
@@ -177,13 +192,13 @@ func (w *World) Submit(spec *dag.Job) string {
 }
 
 // Task returns a task of a job as users see it.
-func (w *World) Task(job, name string) view.TaskView {
+func (w *World) Task(job, name string) apitypes.TaskView {
 	w.t.Helper()
-	d, err := w.Broker.JobDetail(context.Background(), job)
+	d, err := w.Broker.Views.JobDetail(context.Background(), job)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	i := slices.IndexFunc(d.TaskList, func(t view.TaskView) bool { return t.Name == name })
+	i := slices.IndexFunc(d.TaskList, func(t apitypes.TaskView) bool { return t.Name == name })
 	if i < 0 {
 		w.t.Fatalf("job %s has no task %s", job, name)
 	}
@@ -238,7 +253,7 @@ func (n *Node) Attempt() string { return n.claims.Cluster }
 // Start has the node dial home and report that its task runs.
 func (n *Node) Start() *Node {
 	n.w.t.Helper()
-	_, err := n.w.Broker.Hello(context.Background(), n.claims,
+	_, err := n.w.Broker.Agents.Hello(context.Background(), n.claims,
 		wire.Hello{Address: fmt.Sprintf("10.0.0.%d", n.claims.Rank+1), Version: "test"})
 	if err != nil {
 		n.w.t.Fatal(err)
@@ -261,7 +276,7 @@ func (n *Node) Report(r wire.Report) *Node {
 	n.w.t.Helper()
 	n.w.reports++
 	r.ID, r.Attempt = fmt.Sprint("r", n.w.reports), n.claims.Cluster
-	if err := n.w.Broker.Report(context.Background(), n.claims, r); err != nil {
+	if err := n.w.Broker.Agents.Report(context.Background(), n.claims, r); err != nil {
 		n.w.t.Fatal(err)
 	}
 	n.w.Drain()
@@ -286,7 +301,7 @@ func (w *World) Take(job, task string) {
 	w.t.Helper()
 	t := w.Task(job, task)
 	cluster := record.ClusterID(job, t.Index, t.Attempts)
-	err := w.Broker.Emit(context.Background(), "test", "taken/"+cluster, events.SpotInterrupted{
+	err := w.Broker.Functions.Emit(context.Background(), "test", "taken/"+cluster, events.SpotInterrupted{
 		Cluster: cluster, Job: job, Kind: string(cloud.Taken), At: w.Clock.Now(),
 	})
 	if err != nil {
@@ -299,7 +314,7 @@ func (w *World) Take(job, task string) {
 func (w *World) Tick(prices ...events.PriceTick) {
 	w.t.Helper()
 	w.ticks++
-	err := w.Broker.Emit(context.Background(), "test", fmt.Sprint("tick-", w.ticks),
+	err := w.Broker.Functions.Emit(context.Background(), "test", fmt.Sprint("tick-", w.ticks),
 		events.MarketTicked{Prices: prices})
 	if err != nil {
 		w.t.Fatal(err)
@@ -313,7 +328,7 @@ func (w *World) Joins(pool, machine string, has wire.PoolCapacity) {
 	now := w.Clock.Now()
 	c := wire.PoolClaims{Pool: pool, Machine: machine, Joined: now, Expires: now.Add(100 * time.Hour)}
 	for range 2 { // it is there from the second report on
-		if _, err := w.Broker.SyncMachine(context.Background(), c, wire.PoolReport{Capacity: has}); err != nil {
+		if _, err := w.Broker.Agents.SyncMachine(context.Background(), c, wire.PoolReport{Capacity: has}); err != nil {
 			w.t.Fatal(err)
 		}
 		w.Drain()

@@ -16,18 +16,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// AvailabilityOptions say what Availability replays. Times are hours; an on-demand hour costs 1 USD, so that costs are
-// hours of it.
+// AvailabilityOptions configures Availability. Times are hours. An on-demand hour costs 1 USD, so costs are in
+// on-demand hours.
 type AvailabilityOptions struct {
 	Work, Deadline float64
-	Changeover     float64 // what every start takes, paid and without progress
-	SpotRatio      float64 // price of spot as a share of on demand
-	Every          float64 // between starts
-	Together       bool    // the traces of a folder are zones among which a run may choose
-	Nodes          int     // machines needed at once; 0 is 1
+	Changeover     float64 // time of every start, paid and without progress
+	SpotRatio      float64 // spot price as a share of the on-demand price
+	Every          float64 // hours between starts of runs
+	Together       bool    // treat the traces of a folder as zones of one run
+	Nodes          int     // machines needed at the same time; 0 means 1
 	Policies       []string
-	// Informed has ours learn from the whole trace beforehand, to say how much of the gap to the clairvoyant no such
-	// chain can close.
+	// Informed makes our own policy learn from the whole trace beforehand. This shows how much of the gap to the
+	// clairvoyant no such chain can close.
 	Informed bool
 }
 
@@ -35,24 +35,24 @@ func (o *AvailabilityOptions) check() error {
 	const year = 24 * 365
 	switch {
 	case !(o.Work > 0) || o.Work > year:
-		return fmt.Errorf("%w: the work has to be more than nothing and at most a year", ErrBadRequest)
+		return fmt.Errorf("%w: the work must be more than zero and at most a year", ErrBadRequest)
 	case !(o.Changeover >= 0):
-		return fmt.Errorf("%w: a changeover cannot take less than nothing", ErrBadRequest)
+		return fmt.Errorf("%w: a changeover must not be negative", ErrBadRequest)
 	case !(o.Deadline >= o.Work+o.Changeover):
-		return fmt.Errorf("%w: the deadline has to leave time for the work and a start: at least %.4gh", ErrBadRequest,
+		return fmt.Errorf("%w: the deadline must leave time for the work and a start: at least %.4gh", ErrBadRequest,
 			o.Work+o.Changeover)
 	case o.Deadline > year:
-		return fmt.Errorf("%w: the deadline has to be within a year", ErrBadRequest)
+		return fmt.Errorf("%w: the deadline must be within a year", ErrBadRequest)
 	case !(o.SpotRatio > 0 && o.SpotRatio <= 1):
-		return fmt.Errorf("%w: the price of spot has to be more than nothing and at most that on demand", ErrBadRequest)
+		return fmt.Errorf("%w: the spot price must be more than zero and at most the on-demand price", ErrBadRequest)
 	case !(o.Every > 0):
-		return fmt.Errorf("%w: starts have to be some time apart", ErrBadRequest)
+		return fmt.Errorf("%w: the time between starts must be more than zero", ErrBadRequest)
 	}
 	return nil
 }
 
-// Availability replays one task on each trace, or on the traces of each folder together, from starts a fixed time
-// apart. Errors wrap ErrBadRequest, or are the context's.
+// Availability replays one task on each trace, or on the traces of each folder together, with starts at fixed
+// intervals. Errors wrap ErrBadRequest, or are the context's.
 func Availability(ctx context.Context, traces []*market.Trace, o AvailabilityOptions) (*Report, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func separate(traces []*market.Trace) (groups [][]*market.Trace) {
 	return groups
 }
 
-// together groups traces by folder and gap; only they were watched at the same time.
+// together groups traces by folder and gap, because only these were recorded at the same time.
 func together(traces []*market.Trace) (groups [][]*market.Trace) {
 	type key struct {
 		folder string
@@ -111,7 +111,7 @@ func together(traces []*market.Trace) (groups [][]*market.Trace) {
 	return groups
 }
 
-// zones are traces side by side, as long as the shortest.
+// zones are parallel traces. The shortest determines their length.
 type zones struct {
 	gap time.Duration
 	up  [][]bool // [zone][step]
@@ -133,10 +133,10 @@ func (z *zones) steps() int {
 	return n
 }
 
-// learningHalfLife is after how much watching an observation of a zone counts half.
+// learningHalfLife is the observed time after which an observation of a zone counts half.
 const learningHalfLife = 60 * 24 * time.Hour
 
-// siblings are, of a trace that is replayed alone, the others that were watched beside it.
+// siblings returns, for a trace that is replayed alone, the other traces recorded at the same time.
 func siblings(groups [][]*market.Trace, of []*market.Trace, o AvailabilityOptions) (out []*zones) {
 	if o.Together {
 		return nil
@@ -154,7 +154,7 @@ func siblings(groups [][]*market.Trace, of []*market.Trace, o AvailabilityOption
 	return out
 }
 
-// watch has what is learned of zones take in their steps from one to another.
+// watch adds the steps from one to another to what is learned about the zones.
 func (z *zones) watch(learned *policy.Zones, from, to int) {
 	up := make([]bool, len(z.up))
 	for step := from; step < min(to, z.steps()); step++ {
@@ -162,7 +162,7 @@ func (z *zones) watch(learned *policy.Zones, from, to int) {
 	}
 }
 
-// availabilityGroup replays one group of zones. Its siblings are only learned from, up to the start of each run.
+// availabilityGroup replays one group of zones. Its kin are used only for learning, up to the start of each run.
 func availabilityGroup(ctx context.Context, z *zones, kin []*zones, o AvailabilityOptions,
 	names []string) (sums, error) {
 	gap := z.gap.Hours()
@@ -212,7 +212,7 @@ func availabilityGroup(ctx context.Context, z *zones, kin []*zones, o Availabili
 	return s, nil
 }
 
-// eachZone is the mean of runs that each keep to one zone: what a policy for one zone makes of a zone picked blindly.
+// eachZone returns the mean of runs that each stay in one zone: the result of a single-zone policy in a random zone.
 func eachZone(ctx context.Context, name string, z *zones, start, length int,
 	o AvailabilityOptions) (mean outcome, err error) {
 	n := float64(len(z.up))
@@ -230,7 +230,7 @@ func eachZone(ctx context.Context, name string, z *zones, start, length int,
 	return mean, nil
 }
 
-// at fills in which zones have machines in a step.
+// at stores in up which zones have machines in a step.
 func (z *zones) at(step int, up []bool) []bool {
 	for k := range z.up {
 		up[k] = z.up[k][step]
@@ -238,7 +238,7 @@ func (z *zones) at(step int, up []bool) []bool {
 	return up
 }
 
-// chooser makes the chooser of a policy for one run.
+// chooser returns the chooser of a policy for one run.
 func chooser(ctx context.Context, name string, o AvailabilityOptions) policy.Chooser {
 	switch name {
 	case OnDemand:
@@ -256,7 +256,7 @@ func chooser(ctx context.Context, name string, o AvailabilityOptions) policy.Cho
 	}
 }
 
-// replayAvailability runs one task from a start to its end or deadline.
+// replayAvailability runs one task from a start until it finishes or reaches its deadline.
 func replayAvailability(c policy.Chooser, z *zones, start, length int, o AvailabilityOptions,
 	history *policy.Zones) (outcome, error) {
 	var out outcome
@@ -270,7 +270,7 @@ func replayAvailability(c policy.Chooser, z *zones, start, length int, o Availab
 			break
 		}
 		v.Left = o.Deadline - float64(i)*gap
-		v.Step = min(gap, v.Left) // the last one ends with the deadline
+		v.Step = min(gap, v.Left) // the last step ends with the deadline
 		v.Zones.Observe(z.at(start+i, v.Up), z.gap)
 		if v.On == bidding.OnSpot && !v.Up[v.Zone] {
 			v.On, v.Starting = bidding.OnNothing, 0
@@ -281,7 +281,7 @@ func replayAvailability(c policy.Chooser, z *zones, start, length int, o Availab
 			return out, err
 		}
 		if place.On == bidding.OnSpot && !v.Up[place.Zone] {
-			return out, fmt.Errorf("a policy chose spot in zone %d, which has no machines", place.Zone)
+			return out, fmt.Errorf("the policy chose spot in zone %d, which has no machines", place.Zone)
 		}
 		out.usd += advance(&v, place)
 	}
@@ -289,8 +289,8 @@ func replayAvailability(c policy.Chooser, z *zones, start, length int, o Availab
 	return out, nil
 }
 
-// advance lets a step pass on what was chosen, and returns its cost: what is left of a start first, then work, no
-// longer than there is work.
+// advance simulates one step on the chosen place and returns its cost. The rest of a start comes first, then work
+// until none is left.
 func advance(v *policy.View, to policy.Place) (usd float64) {
 	if to.On != v.On || to.On == bidding.OnSpot && to.Zone != v.Zone {
 		v.Starting = v.Changeover

@@ -24,7 +24,7 @@ func data(t *testing.T, dir string) fs.FS {
 	t.Helper()
 	path := filepath.Join("..", "..", "..", "..", "shared", "data", dir)
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the public data of ../shared/data is not here: %v", err)
+		t.Skipf("the public data of ../shared/data is missing: %v", err)
 	}
 	return os.DirFS(path)
 }
@@ -37,14 +37,14 @@ func kept(t *testing.T, name string, policies map[string]backtest.Result) {
 			t.Errorf("%s: %s missed %d deadlines", name, policy, r.Misses)
 		}
 		if r.USD < least*(1-1e-9) || r.ToClairvoyant < 1-1e-9 {
-			t.Errorf("%s: %s costs %v (×%v), and who sees what comes %v", name, policy, r.USD, r.ToClairvoyant, least)
+			t.Errorf("%s: %s costs %v (×%v), the clairvoyant %v", name, policy, r.USD, r.ToClairvoyant, least)
 		}
 	}
 }
 
-// TestNoReplayOfRecordedPricesMissesADeadline replays every market of every set, with and without what a start costs, by tight deadlines and
-// loose ones; and holds ours to the figures that it is known for.
-func TestNoReplayOfRecordedPricesMissesADeadline(t *testing.T) {
+// TestBidMeetsDeadlinesOnRecordedPrices replays every market of every data set, with and without restart time,
+// with tight and loose deadlines. It also checks our policy against its known results.
+func TestBidMeetsDeadlinesOnRecordedPrices(t *testing.T) {
 	markets, err := market.ReadMarkets(data(t, "spot-prices/aws-2016"))
 	if err != nil {
 		t.Fatal(err)
@@ -63,26 +63,26 @@ func TestNoReplayOfRecordedPricesMissesADeadline(t *testing.T) {
 		kept(t, name, r.Policies)
 		ours := r.Policies[backtest.Markov]
 		if o.Deadline == 36 && ours.USDToClairvoyant > 1.045 || o.Deadline == 48 && ours.USDToClairvoyant > 1.07 {
-			t.Errorf("%s: the mean costs of ours are ×%.4f of the clairvoyant's", name, ours.USDToClairvoyant)
+			t.Errorf("%s: the mean cost of our policy is ×%.4f of the clairvoyant's", name, ours.USDToClairvoyant)
 		}
 		if limit := most[o.Deadline]; o.Every == 48 && ours.ToClairvoyant > limit+0.005 { // with an eighth of the starts
-			t.Errorf("%s: ours is ×%.4f of the clairvoyant, at most %.2f was asked for", name, ours.ToClairvoyant, limit)
+			t.Errorf("%s: our policy is ×%.4f of the clairvoyant, the limit is %.2f", name, ours.ToClairvoyant, limit)
 		}
 		for _, other := range []string{backtest.OnDemand, backtest.Spot, backtest.Greedy, backtest.AIB, backtest.UniformProgress, backtest.BFRC} {
 			if o.Every == 48 && ours.USD >= r.Policies[other].USD {
-				t.Errorf("%s: ours costs %.4f, %s %.4f", name, ours.USD, other, r.Policies[other].USD)
+				t.Errorf("%s: our policy costs %.4f, %s %.4f", name, ours.USD, other, r.Policies[other].USD)
 			}
 		}
 	}
 }
 
-func TestNoReplayOfTheCloudsOfTodayMissesADeadline(t *testing.T) {
+func TestBidMeetsDeadlinesOnCurrentClouds(t *testing.T) {
 	for _, set := range []string{"spot-prices/gcp-2026", "spot-prices/azure-2026"} {
 		markets, err := market.ReadMarkets(data(t, set))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var some []*market.Market // they change rarely: every fiftieth is plenty
+		var some []*market.Market // prices change rarely, so every fiftieth market is enough
 		for i := 0; i < len(markets); i += 50 {
 			some = append(some, markets[i])
 		}
@@ -94,7 +94,7 @@ func TestNoReplayOfTheCloudsOfTodayMissesADeadline(t *testing.T) {
 	}
 }
 
-func TestNoReplayOfAvailabilityMissesADeadline(t *testing.T) {
+func TestAvailabilityMeetsDeadlines(t *testing.T) {
 	traces, err := market.ReadTraces(data(t, "spot-availability"))
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestNoReplayOfAvailabilityMissesADeadline(t *testing.T) {
 	}
 }
 
-func TestNoReplayOfAWorkflowMissesItsDeadline(t *testing.T) {
+func TestWorkflowMeetsDeadlines(t *testing.T) {
 	markets, err := market.ReadMarkets(data(t, "spot-prices/aws-2016"))
 	if err != nil {
 		t.Fatal(err)
@@ -163,8 +163,9 @@ func seriesOf(t *rapid.T, hourly []float64) *market.Market {
 	return m
 }
 
-// TestTheClairvoyantIsTheLeast compares it with every way of spending each hour, and every policy with it, on prices of any kind.
-func TestTheClairvoyantIsTheLeast(t *testing.T) {
+// TestClairvoyantIsOptimal compares the clairvoyant with every way of spending each hour, and every policy with
+// the clairvoyant, on random prices.
+func TestClairvoyantIsOptimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const deadline = 7
 		hourly := rapid.SliceOfN(rapid.Float64Range(0.01, 1.5), 2*deadline, 2*deadline).Draw(t, "hourly")
@@ -200,18 +201,18 @@ func TestTheClairvoyantIsTheLeast(t *testing.T) {
 			}
 		}
 		if got := r.Policies[backtest.Clairvoyant].USD; math.Abs(got-least) > 1e-9 {
-			t.Fatalf("the clairvoyant pays %v, the best of all ways is %v", got, least)
+			t.Fatalf("the clairvoyant pays %v, the cheapest of all ways %v", got, least)
 		}
 		for name, p := range r.Policies {
 			if p.Misses > 0 || p.USD < least-1e-9 {
-				t.Fatalf("%s: %v, %d misses; the least is %v", name, p.USD, p.Misses, least)
+				t.Fatalf("%s: %v, %d misses; the minimum is %v", name, p.USD, p.Misses, least)
 			}
 		}
 	})
 }
 
-// TestNoTraceMakesAPolicyLate is for traces of any kind, flickering ones above all.
-func TestNoTraceMakesAPolicyLate(t *testing.T) {
+// The traces are random, many of them with rapid changes.
+func TestAvailabilityMeetsDeadlinesOnRandomTraces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var traces []*market.Trace
 		for z := range rapid.IntRange(1, 3).Draw(t, "zones") {
@@ -241,7 +242,7 @@ func TestNoTraceMakesAPolicyLate(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeReplayedIsSaid(t *testing.T) {
+func TestBidRejectsBadOptions(t *testing.T) {
 	for name, o := range map[string]backtest.BidOptions{
 		"no work":        {Deadline: 5, Every: 1, Train: 0.5},
 		"too little":     {Work: 6, Deadline: 5, Every: 1, Train: 0.5},
@@ -257,9 +258,9 @@ func TestWhatCannotBeReplayedIsSaid(t *testing.T) {
 	}
 }
 
-// TestNoPolicySeesWhatComes changes all prices from an hour on, in the market and in another of its type: no order up to that hour may
-// change, as the hour's own price is found after it.
-func TestNoPolicySeesWhatComes(t *testing.T) {
+// TestPoliciesDoNotSeeTheFuture changes all prices from an hour on, in the market and in another market of its type. No
+// order up to and including that hour may change, because the price of the hour is known only after the order.
+func TestPoliciesDoNotSeeTheFuture(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const start, deadline = 30, 12
 		price := rapid.Float64Range(0.05, 2)

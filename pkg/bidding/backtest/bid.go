@@ -12,41 +12,41 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// BidOptions say what Bid replays.
+// BidOptions configures Bid.
 type BidOptions struct {
 	Work     float64 // hours
 	Deadline int     // whole hours
 	Every    int     // hours between starts
 	Train    float64 // share of each market that is history before the first start
-	Restart  float64 // hours that every start of a machine costs, 0 to 1, rounded to minutes
+	Restart  float64 // hours that every start of a machine takes, 0 to 1, rounded to minutes
 	Policies []string
-	// Informed has ours learn its chain from the whole record, to say how much of the gap to the clairvoyant no chain
-	// can close.
+	// Informed makes our own policy learn its chain from the whole record. This shows how much of the gap to the
+	// clairvoyant no chain can close.
 	Informed bool
 }
 
 func (o *BidOptions) check() error {
 	switch {
 	case !(o.Work > 0) || o.Work > 24*365:
-		return fmt.Errorf("%w: the work has to be more than nothing and at most a year", ErrBadRequest)
+		return fmt.Errorf("%w: the work must be more than zero and at most a year", ErrBadRequest)
 	case float64(o.Deadline) < math.Ceil(o.Work+o.Restart):
-		return fmt.Errorf("%w: the deadline has to leave time for the work: at least %.0fh", ErrBadRequest,
+		return fmt.Errorf("%w: the deadline must leave time for the work: at least %.0fh", ErrBadRequest,
 			math.Ceil(o.Work+o.Restart))
 	case o.Deadline > 24*365:
-		return fmt.Errorf("%w: the deadline has to be within a year", ErrBadRequest)
+		return fmt.Errorf("%w: the deadline must be within a year", ErrBadRequest)
 	case o.Every < 1:
-		return fmt.Errorf("%w: starts have to be at least an hour apart", ErrBadRequest)
+		return fmt.Errorf("%w: starts must be at least an hour apart", ErrBadRequest)
 	case !(o.Train > 0 && o.Train < 1):
-		return fmt.Errorf("%w: the share for training has to be between 0 and 1", ErrBadRequest)
+		return fmt.Errorf("%w: the share for training must be between 0 and 1", ErrBadRequest)
 	case !(o.Restart >= 0 && o.Restart <= 1):
-		return fmt.Errorf("%w: a restart has to take from nothing to an hour", ErrBadRequest)
+		return fmt.Errorf("%w: a restart must take at most an hour and must not be negative", ErrBadRequest)
 	}
 	o.Restart = math.Round(o.Restart*60) / 60
 	return nil
 }
 
-// Bid replays one task on each market, from every start after the part for training. A market on which no run fits, or
-// without an on-demand price, is skipped. Errors wrap ErrBadRequest, or are the context's.
+// Bid replays one task on each market, from every start after the training part. It skips markets that are too short
+// for a run or have no on-demand price. Errors wrap ErrBadRequest, or are the context's.
 func Bid(ctx context.Context, markets []*market.Market, o BidOptions) (*Report, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func Bid(ctx context.Context, markets []*market.Market, o BidOptions) (*Report, 
 	return report(names, all)
 }
 
-// report puts the sums of every market together.
+// report combines the sums of all markets.
 func report(names []string, all []sums) (*Report, error) {
 	r := &Report{}
 	total := sums{}
@@ -87,7 +87,7 @@ func report(names []string, all []sums) (*Report, error) {
 		r.Markets = append(r.Markets, Group{Name: names[i], Runs: s[OnDemand].runs, Policies: s.results()})
 	}
 	if len(total) == 0 {
-		return nil, fmt.Errorf("%w: no run fits into the data: it is too short for the deadline", ErrBadRequest)
+		return nil, fmt.Errorf("%w: the data is too short for any run with this deadline", ErrBadRequest)
 	}
 	r.Policies, r.Runs = total.results(), total[OnDemand].runs
 	return r, nil
@@ -129,10 +129,10 @@ func bidMarket(ctx context.Context, m *market.Market, kin []market.Past, o BidOp
 	return s, nil
 }
 
-// kinMost is how many other zones of its type a policy is shown at most: more tell it little and take time.
+// kinMost is the maximum number of other zones that a policy sees. More add little information and take time.
 const kinMost = 4
 
-// kin are other markets of each market's type, on the scale of market.WeekHour. A policy is shown what of them came
+// kin returns other markets of each market's type, on the scale of market.WeekHour. A policy sees only their prices
 // before its hour.
 func kin(markets []*market.Market) [][]market.Past {
 	hourly := make([]market.Hourly, len(markets))
@@ -154,9 +154,9 @@ func kin(markets []*market.Market) [][]market.Past {
 	return out
 }
 
-// Run replays one run of a policy on the first of some markets, from the hour with an index into its hourly prices (all
-// before it is history), and returns how it went; the others are what else is known. Errors wrap ErrBadRequest, or are
-// the context's.
+// Run replays one run of a policy on market m and returns its timeline. start is an index into the hourly prices; all
+// prices before it are history. others are additional markets that the policy may learn from. Errors wrap
+// ErrBadRequest, or are the context's.
 func Run(ctx context.Context, m *market.Market, others []*market.Market, o BidOptions, policy string,
 	start int) (*Timeline, error) {
 	if err := o.check(); err != nil {
@@ -176,7 +176,7 @@ func Run(ctx context.Context, m *market.Market, others []*market.Market, o BidOp
 		return nil, err
 	}
 	if made[policy] == nil {
-		return nil, fmt.Errorf("%w: %s has no course of its own", ErrBadRequest, policy)
+		return nil, fmt.Errorf("%w: %s has no timeline", ErrBadRequest, policy)
 	}
 	t := &Timeline{}
 	known := kin(append([]*market.Market{m}, others...))[0]
@@ -185,7 +185,7 @@ func Run(ctx context.Context, m *market.Market, others []*market.Market, o BidOp
 	return t, err
 }
 
-// bidders makes, for each policy, what makes a bidder for one run.
+// bidders returns, for each policy, a function that creates a bidder for one run.
 func bidders(ctx context.Context, names []string, history []float64, onDemand float64,
 	o BidOptions) (map[string]func() policy.Bidder, error) {
 	known := map[string]func() policy.Bidder{

@@ -2,13 +2,14 @@ package backtest
 
 import "math"
 
-// foreseeAvailability is the least that a run can cost to one who knows when machines are to be had. Every step is
-// worked, or spent waiting, or lost to a start; a run may spend as much as its deadline leaves beyond the work. So the
-// state of the dynamic program is the step, the slack used, and what the task runs on: nothing, on demand, or spot in a
-// zone.
+// foreseeAvailability returns the lowest possible cost of a run that knows in advance when machines are available.
+// Every step is worked, waited or lost to a start; waits and starts may use at most the time that the deadline leaves
+// beyond the work. So the state of the dynamic program is the step, the slack used, and what the task runs on:
+// nothing, on-demand, or spot in a zone.
 //
-// Slack is counted in cells, a step being a whole number of them such that a start comes to few less than a whole
-// number; it is rounded down, so that the result is a lower bound (by less than one cell a start).
+// Slack is counted in cells. A step is divided into a whole number of cells, chosen so that a start is close to a
+// whole number of cells. Starts are rounded down, so the result is a lower bound (by less than one cell for each
+// start).
 func foreseeAvailability(z *zones, start, length int, o AvailabilityOptions) float64 {
 	gap := z.gap.Hours()
 	parts := divide(o.Changeover / gap)
@@ -25,7 +26,7 @@ func foreseeAvailability(z *zones, start, length int, o AvailabilityOptions) flo
 		passed := float64(i) * gap
 		for used := 0; used <= min(total, i*parts+begin); used++ {
 			row := cost[used*kinds : (used+1)*kinds]
-			left := o.Work - (passed - float64(used)*cell) // work left, and what is left of a start
+			left := o.Work - (passed - float64(used)*cell) // work left, and the rest of a start
 			share := min(1, left/gap)
 			least := math.Inf(1)
 			for _, x := range row {
@@ -52,7 +53,7 @@ func foreseeAvailability(z *zones, start, length int, o AvailabilityOptions) flo
 				}
 				relax(next, used*kinds+k, row[k]+rate*gap*share)
 				if used+begin <= total {
-					// The start itself is paid: its slack is used now, and its steps are passed by working on.
+					// The start is paid: its slack is used now, and its time passes as if it were work.
 					first := min(1, (left+float64(begin)*cell)/gap)
 					relax(next, (used+begin)*kinds+k, least+rate*gap*first)
 				}
@@ -88,7 +89,8 @@ func fill(s []float64, x float64) {
 	}
 }
 
-// divide is into how many cells a step is cut so that a start of so many steps loses least by rounding down.
+// divide returns the number of cells in a step with which rounding down a start loses least. steps is the length of a
+// start in steps.
 func divide(steps float64) int {
 	best, loss := 1, math.Inf(1)
 	for parts := 1; parts <= 4; parts++ {

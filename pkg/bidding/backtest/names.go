@@ -17,21 +17,21 @@ const (
 	BFRC            = "bfrc"
 	Markov          = "markov"
 	Clairvoyant     = "clairvoyant"
-	// UniformProgressZones is Uniform Progress stretched to many zones, which its paper does not have: it takes any
-	// zone with machines.
+	// UniformProgressZones is Uniform Progress extended to several zones, which its paper does not cover: it uses
+	// any zone with machines.
 	UniformProgressZones = "uniform-progress-zones"
 )
 
-// Policies are the names of all policies, from the plainest to the bound.
+// Policies returns the names of all policies, from the simplest to the lower bound.
 func Policies() []string {
 	return []string{OnDemand, Spot, Greedy, AIB, UniformProgress, BFRC, Markov, Clairvoyant}
 }
 
-// ErrBadRequest is returned for an experiment that cannot be made.
+// ErrBadRequest is returned for invalid options of an experiment.
 var ErrBadRequest = errors.New("bad back-test")
 
-// choose returns the policies that an experiment runs: those asked for (none, or "all", are all), and always the two
-// that the others are measured by.
+// choose returns the policies that an experiment runs: the requested ones (all if there are none, or for "all"), plus
+// on-demand and the clairvoyant, which the others are compared with.
 func choose(asked []string, known ...string) ([]string, error) {
 	if len(known) == 0 {
 		known = Policies()
@@ -42,7 +42,7 @@ func choose(asked []string, known ...string) ([]string, error) {
 		case name == "all":
 			return known, nil
 		case !slices.Contains(Policies(), name):
-			return nil, fmt.Errorf("%w: there is no policy %q; there are %s", ErrBadRequest, name,
+			return nil, fmt.Errorf("%w: unknown policy %q; the policies are %s", ErrBadRequest, name,
 				strings.Join(Policies(), ", "))
 		}
 		want[name] = true

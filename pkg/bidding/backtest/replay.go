@@ -8,23 +8,23 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Moment is one hour of a run: what was bid, what spot cost, what the task ran on, and what was done after it.
+// Moment is one hour of a run: the bid, the spot price, what the task ran on, and the work done by its end.
 type Moment struct {
 	Hour    int             `json:"hour"` // since the start
 	SpotUSD float64         `json:"spotUSD"`
 	BidUSD  float64         `json:"bidUSD"`
 	On      bidding.Holding `json:"on"`
-	Done    float64         `json:"done"` // hours of work, saved at the end of the hour
+	Done    float64         `json:"done"` // hours of work saved by the end of the hour
 	Taken   bool            `json:"taken,omitempty"`
 }
 
-// Timeline is a run as it went.
+// Timeline is the course of a run.
 type Timeline struct {
 	Moments []Moment
-	USD     float64 // what it cost
+	USD     float64 // total cost
 }
 
-// replay runs one task from a start, an index into the prices, to its end or deadline.
+// replay runs one task from a start (an index into the prices) until it finishes or reaches its deadline.
 func replay(b policy.Bidder, hourly market.Hourly, start int, onDemand float64, o BidOptions, kin []market.Past,
 	t *Timeline) (outcome, error) {
 	var out outcome
@@ -65,7 +65,7 @@ func replay(b policy.Bidder, hourly market.Hourly, start int, onDemand float64, 
 	return out, nil
 }
 
-// before is the part of pasts that came before an hour.
+// before returns the parts of the pasts before an hour.
 func before(kin []market.Past, hour int) []market.Past {
 	var out []market.Past
 	for _, k := range kin {
@@ -76,7 +76,7 @@ func before(kin []market.Past, hour int) []market.Past {
 	return out
 }
 
-// progress is what an hour on something does after one on something else.
+// progress returns the work of an hour on one holding after an hour on another.
 func progress(before, now bidding.Holding, restart float64) float64 {
 	if before == now {
 		return 1
@@ -84,9 +84,9 @@ func progress(before, now bidding.Holding, restart float64) float64 {
 	return 1 - restart
 }
 
-// foresee is the least that a run can cost to one who knows the prices to come: a dynamic program over the hours, the
-// minutes of work done and what the task runs on. It is a lower bound of every policy: it needs to keep no time in
-// reserve.
+// foresee returns the lowest possible cost of a run that knows all prices in advance: a dynamic program over the
+// hours, the minutes of work done and what the task runs on. It is a lower bound for every policy because it does not
+// have to keep time in reserve.
 func foresee(prices []float64, onDemand, work, restart float64) float64 {
 	minutes, lost := int(math.Ceil(work*60-1e-6)), int(math.Round(restart*60))
 	unit := 60 // minutes of work in one cell

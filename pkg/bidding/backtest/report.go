@@ -1,40 +1,39 @@
 package backtest
 
-// Result is what a policy made of a number of runs.
+// Result summarises the runs of a policy.
 type Result struct {
 	// USD is the mean cost of a run.
 	USD float64 `json:"usd"`
-	// ToOnDemand and ToClairvoyant are the means over the runs of their cost as a share of what the same run costs on
-	// demand and under the clairvoyant: every run counts the same, on cheap machines and on dear ones.
+	// ToOnDemand and ToClairvoyant are mean cost ratios: the cost of each run divided by the cost of the same run on
+	// demand and under the clairvoyant. Every run counts the same, on cheap and on expensive machines.
 	ToOnDemand    float64 `json:"toOnDemand"`
 	ToClairvoyant float64 `json:"toClairvoyant"`
-	// USDToClairvoyant is the ratio of the mean costs, in which the dear machines count for most.
+	// USDToClairvoyant is the ratio of the mean costs; expensive machines dominate it.
 	USDToClairvoyant float64 `json:"usdToClairvoyant"`
-	// Misses counts the runs that were not done by their deadline, Interruptions the machines that were taken away, in
-	// all runs.
+	// Misses counts the runs that missed their deadline and Interruptions the lost machines, over all runs.
 	Misses        int `json:"misses"`
 	Interruptions int `json:"interruptions"`
-	// ToAIB is the mean of the cost as a share of AIB's, for workflows.
+	// ToAIB is the mean cost ratio to AIB, for workflows.
 	ToAIB float64 `json:"toAIB,omitempty"`
 }
 
-// Group is the results on one market, trace or group of zones.
+// Group holds the results on one market, trace or group of zones.
 type Group struct {
 	Name     string            `json:"name"`
 	Runs     int               `json:"runs"`
 	Policies map[string]Result `json:"policies"`
 }
 
-// Report is the outcome of an experiment: over all runs, and by market.
+// Report is the result of an experiment, over all runs and by market.
 type Report struct {
 	Runs     int               `json:"runs"`
 	Policies map[string]Result `json:"policies"`
 	Markets  []Group           `json:"markets"`
-	// Skipped are the markets on which no run fits, or which have no on-demand price.
+	// Skipped are the markets that are too short for a run or have no on-demand price.
 	Skipped []string `json:"skipped,omitempty"`
 }
 
-// outcome is one run under one policy.
+// outcome is the result of one run under one policy.
 type outcome struct {
 	usd           float64
 	missed        bool
@@ -51,7 +50,7 @@ type tally struct {
 // sums collects the runs of every policy.
 type sums map[string]*tally
 
-// add takes in one run: the outcomes of every policy for it.
+// add adds one run: the outcomes of all policies for it.
 func (s sums) add(run map[string]outcome) {
 	for name, o := range run {
 		t := s[name]
@@ -72,7 +71,7 @@ func (s sums) add(run map[string]outcome) {
 	}
 }
 
-// merge takes in other sums.
+// merge adds other sums.
 func (s sums) merge(other sums) {
 	for name, o := range other {
 		t := s[name]
@@ -91,7 +90,7 @@ func (s sums) merge(other sums) {
 	}
 }
 
-// results are the means.
+// results returns the means.
 func (s sums) results() map[string]Result {
 	out := map[string]Result{}
 	for name, t := range s {
@@ -104,7 +103,7 @@ func (s sums) results() map[string]Result {
 	return out
 }
 
-// ratio is a/b, 0 where there is no b.
+// ratio returns a/b, or 0 if b is 0.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 0

@@ -15,14 +15,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// WorkflowOptions say what Workflow replays.
+// WorkflowOptions configures Workflow.
 type WorkflowOptions struct {
 	// Deadlines are multiples of the workflow's time on the most powerful type, as in the paper: from 1.1 to 3.
 	Deadlines []float64
-	Repeats   int    // runs for each deadline and zone, from starts drawn at random
+	Repeats   int    // runs for each deadline and zone, with random starts
 	Seed      uint64 // of the starts
 	Train     float64
-	// Hours is that time: recorded run times are scaled to it, as the paper's model counts in hours.
+	// Hours is the workflow's time on the most powerful type. Recorded run times are scaled to it, because the
+	// paper's model counts in hours.
 	Hours    float64
 	Policies []string
 }
@@ -30,36 +31,36 @@ type WorkflowOptions struct {
 func (o *WorkflowOptions) check(job *dag.Job) error {
 	switch {
 	case len(o.Deadlines) == 0:
-		return fmt.Errorf("%w: a deadline is needed", ErrBadRequest)
+		return fmt.Errorf("%w: at least one deadline is required", ErrBadRequest)
 	case o.Repeats < 1 || o.Repeats > 1e5:
-		return fmt.Errorf("%w: from 1 to 100000 repeats", ErrBadRequest)
+		return fmt.Errorf("%w: the number of repeats must be from 1 to 100000", ErrBadRequest)
 	case !(o.Train > 0 && o.Train < 1):
-		return fmt.Errorf("%w: the share for training has to be between 0 and 1", ErrBadRequest)
+		return fmt.Errorf("%w: the share for training must be between 0 and 1", ErrBadRequest)
 	case !(o.Hours > 0 && o.Hours <= 24*30):
-		return fmt.Errorf("%w: the time of the workflow has to be more than nothing and at most 30 days", ErrBadRequest)
+		return fmt.Errorf("%w: the time of the workflow must be more than zero and at most 30 days", ErrBadRequest)
 	case job.TotalRecorded() <= 0:
 		return fmt.Errorf("%w: the workflow has no recorded run times", ErrBadRequest)
 	}
 	for _, d := range o.Deadlines {
 		if !(d >= 1 && d <= 100) {
-			return fmt.Errorf("%w: a deadline of %v times the workflow's own time cannot be kept or is no deadline",
+			return fmt.Errorf("%w: a deadline must be from 1 to 100 times the workflow's own time, not %v",
 				ErrBadRequest, d)
 		}
 	}
 	return nil
 }
 
-// WorkflowReport is a report by deadline as well.
+// WorkflowReport is a report that also has results by deadline.
 type WorkflowReport struct {
 	Report
 	Deadlines []Group `json:"deadlines"`
 }
 
-// Workflow makes the paper's experiment (WCSSI, section 4): a DAG on the spot markets of one zone, by several
-// deadlines, from random starts. Every task has a machine of its own; machines of a type work as fast as they cost on
-// demand, as in the paper, where the price of a unit of computing is the same on all types. Prices change once an hour;
-// parts of an hour are paid as such. Zones in which no run fits are skipped. Errors wrap ErrBadRequest, or are the
-// context's.
+// Workflow runs the paper's experiment (WCSSI, section 4): a DAG on the spot markets of one zone, with several
+// deadlines, from random starts. Every task has a separate machine. The speed of a machine type is proportional to
+// its on-demand price, as in the paper, where a unit of computing costs the same on all types. Prices change once an
+// hour; a part of an hour is billed as such. Zones in which no run fits are skipped. Errors wrap ErrBadRequest, or
+// are the context's.
 func Workflow(ctx context.Context, job *dag.Job, markets []*market.Market, o WorkflowOptions) (*WorkflowReport, error) {
 	if err := o.check(job); err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func Workflow(ctx context.Context, job *dag.Job, markets []*market.Market, o Wor
 	return out, nil
 }
 
-// byZone groups the markets that have an on-demand price, zones and types in order.
+// byZone groups the markets that have an on-demand price by zone, in order.
 func byZone(markets []*market.Market) (zones [][]*market.Market) {
 	at := map[string]int{}
 	for _, m := range markets {
@@ -125,7 +126,7 @@ func byZone(markets []*market.Market) (zones [][]*market.Market) {
 	return zones
 }
 
-// workflowZone replays a workflow in one zone, for each deadline; nil where no run fits.
+// workflowZone replays a workflow in one zone for each deadline. It returns nil if no run fits.
 func workflowZone(ctx context.Context, job *dag.Job, markets []*market.Market, o WorkflowOptions, names []string,
 	stream uint64) ([]sums, error) {
 	prices, length := align(markets)
@@ -166,7 +167,7 @@ func workflowZone(ctx context.Context, job *dag.Job, markets []*market.Market, o
 	return out, nil
 }
 
-// align puts hourly prices side by side, from the hour in which the last of them begins.
+// align aligns hourly prices to the hour in which the last market begins.
 func align(markets []*market.Market) (prices [][]float64, length int) {
 	hourly := make([]market.Hourly, len(markets))
 	begin := markets[0].Spot.Hourly().Start

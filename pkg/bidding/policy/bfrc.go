@@ -9,16 +9,16 @@ import (
 )
 
 // BFRC bids for one task as the paper does (WCSSI): a plain chain of 24 levels over the whole history before the run,
-// the bid of equation 8, a deadline of at most 1.5 times the compute time, and on demand for all that is left once work
-// equals time.
+// the bid of equation 8, a deadline of at most 1.5 times the compute time, and on-demand machines for the rest once
+// work equals time.
 type BFRC struct {
 	OnDemandUSD float64
 	Chain       *market.Chain
 	Table       *bidding.Table
-	spare       int // hours of the deadline that are not used
+	spare       int // unused hours of the deadline
 }
 
-// StretchMost is how many times its compute time a task gets at most (WCSSI, with figure 5).
+// StretchMost is the maximum time of a task as a multiple of its compute time (WCSSI, with figure 5).
 const StretchMost = 1.5
 
 // NewBFRC learns the chain and builds the table for runs of work hours.
@@ -29,7 +29,7 @@ func NewBFRC(ctx context.Context, history []float64, work, deadline int, onDeman
 	return &BFRC{OnDemandUSD: onDemandUSD, Chain: chain, Table: table, spare: deadline - own}, err
 }
 
-// Run is the bidder for one run.
+// Run returns the bidder for one run.
 func (p *BFRC) Run() *BFRC {
 	run := *p
 	return &run

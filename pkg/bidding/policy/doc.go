@@ -1,10 +1,9 @@
-// Package policy holds ways to run one task by a deadline on spot capacity: ours,
-// that of the paper, and those it is measured against. Each says in its doc
-// comment where it comes from.
+// Package policy holds policies that run one task on spot capacity by a deadline: our own, the paper's, and the
+// baselines they are compared with. The doc comment of each names its source.
 //
-// There are two kinds of market, and so of policy. In a market with bids
-// (Bidder) the price of each hour is found after the bid for it. In one without (Chooser) a
-// machine is to be had or not, and can be taken away.
+// There are two kinds of market, and so two kinds of policy. In a market with bids (Bidder), the price of each hour
+// is known only after the bid for it. In a market without bids (Chooser), a machine is available or not and can be
+// interrupted.
 //
-// Policies are pure: they know what has been seen so far, and decide.
+// Policies are pure: they decide from what has been observed so far.
 package policy

@@ -8,48 +8,48 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Learning is how Markov learns a market: with the last days counting most, as prices keep to a regime for some days
-// and then to another, and with a factor for each hour of the day and for weekends. The figures were chosen, or found
-// to hold, by runs within the first half of the record of AWS in 2016, which is not the half that back-tests replay;
-// the result hardly changes between half and double of each.
+// Learning returns the options with which Markov learns a market. Recent days count most, because prices stay in one
+// regime for some days and then change to another. There is a factor for each hour of the day and for weekends. The
+// values were chosen, or confirmed, on the first half of the AWS record of 2016; back-tests replay the other half.
+// The result hardly changes if a value is halved or doubled.
 func Learning() market.ChainOptions {
 	return market.ChainOptions{Levels: 12, HalfLife: 72, Smoothing: 1, Daily: true, Weekly: true}
 }
 
-// relearn is after how many hours Markov learns the market anew.
+// relearn is the number of hours after which Markov learns the market again.
 const relearn = 12
 
-// Markov is ours: the paper's recursion over chains that are learned online from the market and the other zones of its
-// type, with on-demand capacity as an action for single hours, bids between the levels, and restarts.
+// Markov is our own policy: the paper's recursion over chains that are learned online from the market and the other
+// zones of its type. It adds on-demand capacity for single hours, bids between the levels, and restarts.
 type Markov struct {
 	ctx      context.Context
 	onDemand float64
 	learned  int // index of the hour in which the chain was learned
 	mixture  *bidding.Mixture
-	informed []float64 // what to learn from instead of the past
+	informed []float64 // if set, learn from these prices instead of the history
 }
 
-// NewMarkov makes a bidder for one run.
+// NewMarkov returns a bidder for one run.
 func NewMarkov(ctx context.Context, onDemandUSD float64) *Markov {
 	return &Markov{ctx: ctx, onDemand: onDemandUSD, learned: math.MinInt / 2}
 }
 
-// NewInformed makes a bidder that has learned its chain from all prices, those to come as well: it knows how likely
-// each price follows each, and no more of the future. It is no policy; what it costs says what knowing the odds of a
-// plain chain is worth.
+// NewInformed returns a bidder that has learned its chain from all prices, including future ones. It knows how likely
+// each price follows each other, but nothing else about the future. It is not a usable policy: its cost shows what
+// perfect knowledge of a plain chain's probabilities is worth.
 func NewInformed(ctx context.Context, onDemandUSD float64, all []float64) *Markov {
 	p := NewMarkov(ctx, onDemandUSD)
 	p.informed = all
 	return p
 }
 
-// Order bids what the table says.
+// Order bids the price from the tables.
 func (p *Markov) Order(h Hour) (Order, error) {
 	if len(h.History) == 0 {
-		return Order{OnDemand: true}, nil // nothing is known; a quote of the market would be needed
+		return Order{OnDemand: true}, nil // without history there is nothing to decide by
 	}
 	if h.mustLeave() && h.Restart <= 0 {
-		// An hour of spot that can be had at all is as sure as one on demand: its price holds to its end.
+		// The price of an hour holds to its end, so an available hour of spot is as safe as one on demand.
 		return Order{MaxUSD: p.onDemand, OnDemand: true}, nil
 	}
 	if !p.startable(h) {
@@ -64,7 +64,7 @@ func (p *Markov) Order(h Hour) (Order, error) {
 	return Order{MaxUSD: bid, OnDemand: onDemand || h.mustLeave()}, nil
 }
 
-// startable says whether after an hour on spot there would still be time for a start on demand.
+// startable reports whether there is still time for a start on demand after an hour on spot.
 func (p *Markov) startable(h Hour) bool {
 	starts := 2.0
 	if h.On == bidding.OnSpot {
@@ -73,7 +73,7 @@ func (p *Markov) startable(h Hour) bool {
 	return float64(h.Left)-h.Work >= starts*h.Restart-1e-9
 }
 
-// learn learns the chains from all that is known, and builds their tables to the deadline.
+// learn learns the chains from everything known and builds their tables up to the deadline.
 func (p *Markov) learn(h Hour) (err error) {
 	p.learned = h.Start
 	var chains []*market.Chain
@@ -95,10 +95,10 @@ func (p *Markov) learn(h Hour) (err error) {
 	return err
 }
 
-// trends are the half-lives in hours of the trailing levels that the chains are relative to: one that follows a turn of
-// the market in a day, and one that takes a week of it for a spell.
+// trends returns the half-lives in hours of the trailing price levels of the chains. The short one follows a market
+// shift within a day; the long one treats a week of high prices as temporary.
 func trends() []float64 { return []float64{24, 216} }
 
-// mixed are the levels of the chains that Markov mixes: about doubling, from the fewest that tell dear from cheap to as
-// many as some weeks of hours can fill.
+// mixed returns the numbers of levels of the chains that Markov mixes. They roughly double, from two (low and high)
+// to as many as some weeks of hourly prices can fill.
 func mixed() []int { return []int{2, 3, 6, 12} }

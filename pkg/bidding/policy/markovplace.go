@@ -9,35 +9,35 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// stepsMost bounds the steps of a table to the deadline.
+// stepsMost is the maximum number of steps of a table.
 const stepsMost = 1440
 
-// restartSteps is into how many steps of a table a start is cut.
+// restartSteps is the number of steps into which a table divides a start.
 const restartSteps = 4
 
-// slackSteps is into how many steps of a table the slack is cut at most.
+// slackSteps is the maximum number of steps into which a table divides the slack.
 const slackSteps = 200
 
-// relearnPlace is after how many hours MarkovPlace learns the zones anew.
+// relearnPlace is the number of hours after which MarkovPlace learns the zones again.
 const relearnPlace = 24.0
 
-// MarkovPlace is ours where there is nothing to bid: the recursion over the chain of a zone's availability, which tells
-// short outages from long ones, with waiting, spot and on demand as actions and a start to pay for every change. In
-// several zones the chain is that of the zones together, and of those that have machines it takes the one that is
-// expected to keep them longest.
+// MarkovPlace is our own policy for markets without bids: the recursion over the chain of a zone's availability,
+// which distinguishes short from long outages. Its actions are waiting, spot and on-demand, and every change pays for
+// a start. With several zones the chain is that of all zones together, and the policy uses the available zone that is
+// expected to keep its machines longest.
 type MarkovPlace struct {
 	ctx     context.Context
-	learned float64 // time left when it was learned
+	learned float64 // time left when the chain was learned
 	step    float64 // hours
 	table   *bidding.Table
 }
 
-// NewMarkovPlace makes a chooser for one run.
+// NewMarkovPlace returns a chooser for one run.
 func NewMarkovPlace(ctx context.Context) *MarkovPlace {
 	return &MarkovPlace{ctx: ctx, learned: math.Inf(1)}
 }
 
-// Choose takes what is expected to cost least to the end.
+// Choose returns the place with the lowest expected cost to the end.
 func (p *MarkovPlace) Choose(v View) (Place, error) {
 	if v.mustLeave() {
 		return Place{On: bidding.OnDemand}, nil
@@ -49,8 +49,8 @@ func (p *MarkovPlace) Choose(v View) (Place, error) {
 	}
 	up, age, _ := v.Zones.Any.Now()
 	q := market.State(up, age)
-	// Each way is weighed as if it were kept for a step of the table: compared over less, a step on spot would seem to
-	// bear the risk of a whole one.
+	// Each alternative is compared over a whole step of the table. Over a shorter time, a step on spot would seem to
+	// carry the risk of a whole step.
 	v.Step = min(max(v.Step, p.step), v.Left)
 	left := v.Left - v.Step
 	rest := func(work float64, on bidding.Holding) float64 {
@@ -69,7 +69,7 @@ func (p *MarkovPlace) Choose(v View) (Place, error) {
 	return best, nil
 }
 
-// zone is where spot would be: where it is held, else where it is steadiest.
+// zone returns the zone to use for spot: the current one if it has machines, otherwise the steadiest.
 func (p *MarkovPlace) zone(v View) int {
 	if v.On == bidding.OnSpot && v.Up[v.Zone] {
 		return v.Zone
@@ -77,7 +77,7 @@ func (p *MarkovPlace) zone(v View) int {
 	return v.Zones.steadiest(v.Up)
 }
 
-// after is the work left after this step on something, with what is still to go of its start.
+// after returns the work left after this step on a place, including the rest of its start.
 func (p *MarkovPlace) after(v View, on bidding.Holding, zone int) float64 {
 	start := v.Changeover
 	if on == v.On && (on == bidding.OnDemand || zone == v.Zone) {
@@ -89,7 +89,7 @@ func (p *MarkovPlace) after(v View, on bidding.Holding, zone int) float64 {
 func (p *MarkovPlace) learn(v View) (err error) {
 	p.learned = v.Left
 	p.step = max(v.Changeover/restartSteps, v.Step, (v.Left-v.Work)/slackSteps, v.Left/stepsMost)
-	// Rounded up, so that no value is asked for that the table does not hold.
+	// Rounded up, so that the table holds every value that is looked up.
 	work, slack := int(math.Ceil((v.Work+v.Changeover)/p.step)), int(math.Ceil((v.Left-v.Work)/p.step))+1
 	m := bidding.AvailabilityModel(&v.Zones.Any, v.SpotUSD, v.OnDemandUSD, hours(p.step), hours(v.Changeover))
 	if len(v.Zones.Each) > 1 {

@@ -7,9 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 )
 
-// PlainPlace is the paper's method (WCSSI) where there is nothing to bid: a chain of two states, with and without
-// machines, a deadline of at most 1.5 times the compute time, on demand once work equals time, and no thought for what
-// a start costs beyond the slack it takes.
+// PlainPlace is the paper's method (WCSSI) for markets without bids: a chain of two states, with and without
+// machines, a deadline of at most 1.5 times the compute time, and on-demand once work equals time. It ignores the
+// cost of starts, except for the slack they take.
 type PlainPlace struct {
 	ctx         context.Context
 	spare, step float64
@@ -17,12 +17,12 @@ type PlainPlace struct {
 	left        bool
 }
 
-// NewPlainPlace makes a chooser for one run of work hours.
+// NewPlainPlace returns a chooser for one run of the given hours of work.
 func NewPlainPlace(ctx context.Context, work, deadline float64) *PlainPlace {
 	return &PlainPlace{ctx: ctx, spare: max(0, deadline-StretchMost*work)}
 }
 
-// Choose takes what is expected to cost least to the end.
+// Choose returns the place with the lowest expected cost to the end.
 func (p *PlainPlace) Choose(v View) (Place, error) {
 	own := v
 	own.Left -= p.spare
@@ -39,7 +39,7 @@ func (p *PlainPlace) Choose(v View) (Place, error) {
 	if z >= 0 {
 		q, usd = 0, v.SpotUSD*p.step
 	}
-	// The table knows no starts, so it is asked with the slack that is left once a start on demand is paid.
+	// The table does not know starts, so the lookup uses the slack that is left after a start on demand.
 	choice := p.table.Choose(v.Work/p.step, max((own.Left-v.Changeover)/p.step, v.Work/p.step), q, usd, v.On)
 	if choice.On == bidding.OnSpot {
 		return Place{On: bidding.OnSpot, Zone: z}, nil

@@ -13,8 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding/policy"
 )
 
-// TestAIBBidsByItsFormula: near the spot price with much time, near the on-demand price at the latest time to on-demand.
-func TestAIBBidsByItsFormula(t *testing.T) {
+// The bid is near the spot price with much time left, and near the on-demand price close to the latest time to
+// on-demand.
+func TestAIBFollowsFormula(t *testing.T) {
 	bid := func(left int) float64 {
 		p := &policy.AIB{OnDemandUSD: 1}
 		o, err := p.Order(policy.Hour{Work: 10, Left: left, History: []float64{0.3, 0.2}})
@@ -26,7 +27,7 @@ func TestAIBBidsByItsFormula(t *testing.T) {
 	if got, want := bid(30), math.Exp(-0.1*20)+(1-math.Exp(-0.1*20))*0.2; math.Abs(got-want) > 1e-12 {
 		t.Errorf("with 20 hours to the latest time the bid is %v, by the formula %v", got, want)
 	}
-	// Half of the hours cost more than the first bid, so the second leans as far to the on-demand price.
+	// Half of the hours cost more than the first bid, so the second bid is half way to the on-demand price.
 	p := &policy.AIB{OnDemandUSD: 1}
 	for i, want := range []float64{0.2, 0.5*1 + 0.5*0.2} {
 		o, err := p.Order(policy.Hour{Work: 10, Left: 400, History: []float64{0.9, 0.2}})
@@ -52,8 +53,8 @@ func TestGreedyUsesSpotUntilThePointOfNoReturn(t *testing.T) {
 	}
 }
 
-// TestUniformProgressKeepsToItsLine walks through the rules of its algorithm.
-func TestUniformProgressKeepsToItsLine(t *testing.T) {
+// The cases follow the rules of the algorithm.
+func TestUniformPlace(t *testing.T) {
 	const work, deadline = 10.0, 20.0
 	view := func(done, gone float64, on bidding.Holding, up bool) policy.View {
 		return policy.View{
@@ -64,15 +65,15 @@ func TestUniformProgressKeepsToItsLine(t *testing.T) {
 		view policy.View
 		want bidding.Holding
 	}{
-		"spot is taken where it is to be had":         {view(5, 10, bidding.OnNothing, true), bidding.OnSpot},
-		"and kept, however far ahead":                 {view(9, 10, bidding.OnSpot, true), bidding.OnSpot},
-		"without spot it waits when it is ahead":      {view(5.1, 10, bidding.OnNothing, false), bidding.OnNothing},
-		"and goes on demand when it lags":             {view(4.9, 10, bidding.OnNothing, false), bidding.OnDemand},
-		"there it stays until two changeovers ahead":  {view(5.1, 10, bidding.OnDemand, true), bidding.OnDemand},
-		"then it goes back to spot":                   {view(5.3, 10, bidding.OnDemand, true), bidding.OnSpot},
-		"with two changeovers left, on demand it is":  {view(0.35, 10, bidding.OnNothing, true), bidding.OnDemand},
-		"a held machine is used to the very last":     {view(0.35, 10, bidding.OnSpot, true), bidding.OnSpot},
-		"but not beyond what a loss would leave time": {view(0.2, 10, bidding.OnSpot, true), bidding.OnDemand},
+		"uses spot if available":                      {view(5, 10, bidding.OnNothing, true), bidding.OnSpot},
+		"keeps spot, however far ahead":               {view(9, 10, bidding.OnSpot, true), bidding.OnSpot},
+		"waits without spot if ahead":                 {view(5.1, 10, bidding.OnNothing, false), bidding.OnNothing},
+		"goes on demand without spot if behind":       {view(4.9, 10, bidding.OnNothing, false), bidding.OnDemand},
+		"stays on demand until two changeovers ahead": {view(5.1, 10, bidding.OnDemand, true), bidding.OnDemand},
+		"then returns to spot":                        {view(5.3, 10, bidding.OnDemand, true), bidding.OnSpot},
+		"with two changeovers left goes on demand":    {view(0.35, 10, bidding.OnNothing, true), bidding.OnDemand},
+		"keeps a held machine to the end":             {view(0.35, 10, bidding.OnSpot, true), bidding.OnSpot},
+		"unless a loss would be too late":             {view(0.2, 10, bidding.OnSpot, true), bidding.OnDemand},
 	} {
 		got, err := (&policy.UniformPlace{Work: work, Deadline: deadline}).Choose(c.view)
 		if err != nil || got.On != c.want {
@@ -81,9 +82,8 @@ func TestUniformProgressKeepsToItsLine(t *testing.T) {
 	}
 }
 
-// TestOursTakesCheapSpotAndLeavesDearSpot: with a market that has always cost 0.2 and 0.9 in turn for days, the dear hours are waited
-// out while there is time.
-func TestOursTakesCheapSpotAndLeavesDearSpot(t *testing.T) {
+// The price alternates between 0.2 and 0.9 for days. Markov waits out the expensive hours while there is time.
+func TestMarkovWaitsOutExpensiveHours(t *testing.T) {
 	var history []float64
 	for h := range 24 * 20 {
 		history = append(history, []float64{0.2, 0.9}[h/12%2])
@@ -98,14 +98,14 @@ func TestOursTakesCheapSpotAndLeavesDearSpot(t *testing.T) {
 	}
 	p = policy.NewMarkov(context.Background(), 1)
 	if o, err = p.Order(policy.Hour{Work: 10, Left: 10, Start: len(history), History: history}); err != nil || o.MaxUSD != 1 || !o.OnDemand {
-		t.Errorf("with no hour to lose it takes what costs less: %+v %v", o, err)
+		t.Errorf("without slack it takes the cheaper: %+v %v", o, err)
 	}
 	if o, err = p.Order(policy.Hour{Work: 10, Left: 10, Start: len(history), History: history, Restart: 0.2}); err != nil || o.MaxUSD != 0 || !o.OnDemand {
-		t.Errorf("but not where a start would be too much: %+v %v", o, err)
+		t.Errorf("but not if a start would take too long: %+v %v", o, err)
 	}
 }
 
-func TestNoBidIsAboveTheOnDemandPrice(t *testing.T) {
+func TestBidsNeverExceedOnDemandPrice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		history := rapid.SliceOfN(rapid.Float64Range(0.01, 5), 1, 100).Draw(t, "history")
 		work := rapid.IntRange(1, 20).Draw(t, "work")
@@ -128,16 +128,16 @@ func TestNoBidIsAboveTheOnDemandPrice(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !(o.MaxUSD >= 0) || o.MaxUSD > 1+1e-9 {
-				t.Fatalf("%s bids %v where on-demand costs 1", name, o.MaxUSD)
+				t.Fatalf("%s bids %v, but on-demand costs 1", name, o.MaxUSD)
 			}
 			if float64(h.Left) <= h.Work+h.Restart && !o.OnDemand {
-				t.Fatalf("%s does not fall back on demand without time to lose", name)
+				t.Fatalf("%s does not fall back to on-demand without slack", name)
 			}
 		}
 	})
 }
 
-func TestTheSteadiestZoneIsTaken(t *testing.T) {
+func TestMarkovPlaceUsesSteadiestZone(t *testing.T) {
 	zones := policy.NewZones(2, 0)
 	rng := rand.New(rand.NewPCG(9, 9)) //nolint:gosec // a simulation
 	for range 4000 {

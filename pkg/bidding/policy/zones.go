@@ -7,14 +7,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Zones is what has been learned of zones among which a run may choose.
+// Zones is what has been learned about the zones that a run may use.
 type Zones struct {
 	Each []market.Availability
-	// Any is of the zones together: whether some zone has machines.
+	// Any is the availability of the zones together: whether at least one has machines.
 	Any market.Availability
 }
 
-// NewZones knows nothing of n zones yet.
+// NewZones returns n zones without observations.
 func NewZones(n int, halfLife time.Duration) *Zones {
 	z := &Zones{Each: make([]market.Availability, n)}
 	z.Any.HalfLife = halfLife
@@ -24,14 +24,14 @@ func NewZones(n int, halfLife time.Duration) *Zones {
 	return z
 }
 
-// Clone is a copy that learns on its own.
+// Clone returns a copy that learns independently.
 func (z *Zones) Clone() *Zones {
 	c := *z
 	c.Each = slices.Clone(z.Each)
 	return &c
 }
 
-// Observe takes in which zones had machines for a span.
+// Observe records which zones had machines for a span of time.
 func (z *Zones) Observe(up []bool, span time.Duration) {
 	some := false
 	for i, u := range up {
@@ -41,8 +41,8 @@ func (z *Zones) Observe(up []bool, span time.Duration) {
 	z.Any.Observe(some, span)
 }
 
-// steadiest is the zone with machines that is expected to keep them longest, −1 for none: the one that loses them at
-// the least rate, now and in the mean.
+// steadiest returns the zone with machines that is expected to keep them longest, by the sum of its current and its
+// mean rate of losses; −1 if no zone has machines.
 func (z *Zones) steadiest(up []bool) int {
 	best, least := -1, 0.0
 	for i, u := range up {
@@ -57,7 +57,7 @@ func (z *Zones) steadiest(up []bool) int {
 	return best
 }
 
-// moves is the rate per hour at which the steadiest zone loses machines while others have some.
+// moves returns the rate per hour at which the steadiest zone loses machines while other zones have some.
 func (z *Zones) moves() float64 {
 	least := z.Each[0].MeanRate(true)
 	for i := range z.Each {

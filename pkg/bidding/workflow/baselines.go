@@ -5,21 +5,20 @@ import (
 	"math"
 )
 
-// alwaysSpot bids the on-demand price for the most powerful type, and falls back on demand at once.
+// alwaysSpot bids the on-demand price for the most powerful type and runs on demand if spot costs more.
 type alwaysSpot struct{ w *Workflow }
 
 func (p *alwaysSpot) order(context.Context, moment) (order, error) {
 	return order{kind: p.w.fastest, maxUSD: p.w.unitUSD, onDemand: true}, nil
 }
 
-// aibMethod is AIB, "aggressive with intelligent bidding" (Poola et al., ICCS 2014): the critical path is estimated on
-// the most powerful type, each task takes the cheapest spot type that fits into all the slack there is, and bids
-// between the spot and the on-demand price, the nearer to the latter the nearer its latest time to on-demand; from then
-// on it runs on demand. So tasks that come first have slow machines, and those that come later pay for it (WCSSI,
-// section 4.2).
+// aibMethod is AIB, "aggressive with intelligent bidding" (Poola et al., ICCS 2014). It estimates the critical path
+// on the most powerful type. Each task takes the cheapest spot type that fits into the available slack, and bids
+// between the spot and the on-demand price, closer to the latter the closer its latest time to on-demand is. From
+// then on it runs on demand. So early tasks get slow machines, and late tasks pay for it (WCSSI, section 4.2).
 //
-// It keeps an hour in reserve, as all methods here do: without, one task that takes all slack would leave on demand
-// alone to all that follow it, and AIB would look worse than it is.
+// Like all methods here, it keeps an hour in reserve. Without it, one task that uses all slack would force all its
+// successors to run on demand, and AIB would look worse than it is.
 type aibMethod struct{ w *Workflow }
 
 const aibAlpha = 0.1
@@ -47,7 +46,7 @@ func (p *aibMethod) order(_ context.Context, m moment) (order, error) {
 	return order{kind: best, maxUSD: near*top + (1-near)*(beta*top+(1-beta)*least)}, nil
 }
 
-// failures is the share of the hours of the last week that cost more than a bid.
+// failures returns the share of hours in the last week that cost more than a bid.
 func failures(history []float64, bid float64) float64 {
 	recent := history[max(0, len(history)-168):]
 	n := 0

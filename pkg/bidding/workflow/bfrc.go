@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// classify tells simple tasks from synchronisation tasks (WCSSI, algorithm 1, step 2): the latter have more than one
-// parent or more than one child; and so counts a simple task that is the only parent or child of one, as to slow it is
-// to slow that.
+// classify separates simple tasks from synchronisation tasks (WCSSI, algorithm 1, step 2). A synchronisation task has
+// more than one parent or more than one child. A simple task that is the only parent or child of one counts as one
+// too, because slowing it down slows the synchronisation task down.
 func classify(g *dag.Graph, n int) (simple []bool) {
 	sync := make([]bool, n)
 	for i := range n {
@@ -33,7 +33,7 @@ func classify(g *dag.Graph, n int) (simple []bool) {
 	return simple
 }
 
-// bfrcMethod is a schedule made before the run, in five steps, and the paper's bids within it.
+// bfrcMethod is a schedule made in five steps before the run, and the paper's bids within it.
 type bfrcMethod struct {
 	w      *Workflow
 	kind   []int     // type of each task
@@ -41,9 +41,9 @@ type bfrcMethod struct {
 	tables map[tableKey]*bidding.Table
 }
 
-// distribute makes the schedule (WCSSI, algorithm 1): on the most powerful type the workflow takes its longest path
-// (step 1); tasks are classified (2); each task gets time in proportion to its work (3), and the cheapest type by its
-// mean price that fits into it (4); then what is left of the time goes to lowering the types of simple tasks first (5).
+// distribute makes the schedule (WCSSI, algorithm 1). On the most powerful type the workflow takes its longest path
+// (step 1). Tasks are classified (2). Each task gets time in proportion to its work (3), and the type with the lowest
+// mean price that fits into it (4). The rest of the time is used to choose cheaper types, for simple tasks first (5).
 func (w *Workflow) distribute(deadline float64) *bfrcMethod {
 	own := max(deadline-reserve, w.longest)
 	p := &bfrcMethod{w: w, kind: make([]int, len(w.work)), until: make([]float64, len(w.work)),
@@ -63,8 +63,8 @@ func (w *Workflow) distribute(deadline float64) *bfrcMethod {
 	return p
 }
 
-// cheapest is the type with the lowest mean price of work that is at most stretch times slower than the most powerful
-// one.
+// cheapest returns the type with the lowest mean price of work among those at most stretch times slower than the most
+// powerful one.
 func (w *Workflow) cheapest(stretch float64) int {
 	best := w.fastest
 	for k := range w.types {
@@ -75,7 +75,7 @@ func (w *Workflow) cheapest(stretch float64) int {
 	return best
 }
 
-// lower gives a task the cheapest type with which the schedule still fits into the deadline.
+// lower gives a task the cheapest type with which the schedule still meets the deadline.
 func (p *bfrcMethod) lower(task int, deadline float64) {
 	w := p.w
 	now := p.kind[task]
@@ -88,7 +88,7 @@ func (p *bfrcMethod) lower(task int, deadline float64) {
 	}
 }
 
-// through is the length of the longest path through a task with the types chosen.
+// through returns the length of the longest path through a task with the chosen types.
 func (p *bfrcMethod) through(task int) float64 {
 	head, tail := p.paths()
 	return head[task] + p.span(task) + tail[task]
@@ -113,8 +113,7 @@ func (p *bfrcMethod) paths() (head, tail []float64) {
 	return head, tail
 }
 
-// latest sets the time until which each task has to be done: what the longest path through it leaves is spread along
-// the path.
+// latest sets the latest finish of each task. The slack of the longest path through it is spread along the path.
 func (p *bfrcMethod) latest(deadline float64) {
 	head, tail := p.paths()
 	for i := range p.until {
@@ -131,7 +130,7 @@ type tableKey struct{ kind, work, time int }
 func (p *bfrcMethod) order(ctx context.Context, m moment) (order, error) {
 	w, k := p.w, p.kind[m.task]
 	hours := m.work / w.speed[k]
-	// The lesser of what the schedule leaves and of 1.5 times the compute time.
+	// The smaller of the time in the schedule and 1.5 times the compute time.
 	left := min(p.until[m.task]-m.now, math.Max(stretch*hours, hours+1))
 	if left < hours || m.late() {
 		return order{kind: k, maxUSD: w.types[k].OnDemandUSD, onDemand: true}, nil

@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestTasksAreToldApartAsInThePaper: figure 3 has a fork with chains between it and a join. The chains are simple but for tasks that are the
-// only parent or child of a synchronising one.
-func TestTasksAreToldApartAsInThePaper(t *testing.T) {
+// Figure 3 of the paper has a fork and a join with chains between them. The chains are simple, except for tasks that
+// are the only parent or child of a synchronisation task.
+func TestClassifyMatchesFigure3(t *testing.T) {
 	job := &dag.Job{}
 	for range 8 {
 		job.Tasks = append(job.Tasks, dag.Task{Nodes: 1, Recorded: time.Minute})

@@ -1,10 +1,10 @@
-// Package workflow runs a DAG on the spot markets of a zone by a deadline: which
-// type of machine each task gets, until when it has to be done, and what is bid for it.
+// Package workflow runs a DAG on the spot markets of a zone by a deadline. It decides the machine type, the latest
+// finish and the bid of each task.
 //
-// BFRC is the paper's method (WCSSI, algorithm 1 and section 3): times are
-// distributed before the run, in five steps, and each task bids on its own. Ours (Markov) decides again
-// each hour, with the prices of all types. AIB (Poola et al.) is what both are measured against.
+// BFRC is the paper's method (WCSSI, algorithm 1 and section 3): it distributes the time before the run, in five
+// steps, and then each task bids separately. Our own method (Markov) decides again each hour, with the prices of all
+// types. AIB (Poola et al.) is the baseline for both.
 //
-// It is a model in which time is continuous, prices change once an hour and every task has a machine of its own; the
+// The model has continuous time, prices that change once an hour, and a separate machine for every task. The
 // back-tests run it on recorded prices.
 package workflow

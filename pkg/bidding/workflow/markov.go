@@ -9,27 +9,27 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// markovMethod is ours. The time to the deadline is shared out anew whenever a task begins and in every hour of it, in
-// proportion to the work on the longest path from there, so that what earlier tasks did not use is not lost; and in
-// every hour the task takes the type with the least expected cost to its end, by the recursion over each type's chain,
-// or waits.
+// markovMethod is our own method. Whenever a task begins, and in every hour of it, it distributes the time to the
+// deadline again, in proportion to the work on the longest path from there, so that time saved by earlier tasks is
+// not lost. In every hour the task uses the type with the lowest expected cost to its end, by the recursion over each
+// type's chain, or waits.
 type markovMethod struct {
 	w *Workflow
 }
 
-// relearn is after how many hours chains are learned anew.
+// relearn is the number of hours after which chains are learned again.
 const relearn = 24
 
-// learned is a type as it is known at some hour.
+// learned is what is known about a type at some hour.
 type learned struct {
 	chain *market.Chain
 	table *bidding.Table
-	// steady is the expected cost of so many hours in a row from each level, on demand where spot is dearer:
-	// steady[hours][level].
+	// steady is the expected cost of a number of consecutive hours from each level, on demand if spot is more
+	// expensive: steady[hours][level].
 	steady [][]float64
 }
 
-// runs fills steady.
+// runs computes steady.
 func (l *learned) runs(onDemandUSD float64) {
 	n := len(l.chain.USD)
 	l.steady = [][]float64{make([]float64, n)}
@@ -44,7 +44,7 @@ func (l *learned) runs(onDemandUSD float64) {
 	}
 }
 
-// through is the expected cost of hours without waiting.
+// through returns the expected cost of the given hours without waiting.
 func (l *learned) through(hours float64, s int) float64 {
 	f := max(1, hours/tableWork)
 	hours /= f
@@ -53,13 +53,13 @@ func (l *learned) through(hours float64, s int) float64 {
 	return f * ((1-part)*l.steady[c][s] + part*l.steady[c+1][s])
 }
 
-// tableWork and tableTime bound a table's hours; more is looked up at its edge, in proportion.
+// tableWork and tableTime limit a table's hours. Larger values are scaled down to the limit.
 const (
 	tableWork = 48
 	tableTime = 72
 )
 
-// market returns what is known of the types at an hour.
+// market returns what is known about the types at an hour.
 func (w *Workflow) market(ctx context.Context, hour int) ([]*learned, error) {
 	at := hour / relearn * relearn
 	if known := w.learned[at]; known != nil {
@@ -113,13 +113,13 @@ func (p *markovMethod) order(ctx context.Context, m moment) (order, error) {
 		}
 	}
 	if best < 0 {
-		// The price of the most powerful type is the only one in time.
+		// Only the most powerful type is in time.
 		return order{kind: w.fastest, maxUSD: w.unitUSD, onDemand: true}, nil
 	}
 	return order{kind: best, maxUSD: bid, onDemand: bid >= w.types[best].OnDemandUSD}, nil
 }
 
-// expected is the cost of so many hours within a window.
+// expected returns the expected cost of the given hours of work within a window.
 func expected(t *bidding.Table, hours, window float64, s int) float64 {
 	if hours <= 0 {
 		return 0

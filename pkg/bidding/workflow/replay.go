@@ -5,39 +5,39 @@ import (
 	"math"
 )
 
-// moment is what a method decides on: one task at one time, until the next full hour.
+// moment is the input of a decision: one task at one time, until the next full hour.
 type moment struct {
 	task     int
 	work     float64 // left
 	now      float64 // hours since the start of the run
-	hour     int     // index of the hour in the prices; the price of this hour is not known yet
+	hour     int     // index of the hour in the prices; its price is not known yet
 	deadline float64 // of the workflow
-	finish   float64 // latest finish of the task, for the rest to be done in time on demand
+	finish   float64 // latest finish of the task with which the rest can still be done in time on demand
 	spare    float64 // until the next full hour
 	running  int     // type of the spot machine it runs on, −1 for none
 }
 
-// late says whether an hour that is lost would be too much: the point of no return.
+// late reports the point of no return: losing this hour would miss the latest finish.
 func (m *moment) late() bool { return m.now+m.spare+m.work > m.finish+1e-9 }
 
-// reserve is the time that methods keep: that of the hour that may be lost when a machine is taken.
+// reserve is the time in hours that methods keep back: a lost machine may cost an hour.
 const reserve = 1.0
 
-// order is a method's decision: to run on a spot machine of a type if its price is at most maxUSD, else on demand or
-// not at all. kind −1 bids nothing.
+// order is a method's decision: run on a spot machine of a type if its price is at most maxUSD, otherwise on demand
+// or not at all. kind −1 means no bid.
 type order struct {
 	kind     int
 	maxUSD   float64
 	onDemand bool
 }
 
-// method decides for every task of a run.
+// method decides for all tasks of a run.
 type method interface {
 	order(ctx context.Context, m moment) (order, error)
 }
 
-// replay runs all tasks in the order in which they can begin; as each has a machine of its own, their runs depend on
-// each other by their beginnings alone.
+// replay runs all tasks in topological order. Each has a separate machine, so their runs depend on each other only
+// through their start times.
 func (w *Workflow) replay(ctx context.Context, m method, start int, deadline float64) (out Outcome, err error) {
 	end := make([]float64, len(w.work))
 	for _, i := range w.order {
@@ -55,7 +55,7 @@ func (w *Workflow) replay(ctx context.Context, m method, start int, deadline flo
 	return out, nil
 }
 
-// runTask runs one task from the moment it can begin, and returns when it ends.
+// runTask runs one task from the time at which it can begin and returns the time at which it ends.
 func (w *Workflow) runTask(ctx context.Context, m method, task int, ready float64, start int, deadline float64,
 	out *Outcome) (float64, error) {
 	at := moment{task: task, work: w.work[task], now: ready, deadline: deadline, finish: deadline - w.tail[task],
@@ -68,7 +68,7 @@ func (w *Workflow) runTask(ctx context.Context, m method, task int, ready float6
 			return 0, err
 		}
 		if at.late() {
-			// Whatever a method says: beyond this point nothing but on demand is in time.
+			// Beyond this point only on-demand is in time, whatever the method decides.
 			o = order{kind: -1, onDemand: true}
 		}
 		kind, usd := -1, 0.0

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Type is a machine type in the zone: its price on demand, and on the spot market in each hour.
+// Type is a machine type in the zone with its on-demand price and its spot price in each hour.
 type Type struct {
 	Name        string
 	OnDemandUSD float64
@@ -39,14 +39,15 @@ type Workflow struct {
 	learned map[int][]*learned
 }
 
-// ErrNoTypes is returned where there is nothing to run on.
+// ErrNoTypes is returned if there are no machine types.
 var ErrNoTypes = errors.New("no machine type has a price")
 
-// plainMarket is a type as BFRC knows it: the paper's chain, over all that was before the first run.
+// plainMarket is what BFRC knows about a type: the paper's chain over all prices before the first run.
 type plainMarket struct{ chain *market.Chain }
 
-// New scales a job's recorded times so that its longest path takes hours on the most powerful type. Types work as fast
-// as they cost on demand. Prices before hour first are history for everyone.
+// New scales a job's recorded times so that its longest path takes the given hours on the most powerful type. The
+// speed of a type is proportional to its on-demand price. Every method may use the prices before hour first as
+// history.
 func New(ctx context.Context, job *dag.Job, types []Type, hours float64, first int) (*Workflow, error) {
 	if len(types) == 0 {
 		return nil, ErrNoTypes
@@ -80,7 +81,7 @@ func New(ctx context.Context, job *dag.Job, types []Type, hours float64, first i
 	return w, nil
 }
 
-// paths finds the longest paths before and after each task.
+// paths computes the longest paths before and after each task.
 func (w *Workflow) paths() {
 	n := len(w.work)
 	w.tail, w.head = make([]float64, n), make([]float64, n)
@@ -98,14 +99,14 @@ func (w *Workflow) paths() {
 	}
 }
 
-// Outcome is what a run cost.
+// Outcome is the cost of a run.
 type Outcome struct {
 	USD           float64
 	Missed        bool
 	Interruptions int
 }
 
-// The policies that Run knows, by the names of the back-test.
+// The policies that Run knows, with the names of the back-test.
 const (
 	onDemand    = "on-demand"
 	spot        = "spot"
@@ -115,8 +116,8 @@ const (
 	clairvoyant = "clairvoyant"
 )
 
-// Run replays the workflow from an hour on, with a deadline in hours after it. The clairvoyant is the bound that no run
-// can cost less than: all work at the lowest price of any type within the deadline.
+// Run replays the workflow from hour start on, with a deadline in hours after it. The clairvoyant is the lower bound
+// of all costs: all work at the lowest price of any type within the deadline.
 func (w *Workflow) Run(ctx context.Context, name string, start int, deadline float64) (Outcome, error) {
 	total := 0.0
 	for _, x := range w.work {
@@ -142,7 +143,7 @@ func (w *Workflow) Run(ctx context.Context, name string, start int, deadline flo
 	return w.replay(ctx, m, start, deadline)
 }
 
-// lowest is the least price of a unit of work in a window.
+// lowest returns the lowest price of a unit of work within the deadline.
 func (w *Workflow) lowest(start int, deadline float64) float64 {
 	least := w.unitUSD
 	for k, t := range w.types {
@@ -153,10 +154,10 @@ func (w *Workflow) lowest(start int, deadline float64) float64 {
 	return least
 }
 
-// stretch is the paper's bound on the time of a task, times its compute time.
+// stretch is the paper's maximum time of a task, as a multiple of its compute time.
 const stretch = policy.StretchMost
 
-// model is the market of a type with hourly steps, for pkg/bidding.
+// model returns the market of a type with hourly steps, for package bidding.
 func (w *Workflow) model(chain *market.Chain, kind int) bidding.Model {
 	return bidding.PriceModel(chain, w.types[kind].OnDemandUSD, 0)
 }

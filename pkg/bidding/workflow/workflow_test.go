@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// types are three sizes of a machine; the small one is the cheapest for its work, as on the markets of the paper.
+// types returns three sizes of a machine. The small one is the cheapest for its work, as on the markets of the paper.
 func types(hours int, seed uint64) []workflow.Type {
 	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test
 	var out []workflow.Type
@@ -35,7 +35,7 @@ func types(hours int, seed uint64) []workflow.Type {
 	return out
 }
 
-// diamond is a task, two beside each other, and one after both.
+// diamond is a job with one task, two parallel tasks after it, and one task after both.
 func diamond() *dag.Job {
 	task := func(name string, minutes int) dag.Task {
 		return dag.Task{Name: name, Recorded: time.Duration(minutes) * time.Minute, Nodes: 1, Resources: []dag.Resources{{}}}
@@ -47,7 +47,7 @@ func diamond() *dag.Job {
 	}
 }
 
-func TestEveryPolicyKeepsTheDeadlineAndPaysNoLessThanTheLeast(t *testing.T) {
+func TestPoliciesMeetDeadlineAboveLowerBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const first = 200
 		markets := types(600, rapid.Uint64().Draw(t, "seed"))
@@ -68,14 +68,14 @@ func TestEveryPolicyKeepsTheDeadlineAndPaysNoLessThanTheLeast(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Missed || got.USD < least.USD-1e-9 {
-				t.Fatalf("%s: %+v; the least is %v", name, got, least.USD)
+				t.Fatalf("%s: %+v; the minimum is %v", name, got, least.USD)
 			}
 		}
 	})
 }
 
-// TestWithoutSpotAllIsOnDemand: where spot always costs more, every policy pays exactly the on-demand price of the work.
-func TestWithoutSpotAllIsOnDemand(t *testing.T) {
+// If spot always costs more, every policy pays exactly the on-demand price of the work.
+func TestExpensiveSpotRunsOnDemand(t *testing.T) {
 	markets := types(400, 1)
 	for i := range markets {
 		for h := range markets[i].USD {
@@ -92,7 +92,7 @@ func TestWithoutSpotAllIsOnDemand(t *testing.T) {
 	}
 	for _, name := range []string{"spot", "aib", "bfrc", "markov", "clairvoyant"} {
 		if got, err := w.Run(context.Background(), name, 150, 30); err != nil || math.Abs(got.USD-want.USD) > 1e-9 || got.Missed {
-			t.Errorf("%s: %+v %v, on demand %v", name, got, err, want.USD)
+			t.Errorf("%s: %+v %v, on-demand %v", name, got, err, want.USD)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -19,17 +19,17 @@ import (
 type Buying struct {
 	Job     record.Job
 	task    record.Task
-	Attempt record.Attempt
+	Attempt apitypes.Attempt
 	Cluster record.Cluster
 	Exists  bool // the cluster: intended before
 	Spec    *dag.Task
 	job     *dag.Job // whose task it is
 	regions []string // that the job allows
-	blocks  []record.Block
+	blocks  []apitypes.Block
 	others  bool // another replica of its service is ready; known of what was refused
 	// held is who runs on the reserved capacity that it is planned on, inUse how much of it they take.
 	held  record.Occupancy
-	inUse capacity.Amount
+	inUse apitypes.Amount
 }
 
 // Again loads what may have changed of an attempt since its intent: the job and the cluster. Nothing else writes the
@@ -61,7 +61,7 @@ func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err er
 	if st.task, found, err = book.Get[record.Task](u, record.TaskKey(job, task)); err != nil || !found {
 		return st, record.OrSkip(err)
 	}
-	if st.Attempt, found, err = book.Get[record.Attempt](u, record.AttemptKey(job, task, attempt)); err != nil ||
+	if st.Attempt, found, err = book.Get[apitypes.Attempt](u, record.AttemptKey(job, task, attempt)); err != nil ||
 		!found {
 		return st, record.OrSkip(err)
 	}
@@ -81,7 +81,7 @@ func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err er
 		return st, err
 	}
 	st.Spec, st.job, st.regions = &spec.Tasks[task], spec, spec.Regions
-	if st.blocks, err = book.List[record.Block](u, record.PartBlocks, "", 0); err != nil {
+	if st.blocks, err = book.List[apitypes.Block](u, record.PartBlocks, "", 0); err != nil {
 		return st, err
 	}
 	return st, st.loadHeld(u)
@@ -136,13 +136,13 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 		return d, false
 	}
 	if st.ending() {
-		return decideUnbought(st, record.OutcomeCancelled, "the job is ending", now), false
+		return decideUnbought(st, apitypes.OutcomeCancelled, "the job is ending", now), false
 	}
 	if s := st.Job.Suspended(); s != nil {
 		return decideHeldUp(st, *s, now), false
 	}
 	for _, k := range st.blocks {
-		if k.Covers(st.Attempt.Offer, now) {
+		if record.Covers(k, st.Attempt.Offer, now) {
 			return decideBlocked(st, k.Reason, now), false
 		}
 	}
@@ -159,7 +159,7 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 		MaxUSD: st.Attempt.MaxUSD, VCPU: st.Attempt.VCPU, Hosts: st.Attempt.Hosts, ReservedUSD: st.Attempt.ReservedUSD,
 		Nodes: make([]record.Node, st.Attempt.Nodes), Intended: now, Since: now,
 	}
-	if url, _, _ := cfg.Stores.For(st.Attempt.Where(), st.regions); url != cfg.StoreURL {
+	if url, _, _ := cfg.Stores.For(record.PlaceOf(st.Attempt), st.regions); url != cfg.StoreURL {
 		st.Cluster.Store = url
 	}
 	if st.Spec != nil && st.Spec.Service != nil {
@@ -173,7 +173,7 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 		lease := record.Duration(st.Attempt.ReservedUSD / most)
 		if lease < cfg.Overhead/4 {
 			reason := needsMore(st.task.Index, st.Job)
-			d := decideUnbought(st, record.OutcomeBudget, reason, now)
+			d := decideUnbought(st, apitypes.OutcomeBudget, reason, now)
 			d.Emit(events.TaskFailed{
 				Job: st.Job.ID, Task: st.task.Index, Attempt: st.Attempt.Number, ExitCode: -1, Final: true,
 				Message: reason,
@@ -183,7 +183,7 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 		st.Cluster.LeaseUntil = now.Add(lease)
 	}
 	st.task.State = record.TaskLaunching
-	st.task.Place = st.Attempt.Where()
+	st.task.Place = record.PlaceOf(st.Attempt)
 	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
 	return d, true
@@ -200,10 +200,10 @@ func (st *Buying) again() (d record.Decision, proceed bool) {
 	return d, launching
 }
 
-func (st *Buying) ending() bool { return st.Job.State == record.JobEnding || st.Job.State.Over() }
+func (st *Buying) ending() bool { return st.Job.State == apitypes.JobEnding || st.Job.State.Over() }
 
 // full says that capacity has no room.
-func full(o cloud.Offer) string {
+func full(o apitypes.Offer) string {
 	if !o.Takes.IsZero() {
 		return fmt.Sprintf("too much of the commitment %s is in use, of %s", o.Reservation, o.Has)
 	}
@@ -212,14 +212,14 @@ func full(o cloud.Offer) string {
 
 // decideBlocked ends an attempt whose place cannot be had now, and has its task planned anew.
 func decideBlocked(st *Buying, reason string, now time.Time) record.Decision {
-	d := decideUnbought(st, record.OutcomeBlocked, reason, now)
+	d := decideUnbought(st, apitypes.OutcomeBlocked, reason, now)
 	d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
 	d.Replan(st.Job, reason)
 	return d
 }
 
 // decideUnbought ends an attempt that never asked a cloud, and gives back what it held.
-func decideUnbought(st *Buying, outcome record.Outcome, reason string, now time.Time) (d record.Decision) {
+func decideUnbought(st *Buying, outcome apitypes.Outcome, reason string, now time.Time) (d record.Decision) {
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = outcome, reason, now
 	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)
 	// as it is: an intent decided elsewhere, which writes only this, is then void
@@ -229,7 +229,7 @@ func decideUnbought(st *Buying, outcome record.Outcome, reason string, now time.
 }
 
 // freed tells what an ended attempt gives back.
-func freed(queue string, a record.Attempt) events.CapacityFreed {
+func freed(queue string, a apitypes.Attempt) events.CapacityFreed {
 	return events.CapacityFreed{
 		Queue: queue, Job: a.Job, Task: a.Task, Attempt: a.Number,
 		VCPU: a.VCPU, USD: a.USD, ReservedUSD: a.ReservedUSD,
@@ -249,7 +249,7 @@ func DecideBought(st Buying, machines []cloud.Machine, market record.MarketRecor
 		}
 	}
 	st.Cluster.Reprice(market, st.Attempt.SurchargeUSD, now)
-	if st.Job.State == record.JobEnding || st.Job.State.Over() {
+	if st.Job.State == apitypes.JobEnding || st.Job.State.Over() {
 		// The end of the job may have looked for its clusters before this one was known to be bought.
 		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
 	} else if st.Job.Suspended() != nil {
@@ -311,7 +311,7 @@ func (r refusal) Unwrap() error { return r.kind }
 // plan.
 func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d record.Decision) {
 	kind := cloud.KindOf(cause)
-	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = record.OutcomeRefused, cause.Error(), now
+	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = apitypes.OutcomeRefused, cause.Error(), now
 	st.Attempt.MaxUSD = st.Cluster.MaxUSD
 	st.Attempt.ReservedUSD = st.Cluster.ReservedUSD
 	if Unseen(st.Cluster, cause) {
@@ -321,7 +321,7 @@ func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d 
 	d.Del(record.ClusterKey(st.Cluster.ID))
 	told := freed(st.Job.Queue, st.Attempt)
 	if st.Attempt.Offer.Spot && kind == cloud.Capacity {
-		told.Spot, told.Outcome = record.MarketID(st.Attempt.OfferID), string(record.OutcomeRefused)
+		told.Spot, told.Outcome = record.MarketID(st.Attempt.OfferID), string(apitypes.OutcomeRefused)
 	}
 	d.Emit(told)
 	// its machines have been taken back: others, or what is planned, are as good as before
@@ -350,15 +350,15 @@ func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d 
 
 // blockFor says what not to try after a failure, and until when: capacity blocks the zone, type and market; quota the
 // region, family and market; auth the cloud; anything else the zone and type for a short while.
-func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, known []record.Block,
-	now time.Time) record.Block {
-	b := record.Block{Cloud: o.Cloud, Kind: kind, Reason: cause.Error(), At: now}
+func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg record.Config, known []apitypes.Block,
+	now time.Time) apitypes.Block {
+	b := apitypes.Block{Cloud: o.Cloud, Kind: string(kind), Reason: cause.Error(), At: now}
 	switch kind {
 	case cloud.Auth:
 	case cloud.Quota:
-		b.Region, b.Family, b.Market = o.Region, record.Family(o.InstanceType), record.Market(o)
+		b.Region, b.Family, b.Market = o.Region, record.Family(o.InstanceType), string(record.Market(o))
 	default:
-		b.Region, b.Zone, b.InstanceType, b.Market = o.Region, o.Zone, o.InstanceType, record.Market(o)
+		b.Region, b.Zone, b.InstanceType, b.Market = o.Region, o.Zone, o.InstanceType, string(record.Market(o))
 		b.Reservation = o.Reservation
 	}
 	span := cfg.BlockFor[kind]
@@ -374,12 +374,12 @@ func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, kn
 		case now.Before(k.Until): // tried before it was blocked: not another failure in a row
 			b.Count = k.Count
 			if until := now.Add(span << min(b.Count, record.MaxBlockDoublings)); !until.After(k.Until) {
-				if k.Kind == cloud.Capacity {
+				if k.Kind == string(cloud.Capacity) {
 					k.Kind = b.Kind // it holds those too who have reserved capacity there
 				}
 				return k // nor a reason to forget a longer one
 			}
-			if b.Kind == cloud.Capacity && k.Kind != cloud.Capacity {
+			if b.Kind == string(cloud.Capacity) && k.Kind != string(cloud.Capacity) {
 				b.Kind = k.Kind // nor that those who have reserved capacity there are not to try either
 			}
 		case now.Sub(k.Until) < 2*span:

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -20,7 +21,7 @@ func TestALaunchThatFailed(t *testing.T) {
 	intended := time.Unix(1000, 0)
 	for name, c := range map[string]struct {
 		tries          int
-		outcome        record.Outcome
+		outcome        apitypes.Outcome
 		failure        error
 		again, refused bool
 		kind           cloud.Kind // of the refusal
@@ -34,13 +35,13 @@ func TestALaunchThatFailed(t *testing.T) {
 		"given up before":              {tries: cfg.LaunchTries, failure: capacity, refused: true, kind: cloud.Quota, wantTries: -1},
 		"its name is taken":            {failure: invalid, refused: true, kind: cloud.Invalid, wantTries: -1},
 		"its name is taken since":      {tries: 1, failure: invalid, refused: true, kind: cloud.Quota, wantTries: -1},
-		"ended meanwhile":              {outcome: record.OutcomeLost, failure: slow, wantTries: -1},
-		"ended meanwhile, with a bill": {outcome: record.OutcomeLost, failure: late, wantTries: 0, made: 2},
+		"ended meanwhile":              {outcome: apitypes.OutcomeLost, failure: slow, wantTries: -1},
+		"ended meanwhile, with a bill": {outcome: apitypes.OutcomeLost, failure: late, wantTries: 0, made: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := Buying{Cluster: record.Cluster{
 				ID: "j.0.1", Job: "j", Tries: c.tries, Outcome: c.outcome, Reason: "as before", Refused: cloud.Quota,
-				Intended: intended, Nodes: make([]record.Node, 3), Offer: cloud.Offer{USDPerHour: 2},
+				Intended: intended, Nodes: make([]record.Node, 3), Offer: apitypes.Offer{USDPerHour: 2},
 			}}
 			d, again, refusal := DecideFailed(st, cfg, c.failure)
 			if again != c.again || (refusal != nil) != c.refused {

@@ -5,17 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // bought is a cluster of two spot machines at 0.10 USD an hour, for each of which 0.40 was bid, and for which 0.80 USD were set aside.
 func bought() (record.Cluster, time.Time) {
 	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	return record.Cluster{
-		ID: "j.0.1", State: record.ClusterReleasing, Offer: cloud.Offer{Spot: true, USDPerHour: 0.1}, MaxUSD: 0.4, Nodes: make([]record.Node, 2),
+		ID: "j.0.1", State: record.ClusterReleasing, Offer: apitypes.Offer{Spot: true, USDPerHour: 0.1}, MaxUSD: 0.4, Nodes: make([]record.Node, 2),
 		Intended: start.Add(-time.Minute), Launched: start, ReservedUSD: 0.8, LeaseUntil: start.Add(time.Hour),
 	}, start
 }
@@ -42,7 +43,7 @@ func TestAClusterIsChargedByWhatItsMarketCost(t *testing.T) {
 			t.Errorf("at %v USD: %v paid, want %v", m.usd, cl.PaidUSD, m.want)
 		}
 	}
-	d := DecideReleased(cl, record.Attempt{Outcome: record.OutcomeSucceeded, OfferID: "x/spot"}, time.Minute, at(6))
+	d := DecideReleased(cl, apitypes.Attempt{Outcome: apitypes.OutcomeSucceeded, OfferID: "x/spot"}, time.Minute, at(6))
 	if told, ok := d.Emits[0].(events.CapacityFreed); !ok || !near(told.USD, 2*(1.1+0.2)) {
 		t.Errorf("%+v is booked", d.Emits)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestWhatADoomedGangPutOffIsPlannedWhenItsChiefIsDone(t *testing.T) {
 	for minPlan, want := range map[int]bool{0: false, 3: false, 4: true} {
 		m := Member{Bought: true}
-		m.Job = record.Job{ID: "j", State: record.JobRunning, Plan: record.Blob{Version: 3}}
+		m.Job = record.Job{ID: "j", State: apitypes.JobRunning, Plan: record.Blob{Version: 3}}
 		m.Task = record.Task{Job: "j", State: record.TaskRunning, Gang: "g", Attempt: 1}
 		m.Cluster = record.Cluster{ID: "j.0.1", Job: "j", State: record.ClusterDoomed, MinPlan: minPlan}
 		d := DecideComplete(m, time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC))

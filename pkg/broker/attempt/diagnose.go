@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -138,7 +139,7 @@ func DecideRemedy(r remedy, l Losing, cfg record.Config, machines Inventory, now
 		if untaken(l.Cluster, cfg, machines) {
 			return DecideSilent(l, reason, now)
 		}
-		return DecideLost(l, record.OutcomeLost, reason, now)
+		return DecideLost(l, apitypes.OutcomeLost, reason, now)
 	case remedyTaken:
 		return DecideLost(l, l.Cluster.Taken(), l.Cluster.Reason, now)
 	case RemedyNone, RemedyLease, RemedyRun:
@@ -206,9 +207,9 @@ func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg reco
 		return DecideLetGo(l.Cluster, reason, now), 0
 	}
 	if l.Task.Service != "" && !l.current() { // another takes its place: that one has the money
-		return DecideLost(l, record.OutcomeBudget, reason, now), 0
+		return DecideLost(l, apitypes.OutcomeBudget, reason, now), 0
 	}
 	l.Cluster.Seq++
 	l.Cluster.Command = string(wire.Stop)
-	return l.last(record.OutcomeBudget, reason, reason, now), 0
+	return l.last(apitypes.OutcomeBudget, reason, reason, now), 0
 }

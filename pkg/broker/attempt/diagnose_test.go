@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -12,7 +13,7 @@ import (
 func TestMachinesThatAreNotListedAreGone(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	cl := record.Cluster{
-		ID: "c", State: record.ClusterUp, Command: "run", Offer: cloud.Offer{Cloud: "aws"}, Nodes: make([]record.Node, 1),
+		ID: "c", State: record.ClusterUp, Command: "run", Offer: apitypes.Offer{Cloud: "aws"}, Nodes: make([]record.Node, 1),
 	}
 	for _, c := range []struct {
 		age, lag time.Duration

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
 func TestWhoeverSaysHelloIsTheMachineThatWasLaunchedForTheRank(t *testing.T) {
 	bought := record.Cluster{
 		State: record.ClusterBooting, Account: "42", Nodes: []record.Node{{Machine: "i-0"}, {Machine: "i-1"}},
-		Offer: cloud.Offer{Cloud: "aws", Region: "eu-west-1"},
+		Offer: apitypes.Offer{Cloud: "aws", Region: "eu-west-1"},
 	}
 	itself := wire.Machine{Cloud: "aws", Account: "42", Region: "eu-west-1", ID: "i-1"}
 	for name, c := range map[string]struct {
@@ -37,7 +37,7 @@ func TestWhoeverSaysHelloIsTheMachineThatWasLaunchedForTheRank(t *testing.T) {
 		"a bad proof, none needed":     {proof: func(m *wire.Machine) { *m = wire.Machine{Fault: "forged"} }, need: []string{}, want: record.ErrMachine},
 		"no proof":                     {without: true, want: record.ErrMachine, why: "without the proof"},
 		"no proof, none needed":        {without: true, need: []string{"gcp"}},
-		"no proof, on a pool's":        {without: true, cluster: func(cl *record.Cluster) { cl.Offer.Cloud = record.PoolCloud }, need: []string{record.PoolCloud}},
+		"no proof, on a pool's":        {without: true, cluster: func(cl *record.Cluster) { cl.Offer.Cloud = apitypes.PoolCloud }, need: []string{apitypes.PoolCloud}},
 		"before the launch is known":   {cluster: func(cl *record.Cluster) { cl.State, cl.Nodes = record.ClusterLaunching, make([]record.Node, 2) }, want: record.ErrEarly},
 		"no machine is known":          {cluster: func(cl *record.Cluster) { cl.Nodes = make([]record.Node, 2) }, want: record.ErrMachine, why: "no machine that is known"},
 		"forged, before it is known":   {proof: func(m *wire.Machine) { *m = wire.Machine{Fault: "forged"} }, cluster: func(cl *record.Cluster) { cl.State = record.ClusterLaunching }, want: record.ErrMachine},
@@ -68,8 +68,8 @@ func TestWhoeverSaysHelloIsTheMachineThatWasLaunchedForTheRank(t *testing.T) {
 }
 
 func TestADoubtIsKeptShort(t *testing.T) {
-	d := attempt.DecideDoubt(record.Attempt{}, 1, errors.New(strings.Repeat("é", 1000)), time.Time{})
-	kept, _ := d.Writes[0].Value.(record.Attempt)
+	d := attempt.DecideDoubt(apitypes.Attempt{}, 1, errors.New(strings.Repeat("é", 1000)), time.Time{})
+	kept, _ := d.Writes[0].Value.(apitypes.Attempt)
 	if len(kept.Doubt) > 300 || len(kept.Doubt) < 200 || strings.ContainsRune(kept.Doubt, '\uFFFD') {
 		t.Errorf("%d bytes: %q", len(kept.Doubt), kept.Doubt)
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
 func TestWhatATaskMovesIsBooked(t *testing.T) {
@@ -30,7 +30,7 @@ func TestWhatATaskMovesIsBooked(t *testing.T) {
 		t.Fatalf("both ways cost %v and %v: the test could not tell them apart", there, back)
 	}
 	cl, start := bought()
-	cl.Offer = cloud.Offer{Cloud: "gcp", Region: region, USDPerHour: 0.1}
+	cl.Offer = apitypes.Offer{Cloud: "gcp", Region: region, USDPerHour: 0.1}
 	report := func(rank int, event wire.Event, moved ...wire.Moved) {
 		st := Reporting{Cluster: cl, Rank: rank, Now: start.Add(time.Minute)}
 		st.Decide(wire.Report{Event: event, Moved: moved}, record.Config{Stores: stores})
@@ -50,7 +50,7 @@ func TestWhatATaskMovesIsBooked(t *testing.T) {
 	if got, want := cl.Charged(start.Add(time.Hour))-before, cl.EgressUSD(); !near(got, want) {
 		t.Errorf("it is charged %v USD for what it has moved, want %v", got, want)
 	}
-	d := DecideReleased(cl, record.Attempt{}, time.Minute, start.Add(time.Hour))
+	d := DecideReleased(cl, apitypes.Attempt{}, time.Minute, start.Add(time.Hour))
 	if told, ok := d.Emits[0].(events.CapacityFreed); !ok || !near(told.USD, before+cl.EgressUSD()) {
 		t.Errorf("%+v is booked", d.Emits)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -73,7 +74,7 @@ func membersOf(u book.Reader, job record.Job, tasks []int) (out []Member, err er
 				return nil, err
 			}
 			if m.Attempt, _,
-				err = book.Get[record.Attempt](u, record.AttemptKey(job.ID, i, m.Task.Attempt)); err != nil {
+				err = book.Get[apitypes.Attempt](u, record.AttemptKey(job.ID, i, m.Task.Attempt)); err != nil {
 				return nil, err
 			}
 			m.Cluster.Tell(&m.Attempt)
@@ -168,7 +169,7 @@ func DecideFollow(m Member, reason string, cfg record.Config, now time.Time) (d 
 	switch {
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
 		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
-		d = decideUnbought(&st, record.OutcomeMoved, reason, now)
+		d = decideUnbought(&st, apitypes.OutcomeMoved, reason, now)
 		rejoin(&d, m.Job, m.Task, reason)
 	case m.Task.State == record.TaskQueued && m.Task.Alone:
 		m.Task.Alone = false // it is one of those again that begin together
@@ -188,12 +189,12 @@ func DecideComplete(m Member, now time.Time) (d record.Decision) {
 		d.Del(record.WaitKey(m.Job.Queue, record.WaitingOf(m.Job, m.Task)))
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
 		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
-		d = decideUnbought(&st, record.OutcomeMoved, "the work of its gang is done", now)
+		d = decideUnbought(&st, apitypes.OutcomeMoved, "the work of its gang is done", now)
 	case m.Bought && m.Cluster.Outcome == "":
 		if m.Cluster.Running.IsZero() {
 			m.Cluster.Running = now
 		}
-		m.Cluster.Outcome, m.Cluster.Ended, cluster = record.OutcomeSucceeded, now, m.Cluster.ID
+		m.Cluster.Outcome, m.Cluster.Ended, cluster = apitypes.OutcomeSucceeded, now, m.Cluster.ID
 		d.Put(record.ClusterKey(m.Cluster.ID), m.Cluster)
 		d.Unplanned(m.Job, m.Cluster)
 	}

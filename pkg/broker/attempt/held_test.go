@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -16,8 +17,8 @@ import (
 // those that are there leave no room.
 func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 	cfg, now := record.DefaultConfig(), time.Unix(10_000, 0)
-	offer := cloud.Offer{Cloud: "aws", Region: "r", InstanceType: "m", Reservation: "cr-1", Reserved: 3}
-	cluster := func(id string, state record.ClusterState, outcome record.Outcome) record.Cluster {
+	offer := apitypes.Offer{Cloud: "aws", Region: "r", InstanceType: "m", Reservation: "cr-1", Reserved: 3}
+	cluster := func(id string, state record.ClusterState, outcome apitypes.Outcome) record.Cluster {
 		return record.Cluster{ID: id, State: state, Outcome: outcome, Offer: offer}
 	}
 	up := cluster("other.0.1", record.ClusterUp, "")
@@ -30,18 +31,18 @@ func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 		"more than there is":          {nodes: 4},
 		"beside one that has two":     {there: []record.Cluster{up}, nodes: 1, bought: true},
 		"beside one, too many":        {there: []record.Cluster{up}, nodes: 2},
-		"one that is kept holds":      {there: []record.Cluster{cluster("other.0.1", record.ClusterUp, record.OutcomeFailed)}, nodes: 2},
-		"one whose work is done":      {there: []record.Cluster{cluster("other.0.1", record.ClusterUp, record.OutcomeSucceeded)}, nodes: 3, bought: true},
-		"one that is being released":  {there: []record.Cluster{cluster("other.0.1", record.ClusterReleasing, record.OutcomeLost)}, nodes: 3, bought: true},
+		"one that is kept holds":      {there: []record.Cluster{cluster("other.0.1", record.ClusterUp, apitypes.OutcomeFailed)}, nodes: 2},
+		"one whose work is done":      {there: []record.Cluster{cluster("other.0.1", record.ClusterUp, apitypes.OutcomeSucceeded)}, nodes: 3, bought: true},
+		"one that is being released":  {there: []record.Cluster{cluster("other.0.1", record.ClusterReleasing, apitypes.OutcomeLost)}, nodes: 3, bought: true},
 		"one that may be bought":      {there: []record.Cluster{cluster("other.0.1", record.ClusterLaunching, "")}, nodes: 2},
 		"one that is gone, forgotten": {there: []record.Cluster{cluster("next.0.1", record.ClusterUp, "")}, nodes: 3, bought: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := record.Occupancy{ID: "aws/cr-1", Clusters: map[string]int{"other.0.1": 2}}
 			st := &Buying{
-				Job:     record.Job{ID: "j", State: record.JobRunning},
+				Job:     record.Job{ID: "j", State: apitypes.JobRunning},
 				task:    record.Task{Job: "j", Attempt: 1, State: record.TaskAdmitted},
-				Attempt: record.Attempt{Job: "j", Number: 1, Nodes: c.nodes, Offer: offer}, Spec: &dag.Task{},
+				Attempt: apitypes.Attempt{Job: "j", Number: 1, Nodes: c.nodes, Offer: offer}, Spec: &dag.Task{},
 			}
 			st.held, st.inUse = held.Now(c.there)
 			d, proceed := DecideIntent(st, cfg, now)
@@ -58,15 +59,15 @@ func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 				t.Fatalf("written: %+v", d.Writes)
 			}
 			if !c.bought {
-				if st.Attempt.Outcome != record.OutcomeBlocked || !strings.Contains(st.Attempt.Reason, "all 3 machines of the reservation cr-1") {
+				if st.Attempt.Outcome != apitypes.OutcomeBlocked || !strings.Contains(st.Attempt.Reason, "all 3 machines of the reservation cr-1") {
 					t.Errorf("%s: %s", st.Attempt.Outcome, st.Attempt.Reason)
 				}
 				blocked := slices.ContainsFunc(d.Writes, func(w record.Write) bool {
-					k, is := w.Value.(record.Block)
-					return is && k.Covers(offer, now) && k.Reservation == offer.Reservation
+					k, is := w.Value.(apitypes.Block)
+					return is && record.Covers(k, offer, now) && k.Reservation == offer.Reservation
 				})
 				gone := slices.ContainsFunc(d.Writes, func(w record.Write) bool {
-					k, is := w.Value.(record.Block)
+					k, is := w.Value.(apitypes.Block)
 					return is && w.Expires.Equal(k.Until.Add(4*k.Until.Sub(k.At)))
 				})
 				if !gone {
@@ -92,12 +93,12 @@ func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 }
 
 func TestOnlyTheReservationIsBlockedThatFailed(t *testing.T) {
-	on := cloud.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m.large", Reservation: "cr-1"}
+	on := apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m.large", Reservation: "cr-1"}
 	beside := on
 	beside.Reservation = ""
 	now, cfg := time.Unix(10_000, 0), record.DefaultConfig()
 	for _, c := range []struct {
-		of             cloud.Offer
+		of             apitypes.Offer
 		kind           cloud.Kind
 		blocks, others bool
 	}{
@@ -105,8 +106,8 @@ func TestOnlyTheReservationIsBlockedThatFailed(t *testing.T) {
 		{on, cloud.Auth, true, true}, {beside, cloud.Capacity, false, true}, {beside, cloud.Quota, true, true},
 	} {
 		k := blockFor(c.of, c.kind, cloud.Errorf("aws", c.kind, "C", "m"), cfg, nil, now)
-		if k.Covers(on, now) != c.blocks || k.Covers(beside, now) != c.others {
-			t.Errorf("%s of %q blocks it: %v, others: %v", c.kind, c.of.Reservation, k.Covers(on, now), k.Covers(beside, now))
+		if record.Covers(k, on, now) != c.blocks || record.Covers(k, beside, now) != c.others {
+			t.Errorf("%s of %q blocks it: %v, others: %v", c.kind, c.of.Reservation, record.Covers(k, on, now), record.Covers(k, beside, now))
 		}
 	}
 	a := blockFor(on, cloud.Transient, cloud.Errorf("aws", cloud.Transient, "C", "m"), cfg, nil, now)
@@ -119,22 +120,22 @@ func TestOnlyTheReservationIsBlockedThatFailed(t *testing.T) {
 // Of a commitment each machine takes what its type takes, whoever holds it.
 func TestRoomOnACommitmentIsCountedByWhatMachinesTake(t *testing.T) {
 	has := capacity.TakenBy(10, 64)
-	on := func(vcpu, gib float64) cloud.Offer {
-		return cloud.Offer{Cloud: "gcp", Region: "r", InstanceType: "m", Reservation: "cud", Has: has,
+	on := func(vcpu, gib float64) apitypes.Offer {
+		return apitypes.Offer{Cloud: "gcp", Region: "r", InstanceType: "m", Reservation: "cud", Has: has,
 			Takes: capacity.TakenBy(vcpu, gib)}
 	}
 	there := []record.Cluster{{ID: "other.0.1", State: record.ClusterUp, Offer: on(2, 16)}}
 	held := record.Occupancy{ID: "gcp/cud", Clusters: map[string]int{"other.0.1": 2}} // 4 vCPUs and 32 GiB
 	for _, c := range []struct {
-		offer  cloud.Offer
+		offer  apitypes.Offer
 		nodes  int
 		bought bool
 	}{
 		{on(6, 32), 1, true}, {on(3, 16), 2, true}, {on(6.5, 8), 1, false}, {on(1, 33), 1, false}, {on(3, 16), 3, false},
 	} {
 		st := &Buying{
-			Job: record.Job{ID: "j", State: record.JobRunning}, task: record.Task{Job: "j", Attempt: 1, State: record.TaskAdmitted},
-			Attempt: record.Attempt{Job: "j", Number: 1, Nodes: c.nodes, Offer: c.offer}, Spec: &dag.Task{},
+			Job: record.Job{ID: "j", State: apitypes.JobRunning}, task: record.Task{Job: "j", Attempt: 1, State: record.TaskAdmitted},
+			Attempt: apitypes.Attempt{Job: "j", Number: 1, Nodes: c.nodes, Offer: c.offer}, Spec: &dag.Task{},
 		}
 		st.held, st.inUse = held.Now(there)
 		if _, proceed := DecideIntent(st, record.DefaultConfig(), time.Unix(10_000, 0)); proceed != c.bought {
@@ -148,16 +149,16 @@ func TestRoomOnACommitmentIsCountedByWhatMachinesTake(t *testing.T) {
 // What a place answers to nobody is not forgotten when it is full for those without a reservation as well.
 func TestAFullPlaceIsStillOneThatDoesNotAnswer(t *testing.T) {
 	cfg, now := record.DefaultConfig(), time.Unix(10_000, 0)
-	open := cloud.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m"}
+	open := apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m"}
 	reserved := open
 	reserved.Reservation = "cr-1"
-	refused := func(kind cloud.Kind, known ...record.Block) record.Block {
+	refused := func(kind cloud.Kind, known ...apitypes.Block) apitypes.Block {
 		return blockFor(open, kind, cloud.Errorf("aws", kind, "C", "m"), cfg, known, now)
 	}
-	if k := refused(cloud.Capacity); k.Covers(reserved, now) {
+	if k := refused(cloud.Capacity); record.Covers(k, reserved, now) {
 		t.Errorf("%+v", k)
 	}
-	if k := refused(cloud.Capacity, refused(cloud.Transient)); !k.Covers(reserved, now) || !k.Covers(open, now) {
+	if k := refused(cloud.Capacity, refused(cloud.Transient)); !record.Covers(k, reserved, now) || !record.Covers(k, open, now) {
 		t.Errorf("%+v", k)
 	}
 }

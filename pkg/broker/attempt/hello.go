@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -63,7 +64,7 @@ func doubt(format string, args ...any) error {
 const maxDoubt = 300
 
 // DecideDoubt notes on an attempt why a machine was not believed.
-func DecideDoubt(a record.Attempt, rank int, why error, now time.Time) (d record.Decision) {
+func DecideDoubt(a apitypes.Attempt, rank int, why error, now time.Time) (d record.Decision) {
 	text := strings.ToValidUTF8(fmt.Sprintf("the hello of rank %d was refused: %v", rank, why), "")
 	a.Doubt, a.DoubtedAt = strings.ToValidUTF8(text[:min(len(text), maxDoubt)], ""), now
 	d.Put(record.AttemptKey(a.Job, a.Task, a.Number), a)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
 // renewed is a cluster of a job with plenty of budget left after a look at its lease.
@@ -25,7 +25,7 @@ func renewed(cl record.Cluster, now time.Time) record.Cluster {
 func leased(reserved float64, lasts time.Duration) (record.Cluster, time.Time) {
 	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	return record.Cluster{
-		ID: "j.0.1", State: record.ClusterUp, Offer: cloud.Offer{Spot: true, USDPerHour: 0.1}, MaxUSD: 0.4, Nodes: make([]record.Node, 1),
+		ID: "j.0.1", State: record.ClusterUp, Offer: apitypes.Offer{Spot: true, USDPerHour: 0.1}, MaxUSD: 0.4, Nodes: make([]record.Node, 1),
 		Intended: start, Launched: start, ReservedUSD: reserved, LeaseUntil: start.Add(lasts),
 	}, start
 }
@@ -61,9 +61,9 @@ func TestNothingIsBoughtThatIsStoppedAtTheFirstLook(t *testing.T) {
 	cfg := record.DefaultConfig()
 	for reserved, want := range map[float64]bool{0.4: true, 0.005: false} {
 		st := &Buying{
-			Job:     record.Job{ID: "j", State: record.JobRunning, BudgetUSD: 1},
+			Job:     record.Job{ID: "j", State: apitypes.JobRunning, BudgetUSD: 1},
 			task:    record.Task{Job: "j", State: record.TaskAdmitted, Attempt: 1},
-			Attempt: record.Attempt{Job: "j", Number: 1, Nodes: 1, Offer: cloud.Offer{USDPerHour: 0.4}, ReservedUSD: reserved},
+			Attempt: apitypes.Attempt{Job: "j", Number: 1, Nodes: 1, Offer: apitypes.Offer{USDPerHour: 0.4}, ReservedUSD: reserved},
 		}
 		d, buys := DecideIntent(st, cfg, time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC))
 		failed := slices.ContainsFunc(d.Emits, func(e events.Data) bool { f, ok := e.(events.TaskFailed); return ok && f.Final })
@@ -87,7 +87,7 @@ func TestALeaseIsNotExtendedIntoThePast(t *testing.T) {
 			got = c
 		}
 	}
-	if got.Outcome != record.OutcomeBudget || more != 0 || !got.LeaseUntil.Equal(cl.LeaseUntil) {
+	if got.Outcome != apitypes.OutcomeBudget || more != 0 || !got.LeaseUntil.Equal(cl.LeaseUntil) {
 		t.Errorf("it is %q and leased until %v, %v before the look", got.Outcome, got.LeaseUntil, now.Sub(got.LeaseUntil))
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -21,10 +21,10 @@ func onSpot(left time.Duration) (staying, time.Time) {
 	now := start.Add(time.Hour)
 	st := staying{
 		Losing: Losing{
-			Job:     record.Job{ID: "j", State: record.JobRunning},
+			Job:     record.Job{ID: "j", State: apitypes.JobRunning},
 			Task:    record.Task{Job: "j", State: record.TaskRunning, Attempt: 1, Progress: 50.0 / 180},
-			Attempt: record.Attempt{Job: "j", Number: 1, Started: start},
-			Cluster: record.Cluster{ID: "j.0.1", Job: "j", Attempt: 1, State: record.ClusterUp, Offer: cloud.Offer{Cloud: "aws", Zone: "a", Spot: true, USDPerHour: 0.3}},
+			Attempt: apitypes.Attempt{Job: "j", Number: 1, Started: start},
+			Cluster: record.Cluster{ID: "j.0.1", Job: "j", Attempt: 1, State: record.ClusterUp, Offer: apitypes.Offer{Cloud: "aws", Zone: "a", Spot: true, USDPerHour: 0.3}},
 		},
 		spec: &dag.Task{Name: "train", Time: dag.TimeEstimate{Default: 3 * time.Hour}, Checkpoint: &dag.Checkpoint{Every: 15 * time.Minute}, Resources: []dag.Resources{{}}},
 		bids: record.Bids{Table: []int32{-1}}, tick: 10 * time.Minute, restart: 10 * time.Minute,
@@ -112,16 +112,16 @@ func TestLeavingSavesTheWorkAndReplansOnDemand(t *testing.T) {
 	st.Cluster = cl
 	lost := DecideLost(st.Losing, cl.Taken(), cl.Reason, now.Add(time.Minute))
 	var task record.Task
-	var attempt record.Attempt
+	var attempt apitypes.Attempt
 	for _, w := range lost.Writes {
 		switch v := w.Value.(type) {
 		case record.Task:
 			task = v
-		case record.Attempt:
+		case apitypes.Attempt:
 			attempt = v
 		}
 	}
-	if !task.OnDemand || task.State != record.TaskQueued || attempt.Outcome != record.OutcomeMoved || attempt.Reason != "reason" {
+	if !task.OnDemand || task.State != record.TaskQueued || attempt.Outcome != apitypes.OutcomeMoved || attempt.Reason != "reason" {
 		t.Errorf("task %+v, attempt %+v", task, attempt)
 	}
 	replanned := false
@@ -144,8 +144,8 @@ func TestBidsHaveATableForEverySpotTaskThatCanMove(t *testing.T) {
 	plan := &record.Plan{
 		Version: 3, Choice: []int32{0, 0, 0, 1}, TaskHours: []float64{1, 1, 1, 1}, TaskOnDemandUSD: []float64{0.7, 0.7, 0.7, 0},
 		Offers: []record.Planned{
-			{ID: "x/spot", Offer: cloud.Offer{Spot: true, USDPerHour: 0.2}, OnDemandUSD: 0.9, LossesPerHour: 0.01},
-			{ID: "x/on-demand", Offer: cloud.Offer{USDPerHour: 0.9}, OnDemandUSD: 0.9},
+			{ID: "x/spot", Offer: apitypes.Offer{Spot: true, USDPerHour: 0.2}, OnDemandUSD: 0.9, LossesPerHour: 0.01},
+			{ID: "x/on-demand", Offer: apitypes.Offer{USDPerHour: 0.9}, OnDemandUSD: 0.9},
 		},
 	}
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -165,7 +165,7 @@ func TestBidsHaveATableForEverySpotTaskThatCanMove(t *testing.T) {
 
 func TestATaskThatBeginsTooLateForSpotWaitsForAPlanOnDemand(t *testing.T) {
 	spec := &dag.Job{Tasks: []dag.Task{{Name: "a", Time: dag.TimeEstimate{Default: time.Hour}, Resources: []dag.Resources{{}}}}}
-	plan := &record.Plan{Choice: []int32{0}, Offers: []record.Planned{{Offer: cloud.Offer{Spot: true, USDPerHour: 0.2}}}}
+	plan := &record.Plan{Choice: []int32{0}, Offers: []record.Planned{{Offer: apitypes.Offer{Spot: true, USDPerHour: 0.2}}}}
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	cfg := record.DefaultConfig()
 	for left, want := range map[time.Duration]bool{3 * time.Hour: false, 80 * time.Minute: false, 79 * time.Minute: true, 59 * time.Minute: false} {
@@ -179,11 +179,11 @@ func TestATaskThatBeginsTooLateForSpotWaitsForAPlanOnDemand(t *testing.T) {
 func TestATaskOfABrokenGangGoesBackToAPlanThatHasAPlaceForIt(t *testing.T) {
 	for _, c := range []struct{ admittedUnder, want, replans int }{{3, 3, 0}, {2, 4, 1}} {
 		l := Losing{
-			Job:     record.Job{ID: "j", State: record.JobRunning, Plan: record.Blob{Version: 3}},
+			Job:     record.Job{ID: "j", State: apitypes.JobRunning, Plan: record.Blob{Version: 3}},
 			Task:    record.Task{Job: "j", State: record.TaskRunning, Attempt: 1, Plan: c.admittedUnder, Gang: "g"},
 			Cluster: record.Cluster{ID: "j.0.1", Job: "j", Attempt: 1, State: record.ClusterUp, Leaving: record.LeaveGang},
 		}
-		d := DecideLost(l, record.OutcomeMoved, "another of its gang was lost", time.Now())
+		d := DecideLost(l, apitypes.OutcomeMoved, "another of its gang was lost", time.Now())
 		minPlan, replans := -1, 0
 		for _, w := range d.Writes {
 			if task, ok := w.Value.(record.Task); ok {

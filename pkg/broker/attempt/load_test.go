@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -81,13 +81,13 @@ func running(t *testing.T) *stage {
 	more.Name, more.Gang, more.Joins, more.Role = "more", "", "g", "one"
 	s.spec = dag.Job{Tasks: []dag.Task{{Name: "get", Run: "x", Nodes: 1}, one, two, more},
 		Edges: []dag.Edge{{From: 0, To: 1}, {From: 0, To: 2}}}
-	offer := cloud.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m", Spot: true, USDPerHour: 1,
+	offer := apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m", Spot: true, USDPerHour: 1,
 		Reservation: "cr-1", Reserved: 9}
 	s.plan = record.Plan{Version: 3, Choice: []int32{0, 0, 0, 0},
 		Offers: []record.Planned{{ID: "aws/r/z/m/spot", Offer: offer}}}
 	late := now.Add(65 * time.Minute)
 	s.bids = record.Bids{Table: []int32{-1, -1, -1, -1}, FinishBy: []time.Time{late, late, late, late}}
-	s.put(record.JobKey("j"), record.Job{ID: "j", State: record.JobRunning, Tasks: 4, Deadline: late,
+	s.put(record.JobKey("j"), record.Job{ID: "j", State: apitypes.JobRunning, Tasks: 4, Deadline: late,
 		Spec: record.Blob{Version: 1, Name: "spec"}, Plan: record.Blob{Version: 3, Name: "plan"},
 		Bids: record.Blob{Version: 3, Name: "bids"}})
 	s.put(record.TaskKey("j", 0), record.Task{Job: "j", State: record.TaskSucceeded, Output: "j/get/out/j.0.1"})
@@ -95,7 +95,7 @@ func running(t *testing.T) *stage {
 		id := record.ClusterID("j", i, 1)
 		s.put(record.TaskKey("j", i), record.Task{Job: "j", Index: i, State: record.TaskRunning, Attempt: 1, Plan: 3,
 			Gang: s.spec.Tasks[i].Gang, Joins: s.spec.Tasks[i].Joins})
-		s.put(record.AttemptKey("j", i, 1), record.Attempt{Job: "j", Task: i, Number: 1, Plan: 3, Offer: offer,
+		s.put(record.AttemptKey("j", i, 1), apitypes.Attempt{Job: "j", Task: i, Number: 1, Plan: 3, Offer: offer,
 			OfferID: "aws/r/z/m/spot", Nodes: 1, ResumedFrom: "j/" + s.spec.Tasks[i].Name + "/ckpt/j.0/1"})
 		s.put(record.ClusterKey(id), record.Cluster{ID: id, Job: "j", Task: i, Attempt: 1, State: record.ClusterUp,
 			Offer: offer, Nodes: []record.Node{{Machine: "i", Address: "10.0.0.1"}}, Started: true, Command: "run",
@@ -112,7 +112,7 @@ func readings(s *stage) map[string]func(book.Reader) (any, error) {
 	job := of[record.Job](s, record.JobKey("j"))
 	cl := of[record.Cluster](s, record.ClusterKey("j.1.1"))
 	losing := Losing{Job: job, Task: of[record.Task](s, record.TaskKey("j", 1)),
-		Attempt: of[record.Attempt](s, record.AttemptKey("j", 1, 1)), Cluster: cl}
+		Attempt: of[apitypes.Attempt](s, record.AttemptKey("j", 1, 1)), Cluster: cl}
 	return map[string]func(book.Reader) (any, error){
 		"what is bought": func(r book.Reader) (any, error) { return LoadBuying(r, "j", 1, 1) },
 		"what is bought, again": func(r book.Reader) (any, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -16,7 +17,7 @@ import (
 type Losing struct {
 	Job     record.Job
 	Task    record.Task
-	Attempt record.Attempt
+	Attempt apitypes.Attempt
 	Cluster record.Cluster
 }
 
@@ -36,7 +37,7 @@ func LoadLosing(u book.Reader, cluster string) (l Losing, found bool, err error)
 	if l.Task, found, err = book.Get[record.Task](u, task); err != nil || !found {
 		return l, found, err
 	}
-	l.Attempt, found, err = book.Get[record.Attempt](u, made)
+	l.Attempt, found, err = book.Get[apitypes.Attempt](u, made)
 	l.Cluster.Tell(&l.Attempt)
 	l.Cluster.TellTask(&l.Task)
 	return l, found, err
@@ -58,10 +59,10 @@ func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
 	cl.Command = string(wire.SaveNow)
 	switch {
 	case l.Task.Service != "":
-		if l.Job.State == record.JobRunning && l.Job.Suspended() == nil && l.current() {
+		if l.Job.State == apitypes.JobRunning && l.Job.Suspended() == nil && l.current() {
 			handOver(&d, l, l.Job.Plan.Version+1, cl.Reason+" in "+record.Where(cl.Offer), now)
 		}
-	case l.Job.State == record.JobRunning && l.Task.Attempt == cl.Attempt:
+	case l.Job.State == apitypes.JobRunning && l.Task.Attempt == cl.Attempt:
 		cl.MinPlan = l.Job.Plan.Version + 1
 		d.Hold(record.JobKey(l.Job.ID)) // it is newer than what is in force
 		d.Replan(l.Job, cl.Reason+" in "+record.Where(cl.Offer))
@@ -72,7 +73,7 @@ func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
 
 // DecideLost ends an attempt whose machines are gone or no good: the task waits for a new plan, and the machines are
 // freed for certain.
-func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) (d record.Decision) {
+func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time) (d record.Decision) {
 	if l.Cluster.Outcome != "" {
 		return d
 	}
@@ -85,7 +86,7 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 	d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 	d.Put(record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt), l.Attempt)
 	d.Emit(events.ClusterLost{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: reason})
-	if l.Job.State == record.JobEnding || l.Job.State.Over() || l.Task.Attempt != l.Cluster.Attempt {
+	if l.Job.State == apitypes.JobEnding || l.Job.State.Over() || l.Task.Attempt != l.Cluster.Attempt {
 		return d
 	}
 	if l.Task.Service != "" {
@@ -132,18 +133,18 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	if counts {
 		l.Task.Silent++
 	}
-	if !counts || l.Task.Silent < MostSilent || l.Job.State == record.JobEnding || l.Job.State.Over() {
-		return DecideLost(l, record.OutcomeLost, reason, now)
+	if !counts || l.Task.Silent < MostSilent || l.Job.State == apitypes.JobEnding || l.Job.State.Over() {
+		return DecideLost(l, apitypes.OutcomeLost, reason, now)
 	}
 	l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
-	d = l.last(record.OutcomeLost, reason, fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved "+
+	d = l.last(apitypes.OutcomeLost, reason, fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved "+
 		"in between: does it take all memory of its machines? The last time: %s", l.Task.Silent, reason), now)
 	d.Put(record.TaskKey(l.Cluster.Job, l.Cluster.Task), l.Task)
 	return d
 }
 
 // last ends an attempt after which its task is not tried again; message is why.
-func (l Losing) last(outcome record.Outcome, reason, message string, now time.Time) (d record.Decision) {
+func (l Losing) last(outcome apitypes.Outcome, reason, message string, now time.Time) (d record.Decision) {
 	cl := l.Cluster
 	cl.Outcome, cl.Reason = outcome, reason
 	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = outcome, reason, now
@@ -166,7 +167,7 @@ func rejoin(d *record.Decision, job record.Job, task record.Task, reason string)
 }
 
 // TakenBlock keeps the spot market that has just taken a machine from being tried at once: it has none to spare.
-func TakenBlock(o cloud.Offer, cfg record.Config, known []record.Block, now time.Time) record.Block {
+func TakenBlock(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block {
 	cause := cloud.Errorf(o.Cloud, cloud.Capacity, "SpotInterruption", "spot machines are being taken in %s",
 		record.Where(o))
 	o.Spot = true
@@ -175,7 +176,7 @@ func TakenBlock(o cloud.Offer, cfg record.Config, known []record.Block, now time
 
 // UnheardBlock keeps a place from being tried at once whose machines came up and whose agents never called: another one
 // there would be paid for as long, and be as silent.
-func UnheardBlock(o cloud.Offer, cfg record.Config, known []record.Block, now time.Time) record.Block {
+func UnheardBlock(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block {
 	cause := cloud.Errorf(o.Cloud, cloud.Transient, "NoAgent", "no agent of the machines in %s has called",
 		record.Where(o))
 	return blockFor(o, cloud.Transient, cause, cfg, known, now)
@@ -224,7 +225,7 @@ func DecideVacate(l Losing, cfg record.Config, reason string, now time.Time) (d 
 		return DecideLeave(l.Cluster, record.LeaveMachine, reason, cfg.Overhead, now)
 	default:
 		l.Cluster.Leaving = record.LeaveMachine
-		return DecideLost(l, record.OutcomeMoved, reason, now)
+		return DecideLost(l, apitypes.OutcomeMoved, reason, now)
 	}
 }
 

@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // LoadReleased loads a cluster that is terminated, charged by the price of now, with its attempt.
 func LoadReleased(u book.Reader, id string,
-	now time.Time) (cl record.Cluster, attempt record.Attempt, found bool, err error) {
+	now time.Time) (cl record.Cluster, attempt apitypes.Attempt, found bool, err error) {
 	task, number, _ := record.ClusterAttempt(id)
 	key := record.AttemptKey(record.ClusterJob(id), task, number)
 	if err := u.Preload(record.ClusterKey(id), key); err != nil {
@@ -19,7 +20,7 @@ func LoadReleased(u book.Reader, id string,
 	if cl, found, err = book.Get[record.Cluster](u, record.ClusterKey(id)); err != nil || !found {
 		return cl, attempt, found, err
 	}
-	if attempt, _, err = book.Get[record.Attempt](u, key); err != nil {
+	if attempt, _, err = book.Get[apitypes.Attempt](u, key); err != nil {
 		return cl, attempt, true, err
 	}
 	if err := reprice(u, &cl, attempt, now); err != nil {
@@ -47,7 +48,7 @@ func DecideReleasing(cl *record.Cluster, now time.Time) (d record.Decision) {
 }
 
 // DecideReleased tells what an attempt cost whose machines are gone.
-func DecideReleased(cl record.Cluster, attempt record.Attempt, minBilled time.Duration,
+func DecideReleased(cl record.Cluster, attempt apitypes.Attempt, minBilled time.Duration,
 	now time.Time) (d record.Decision) {
 	if !cl.Released() {
 		return d
@@ -65,7 +66,7 @@ func DecideReleased(cl record.Cluster, attempt record.Attempt, minBilled time.Du
 }
 
 // DecideGone ends the records of an attempt whose machines are gone, at what they cost.
-func DecideGone(cl record.Cluster, attempt record.Attempt, usd float64, now time.Time) (d record.Decision) {
+func DecideGone(cl record.Cluster, attempt apitypes.Attempt, usd float64, now time.Time) (d record.Decision) {
 	if attempt.Outcome == "" {
 		attempt.Outcome, attempt.Reason = cl.Over(attempt), cl.Reason
 	}
@@ -92,7 +93,7 @@ func booked(cl record.Cluster, minBilled time.Duration, now time.Time) (held tim
 }
 
 // reprice takes in what the market of a cluster's offer says now.
-func reprice(u book.Reader, cl *record.Cluster, attempt record.Attempt, now time.Time) error {
+func reprice(u book.Reader, cl *record.Cluster, attempt apitypes.Attempt, now time.Time) error {
 	m, err := MarketOf(u, attempt)
 	if err == nil {
 		cl.Reprice(m, attempt.SurchargeUSD, now)
@@ -101,7 +102,7 @@ func reprice(u book.Reader, cl *record.Cluster, attempt record.Attempt, now time
 }
 
 // MarketOf is what is known of the spot market that an attempt bought on; nothing of one on demand.
-func MarketOf(u book.Reader, attempt record.Attempt) (m record.MarketRecord, err error) {
+func MarketOf(u book.Reader, attempt apitypes.Attempt) (m record.MarketRecord, err error) {
 	if attempt.Offer.Spot {
 		m, _, err = book.Get[record.MarketRecord](u, record.MarketKey(record.MarketID(attempt.OfferID)))
 	}

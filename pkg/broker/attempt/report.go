@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -16,7 +17,7 @@ type Reporting struct {
 	Job     record.Job
 	Spec    *dag.Task
 	Task    record.Task
-	Attempt record.Attempt
+	Attempt apitypes.Attempt
 	Cluster record.Cluster
 	Rank    int
 	Chief   bool          // with its task the work of the gang is done
@@ -171,7 +172,7 @@ func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 		st.Cluster.Running, st.Task.StartedAt = st.Now, st.Now
 	}
 	// the attempt's record is written when it is known what it cost
-	st.Cluster.Outcome, st.Cluster.Ended = record.OutcomeSucceeded, st.Now
+	st.Cluster.Outcome, st.Cluster.Ended = apitypes.OutcomeSucceeded, st.Now
 	st.Task.State, st.Task.EndedAt, st.Task.Progress = record.TaskSucceeded, st.Now, 1
 	if !r.Empty || len(st.Cluster.Nodes) > 1 {
 		st.Task.Output = st.Cluster.Keeps(wire.OutputPrefix(taskPrefix(st.Cluster.Job, st.Spec.Name), st.Cluster.ID))
@@ -197,12 +198,12 @@ func (st *Reporting) failed(r wire.Report, cfg record.Config) (d record.Decision
 		message = r.Phase + ": " + message
 	}
 	message = record.Words(message)
-	st.Cluster.Outcome = record.OutcomeFailed
-	if r.Keep > 0 && st.Cluster.State == record.ClusterUp && st.Job.State != record.JobEnding && !st.Job.State.Over() {
+	st.Cluster.Outcome = apitypes.OutcomeFailed
+	if r.Keep > 0 && st.Cluster.State == record.ClusterUp && st.Job.State != apitypes.JobEnding && !st.Job.State.Over() {
 		st.Cluster.KeptUntil = st.Now.Add(min(unscale(r.Keep, cfg.Scale), st.Keep))
 		st.Attempt.KeptUntil, st.node().Keeps = st.Cluster.KeptUntil, true
 	}
-	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = record.OutcomeFailed, message, st.Now
+	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = apitypes.OutcomeFailed, message, st.Now
 	st.Task.State, st.Task.Reason, st.Task.EndedAt, st.Task.Alone = record.TaskFailed, message, st.Now, false
 	st.end(&d)
 	d.Unplanned(st.Job, st.Cluster)
@@ -234,7 +235,7 @@ func (st *Reporting) stopped() (d record.Decision) {
 
 // progressOf is what of a task's work need not be done again: known of stand-ins, estimated by time for
 // tasks that keep checkpoints.
-func progressOf(t *dag.Task, task record.Task, attempt record.Attempt, saved time.Time) float64 {
+func progressOf(t *dag.Task, task record.Task, attempt apitypes.Attempt, saved time.Time) float64 {
 	if t.StandIn() || t.Checkpoint == nil || attempt.Started.IsZero() {
 		return task.Progress
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -150,7 +151,7 @@ func TestAnAgentIsToldForHowLongToKeepWhatFails(t *testing.T) {
 			spec.Tasks[0].Service = &dag.Service{Of: "t", Port: 80}
 		}
 		a := Assignment(record.DefaultConfig(), record.Job{ID: "j"}, spec, record.Cluster{}, record.Task{},
-			record.Attempt{}, Inherited{})
+			apitypes.Attempt{}, Inherited{})
 		if a.KeepOnFailure != c.want || (a.Service != nil) != c.service {
 			t.Errorf("%+v: kept for %v, a service: %v", c, a.KeepOnFailure, a.Service != nil)
 		}
@@ -200,7 +201,7 @@ func TestWhichSecretsAClusterHas(t *testing.T) {
 
 // Whoever looks why nothing runs reads who has suspended it, and why.
 func TestASuspensionInWords(t *testing.T) {
-	for want, s := range map[string]record.Suspension{
+	for want, s := range map[string]apitypes.Suspension{
 		"suspended":                     {},
 		"suspended by ann":              {By: "ann"},
 		"suspended: full":               {Reason: "full"},

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -25,7 +25,7 @@ func roles(t *testing.T) *stage {
 		id := record.ClusterID("j", i, 1)
 		s.put(record.TaskKey("j", i), record.Task{Job: "j", Index: i, State: record.TaskRunning, Attempt: 1, Gang: gang,
 			Joins: joins})
-		s.put(record.AttemptKey("j", i, 1), record.Attempt{Job: "j", Task: i, Number: 1, Nodes: nodes})
+		s.put(record.AttemptKey("j", i, 1), apitypes.Attempt{Job: "j", Task: i, Number: 1, Nodes: nodes})
 		cl := record.Cluster{ID: id, Job: "j", Task: i, Attempt: 1, State: record.ClusterUp, VCPU: 8 * float64(nodes),
 			Command: string(wire.Run), Started: name != "third"}
 		for n := range nodes {
@@ -38,7 +38,7 @@ func roles(t *testing.T) *stage {
 	task("second", "", "g", "worker", 3)
 	task("third", "", "g", "worker", 1)
 	task("other", "", "g", "server", 4)
-	s.put(record.JobKey("j"), record.Job{ID: "j", State: record.JobRunning, Tasks: 5})
+	s.put(record.JobKey("j"), record.Job{ID: "j", State: apitypes.JobRunning, Tasks: 5})
 	return s
 }
 
@@ -142,14 +142,14 @@ func TestWhichAlternativeAMachineIsOf(t *testing.T) {
 		{Cloud: "aws", Region: "r", Image: "docker:r"},
 	}}
 	for _, c := range []struct {
-		o    cloud.Offer
+		o    apitypes.Offer
 		want string
 	}{
-		{cloud.Offer{Cloud: "gcp", Region: "r"}, "docker:gcp"},
-		{cloud.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "BIG"}, "docker:big"},
-		{cloud.Offer{Cloud: "aws", Region: "r", Zone: "y", InstanceType: "big"}, "docker:r"},
-		{cloud.Offer{Cloud: "aws", Region: "s", InstanceType: "big", Accelerator: "a100"}, "docker:a100"},
-		{cloud.Offer{Cloud: "aws", Region: "s", InstanceType: "big"}, ""},
+		{apitypes.Offer{Cloud: "gcp", Region: "r"}, "docker:gcp"},
+		{apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "BIG"}, "docker:big"},
+		{apitypes.Offer{Cloud: "aws", Region: "r", Zone: "y", InstanceType: "big"}, "docker:r"},
+		{apitypes.Offer{Cloud: "aws", Region: "s", InstanceType: "big", Accelerator: "a100"}, "docker:a100"},
+		{apitypes.Offer{Cloud: "aws", Region: "s", InstanceType: "big"}, ""},
 	} {
 		got := ""
 		if r := Alternative(task, c.o); r != nil {

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -31,7 +31,7 @@ func DecideRun(cl record.Cluster, now time.Time) (d record.Decision) {
 // Assignment is what the nodes of a cluster have to run. It follows from records that do not change while the
 // attempt lasts, except the checkpoint, which only this attempt writes.
 func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task,
-	attempt record.Attempt, in Inherited) *wire.Assignment {
+	attempt apitypes.Attempt, in Inherited) *wire.Assignment {
 	t := &spec.Tasks[cl.Task]
 	a := &wire.Assignment{
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
@@ -90,7 +90,7 @@ func from(cfg record.Config, cl record.Cluster, where string) string {
 
 // Alternative is the first of a task's that an offer is one of by its name and place; nil where there is none, as on
 // machines of a pool.
-func Alternative(t *dag.Task, o cloud.Offer) *dag.Resources {
+func Alternative(t *dag.Task, o apitypes.Offer) *dag.Resources {
 	is := func(asked, has string) bool { return asked == "" || strings.EqualFold(asked, has) }
 	for i := range t.Resources {
 		r := &t.Resources[i]

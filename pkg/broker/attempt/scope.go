@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -73,7 +74,7 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 	if err != nil || !t.Resumes() {
 		return s, err
 	}
-	made, _, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+	made, _, err := book.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
 	from := cfg.At(made.ResumedFrom)
 	saved := func(store string) bool { return strings.HasPrefix(from, in(store, mine+"/ckpt/")) }
 	if slices.ContainsFunc(stores, saved) {

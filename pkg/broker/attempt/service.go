@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -65,7 +66,7 @@ type Serving struct {
 // LoadServing loads what a report of a replica is decided on besides.
 func (st *Reporting) LoadServing(u book.Reader, spec *dag.Job) (err error) {
 	cl := &st.Cluster
-	if st.Attempt, _, err = book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
+	if st.Attempt, _, err = book.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
 		return err
 	}
 	cl.Tell(&st.Attempt)
@@ -147,7 +148,7 @@ func (st *Reporting) replicaReady(r wire.Report, cfg record.Config) (d record.De
 func letGo(l Losing, why record.Leaving, reason string, cfg record.Config, now time.Time) record.Decision {
 	if l.Cluster.Command == "" {
 		l.Cluster.Leaving = why
-		return DecideLost(l, record.OutcomeMoved, reason, now)
+		return DecideLost(l, apitypes.OutcomeMoved, reason, now)
 	}
 	return DecideLeave(l.Cluster, why, reason, min(drainFor, cfg.Overhead), now)
 }
@@ -160,7 +161,7 @@ func (st *Reporting) replicaUnready(r wire.Report, cfg record.Config) (d record.
 		cl.Ready, cl.Unready = time.Time{}, record.Clip(r.Message)
 	}
 	l := st.losing()
-	if cl.Outcome != "" || cl.State != record.ClusterUp || !l.current() || st.Job.State != record.JobRunning ||
+	if cl.Outcome != "" || cl.State != record.ClusterUp || !l.current() || st.Job.State != apitypes.JobRunning ||
 		st.Job.Suspended() != nil {
 		d.Put(record.ClusterKey(cl.ID), *cl)
 		return d
@@ -205,12 +206,12 @@ func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 		reason = r.Phase + ": " + reason
 	}
 	current := l.current()
-	cl.Outcome, cl.Reason = record.OutcomeFailed, reason
-	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = record.OutcomeFailed, reason, st.Now
+	cl.Outcome, cl.Reason = apitypes.OutcomeFailed, reason
+	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = apitypes.OutcomeFailed, reason, st.Now
 	d.Put(record.ClusterKey(cl.ID), *cl)
 	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), st.Attempt)
 	lost := events.ClusterLost{Cluster: cl.ID, Job: cl.Job, Reason: reason}
-	if !current || st.Job.State == record.JobEnding || st.Job.State.Over() {
+	if !current || st.Job.State == apitypes.JobEnding || st.Job.State.Over() {
 		d.Emit(lost)
 		return d
 	}
@@ -283,7 +284,7 @@ func LoadRefused(u book.Reader, job string, task, attempt int) (st Buying, err e
 // that has ended before it was ready, as others of its service, of another version, may go on.
 func (st *Buying) replicaRefused(reason string, now time.Time) (d record.Decision) {
 	l := Losing{Job: st.Job, Task: st.task, Attempt: st.Attempt, Cluster: st.Cluster}
-	if !l.current() || st.Job.State == record.JobEnding || st.Job.State.Over() {
+	if !l.current() || st.Job.State == apitypes.JobEnding || st.Job.State.Over() {
 		return d
 	}
 	d, _ = missed(l, st.Spec, st.others, -1, reason, now)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/internal/recordtest"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -98,7 +99,7 @@ func (s *stage) set(d *datadriven.TestData) {
 	case "task":
 		change[record.Task](s, d, record.TaskKey("j", int(s.number(d, "index", 1))))
 	case "attempt":
-		change[record.Attempt](s, d, record.AttemptKey("j", 1, s.no))
+		change[apitypes.Attempt](s, d, record.AttemptKey("j", 1, s.no))
 	case "cluster":
 		id := s.cluster()
 		if d.HasArg("of") { // another task

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -22,7 +23,7 @@ func DecideWatched(r book.Reader, cfg record.Config, l Losing, now time.Time) (d
 		return d, err
 	}
 	repriced := l.Cluster.Reprice(market, l.Attempt.SurchargeUSD, now)
-	if l.Job.State == record.JobRunning {
+	if l.Job.State == apitypes.JobRunning {
 		if d, err = DecideStay(r, cfg, l, 0, now); err != nil || len(d.Writes) > 0 {
 			return d, err
 		}

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -147,7 +147,7 @@ func TestWhatNothingHasLeave(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	plan := &record.Plan{Choice: []int32{0, 0}, Offers: []record.Planned{{Offer: cloud.Offer{Spot: true}}}}
+	plan := &record.Plan{Choice: []int32{0, 0}, Offers: []record.Planned{{Offer: apitypes.Offer{Spot: true}}}}
 	spec := &dag.Job{Tasks: []dag.Task{*begins, *begins}}
 	spec.Tasks[1].Resources = []dag.Resources{{}}
 	if tooLate(spec, plan, &record.Bids{FinishBy: make([]time.Time, 1)}, 1, record.DefaultConfig(), time.Now()) {

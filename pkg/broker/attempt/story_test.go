@@ -12,6 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -103,11 +104,11 @@ func (s *stage) begin(d *datadriven.TestData) {
 		s.spec.Edges = append(s.spec.Edges, dag.Edge{From: 0, To: 2})
 	}
 	job := record.Job{
-		ID: "j", Name: "story", Queue: "q", State: record.JobState(s.word(d, "state", "running")), Tasks: 4, BudgetUSD: s.number(d, "budget", 0),
+		ID: "j", Name: "story", Queue: "q", State: apitypes.JobState(s.word(d, "state", "running")), Tasks: 4, BudgetUSD: s.number(d, "budget", 0),
 		Spec: record.Blob{Version: 1, Name: "spec"}, Plan: record.Blob{Version: 3, Name: "plan"}, Submitted: s.begun,
 	}
-	offer := cloud.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m", USDPerHour: 1, Spot: d.HasArg("spot")}
-	a := record.Attempt{Job: "j", Task: 1, Number: 1, Plan: 3, Offer: offer, OfferID: "aws/r/z/m/spot", Nodes: nodes, VCPU: 2 * float64(nodes), Admitted: s.begun}
+	offer := apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m", USDPerHour: 1, Spot: d.HasArg("spot")}
+	a := apitypes.Attempt{Job: "j", Task: 1, Number: 1, Plan: 3, Offer: offer, OfferID: "aws/r/z/m/spot", Nodes: nodes, VCPU: 2 * float64(nodes), Admitted: s.begun}
 	if offer.Spot {
 		a.MaxUSD = 1.5
 	}
@@ -132,7 +133,7 @@ func of[T any](s *stage, key record.Key) (v T) {
 
 func (s *stage) losing() Losing {
 	l := Losing{Job: of[record.Job](s, record.JobKey("j")), Task: of[record.Task](s, record.TaskKey("j", 1)),
-		Attempt: of[record.Attempt](s, record.AttemptKey("j", 1, s.no)), Cluster: of[record.Cluster](s, record.ClusterKey(s.cluster()))}
+		Attempt: of[apitypes.Attempt](s, record.AttemptKey("j", 1, s.no)), Cluster: of[record.Cluster](s, record.ClusterKey(s.cluster()))}
 	l.Cluster.Nodes = slices.Clone(l.Cluster.Nodes)
 	l.Cluster.Tell(&l.Attempt)
 	l.Cluster.TellTask(&l.Task)
@@ -149,13 +150,13 @@ func (s *stage) buying() Buying {
 
 // again admits the task once more, as a session would.
 func (s *stage) again() {
-	task, made := of[record.Task](s, record.TaskKey("j", 1)), of[record.Attempt](s, record.AttemptKey("j", 1, s.no))
+	task, made := of[record.Task](s, record.TaskKey("j", 1)), of[apitypes.Attempt](s, record.AttemptKey("j", 1, s.no))
 	job := of[record.Job](s, record.JobKey("j"))
 	delete(s.records, record.WaitKey(job.Queue, record.WaitingOf(job, task)))
 	s.no++
 	task.State, task.Attempt, task.Plan = record.TaskAdmitted, s.no, job.Plan.Version
 	s.put(record.TaskKey("j", 1), task)
-	s.put(record.AttemptKey("j", 1, s.no), record.Attempt{Job: "j", Task: 1, Number: s.no, Plan: task.Plan, Offer: made.Offer,
+	s.put(record.AttemptKey("j", 1, s.no), apitypes.Attempt{Job: "j", Task: 1, Number: s.no, Plan: task.Plan, Offer: made.Offer,
 		OfferID: made.OfferID, Nodes: made.Nodes, VCPU: made.VCPU, Admitted: s.now, MaxUSD: made.MaxUSD,
 		ReservedUSD: made.ReservedUSD,
 		Resumed:     task.Progress, ResumedFrom: task.Checkpoint.Prefix})
@@ -176,8 +177,8 @@ func (s *stage) play(d *datadriven.TestData) {
 	case "advance":
 		s.now = s.now.Add(s.span(d.CmdArgs[0].Key))
 	case "block":
-		k := record.Block{Cloud: "aws", Kind: cloud.Kind(d.CmdArgs[0].Key), Region: "r", Zone: "z", InstanceType: "m", Reason: "as before",
-			Market: record.Market(of[record.Attempt](s, record.AttemptKey("j", 1, s.no)).Offer), Until: s.now.Add(s.span(d.CmdArgs[1].Key))}
+		k := apitypes.Block{Cloud: "aws", Kind: d.CmdArgs[0].Key, Region: "r", Zone: "z", InstanceType: "m", Reason: "as before",
+			Market: string(record.Market(of[apitypes.Attempt](s, record.AttemptKey("j", 1, s.no)).Offer)), Until: s.now.Add(s.span(d.CmdArgs[1].Key))}
 		s.put(record.BlockKey(k), k)
 	default:
 		if !s.buy(d) && !s.serve(d) && !s.end(d) && !s.tell(d) {
@@ -290,7 +291,7 @@ func (s *stage) end(d *datadriven.TestData) bool {
 	case "vacate":
 		s.decided(DecideVacate(l, s.cfg, "its owner wants it", s.now))
 	case "lost":
-		s.decided(DecideLost(l, record.Outcome(d.CmdArgs[0].Key), "it is gone", s.now))
+		s.decided(DecideLost(l, apitypes.Outcome(d.CmdArgs[0].Key), "it is gone", s.now))
 	case "can-go":
 		fmt.Fprintln(s.out, l.CanGo(s.cfg.Restart, s.now))
 	case "diagnose":
@@ -307,7 +308,7 @@ func (s *stage) end(d *datadriven.TestData) bool {
 		var purses []record.Purse
 		if month := s.number(d, "month", 0); month > 0 {
 			purses = append(purses, record.Purse{Queue: "lab", MostUSD: month, SpentUSD: s.number(d, "spent", 0),
-				Of: record.Month{}.At(s.now)})
+				Of: apitypes.Month{}.At(s.now)})
 		}
 		decided, more := DecideLease(l, of[record.Ledger](s, record.LedgerKey("j")), purses, s.cfg, s.now)
 		if s.decided(decided); len(purses) > 0 {
@@ -380,7 +381,7 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 		cl.ID, cl.Task, cl.Nodes = record.ClusterID("j", 4, 1), 4, []record.Node{{Address: d.CmdArgs[0].Key}}
 		s.put(record.ClusterKey(cl.ID), cl)
 		s.put(record.TaskKey("j", 4), record.Task{Job: "j", Index: 4, State: record.TaskRunning, Attempt: 1, Plan: 3, Joins: "g"})
-		s.put(record.AttemptKey("j", 4, 1), record.Attempt{Job: "j", Task: 4, Number: 1, Plan: 3, Offer: cl.Offer, Nodes: 1, Admitted: s.now})
+		s.put(record.AttemptKey("j", 4, 1), apitypes.Attempt{Job: "j", Task: 4, Number: 1, Plan: 3, Offer: cl.Offer, Nodes: 1, Admitted: s.now})
 	case "update": // of the services, by somebody
 		job := l.Job
 		spec := job.Spec

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -18,7 +19,7 @@ func DecideGiveBack(l Losing, why record.Leaving, reason string, cfg record.Conf
 		return DecideLeave(l.Cluster, why, reason, cfg.Overhead, now)
 	default:
 		l.Cluster.Leaving = why
-		return DecideLost(l, record.OutcomeMoved, reason, now)
+		return DecideLost(l, apitypes.OutcomeMoved, reason, now)
 	}
 }
 
@@ -28,7 +29,7 @@ func Keeps(cl record.Cluster) bool {
 }
 
 // Why says in words that somebody has suspended a job or a queue: "suspended by ann: the data is wrong".
-func Why(s record.Suspension) string {
+func Why(s apitypes.Suspension) string {
 	text := "suspended"
 	if s.By != "" {
 		text = fmt.Sprintf("%s by %s", text, s.By)
@@ -41,8 +42,8 @@ func Why(s record.Suspension) string {
 
 // decideHeldUp ends an attempt of a suspended job before anything is bought for it: its task waits for the job to be
 // resumed.
-func decideHeldUp(st *Buying, s record.Suspension, now time.Time) record.Decision {
-	d := decideUnbought(st, record.OutcomeMoved, Why(s), now)
+func decideHeldUp(st *Buying, s apitypes.Suspension, now time.Time) record.Decision {
+	d := decideUnbought(st, apitypes.OutcomeMoved, Why(s), now)
 	rejoin(&d, st.Job, st.task, Why(s))
 	return d
 }

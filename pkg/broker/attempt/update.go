@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -66,7 +67,7 @@ func (r *Rolling) cluster(t record.Task) *record.Cluster {
 // Step hands over the first replica that does not run what it is to, if all are ready, and notes when all do.
 func (r *Rolling) Step(now time.Time) (d record.Decision) {
 	job := r.Job
-	if !job.Update.Open() || job.State != record.JobRunning || job.Suspended() != nil {
+	if !job.Update.Open() || job.State != apitypes.JobRunning || job.Suspended() != nil {
 		return d
 	}
 	next := -1

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -12,8 +13,8 @@ import (
 func TestAnUpdateIsNotDoneBeforeReplicasBegin(t *testing.T) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	r := &Rolling{
-		Job: record.Job{ID: "j", State: record.JobRunning, Spec: record.Blob{Version: 2},
-			Update: record.Update{Spec: 2, Since: now}},
+		Job: record.Job{ID: "j", State: apitypes.JobRunning, Spec: record.Blob{Version: 2},
+			Update: apitypes.Update{Spec: 2, Since: now}},
 		Spec: &dag.Job{Tasks: []dag.Task{{Name: "web.0", Service: &dag.Service{}}}},
 	}
 	if !r.Job.Update.Open() {
@@ -41,8 +42,8 @@ func TestReplicasAreHandedOverInTheirOrder(t *testing.T) {
 		"all":               {[]int{2, 2, 2}, -1, true},
 	} {
 		r := &Rolling{
-			Job: record.Job{ID: "j", State: record.JobRunning, Spec: record.Blob{Version: 2},
-				Plan: record.Blob{Version: 4}, Update: record.Update{Spec: 2, Since: now}},
+			Job: record.Job{ID: "j", State: apitypes.JobRunning, Spec: record.Blob{Version: 2},
+				Plan: record.Blob{Version: 4}, Update: apitypes.Update{Spec: 2, Since: now}},
 			Spec: &dag.Job{},
 		}
 		for i, version := range c.runs {

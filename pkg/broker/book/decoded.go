@@ -9,7 +9,8 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	json "github.com/go-json-experiment/json/v1"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -145,7 +146,7 @@ func owner(t reflect.Type, times func(reflect.Value)) (own func(reflect.Value), 
 	switch kind := t.Kind(); {
 	case t == reflect.TypeFor[time.Time]():
 		return times, true
-	case t == reflect.TypeFor[record.Amounts](): // nobody changes one
+	case t == reflect.TypeFor[apitypes.Amounts](): // nobody changes one
 		return nil, true
 	case kind <= reflect.Float64 || kind == reflect.String:
 		return nil, true

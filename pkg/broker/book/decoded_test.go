@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -57,11 +58,11 @@ func TestWhatGetReturnsIsTheCallersOwn(t *testing.T) {
 func TestAmountsAreNotCopied(t *testing.T) {
 	k, key, body := NewKept(0).Records(), record.QueueKey("q"), []byte(`{"name":"q","use":{"memoryGiB":4}}`)
 	for range 2 {
-		q, err := Decode[record.Queue](k, key, body)
+		q, err := Decode[apitypes.Queue](k, key, body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := q.Use.Minus(record.Amounts{record.MemoryGiB: 4}); len(left) != 0 || q.Use[record.MemoryGiB] != 4 {
+		if left := q.Use.Minus(apitypes.Amounts{apitypes.MemoryGiB: 4}); len(left) != 0 || q.Use[apitypes.MemoryGiB] != 4 {
 			t.Errorf("%v are left, and %v before", left, q.Use)
 		}
 	}
@@ -98,8 +99,8 @@ func TestARecordThatIsMadeAnewIsDecodedAnew(t *testing.T) {
 
 func TestRecordsOfAllTypesAreKeptDecoded(t *testing.T) {
 	for _, v := range []any{
-		record.Job{}, record.Progress{}, record.Task{}, record.Attempt{}, record.Cluster{}, record.Ledger{}, record.Queue{},
-		record.Waiting{}, record.Block{}, record.MarketRecord{}, record.JobIndex{}, record.Pool{}, record.Partition{},
+		record.Job{}, record.Progress{}, record.Task{}, apitypes.Attempt{}, record.Cluster{}, record.Ledger{}, apitypes.Queue{},
+		apitypes.Waiting{}, apitypes.Block{}, record.MarketRecord{}, record.JobIndex{}, record.Pool{}, record.Partition{},
 		record.Beat{},
 	} {
 		if _, known := owner(reflect.TypeOf(v), nil); !known {

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -18,7 +19,7 @@ func Standing(r Reader, clusters []string) (standing []bool, err error) {
 	}
 	standing = make([]bool, len(clusters))
 	for i, id := range clusters {
-		a, found, err := Get[record.Attempt](r, keys[2*i])
+		a, found, err := Get[apitypes.Attempt](r, keys[2*i])
 		if err != nil {
 			return nil, err
 		}

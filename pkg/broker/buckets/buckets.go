@@ -19,7 +19,7 @@ import (
 
 // Keeper makes and removes buckets.
 type Keeper struct {
-	*unit.Loader
+	Txns *unit.Transactor
 	Data grant.Store // nil makes and removes none
 }
 
@@ -55,7 +55,7 @@ func (k Keeper) Make(ctx context.Context, job string, t *dag.Task) error {
 // drops it after.
 func (k Keeper) make(ctx context.Context, job, bucket string, lasts dag.Bucket) error {
 	there := false
-	err := k.Transact(ctx, events.FnProvision, "bucket/"+job+"/"+bucket, false, func(u *unit.Unit) error {
+	err := k.Txns.Transact(ctx, events.FnProvision, "bucket/"+job+"/"+bucket, false, func(u *unit.Unit) error {
 		was, known, err := book.Get[record.Bucket](u, record.BucketKey(bucket))
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (k Keeper) Remove(ctx context.Context, cause string) error {
 	if k.Data == nil {
 		return nil
 	}
-	u := k.NewUnit(ctx, events.FnReconcile)
+	u := k.Txns.NewUnit(ctx, events.FnReconcile)
 	made, err := book.List[record.Bucket](u, record.PartBuckets, "", 0)
 	errs := []error{err}
 	for _, bucket := range made {
@@ -98,7 +98,7 @@ func (k Keeper) Remove(ctx context.Context, cause string) error {
 func (k Keeper) remove(ctx context.Context, cause string, bucket record.Bucket) error {
 	ours := false
 	note := func(gone bool) error {
-		return k.Transact(ctx, events.FnReconcile, cause, false, func(u *unit.Unit) error {
+		return k.Txns.Transact(ctx, events.FnReconcile, cause, false, func(u *unit.Unit) error {
 			now, found, err := book.Get[record.Bucket](u, record.BucketKey(bucket.URI))
 			if ours = err == nil && found && slices.Equal(now.Jobs, bucket.Jobs); !ours {
 				return record.OrSkip(err)

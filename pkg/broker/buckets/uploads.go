@@ -17,7 +17,7 @@ import (
 
 // Uploads are those in parts that attempts have begun.
 type Uploads struct {
-	*unit.Loader
+	Txns   *unit.Transactor
 	Data   grant.Store // nil has none
 	AtOnce int         // how many are aborted at once
 	Log    *slog.Logger
@@ -35,7 +35,7 @@ func (l Uploads) End(ctx context.Context, cluster string) error {
 	if l.Data == nil {
 		return nil
 	}
-	u := l.NewUnit(ctx, events.FnProvision)
+	u := l.Txns.NewUnit(ctx, events.FnProvision)
 	part := record.JobPart(record.ClusterJob(cluster))
 	left, err := book.List[record.Upload](u, part, record.UploadPrefix(cluster), 0)
 	if err != nil || len(left) == 0 {
@@ -69,7 +69,7 @@ func (l Uploads) abort(ctx context.Context, up record.Upload) (err error) {
 // Forget removes the records of uploads that have ended.
 func (l Uploads) Forget(ctx context.Context, cluster string, keys ...record.Key) error {
 	for some := range slices.Chunk(keys, record.MaxItems) {
-		err := l.Transact(ctx, "agent", "uploaded/"+cluster, false, func(u *unit.Unit) error {
+		err := l.Txns.Transact(ctx, "agent", "uploaded/"+cluster, false, func(u *unit.Unit) error {
 			var d record.Decision
 			for _, key := range some {
 				d.Del(key)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
@@ -29,7 +30,7 @@ const (
 func NodeUnits() scheduler.Vector { return scheduler.Vector{micro, micro, micro, scheduler.Whole} }
 
 // Has is a capacity in the units of a session over machines, rounded down, and room for so many tasks.
-func Has(c record.Capacity, tasks int) scheduler.Vector {
+func Has(c apitypes.Capacity, tasks int) scheduler.Vector {
 	return scheduler.Vector{
 		NodeCPU:    int64(math.Floor((c.CPUs + record.CapacityEps) * micro)),
 		NodeMemory: int64(math.Floor((c.MemoryGiB + record.CapacityEps) * micro)),
@@ -38,7 +39,7 @@ func Has(c record.Capacity, tasks int) scheduler.Vector {
 }
 
 // Needs is what a hold takes of a capacity, rounded up but for what is the imprecision of sums.
-func Needs(c record.Capacity, tasks int) scheduler.Vector {
+func Needs(c apitypes.Capacity, tasks int) scheduler.Vector {
 	return scheduler.Vector{
 		NodeCPU:    int64(math.Ceil(c.CPUs*micro - slack)),
 		NodeMemory: int64(math.Ceil(c.MemoryGiB*micro - slack)),

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
 // Task is one that waits: what each of its nodes holds of a machine, and the classes of machines that suit it.
 type Task struct {
-	Hold  record.Capacity
+	Hold  apitypes.Capacity
 	May   map[record.MachineClass]float64
 	Nodes int
 }
@@ -21,7 +22,7 @@ type Task struct {
 type Runs struct {
 	Cluster string
 	Machine string
-	Hold    record.Capacity
+	Hold    apitypes.Capacity
 	May     map[record.MachineClass]float64
 	// MoveUSD is what is lost where it goes on on another of the machines, LeaveUSD where it goes on elsewhere; the
 	// latter is +Inf of one that may not be sent away for whom it would be.
@@ -44,7 +45,7 @@ type Room struct {
 // Kept are the machines of a pool that are kept for the nodes of a task, by rank, as they are to that task; nil where
 // one is there no more, or may be given nothing. free says that each has room for what a node holds, waits that one has
 // not and that the task is to wait for it.
-func Kept(p *record.PoolSeen, task string, nodes int, hold record.Capacity, times record.PoolTimes,
+func Kept(p *record.PoolSeen, task string, nodes int, hold apitypes.Capacity, times record.PoolTimes,
 	now time.Time) (machines []*record.PoolMachine, free, waits bool) {
 	machines, free = make([]*record.PoolMachine, nodes), true
 	left := nodes
@@ -58,7 +59,7 @@ func Kept(p *record.PoolSeen, task string, nodes int, hold record.Capacity, time
 				rest := m.Kept(task, now)
 				machines[promise.Rank] = &rest
 				left--
-				if !hold.Fits(rest.Free()) {
+				if !record.Fits(hold, rest.Free()) {
 					free, waits = false, waits || promise.Waits
 				}
 			}
@@ -80,8 +81,8 @@ func Ranks(nodes int) placement.Assignment {
 }
 
 // Enough says whether some machines have enough left for so many nodes that hold so much, taken together.
-func Enough(machines []*record.PoolMachine, hold record.Capacity, nodes int) bool {
-	var free, all record.Capacity
+func Enough(machines []*record.PoolMachine, hold apitypes.Capacity, nodes int) bool {
+	var free, all apitypes.Capacity
 	for _, m := range machines {
 		left := m.Free()
 		if !strings.EqualFold(left.Accelerator, hold.Accelerator) {
@@ -95,7 +96,7 @@ func Enough(machines []*record.PoolMachine, hold record.Capacity, nodes int) boo
 	for range nodes {
 		all.Add(hold)
 	}
-	return all.Fits(free)
+	return record.Fits(all, free)
 }
 
 // Make finds out how a task has room on some machines, which are free as their records say, by having some of what runs

@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/fit"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"pgregory.net/rapid"
 )
 
 // TestWhatMakesRoomFits has random tasks ask for room on random machines, and checks what is to leave for it against
@@ -17,7 +19,7 @@ func TestWhatMakesRoomFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		machines, runs := drawMachines(t)
 		task := fit.Task{Nodes: rapid.IntRange(1, 2).Draw(t, "nodes"), May: map[record.MachineClass]float64{},
-			Hold: record.Capacity{CPUs: rapid.Float64Range(0.5, 8).Draw(t, "cpus"), MemoryGiB: 1}}
+			Hold: apitypes.Capacity{CPUs: rapid.Float64Range(0.5, 8).Draw(t, "cpus"), MemoryGiB: 1}}
 		direct := 0
 		for _, m := range machines {
 			if rapid.IntRange(0, 4).Draw(t, "may") > 0 {
@@ -25,7 +27,7 @@ func TestWhatMakesRoomFits(t *testing.T) {
 			}
 		}
 		for _, m := range machines {
-			if _, may := task.May[m.Class()]; may && task.Hold.Fits(m.Free()) {
+			if _, may := task.May[m.Class()]; may && record.Fits(task.Hold, m.Free()) {
 				direct++
 			}
 		}
@@ -43,12 +45,12 @@ func TestWhatMakesRoomFits(t *testing.T) {
 		if direct >= task.Nodes && len(room.Leaves) > 0 {
 			t.Fatalf("there is room on %d machines, and %d leave", direct, len(room.Leaves))
 		}
-		free, loss := map[string]record.Capacity{}, 0.0
+		free, loss := map[string]apitypes.Capacity{}, 0.0
 		for _, m := range machines {
 			free[m.ID] = m.Free()
 		}
-		give := func(id string, hold record.Capacity) {
-			if !hold.Fits(free[id]) {
+		give := func(id string, hold apitypes.Capacity) {
+			if !record.Fits(hold, free[id]) {
 				t.Fatalf("%s has %+v left and is given %+v", id, free[id], hold)
 			}
 			f := free[id]
@@ -87,12 +89,12 @@ func drawMachines(t *rapid.T) (machines []*record.PoolMachine, runs []fit.Runs) 
 	all := map[record.MachineClass]float64{}
 	for n := range rapid.IntRange(1, 5).Draw(t, "machines") {
 		m := &record.PoolMachine{ID: fmt.Sprint("m", n), Type: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "type"),
-			Capacity: record.Capacity{CPUs: float64(rapid.IntRange(4, 8).Draw(t, "has")), MemoryGiB: 64}}
+			Capacity: apitypes.Capacity{CPUs: float64(rapid.IntRange(4, 8).Draw(t, "has")), MemoryGiB: 64}}
 		all[m.Class()] = 1
 		for k := range rapid.IntRange(0, 3).Draw(t, "uses") {
 			use := record.PoolUse{Cluster: fmt.Sprintf("j%d.%d.1", n, k),
-				Hold: record.Capacity{CPUs: rapid.Float64Range(0.5, 4).Draw(t, "holds"), MemoryGiB: 2}}
-			if !use.Hold.Fits(m.Free()) {
+				Hold: apitypes.Capacity{CPUs: rapid.Float64Range(0.5, 4).Draw(t, "holds"), MemoryGiB: 2}}
+			if !record.Fits(use.Hold, m.Free()) {
 				continue
 			}
 			m.Uses = append(m.Uses, use)
@@ -114,10 +116,10 @@ func drawMachines(t *rapid.T) (machines []*record.PoolMachine, runs []fit.Runs) 
 func TestAMachineIsKeptUntilItIsTaken(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	times := record.DefaultPoolTimes()
-	has := record.Capacity{CPUs: 8, MemoryGiB: 32}
-	hold := record.Capacity{CPUs: 6, MemoryGiB: 8}
+	has := apitypes.Capacity{CPUs: 8, MemoryGiB: 32}
+	hold := apitypes.Capacity{CPUs: 6, MemoryGiB: 8}
 	m := record.PoolMachine{ID: "m1", Capacity: has, Uses: []record.PoolUse{{Cluster: "j.0.1",
-		Hold: record.Capacity{CPUs: 4, MemoryGiB: 8}}}}
+		Hold: apitypes.Capacity{CPUs: 4, MemoryGiB: 8}}}}
 	m.Promise(record.PoolPromise{For: "k/x", Hold: hold, Until: now.Add(time.Minute), Waits: true}, now)
 	kept := func(at time.Time, task string) (there, free, waits bool) {
 		part := record.PartSeen{Seen: map[string]time.Time{"m1": at}}

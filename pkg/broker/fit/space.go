@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
@@ -58,7 +59,7 @@ func (s *Space) Free(m *record.PoolMachine) []int64 {
 }
 
 // Demand is what a task asks for of each resource that holds so much, on machines of some classes.
-func (s *Space) Demand(hold record.Capacity, may map[record.MachineClass]float64) []int64 {
+func (s *Space) Demand(hold apitypes.Capacity, may map[record.MachineClass]float64) []int64 {
 	return s.vector(hold, 1, func(class record.MachineClass) int64 {
 		if _, suits := may[class]; suits {
 			return 0
@@ -69,7 +70,7 @@ func (s *Space) Demand(hold record.Capacity, may map[record.MachineClass]float64
 
 // vector is how much of each resource a capacity is, beside so many tasks, in parts of placement's unit, rounded down;
 // of says it of what stands for a class.
-func (s *Space) vector(c record.Capacity, tasks int, of func(record.MachineClass) int64) []int64 {
+func (s *Space) vector(c apitypes.Capacity, tasks int, of func(record.MachineClass) int64) []int64 {
 	parts := func(x float64) int64 { return int64(max(0, min(x, placement.MaxValue)) * placement.Unit) }
 	v := []int64{parts(c.CPUs), parts(c.MemoryGiB), parts(float64(tasks))}
 	for _, name := range s.accelerators {
@@ -91,8 +92,8 @@ const gibPerCPU = 2
 
 // HoldOf is what a task holds of a machine: what it asks for; where it does not say how many vCPUs, as many as what is
 // planned for it has, and of memory gibPerCPU with each, but of neither more than its part of any of the machines.
-func HoldOf(r *dag.Resources, classes map[record.MachineClass]*record.PoolMachine, planned float64) record.Capacity {
-	hold := record.Capacity{CPUs: r.CPUs.Min, MemoryGiB: r.Memory.Min, Accelerator: r.Accelerator,
+func HoldOf(r *dag.Resources, classes map[record.MachineClass]*record.PoolMachine, planned float64) apitypes.Capacity {
+	hold := apitypes.Capacity{CPUs: r.CPUs.Min, MemoryGiB: r.Memory.Min, Accelerator: r.Accelerator,
 		Accelerators: record.Accelerators(r)}
 	part := func(m *record.PoolMachine) float64 {
 		if hold.Accelerators > 0 {
@@ -110,7 +111,7 @@ func HoldOf(r *dag.Resources, classes map[record.MachineClass]*record.PoolMachin
 		hold.MemoryGiB = hold.CPUs * gibPerCPU
 		for _, m := range classes {
 			hold.MemoryGiB = min(hold.MemoryGiB,
-				m.Capacity.MemoryGiB*m.Share(record.Capacity{CPUs: hold.CPUs, Accelerators: hold.Accelerators}))
+				m.Capacity.MemoryGiB*m.Share(apitypes.Capacity{CPUs: hold.CPUs, Accelerators: hold.Accelerators}))
 		}
 	}
 	return hold
@@ -140,12 +141,12 @@ func Followers(spec *dag.Job, task int) int {
 func SpotOf(p *record.Pool, m *record.PoolMachine) record.Spot {
 	levels := record.TopologyLabels()
 	at := record.Spot{Region: p.Place, Zone: m.Stands(levels[0]), Rack: m.Stands(levels[1]),
-		Machine: record.PoolCloud + "/" + p.Name + "/" + m.ID, Count: 1}
+		Machine: apitypes.PoolCloud + "/" + p.Name + "/" + m.ID, Count: 1}
 	if at.Region == "" {
-		at.Region = record.PoolCloud + ":" + p.Name
+		at.Region = apitypes.PoolCloud + ":" + p.Name
 	}
 	if at.Zone == "" {
-		at.Zone = record.PoolCloud + "/" + p.Name
+		at.Zone = apitypes.PoolCloud + "/" + p.Name
 	}
 	return at
 }

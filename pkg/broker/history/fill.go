@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -23,7 +23,7 @@ const (
 )
 
 // spread is what follows from a distribution for one run more: what is seen of few runs is spread wider.
-func spread(t record.RunTimes) dag.Spread {
+func spread(t apitypes.RunTimes) dag.Spread {
 	n := float64(min(t.Runs, maxWeight))
 	v := (n*t.Var + priorRuns*priorVar) / (n + priorRuns) * (1 + 1/n)
 	s := math.Sqrt(v)
@@ -32,7 +32,7 @@ func spread(t record.RunTimes) dag.Spread {
 }
 
 // pooled is one distribution of those of several machines: each counts as often as it ran there.
-func pooled(of map[string]record.RunTimes) (all record.RunTimes) {
+func pooled(of map[string]apitypes.RunTimes) (all apitypes.RunTimes) {
 	var sum, squares, weights float64
 	for _, m := range slices.Sorted(maps.Keys(of)) { // sums of numbers depend on their order
 		t := of[m]
@@ -53,7 +53,7 @@ func pooled(of map[string]record.RunTimes) (all record.RunTimes) {
 // Fill returns a job whose tasks know what was learned of them. A task whose file does not say how long it runs is
 // planned by it: with what is expected, and in a job with a deadline with what one run in ten exceeds. The job that it
 // is given is not changed.
-func Fill(spec *dag.Job, h record.History) *dag.Job {
+func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
 	if h.Job != spec.Name {
 		return spec
 	}
@@ -78,7 +78,7 @@ func Fill(spec *dag.Job, h record.History) *dag.Job {
 }
 
 // of is what is known of a task; nil is nothing.
-func of(t *dag.Task, h record.History) *dag.Learned {
+func of(t *dag.Task, h apitypes.History) *dag.Learned {
 	if t.StandIn() || t.Service != nil {
 		return nil
 	}
@@ -105,13 +105,13 @@ func of(t *dag.Task, h record.History) *dag.Learned {
 
 // scale adds what is expected of an accelerator that the task never ran on, by the one that it ran on most: work that
 // keeps both as busy takes as much less time as the new one can do more.
-func scale(l *dag.Learned, name string, count float64, known map[string]record.RunTimes) {
+func scale(l *dag.Learned, name string, count float64, known map[string]apitypes.RunTimes) {
 	key := dag.AcceleratorKey(name, count)
 	speed := count * accel.TFLOPS(name)
 	if _, ran := l.On[key]; ran || !(speed > 0) {
 		return
 	}
-	var by record.RunTimes
+	var by apitypes.RunTimes
 	var did float64
 	for _, m := range slices.Sorted(maps.Keys(known)) {
 		if s := speedOf(m); s > 0 && known[m].Runs > by.Runs {

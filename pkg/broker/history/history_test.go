@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -27,7 +27,7 @@ func job(names ...string) *dag.Job {
 }
 
 // after is what is known when a task ran for so many hours, one job after the other.
-func after(spec *dag.Job, machine string, hours ...float64) (h record.History) {
+func after(spec *dag.Job, machine string, hours ...float64) (h apitypes.History) {
 	for n, x := range hours {
 		h = Learn(h, spec, []Run{{Task: 0, Hours: x, Machine: machine}}, now.Add(time.Duration(n)*time.Hour))
 	}
@@ -37,8 +37,8 @@ func after(spec *dag.Job, machine string, hours ...float64) (h record.History) {
 func TestATaskWithoutATimeIsPlannedByWhatWasSeen(t *testing.T) {
 	spec := job("train")
 	got := Fill(spec, after(spec, "m5.xlarge", 2, 2, 2, 2, 2, 2, 2, 2))
-	f := FigureOf(&got.Tasks[0], cloud.Offer{InstanceType: "m5.xlarge"})
-	if f.From != FromHistory || f.Runs != 8 || math.Abs(f.Hours-2) > 0.05 || !(f.LowHours < 1.9 && f.HighHours > 2.1) {
+	f := FigureOf(&got.Tasks[0], apitypes.Offer{InstanceType: "m5.xlarge"})
+	if f.From != apitypes.FromHistory || f.Runs != 8 || math.Abs(f.Hours-2) > 0.05 || !(f.LowHours < 1.9 && f.HighHours > 2.1) {
 		t.Errorf("%+v", f)
 	}
 	if spec.Tasks[0].Learned != nil || spec.Tasks[0].Time.Default != 0 {
@@ -46,7 +46,7 @@ func TestATaskWithoutATimeIsPlannedByWhatWasSeen(t *testing.T) {
 	}
 	spec.Deadline = 5 * time.Hour
 	got = Fill(spec, after(spec, "m5.xlarge", 2, 2, 2, 2, 2, 2, 2, 2))
-	if careful := FigureOf(&got.Tasks[0], cloud.Offer{InstanceType: "m5.xlarge"}); math.Abs(careful.Hours-f.HighHours) > 0.01 {
+	if careful := FigureOf(&got.Tasks[0], apitypes.Offer{InstanceType: "m5.xlarge"}); math.Abs(careful.Hours-f.HighHours) > 0.01 {
 		t.Errorf("with a deadline it is planned with %v of %+v", careful.Hours, f)
 	}
 }
@@ -55,11 +55,11 @@ func TestWhatTheFileSaysIsKeptAndWhatWasSeenIsShown(t *testing.T) {
 	spec := job("train")
 	spec.Tasks[0].Time.Default = 5 * time.Hour
 	got := Fill(spec, after(spec, "m5.xlarge", 2))
-	f := FigureOf(&got.Tasks[0], cloud.Offer{InstanceType: "m5.xlarge"})
-	if f.From != FromFile || f.Hours != 5 || f.Runs != 1 || math.Abs(f.LearnedHours-2) > 0.3 {
+	f := FigureOf(&got.Tasks[0], apitypes.Offer{InstanceType: "m5.xlarge"})
+	if f.From != apitypes.FromFile || f.Hours != 5 || f.Runs != 1 || math.Abs(f.LearnedHours-2) > 0.3 {
 		t.Errorf("%+v", f)
 	}
-	if f := FigureOf(&job("x").Tasks[0], cloud.Offer{}); f != (Figure{Hours: 1, From: FromNothing}) {
+	if f := FigureOf(&job("x").Tasks[0], apitypes.Offer{}); f != (apitypes.Figure{Hours: 1, From: apitypes.FromNothing}) {
 		t.Errorf("%+v", f)
 	}
 }
@@ -69,24 +69,24 @@ func TestAnAcceleratorThatItNeverRanOnIsScaled(t *testing.T) {
 	spec.Tasks[0].Resources = []dag.Resources{{Accelerator: "V100", AcceleratorCount: 1},
 		{Accelerator: "A100", AcceleratorCount: 2}, {Accelerator: "Alveo-U250", AcceleratorCount: 1}}
 	got := Fill(spec, after(spec, "V100:1", 5, 5, 5, 5))
-	on := func(name string, count float64) Figure {
-		return FigureOf(&got.Tasks[0], cloud.Offer{Accelerator: name, AccelCount: count})
+	on := func(name string, count float64) apitypes.Figure {
+		return FigureOf(&got.Tasks[0], apitypes.Offer{Accelerator: name, AccelCount: count})
 	}
 	v100, a100 := on("V100", 1), on("A100", 2)
-	if v100.From != FromHistory || a100.From != FromScaled || math.Abs(v100.Hours/a100.Hours-2*312./125) > 0.01 {
+	if v100.From != apitypes.FromHistory || a100.From != apitypes.FromScaled || math.Abs(v100.Hours/a100.Hours-2*312./125) > 0.01 {
 		t.Errorf("V100 %+v, A100 %+v", v100, a100)
 	}
-	if f := on("Alveo-U250", 1); f.From != FromHistory || f.Hours != v100.Hours { // nothing better is known
+	if f := on("Alveo-U250", 1); f.From != apitypes.FromHistory || f.Hours != v100.Hours { // nothing better is known
 		t.Errorf("%+v", f)
 	}
 }
 
 func TestTasksThatDifferInNumbersTeachEachOther(t *testing.T) {
 	spec := job("shard-1", "shard-2", "merge")
-	h := Learn(record.History{}, spec, []Run{{0, 1, "m5.large"}, {1, 4, "m5.large"}, {2, 8, "m5.large"}}, now)
+	h := Learn(apitypes.History{}, spec, []Run{{0, 1, "m5.large"}, {1, 4, "m5.large"}, {2, 8, "m5.large"}}, now)
 	got := Fill(job("shard-1", "shard-77", "other"), h)
-	for i, want := range []Figure{{From: FromHistory, Runs: 1}, {From: FromLike, Runs: 2}, {From: FromNothing}} {
-		f := FigureOf(&got.Tasks[i], cloud.Offer{InstanceType: "m5.large"})
+	for i, want := range []apitypes.Figure{{From: apitypes.FromHistory, Runs: 1}, {From: apitypes.FromLike, Runs: 2}, {From: apitypes.FromNothing}} {
+		f := FigureOf(&got.Tasks[i], apitypes.Offer{InstanceType: "m5.large"})
 		if f.From != want.From || f.Runs != want.Runs {
 			t.Errorf("%s: %+v", got.Tasks[i].Name, f)
 		}
@@ -117,7 +117,7 @@ func TestTheSpreadHoldsWhatItSays(t *testing.T) {
 	spec := job("train")
 	var below, above, all int
 	for range 300 {
-		var h record.History
+		var h apitypes.History
 		for range 12 {
 			h = Learn(h, spec, []Run{{0, 2 * math.Exp(0.3*r.NormFloat64()), "x"}}, now)
 		}
@@ -142,7 +142,7 @@ func TestTheSpreadHoldsWhatItSays(t *testing.T) {
 
 func TestOfAResumedAttempt(t *testing.T) {
 	task := &dag.Task{Time: dag.TimeEstimate{Default: 4 * time.Hour}}
-	a := record.Attempt{Number: 3, Started: now, Resumed: 0.5, Offer: cloud.Offer{InstanceType: "m5.large"}}
+	a := apitypes.Attempt{Number: 3, Started: now, Resumed: 0.5, Offer: apitypes.Offer{InstanceType: "m5.large"}}
 	rec := record.Task{State: record.TaskSucceeded, Attempt: 3, EndedAt: now.Add(90 * time.Minute)}
 	if r, ok := Of(task, rec, a); !ok || r != (Run{Hours: 3.5, Machine: "m5.large"}) {
 		t.Errorf("%+v %v", r, ok)
@@ -196,7 +196,7 @@ func TestBounds(t *testing.T) {
 		if want := min(len(all), MaxSample); count(seen) != want {
 			t.Fatalf("%d of %d kinds are learned of", count(seen), want)
 		}
-		var h record.History
+		var h apitypes.History
 		for n := range rapid.IntRange(1, 5).Draw(t, "jobs") {
 			var runs []Run
 			for _, i := range sample {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -100,7 +101,7 @@ func Sample(spec *dag.Job) []int {
 
 // Of returns the whole time that a task took, by its record and that of its last attempt. What an attempt went on from
 // counts as long as it was taken to be when it was saved.
-func Of(t *dag.Task, task record.Task, a record.Attempt) (r Run, ok bool) {
+func Of(t *dag.Task, task record.Task, a apitypes.Attempt) (r Run, ok bool) {
 	machine := Machine(a.Offer.InstanceType, a.Offer.Accelerator, a.Offer.AccelCount)
 	if task.State != record.TaskSucceeded || a.Number != task.Attempt || a.Started.IsZero() || machine == "" {
 		return r, false
@@ -111,20 +112,20 @@ func Of(t *dag.Task, task record.Task, a record.Attempt) (r Run, ok bool) {
 }
 
 // Learn adds runs of a job to what is known. It returns a value that shares nothing with the one it was given.
-func Learn(known record.History, spec *dag.Job, runs []Run, now time.Time) record.History {
-	h := record.History{Job: spec.Name, At: now, Tasks: map[string]map[string]record.RunTimes{}}
+func Learn(known apitypes.History, spec *dag.Job, runs []Run, now time.Time) apitypes.History {
+	h := apitypes.History{Job: spec.Name, At: now, Tasks: map[string]map[string]apitypes.RunTimes{}}
 	for name, machines := range known.Tasks {
-		h.Tasks[name] = map[string]record.RunTimes{}
+		h.Tasks[name] = map[string]apitypes.RunTimes{}
 		for m, t := range machines {
 			h.Tasks[name][m] = t
 		}
 	}
 	add := func(name string, r Run) {
 		if h.Tasks[name] == nil {
-			h.Tasks[name] = map[string]record.RunTimes{}
+			h.Tasks[name] = map[string]apitypes.RunTimes{}
 		}
 		h.Tasks[name][r.Machine] = observe(h.Tasks[name][r.Machine], r.Hours, now)
-		forget(h.Tasks[name], maxMachines, func(t record.RunTimes) int64 { return t.At })
+		forget(h.Tasks[name], maxMachines, func(t apitypes.RunTimes) int64 { return t.At })
 	}
 	for _, r := range runs {
 		own, like := names(&spec.Tasks[r.Task])
@@ -133,7 +134,7 @@ func Learn(known record.History, spec *dag.Job, runs []Run, now time.Time) recor
 			add(like, r)
 		}
 	}
-	forget(h.Tasks, maxTasks, func(machines map[string]record.RunTimes) (last int64) {
+	forget(h.Tasks, maxTasks, func(machines map[string]apitypes.RunTimes) (last int64) {
 		for _, t := range machines {
 			last = max(last, t.At)
 		}
@@ -143,7 +144,7 @@ func Learn(known record.History, spec *dag.Job, runs []Run, now time.Time) recor
 }
 
 // observe takes a run into an average, of which it is one part in as many as there are, maxWeight at most.
-func observe(t record.RunTimes, hours float64, now time.Time) record.RunTimes {
+func observe(t apitypes.RunTimes, hours float64, now time.Time) apitypes.RunTimes {
 	t.Runs++
 	w := 1 / float64(min(t.Runs, maxWeight))
 	d := math.Log(hours) - t.Log

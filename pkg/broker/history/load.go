@@ -1,6 +1,7 @@
 package history
 
 import (
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -8,8 +9,8 @@ import (
 )
 
 // Known returns what was learned of the jobs of a name; nothing is an empty History.
-func Known(u *unit.Unit, job string) (record.History, error) {
-	h, _, err := book.Get[record.History](u, record.HistoryKey(job))
+func Known(u *unit.Unit, job string) (apitypes.History, error) {
+	h, _, err := book.Get[apitypes.History](u, record.HistoryKey(job))
 	return h, err
 }
 
@@ -45,7 +46,7 @@ func Add(u *unit.Unit, job string, spec *dag.Job, d *record.Decision) error {
 	}
 	var runs []Run
 	for n, i := range sample {
-		a, _, err := book.Get[record.Attempt](u, last[n])
+		a, _, err := book.Get[apitypes.Attempt](u, last[n])
 		if err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func TestWhatCannotBeReadOrMountedIsRefusedAtItsLine(t *testing.T) {
 	}
 	for tasks, want := range map[string]string{
 		"  a: {run: ls, inputs: [s3://there/x]}":                                                                       "",
-		"  a: {run: ls, inputs: ['s3:///x']}":                                                                          "no bucket, or not the name of one",
+		"  a: {run: ls, inputs: ['s3:///x']}":                                                                          "the bucket is missing or has an invalid name",
 		"  a: {run: ls, workdir: s3://none/x}":                                                                         `tasks.a.workdir: "s3://none/x" cannot be read`,
 		"  a: {run: ls, workdir: s3://there/x, inputs: [s3://none/x]}":                                                 "tasks.a.inputs[0]",
 		"  a: {run: ls, inputs: [s3://slow/x]}":                                                                        "",

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -21,10 +22,10 @@ type Advancing struct {
 
 // DecideBegin sets a planned job running and announces the tasks that wait for nothing.
 func DecideBegin(st Advancing) record.Decision {
-	if st.Job.State != record.JobPlanning {
+	if st.Job.State != apitypes.JobPlanning {
 		return record.Decision{} // a replan: what was ready stays so
 	}
-	st.Job.State, st.Job.Started, st.Job.Reason = record.JobRunning, true, ""
+	st.Job.State, st.Job.Started, st.Job.Reason = apitypes.JobRunning, true, ""
 	d := DecideAnnounce(st, 0)
 	d.PutJob(st.Job)
 	return d
@@ -33,7 +34,7 @@ func DecideBegin(st Advancing) record.Decision {
 // DecideAnnounce announces waiting tasks from an index on whose parents are all done. Those of a job that waits for
 // a plan are announced all the same, as DecideSucceeded does: nobody asks again for those behind the index.
 func DecideAnnounce(st Advancing, from int) record.Decision {
-	if st.Job.State != record.JobRunning && (st.Job.State != record.JobWaiting || !st.Job.Started) {
+	if st.Job.State != apitypes.JobRunning && (st.Job.State != apitypes.JobWaiting || !st.Job.Started) {
 		return record.Decision{}
 	}
 	var rest []int32
@@ -74,7 +75,7 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 	}
 	st.Progress.Phases[task] = record.PhaseSucceeded
 	st.Progress.Succeeded++
-	if st.Job.State == record.JobRunning || st.Job.State == record.JobWaiting {
+	if st.Job.State == apitypes.JobRunning || st.Job.State == apitypes.JobWaiting {
 		if st.Progress.Succeeded < st.Job.Tasks {
 			var children []int32
 			for _, e := range st.Spec.EdgesFrom(task) {
@@ -82,7 +83,7 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 			}
 			return announce(st, children)
 		}
-		d = decideEnding(st.Job, record.JobSucceeded, "")
+		d = decideEnding(st.Job, apitypes.JobSucceeded, "")
 	}
 	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
 	return d
@@ -90,7 +91,7 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 
 // DecideFailed announces a task again while it has retries left, and otherwise fails the job.
 func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
-	if st.Job.State != record.JobRunning && st.Job.State != record.JobWaiting || e.Task < 0 || e.Task >= st.Job.Tasks ||
+	if st.Job.State != apitypes.JobRunning && st.Job.State != apitypes.JobWaiting || e.Task < 0 || e.Task >= st.Job.Tasks ||
 		st.Progress.Phases[e.Task] != record.PhaseReady || task.State == record.TaskSucceeded {
 		return d // or it is done by now, with the chief of its gang
 	}
@@ -112,26 +113,26 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	if e.Message != "" && e.Message != fmt.Sprintf("exit code %d", e.ExitCode) { // where that is all, it is said
 		reason += ": " + e.Message
 	}
-	d = decideEnding(st.Job, record.JobFailed, reason)
+	d = decideEnding(st.Job, apitypes.JobFailed, reason)
 	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
 	return d
 }
 
 // DecideCancelled ends a job because somebody wants it to. One that ends already gives back what is kept of it.
 func DecideCancelled(job record.Job, reason string) (d record.Decision) {
-	if job.State == record.JobEnding {
-		d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(record.JobCancelled)})
+	if job.State == apitypes.JobEnding {
+		d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(apitypes.JobCancelled)})
 		return d
 	}
-	return decideEnding(job, record.JobCancelled, reason)
+	return decideEnding(job, apitypes.JobCancelled, reason)
 }
 
 // decideEnding starts the end of a job: nothing new starts, its machines are freed, then it is settled.
-func decideEnding(job record.Job, outcome record.JobState, reason string) (d record.Decision) {
-	if job.State == record.JobEnding || job.State.Over() {
+func decideEnding(job record.Job, outcome apitypes.JobState, reason string) (d record.Decision) {
+	if job.State == apitypes.JobEnding || job.State.Over() {
 		return d
 	}
-	job.State, job.Outcome, job.Reason = record.JobEnding, outcome, reason
+	job.State, job.Outcome, job.Reason = apitypes.JobEnding, outcome, reason
 	d.PutJob(job)
 	d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(outcome)})
 	return d
@@ -139,7 +140,7 @@ func decideEnding(job record.Job, outcome record.JobState, reason string) (d rec
 
 // DecideFinished closes a job whose machines are all gone and paid for. Nobody needs its secrets any more.
 func DecideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, now time.Time) (d record.Decision) {
-	if job.State != record.JobEnding {
+	if job.State != apitypes.JobEnding {
 		return d
 	}
 	job.State, job.Finished, job.USD = job.Outcome, now, e.USD

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -17,7 +18,7 @@ import (
 // would have none even then.
 type Opening struct {
 	At    time.Time
-	Block record.Block // the last that has to end, of a place that is planned with then
+	Block apitypes.Block // the last that has to end, of a place that is planned with then
 }
 
 // Opens says when the blocks that stand in the way of a job have ended, if nothing else does. It plans the job as if
@@ -49,13 +50,13 @@ func Opens(in record.PlanInput, plan func(record.PlanInput) (*record.Plan, error
 }
 
 // lastBlock is the one that ends last of those that a plan has to wait for.
-func lastBlock(in record.PlanInput, plan *record.Plan, otherwise record.Block) (last record.Block) {
+func lastBlock(in record.PlanInput, plan *record.Plan, otherwise apitypes.Block) (last apitypes.Block) {
 	if plan == nil {
 		return otherwise
 	}
 	for _, b := range in.Blocks {
-		covers := func(p record.Planned) bool { return b.Covers(p.Offer, in.Now) }
-		if passes(b.Kind) && b.Until.After(last.Until) && slices.ContainsFunc(plan.Offers, covers) {
+		covers := func(p record.Planned) bool { return record.Covers(b, p.Offer, in.Now) }
+		if passes(cloud.Kind(b.Kind)) && b.Until.After(last.Until) && slices.ContainsFunc(plan.Offers, covers) {
 			last = b
 		}
 	}
@@ -67,17 +68,17 @@ func lastBlock(in record.PlanInput, plan *record.Plan, otherwise record.Block) (
 func passes(k cloud.Kind) bool { return k != cloud.Auth && k != cloud.Invalid }
 
 // blockEnds are those that pass, one of each end, in the order of their ends.
-func blockEnds(blocks []record.Block) []record.Block {
-	ends := slices.DeleteFunc(slices.Clone(blocks), func(b record.Block) bool { return !passes(b.Kind) })
-	slices.SortStableFunc(ends, func(x, y record.Block) int { return x.Until.Compare(y.Until) })
-	return slices.CompactFunc(ends, func(x, y record.Block) bool { return x.Until.Equal(y.Until) })
+func blockEnds(blocks []apitypes.Block) []apitypes.Block {
+	ends := slices.DeleteFunc(slices.Clone(blocks), func(b apitypes.Block) bool { return !passes(cloud.Kind(b.Kind)) })
+	slices.SortStableFunc(ends, func(x, y apitypes.Block) int { return x.Until.Compare(y.Until) })
+	return slices.CompactFunc(ends, func(x, y apitypes.Block) bool { return x.Until.Equal(y.Until) })
 }
 
 // afterBlocks is what a plan depends on when those blocks that pass have ended that do so until a time, and hours of
 // the deadline have passed.
 func afterBlocks(in record.PlanInput, until time.Time, hours float64) record.PlanInput {
-	in.Blocks = slices.DeleteFunc(slices.Clone(in.Blocks), func(b record.Block) bool {
-		return passes(b.Kind) && !b.Until.After(until)
+	in.Blocks = slices.DeleteFunc(slices.Clone(in.Blocks), func(b apitypes.Block) bool {
+		return passes(cloud.Kind(b.Kind)) && !b.Until.After(until)
 	})
 	if in.DeadlineHours != nil && hours > 0 {
 		left := math.Max(*in.DeadlineHours-hours, 0)
@@ -90,7 +91,7 @@ func afterBlocks(in record.PlanInput, until time.Time, hours float64) record.Pla
 type Stuck struct {
 	Message string // of the planner, why
 	Opens   Opening
-	Blocks  []record.Block
+	Blocks  []apitypes.Block
 	Began   time.Time // when something of it last got machines, or began to run
 	Serves  bool      // a replica of a service of it is ready, which goes on meanwhile
 	Now     time.Time
@@ -101,7 +102,7 @@ type Stuck struct {
 func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Decision) {
 	now, reason := on.Now, "no feasible plan: "+on.Message
 	if job.Infeasible != dag.Wait && on.Opens.At.IsZero() && !on.Serves {
-		return decideEnding(job, record.JobFailed, reason)
+		return decideEnding(job, apitypes.JobFailed, reason)
 	}
 	if since := job.StuckSince; since.IsZero() || on.Began.After(since) || job.Resumed().After(since) {
 		job.StuckSince = now
@@ -110,7 +111,7 @@ func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Dec
 	if ends.IsZero() || on.Serves {
 		ends = at
 	} else if !now.Before(ends) {
-		return decideEnding(job, record.JobFailed,
+		return decideEnding(job, apitypes.JobFailed,
 			fmt.Sprintf("%s; it has waited for %s, which is its patience", reason,
 				record.Rounded(now.Sub(job.StuckSince))))
 	}
@@ -121,10 +122,10 @@ func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Dec
 	}
 	if !on.Opens.At.IsZero() {
 		k := on.Opens.Block
-		reason = fmt.Sprintf("for %s, blocked until %s (%s); until then there is %s", k.Where(),
+		reason = fmt.Sprintf("for %s, blocked until %s (%s); until then there is %s", record.WhereBlocked(k),
 			on.Opens.At.UTC().Format(time.RFC3339), k.Reason, reason)
 	}
-	job.State, job.RetryAt, job.Reason = record.JobWaiting, at, reason
+	job.State, job.RetryAt, job.Reason = apitypes.JobWaiting, at, reason
 	d.PutJob(job)
 	return d
 }
@@ -145,7 +146,7 @@ func patienceEnds(job record.Job, cfg record.Config) time.Time {
 }
 
 // firstEnd is when the first of some blocks ends, zero where there is none.
-func firstEnd(blocks []record.Block, now time.Time) (first time.Time) {
+func firstEnd(blocks []apitypes.Block, now time.Time) (first time.Time) {
 	for _, b := range blocks {
 		if b.Until.After(now) && (first.IsZero() || b.Until.Before(first)) {
 			first = b.Until

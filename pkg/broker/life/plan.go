@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -20,10 +21,10 @@ func DecidePlanned(job record.Job, ref record.Blob, plan *record.Plan) (d record
 	if job.Plan.IsZero() {
 		job.PlannedUSD, job.OnDemandUSD = plan.USD, plan.OnDemandUSD
 	}
-	if job.State == record.JobWaiting {
-		job.State = record.JobPlanning // advance starts it
+	if job.State == apitypes.JobWaiting {
+		job.State = apitypes.JobPlanning // advance starts it
 		if job.Started {
-			job.State = record.JobRunning // schedule goes on
+			job.State = apitypes.JobRunning // schedule goes on
 		}
 	}
 	job.Plan, job.RetryAt, job.Reason = ref, time.Time{}, ""

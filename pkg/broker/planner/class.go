@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
@@ -43,19 +43,19 @@ type match struct {
 	// reserved is the capacity that the account has, where the offer is on that; nil elsewhere. takes is how much of it
 	// one machine takes.
 	reserved *catalog.Reserved
-	takes    capacity.Amount
+	takes    apitypes.Amount
 }
 
 // offerOf is an offer as a cloud is asked for it.
-func offerOf(m *catalog.Match) cloud.Offer {
-	return cloud.Offer{
+func offerOf(m *catalog.Match) apitypes.Offer {
+	return apitypes.Offer{
 		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType,
 		Accelerator: m.Accelerator, AccelCount: m.AcceleratorCount, Spot: m.Market == catalog.Spot,
 	}
 }
 
 // offer is the match as a cloud is asked for it.
-func (m *match) offer() cloud.Offer {
+func (m *match) offer() apitypes.Offer {
 	o := offerOf(&m.Match)
 	if m.reserved != nil {
 		o.Reservation, o.Reserved = m.reserved.ID, m.reserved.Count
@@ -190,12 +190,12 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 func (b *builder) keep(m *catalog.Match) bool { return b.keepAs(m, offerOf(m)) }
 
 // keepAs does it for a match that a cloud is asked for as an offer.
-func (b *builder) keepAs(m *catalog.Match, o cloud.Offer) bool {
+func (b *builder) keepAs(m *catalog.Match, o apitypes.Offer) bool {
 	kind := m.Cloud + "/" + m.InstanceType
 	if slices.ContainsFunc(b.p.opt.Without, func(not string) bool { return strings.HasPrefix(kind, not) }) {
 		return false
 	}
-	if slices.ContainsFunc(b.in.Blocks, func(k record.Block) bool { return k.Covers(o, b.in.Now) }) {
+	if slices.ContainsFunc(b.in.Blocks, func(k apitypes.Block) bool { return record.Covers(k, o, b.in.Now) }) {
 		return false
 	}
 	return dag.InPlaces(b.in.Spec.Regions, m.Cloud, m.Region)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -457,7 +458,7 @@ func (b *builder) addRunners(plan *record.Plan, sol *optimizer.Solution) error {
 	if err != nil {
 		return err
 	}
-	plan.Runners = map[int][]record.Runner{}
+	plan.Runners = map[int][]apitypes.Runner{}
 	for r, row := range b.rows {
 		if row.options == nil {
 			continue
@@ -476,7 +477,7 @@ func (b *builder) addRunners(plan *record.Plan, sol *optimizer.Solution) error {
 			case optimizer.Cost:
 			}
 			o := row.options[alt.Candidate]
-			plan.Runners[row.task] = append(plan.Runners[row.task], record.Runner{
+			plan.Runners[row.task] = append(plan.Runners[row.task], apitypes.Runner{
 				ID: o.ID, USD: o.USD, Hours: o.expected, Adds: adds,
 			})
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -106,7 +107,7 @@ func TestABlockedLocationIsNotPlanned(t *testing.T) {
 	spec := readJob(t, with(""))
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	seen := map[string]bool{}
-	var blocks []record.Block
+	var blocks []apitypes.Block
 	for range 20 {
 		got := plan(t, p, record.PlanInput{Spec: spec, Blocks: blocks, Now: now})
 		o := got.Of(0).Offer
@@ -114,9 +115,9 @@ func TestABlockedLocationIsNotPlanned(t *testing.T) {
 			t.Fatalf("%s was planned though it is blocked", got.Of(0).ID)
 		}
 		seen[got.Of(0).ID] = true
-		blocks = append(blocks, record.Block{
-			Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType, Kind: cloud.Capacity,
-			Market: map[bool]dag.Market{true: dag.MarketSpot, false: dag.MarketOnDemand}[o.Spot], Until: now.Add(time.Hour),
+		blocks = append(blocks, apitypes.Block{
+			Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType, Kind: string(cloud.Capacity),
+			Market: string(record.Market(o)), Until: now.Add(time.Hour),
 		})
 	}
 	first := plan(t, p, record.PlanInput{Spec: spec, Blocks: blocks, Now: now.Add(time.Hour)})
@@ -182,7 +183,7 @@ func TestARunningTaskKeepsItsPlace(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	in := record.PlanInput{
 		Spec: spec, Previous: first, Now: now,
-		Blocks: []record.Block{{Cloud: o.Cloud, Kind: cloud.Auth, Until: now.Add(time.Hour)}},
+		Blocks: []apitypes.Block{{Cloud: o.Cloud, Kind: string(cloud.Auth), Until: now.Add(time.Hour)}},
 		Tasks:  []*record.TaskFacts{{Fixed: true, Place: o.Cloud + ":" + o.Region, Hours: 1}},
 	}
 	if got := plan(t, p, in); got.Of(0) == nil || got.Of(0).ID != first.Of(0).ID || got.USD != 0 {

@@ -7,10 +7,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
@@ -18,7 +17,7 @@ import (
 type reservations struct {
 	all    []*catalog.Reserved
 	places []string                               // CLOUD:REGION of them; nil where one is of all regions
-	free   map[*catalog.Reserved]capacity.Amount  // what no other job holds
+	free   map[*catalog.Reserved]apitypes.Amount  // what no other job holds
 	own    map[*catalog.Reserved][]record.Holding // what this job holds
 	denied map[*catalog.Reserved]map[int]bool     // tasks that are not to be planned on it
 }
@@ -36,7 +35,7 @@ func (p *Planner) reservations(in record.PlanInput) *reservations {
 	if len(known) == 0 {
 		return nil
 	}
-	r := &reservations{free: map[*catalog.Reserved]capacity.Amount{}, own: map[*catalog.Reserved][]record.Holding{},
+	r := &reservations{free: map[*catalog.Reserved]apitypes.Amount{}, own: map[*catalog.Reserved][]record.Holding{},
 		denied: map[*catalog.Reserved]map[int]bool{}}
 	everywhere := false
 	for i := range known {
@@ -104,7 +103,7 @@ func ReservedOffer(m *catalog.Match, k *catalog.Reserved) string {
 // choice is a task that a plan puts on reserved capacity.
 type choice struct {
 	task  int
-	takes capacity.Amount
+	takes apitypes.Amount
 	saves float64 // USD, against where it is cheapest otherwise
 }
 
@@ -134,7 +133,7 @@ func (r *reservations) fits(b *builder, sol *optimizer.Solution) bool {
 }
 
 // takes is how much of some capacity a task takes with an offer on it.
-func (b *builder) takes(task int, m *match) capacity.Amount {
+func (b *builder) takes(task int, m *match) apitypes.Amount {
 	return m.takes.Times(max(b.in.Spec.Tasks[task].Nodes, 1))
 }
 
@@ -153,7 +152,7 @@ func saves(row row, o *option) float64 {
 // before that may run at the same time, take no more than there is. So however many of them do run at once,
 // the last that was taken has been counted with all others.
 func (r *reservations) beyond(b *builder, k *catalog.Reserved, picks []choice) (out []choice) {
-	var sum capacity.Amount
+	var sum apitypes.Amount
 	for _, h := range r.own[k] {
 		sum = sum.Plus(h.Takes)
 	}
@@ -231,7 +230,7 @@ func proven(plan *record.Plan) bool {
 }
 
 // asReserved is the offer of a match on reserved capacity, for blocks.
-func asReserved(m *catalog.Match, k *catalog.Reserved) cloud.Offer {
+func asReserved(m *catalog.Match, k *catalog.Reserved) apitypes.Offer {
 	o := offerOf(m)
 	o.Reservation = k.ID
 	return o

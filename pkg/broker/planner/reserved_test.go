@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -67,7 +68,7 @@ func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
 	}
 	for name, in := range map[string]record.PlanInput{
 		"others use it": {Held: map[string][]record.Holding{"aws/cr-1": {{Job: "other", Takes: capacity.Machines(1)}}}},
-		"it has failed": {Blocks: []record.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", Kind: cloud.Transient,
+		"it has failed": {Blocks: []apitypes.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", Kind: string(cloud.Transient),
 			InstanceType: "p3.2xlarge", Reservation: "cr-1", Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}},
 		"spot is asked for": {Spec: readJob(t, with(", market: spot"))},
 		"it has ended":      {Now: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)},
@@ -82,8 +83,8 @@ func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
 		}
 	}
 	// A zone that is full for others is not for who has the machines already.
-	full := []record.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", InstanceType: "p3.2xlarge",
-		Kind: cloud.Capacity, Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	full := []apitypes.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", InstanceType: "p3.2xlarge",
+		Kind: string(cloud.Capacity), Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
 	if got := plan(t, p, record.PlanInput{Spec: spec, Blocks: full}); len(onReserved(got)) != 1 {
 		t.Errorf("full for others: %+v", got.Of(0))
 	}
@@ -194,7 +195,7 @@ func parse(text string) *dag.Job {
 
 // committed is a commitment to vCPUs and memory in a region that machines of two families share.
 func committed(vcpu, gib float64) catalog.Reserved {
-	takes := map[string]capacity.Amount{}
+	takes := map[string]apitypes.Amount{}
 	for kind, size := range map[string][2]float64{"m5.large": {2, 8}, "m5.xlarge": {4, 16}, "m5.4xlarge": {16, 64},
 		"r5.large": {2, 16}, "r5.xlarge": {4, 32}} {
 		takes["us-east-1/"+kind] = capacity.TakenBy(size[0], size[1])
@@ -221,12 +222,12 @@ tasks:
 	}
 	for what, c := range map[string]struct {
 		has  catalog.Reserved
-		held capacity.Amount
+		held apitypes.Amount
 		want string
 	}{
-		"too little memory for both": {committed(6, 39), capacity.Amount{}, "[1]"}, // which saves more
-		"too few vCPUs for both":     {committed(5, 99), capacity.Amount{}, "[1]"},
-		"no memory at all":           {committed(99, 0), capacity.Amount{}, "[]"},
+		"too little memory for both": {committed(6, 39), apitypes.Amount{}, "[1]"}, // which saves more
+		"too few vCPUs for both":     {committed(5, 99), apitypes.Amount{}, "[1]"},
+		"no memory at all":           {committed(99, 0), apitypes.Amount{}, "[]"},
 		"others have most of it":     {committed(6, 40), capacity.TakenBy(4, 16), "[0]"},
 	} {
 		in := record.PlanInput{Spec: readJob(t, job),
@@ -237,7 +238,7 @@ tasks:
 	}
 	// One of all regions covers what its table has, wherever that is.
 	everywhere := committed(2, 8)
-	everywhere.Region, everywhere.Commitment.Takes = "", map[string]capacity.Amount{"eu-west-1/m5.large": capacity.TakenBy(2, 8)}
+	everywhere.Region, everywhere.Commitment.Takes = "", map[string]apitypes.Amount{"eu-west-1/m5.large": capacity.TakenBy(2, 8)}
 	got = plan(t, having(t, everywhere), record.PlanInput{Spec: readJob(t, job)})
 	if c := got.Of(0); c.Offer.Region != "eu-west-1" || c.Offer.Reservation != "plan" {
 		t.Errorf("%+v", c)
@@ -248,7 +249,7 @@ tasks:
 // once takes more of anything than there is. All sets are looked at.
 func TestNoAntichainTakesMoreThanThereIs(t *testing.T) {
 	planners := map[int]*planner.Planner{}
-	has := map[int]capacity.Amount{}
+	has := map[int]apitypes.Amount{}
 	for n := range 6 {
 		c := committed(float64(2+3*n), float64(40-4*n))
 		planners[n], has[n] = having(t, c), c.Commitment.Has
@@ -284,7 +285,7 @@ func TestNoAntichainTakesMoreThanThereIs(t *testing.T) {
 			shared++
 		}
 		for set := range 1 << len(on) {
-			var sum capacity.Amount
+			var sum apitypes.Amount
 			apart := true
 			for x := range on {
 				if set>>x&1 == 0 {

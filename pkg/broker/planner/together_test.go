@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -94,7 +95,7 @@ func TestWhoComesToAGangThatRunsComesWhereItIs(t *testing.T) {
 	if o := plan(t, p, in).Of(joins).Offer; o.Cloud != "aws" || o.Region != "eu-central-1" {
 		t.Errorf("it joins in %s:%s", o.Cloud, o.Region)
 	}
-	in.Blocks = []record.Block{{Cloud: "aws", Region: "eu-central-1", Until: now.Add(time.Hour), Kind: cloud.Capacity}}
+	in.Blocks = []apitypes.Block{{Cloud: "aws", Region: "eu-central-1", Until: now.Add(time.Hour), Kind: string(cloud.Capacity)}}
 	if got := plan(t, p, in); got.Status != "optimal" || got.Of(joins).Offer.Region == "eu-central-1" {
 		t.Errorf("with no room there: %s %+v", got.Status, got.Of(joins))
 	}

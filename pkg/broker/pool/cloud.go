@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -21,7 +22,7 @@ type Cloud struct{ b *Keeper }
 var _ cloud.Cloud = Cloud{}
 
 // Name implements cloud.Cloud.
-func (Cloud) Name() string { return record.PoolCloud }
+func (Cloud) Name() string { return apitypes.PoolCloud }
 
 // Launch implements cloud.Cloud: it confirms that schedule's assignments of the cluster are there, all of them. Where
 // they are not, it was terminated, and the task has to be scheduled again.
@@ -30,16 +31,16 @@ func (c Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) (found []cloud
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if spec.Cluster == "" || spec.Nodes < 1 || spec.Offer.Cloud != record.PoolCloud || spec.Offer.Region == "" ||
+	if spec.Cluster == "" || spec.Nodes < 1 || spec.Offer.Cloud != apitypes.PoolCloud || spec.Offer.Region == "" ||
 		len(spec.Bootstrap.Tokens) != spec.Nodes {
-		return nil, cloud.Errorf(record.PoolCloud, cloud.Invalid, "BadRequest",
+		return nil, cloud.Errorf(apitypes.PoolCloud, cloud.Invalid, "BadRequest",
 			"a cluster of a pool has a name, a pool, nodes and a token for each")
 	}
 	if found, err = c.list(ctx, spec.Offer.Region, spec.Cluster); err != nil {
 		return nil, err
 	}
 	if len(found) != spec.Nodes {
-		return nil, cloud.Errorf(record.PoolCloud, cloud.Invalid, "NotAssigned",
+		return nil, cloud.Errorf(apitypes.PoolCloud, cloud.Invalid, "NotAssigned",
 			"%d machines of %s are assigned to %s, not %d", len(found), spec.Offer.Region, spec.Cluster, spec.Nodes)
 	}
 	for i := range found {
@@ -57,7 +58,7 @@ func (c Cloud) Terminate(ctx context.Context, cluster string) (err error) {
 		return err
 	}
 	for _, name := range pools {
-		err := c.b.Transact(ctx, fnPool, "free/"+cluster, false, func(u *unit.Unit) error {
+		err := c.b.txns.Transact(ctx, fnPool, "free/"+cluster, false, func(u *unit.Unit) error {
 			return c.b.Unassign(u, name, cluster, nil)
 		})
 		if err != nil {
@@ -70,7 +71,7 @@ func (c Cloud) Terminate(ctx context.Context, cluster string) (err error) {
 // poolsOf says in which pools a cluster may be: in that of its record, or in any. Without a cluster they are all; where
 // there was none a moment ago, without asking the store.
 func (c Cloud) poolsOf(ctx context.Context, cluster string) ([]string, error) {
-	u := c.b.NewUnit(ctx, fnPool)
+	u := c.b.txns.NewUnit(ctx, fnPool)
 	if cluster == "" {
 		err := c.b.lookForPools(ctx, u.Now)
 		return c.b.known.names(), err
@@ -115,7 +116,7 @@ func (c Cloud) Machines(ctx context.Context, cluster string) (all []cloud.Machin
 // list reads the assignments of a pool, of one cluster or of all, by cluster and rank.
 func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine, error) {
 	parts, err := c.b.Parts(ctx, pool)
-	now := c.b.Now()
+	now := c.b.txns.Now()
 	var out []cloud.Machine
 	for _, part := range parts {
 		for _, m := range part.Machines {
@@ -125,10 +126,10 @@ func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine,
 				}
 				x := cloud.Machine{
 					ID: m.ID, Cluster: use.Cluster, Rank: use.Rank, State: cloud.Running, Launched: use.Since,
-					Offer: cloud.Offer{Cloud: record.PoolCloud, Region: pool, InstanceType: m.Type,
+					Offer: apitypes.Offer{Cloud: apitypes.PoolCloud, Region: pool, InstanceType: m.Type,
 						Accelerator: use.Hold.Accelerator, AccelCount: use.Hold.Accelerators},
 				}
-				if now.Sub(part.Seen[m.ID]) > c.b.Config.Pool.LostAfter {
+				if now.Sub(part.Seen[m.ID]) > c.b.txns.Config.Pool.LostAfter {
 					x.State, x.Reason = cloud.Terminated, "not heard of since "+part.Seen[m.ID].Format(time.RFC3339)
 				}
 				out = append(out, x)
@@ -144,7 +145,7 @@ func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine,
 // intended leaves out the assignments of attempts that are admitted and have not come to buying. What is heard of an
 // agent is heard of its machine.
 func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machine, error) {
-	u := c.b.NewUnit(ctx, fnPool)
+	u := c.b.txns.NewUnit(ctx, fnPool)
 	var clusters []store.Key
 	for _, m := range all {
 		clusters = append(clusters, record.ClusterKey(m.Cluster))
@@ -158,7 +159,7 @@ func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machi
 		if err != nil {
 			return nil, err
 		}
-		if m.Rank < len(cl.Nodes) && u.Now.Sub(cl.Nodes[m.Rank].Seen) <= c.b.Config.Pool.LostAfter {
+		if m.Rank < len(cl.Nodes) && u.Now.Sub(cl.Nodes[m.Rank].Seen) <= c.b.txns.Config.Pool.LostAfter {
 			m.State, m.Reason = cloud.Running, ""
 		}
 		if !waits {
@@ -176,7 +177,7 @@ func attemptOf(u *unit.Unit, id string) (cl record.Cluster, waits bool, err erro
 	if err != nil || found || !ok {
 		return cl, false, err
 	}
-	a, found, err := book.Get[record.Attempt](u, record.AttemptKey(record.ClusterJob(id), task, number))
+	a, found, err := book.Get[apitypes.Attempt](u, record.AttemptKey(record.ClusterJob(id), task, number))
 	return cl, found && a.Outcome == "", err
 }
 
@@ -212,7 +213,7 @@ func typed(err *error) {
 	if *err == nil || errors.As(*err, &is) {
 		return
 	}
-	e := cloud.Errorf(record.PoolCloud, cloud.Transient, "Store", "%v", *err)
+	e := cloud.Errorf(apitypes.PoolCloud, cloud.Transient, "Store", "%v", *err)
 	if errors.Is(*err, store.ErrThrottled) {
 		e.Kind = cloud.Throttled
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -24,7 +25,7 @@ func TestPoolCloudConforms(t *testing.T) {
 			return nil, err
 		}
 		for i := range 6 {
-			m := wire.PoolClaims{Pool: "lab", Machine: fmt.Sprint("m", i), Joined: b.Now()}
+			m := wire.PoolClaims{Pool: "lab", Machine: fmt.Sprint("m", i), Joined: b.txns.Now()}
 			r := wire.PoolReport{Capacity: wire.PoolCapacity{CPUs: 64, MemoryGiB: 64}}
 			if _, err := b.SyncMachine(ctx, m, r); err != nil {
 				return nil, err
@@ -37,9 +38,10 @@ func TestPoolCloudConforms(t *testing.T) {
 }
 
 func PoolBroker(now func() time.Time) *Keeper {
-	b := New(unit.NewLoader(mem.New(), now, record.DefaultConfig()), func(wire.Claims) (string, error) { return "token", nil })
-	b.Done = b.Noted
-	return b
+	known := NewKnown()
+	txns := unit.NewTransactor(mem.New(), now, record.DefaultConfig(),
+		unit.Hooks{Done: known.Committed, Conflicted: known.Conflicted})
+	return New(txns, known, func(wire.Claims) (string, error) { return "token", nil }, nil)
 }
 
 type poolHarness struct {
@@ -51,15 +53,15 @@ type poolHarness struct {
 
 func (h *poolHarness) Cloud() cloud.Cloud { return h.Driver }
 
-func (h *poolHarness) Offer() cloud.Offer {
-	return cloud.Offer{Cloud: record.PoolCloud, Region: "lab", InstanceType: DefaultMachineType}
+func (h *poolHarness) Offer() apitypes.Offer {
+	return apitypes.Offer{Cloud: apitypes.PoolCloud, Region: "lab", InstanceType: DefaultMachineType}
 }
 
 func (h *poolHarness) Bootstrap(_ string, nodes int) cloud.Bootstrap {
 	return cloud.Bootstrap{Tokens: make([]string, nodes)}
 }
 
-func (h *poolHarness) Fail(cloud.Offer, *cloud.Error) bool { return false }
+func (h *poolHarness) Fail(apitypes.Offer, *cloud.Error) bool { return false }
 
 func (h *poolHarness) Settle(context.Context) {}
 
@@ -84,7 +86,7 @@ func (h *poolHarness) assign(ctx context.Context, spec cloud.LaunchSpec) error {
 		return nil
 	}
 	h.known[spec.Cluster] = true
-	return h.b.Transact(ctx, fnPool, "assign/"+spec.Cluster, false, func(u *unit.Unit) error {
+	return h.b.txns.Transact(ctx, fnPool, "assign/"+spec.Cluster, false, func(u *unit.Unit) error {
 		p, _, err := book.Get[record.Pool](u, record.PoolKey("lab"))
 		if err != nil {
 			return err
@@ -114,7 +116,7 @@ type assigning struct {
 
 func (a assigning) Launch(ctx context.Context, spec cloud.LaunchSpec) (machines []cloud.Machine, err error) {
 	defer typed(&err)
-	if spec.Cluster != "" && spec.Nodes > 0 && spec.Offer.Cloud == record.PoolCloud && len(spec.Bootstrap.Tokens) == spec.Nodes && ctx.Err() == nil {
+	if spec.Cluster != "" && spec.Nodes > 0 && spec.Offer.Cloud == apitypes.PoolCloud && len(spec.Bootstrap.Tokens) == spec.Nodes && ctx.Err() == nil {
 		if err := a.h.assign(ctx, spec); err != nil {
 			return nil, err
 		}

@@ -17,13 +17,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// poolsKnown is what one process knows of the pools (ATC '21, §4): a view of every partition, each as old as the last
+// Known is what one process knows of the pools (ATC '21, §4): a view of every partition, each as old as the last
 // time it was looked at. In each turn one of them is looked at anew, by a rotation that has no two processes look at
 // the same one. Whoever takes a machine does so on the condition that its partition is as he has seen it: a view that
 // is too old is found then, looked at anew, and the session decides again.
 //
 // It is a cache: without it the store is asked, and nothing else changes.
-type poolsKnown struct {
+type Known struct {
 	mu    sync.Mutex
 	until time.Time // when to look again which pools there are
 	pools map[string]*poolKnown
@@ -50,15 +50,24 @@ type partKnown struct {
 }
 
 // forget has the next session look which pools there are.
-func (k *poolsKnown) forget() {
+func (k *Known) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.until = time.Time{}
 }
 
+// NewKnown makes a view that knows nothing yet.
+func NewKnown() *Known { return &Known{} }
+
+// Committed takes over what a unit that was committed has written of partitions.
+func (k *Known) Committed(u *unit.Unit) { k.noted(u, true) }
+
+// Conflicted has the partitions that a unit would have written looked at again.
+func (k *Known) Conflicted(u *unit.Unit) { k.noted(u, false) }
+
 // noted takes over what this process itself has committed of partitions; those of a transaction that failed are looked
 // at anew.
-func (k *poolsKnown) noted(u *unit.Unit, committed bool) {
+func (k *Known) noted(u *unit.Unit, committed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for c := range u.Changes {
@@ -74,7 +83,7 @@ func (k *poolsKnown) noted(u *unit.Unit, committed bool) {
 }
 
 // part finds the view that a record belongs to, nil where it is none's.
-func (k *poolsKnown) part(key store.Key) *partKnown {
+func (k *Known) part(key store.Key) *partKnown {
 	name, ok := strings.CutPrefix(key.Partition, record.PoolPart(""))
 	p := k.pools[name]
 	number, found := strings.CutSuffix(key.Sort, "#"+record.PartitionSuffix)
@@ -116,7 +125,7 @@ func (b *Keeper) PoolsNow(ctx context.Context, now time.Time, fresh ...string) (
 		}
 		b.known.sits(at)
 	}
-	for _, look := range b.known.looks(b.Config, now) {
+	for _, look := range b.known.looks(b.txns.Config, now) {
 		parts, err := b.readParts(ctx, look.pool, look.prefix)
 		b.known.learn(look, parts, now, err == nil)
 		if err != nil {
@@ -128,7 +137,7 @@ func (b *Keeper) PoolsNow(ctx context.Context, now time.Time, fresh ...string) (
 }
 
 // doubt has pools be looked at anew.
-func (k *poolsKnown) doubt(pools []string) {
+func (k *Known) doubt(pools []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, name := range pools {
@@ -142,11 +151,11 @@ func (k *poolsKnown) doubt(pools []string) {
 
 // lookForPools finds out which pools there are, where that was long ago. What is known of their machines stays.
 func (b *Keeper) lookForPools(ctx context.Context, now time.Time) error {
-	k := &b.known
+	k := b.known
 	if !k.due(now) {
 		return nil
 	}
-	pools, err := book.List[record.Pool](b.NewUnit(ctx, fnPool), record.PartPools, "", 0)
+	pools, err := book.List[record.Pool](b.txns.NewUnit(ctx, fnPool), record.PartPools, "", 0)
 	if err != nil {
 		return err
 	}
@@ -161,25 +170,25 @@ func (b *Keeper) lookForPools(ctx context.Context, now time.Time) error {
 		}
 		view.Pool, k.pools[p.Name] = p, view
 	}
-	k.until = now.Add(b.Config.Pool.Known)
+	k.until = now.Add(b.txns.Config.Pool.Known)
 	return nil
 }
 
-func (k *poolsKnown) due(now time.Time) bool {
+func (k *Known) due(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !now.Before(k.until)
 }
 
 // names lists the pools.
-func (k *poolsKnown) names() []string {
+func (k *Known) names() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Sorted(maps.Keys(k.pools))
 }
 
 // takers are the pools that take anything, by name.
-func (k *poolsKnown) takers(yield func(*poolKnown) bool) {
+func (k *Known) takers(yield func(*poolKnown) bool) {
 	for _, name := range slices.Sorted(maps.Keys(k.pools)) {
 		if p := k.pools[name]; !p.Draining && !yield(p) {
 			return
@@ -192,8 +201,8 @@ func (k *poolsKnown) takers(yield func(*poolKnown) bool) {
 func (b *Keeper) newPoolKnown(p record.Pool, now time.Time) *poolKnown {
 	v := &poolKnown{Pool: p}
 	v.rotation = parsync.Rotation{Schedulers: 1, Partitions: p.Partitions}
-	if b.Config.Schedulers <= 0 {
-		v.turn = turnAt(b.Config, now)
+	if b.txns.Config.Schedulers <= 0 {
+		v.turn = turnAt(b.txns.Config, now)
 	}
 	for i := range p.Partitions {
 		v.parts = append(v.parts, &partKnown{unknown: true, record: store.Record{Key: record.PartitionKey(p.Name, i)}})
@@ -210,7 +219,7 @@ func turnAt(cfg record.Config, now time.Time) uint64 {
 }
 
 // sits has the views go by a number.
-func (k *poolsKnown) sits(at seat) {
+func (k *Known) sits(at seat) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.seat.number, k.seat.of = at.number, at.of
@@ -226,7 +235,7 @@ type look struct {
 }
 
 // looks says what is to be looked at: the partitions that are not known, or the one whose turn it is.
-func (k *poolsKnown) looks(cfg record.Config, now time.Time) (out []look) {
+func (k *Known) looks(cfg record.Config, now time.Time) (out []look) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for p := range k.takers {
@@ -262,7 +271,7 @@ func (p *poolKnown) oldest(t record.PoolTimes) time.Duration {
 }
 
 // learn takes over what was read, except where a newer state is known by now. What could not be read is unknown.
-func (k *poolsKnown) learn(l look, parts map[int]*partKnown, now time.Time, ok bool) {
+func (k *Known) learn(l look, parts map[int]*partKnown, now time.Time, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := k.pools[l.pool]
@@ -286,7 +295,7 @@ func (k *poolsKnown) learn(l look, parts map[int]*partKnown, now time.Time, ok b
 }
 
 // seen copies what is known of the pools that take anything.
-func (k *poolsKnown) seen() (out []record.PoolSeen, records []store.Record) {
+func (k *Known) seen() (out []record.PoolSeen, records []store.Record) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for p := range k.takers {
@@ -318,7 +327,7 @@ func (b *Keeper) readParts(ctx context.Context, pool, prefix string) (map[int]*p
 	for after, more := "", true; more; {
 		var records []store.Record
 		var err error
-		records, more, err = b.Store.Query(ctx, record.PoolPart(pool), prefix, store.Page{After: after})
+		records, more, err = b.txns.Store.Query(ctx, record.PoolPart(pool), prefix, store.Page{After: after})
 		if err != nil {
 			return nil, err
 		}
@@ -333,7 +342,7 @@ func (b *Keeper) readParts(ctx context.Context, pool, prefix string) (map[int]*p
 				out[index] = &partKnown{record: store.Record{Key: record.PartitionKey(pool, index)}}
 				out[index].Seen = map[string]time.Time{}
 			}
-			if err := out[index].read(b.Cache(), r, rest); err != nil {
+			if err := out[index].read(b.txns.Cache(), r, rest); err != nil {
 				return nil, err
 			}
 		}

@@ -6,27 +6,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
-// Drain is how a machine is emptied.
-type Drain string
-
-// The ways to drain.
-const (
-	DrainSoon Drain = "drain" // it gets nothing new; what runs there ends
-	DrainNow  Drain = "now"   // and what runs there saves its work, stops, and goes on elsewhere
-	DrainUndo Drain = "undo"  // it may get something again
-)
-
 // DrainMachine drains a machine of a pool, or the whole pool where machine is empty. It fails with ErrNotFound, or
 // ErrPool.
-func (b *Keeper) DrainMachine(ctx context.Context, pool, machine string, how Drain) error {
-	if how != DrainSoon && how != DrainNow && how != DrainUndo {
-		return fmt.Errorf("%w: how: %q is not %s, %s or %s", record.ErrPool, how, DrainSoon, DrainNow, DrainUndo)
+func (b *Keeper) DrainMachine(ctx context.Context, pool, machine string, how apitypes.Drain) error {
+	if how != apitypes.DrainSoon && how != apitypes.DrainNow && how != apitypes.DrainUndo {
+		return fmt.Errorf("%w: how: %q is not %s, %s or %s", record.ErrPool, how, apitypes.DrainSoon, apitypes.DrainNow, apitypes.DrainUndo)
 	}
 	p, err := b.drainPool(ctx, pool, machine, how)
 	if err != nil {
@@ -46,7 +37,7 @@ func (b *Keeper) DrainMachine(ctx context.Context, pool, machine string, how Dra
 		clusters = append(clusters, found...)
 	}
 	b.known.forget()
-	if how != DrainNow {
+	if how != apitypes.DrainNow {
 		return nil
 	}
 	slices.Sort(clusters)
@@ -71,15 +62,15 @@ func machineName(pool, machine string) string {
 }
 
 // drainPool marks the pool itself, where all of it is meant.
-func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how Drain) (p record.Pool, err error) {
-	err = b.Transact(ctx, fnPool, "drain/"+pool+"/"+b.Now().Format(time.RFC3339Nano), false, func(u *unit.Unit) error {
+func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how apitypes.Drain) (p record.Pool, err error) {
+	err = b.txns.Transact(ctx, fnPool, "drain/"+pool+"/"+b.txns.Now().Format(time.RFC3339Nano), false, func(u *unit.Unit) error {
 		if p, err = LoadPool(u, pool); err != nil {
 			return err
 		}
-		if machine != "" || p.Draining == (how != DrainUndo) {
+		if machine != "" || p.Draining == (how != apitypes.DrainUndo) {
 			return record.ErrSkip
 		}
-		p.Draining = how != DrainUndo
+		p.Draining = how != apitypes.DrainUndo
 		var d record.Decision
 		d.Put(record.PoolKey(pool), p)
 		return u.Apply(d)
@@ -90,8 +81,8 @@ func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how Drain)
 // drainPartition marks the machine in a partition, or all of them, and returns the clusters there. All are marked
 // though the pool is, so that a session that knows nothing of it yet conflicts.
 func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, machine string,
-	how Drain) (clusters []string, err error) {
-	err = b.Transact(ctx, fnPool, fmt.Sprintf("drain/%s/%d", p.Name, index), false, func(u *unit.Unit) error {
+	how apitypes.Drain) (clusters []string, err error) {
+	err = b.txns.Transact(ctx, fnPool, fmt.Sprintf("drain/%s/%d", p.Name, index), false, func(u *unit.Unit) error {
 		clusters = nil
 		part, _, err := book.Get[record.Partition](u, record.PartitionKey(p.Name, index))
 		if err != nil {
@@ -106,8 +97,8 @@ func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, m
 			if machine != "" && m.ID != machine {
 				continue
 			}
-			changed = changed || m.Draining != (how != DrainUndo) || m.Vacate != (how == DrainNow)
-			m.Draining, m.Vacate = how != DrainUndo, how == DrainNow
+			changed = changed || m.Draining != (how != apitypes.DrainUndo) || m.Vacate != (how == apitypes.DrainNow)
+			m.Draining, m.Vacate = how != apitypes.DrainUndo, how == apitypes.DrainNow
 			for _, use := range m.Uses {
 				clusters = append(clusters, use.Cluster)
 			}
@@ -124,12 +115,12 @@ func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, m
 
 // vacate has a cluster save its work and stop, or gives it up if it has not begun.
 func (b *Keeper) vacate(ctx context.Context, id, reason string) error {
-	return b.Transact(ctx, fnPool, "vacate/"+id, false, func(u *unit.Unit) error {
+	return b.txns.Transact(ctx, fnPool, "vacate/"+id, false, func(u *unit.Unit) error {
 		l, found, err := attempt.LoadLosing(u, id)
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		return u.Apply(attempt.DecideVacate(l, b.Config, reason, u.Now))
+		return u.Apply(attempt.DecideVacate(l, b.txns.Config, reason, u.Now))
 	})
 }
 
@@ -148,7 +139,7 @@ func (b *Keeper) Blame(u *unit.Unit, cl record.Cluster) error {
 	for _, part := range parts {
 		for rank, host := range cl.Hosts {
 			if i, here := part.Machine(host); here && cl.Nodes[rank].Address == "" {
-				part.Machines[i].Fail("no agent of "+cl.ID+" has dialled home", b.Config.Pool.BlockFor, u.Now)
+				part.Machines[i].Fail("no agent of "+cl.ID+" has dialled home", b.txns.Config.Pool.BlockFor, u.Now)
 				d.Put(record.PartitionKey(p.Name, part.Index), part)
 			}
 		}
@@ -159,7 +150,7 @@ func (b *Keeper) Blame(u *unit.Unit, cl record.Cluster) error {
 // RemoveMachine takes a machine out of its pool; it is not let in again by what it has joined with. It fails with
 // ErrNotFound, or with ErrPoolBusy while something holds it.
 func (b *Keeper) RemoveMachine(ctx context.Context, pool, machine string) error {
-	return b.Transact(ctx, fnPool, "remove/"+pool+"/"+machine, false, func(u *unit.Unit) error {
+	return b.txns.Transact(ctx, fnPool, "remove/"+pool+"/"+machine, false, func(u *unit.Unit) error {
 		p, err := LoadPool(u, pool)
 		if err != nil {
 			return err
@@ -178,7 +169,7 @@ func (b *Keeper) RemoveMachine(ctx context.Context, pool, machine string) error 
 		}
 		part.Machines = slices.Delete(part.Machines, i, i+1)
 		part.Removed = slices.DeleteFunc(part.Removed, func(x record.RemovedMachine) bool {
-			return x.ID == machine || u.Now.Sub(x.At) > b.Config.TokenFor
+			return x.ID == machine || u.Now.Sub(x.At) > b.txns.Config.TokenFor
 		})
 		part.Removed = append(part.Removed, record.RemovedMachine{ID: machine, At: u.Now})
 		var d record.Decision

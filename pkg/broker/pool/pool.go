@@ -18,22 +18,18 @@ import (
 
 // Keeper keeps the pools: who they are, which machines they have, and what those run.
 type Keeper struct {
-	*unit.Loader
-	// Follows tells the policy of sessions, which may say at which hours machines are to be had. It may be nil.
-	Follows func(context.Context) *scheduler.Policy
-	tokens  func(wire.Claims) (string, error)
-	known   poolsKnown
+	txns   *unit.Transactor
+	known  *Known
+	tokens func(wire.Claims) (string, error)
+	policy func(context.Context) *scheduler.Policy
 }
 
-// New makes a keeper of the pools in a store. Whoever commits units tells it by noted.
-func New(l *unit.Loader, tokens func(wire.Claims) (string, error)) *Keeper {
-	b := &Keeper{Loader: l, tokens: tokens}
-	l.Conflicted = func(u *unit.Unit) { b.known.noted(u, false) }
-	return b
+// New makes a keeper of the pools in a store. known is told by the hooks of txns what became of each unit. policy
+// returns the policy of sessions, which may limit the hours of machines; it may be nil.
+func New(txns *unit.Transactor, known *Known, tokens func(wire.Claims) (string, error),
+	policy func(context.Context) *scheduler.Policy) *Keeper {
+	return &Keeper{txns: txns, known: known, tokens: tokens, policy: policy}
 }
-
-// Noted takes over what a unit that was committed has written of pools.
-func (b *Keeper) Noted(u *unit.Unit) { b.known.noted(u, true) }
 
 // Driver is the driver of pools: what schedule has assigned is a cluster as soon as it is asked for.
 func (b *Keeper) Driver() cloud.Cloud { return Cloud{b} }
@@ -43,7 +39,8 @@ func (b *Keeper) SetPool(ctx context.Context, name string, s record.PoolSettings
 	if err := s.Check(name); err != nil {
 		return err
 	}
-	err := b.Transact(ctx, fnPool, "pool/"+name+"/"+b.Now().Format(time.RFC3339Nano), false, func(u *unit.Unit) error {
+	cause := "pool/" + name + "/" + b.txns.Now().Format(time.RFC3339Nano)
+	err := b.txns.Transact(ctx, fnPool, cause, false, func(u *unit.Unit) error {
 		p, found, err := book.Get[record.Pool](u, record.PoolKey(name))
 		if err != nil {
 			return err
@@ -80,7 +77,7 @@ func (b *Keeper) SetPool(ctx context.Context, name string, s record.PoolSettings
 
 // RemovePool removes a pool. It fails with ErrNotFound, or with ErrPoolBusy while something runs there.
 func (b *Keeper) RemovePool(ctx context.Context, name string) error {
-	err := b.Transact(ctx, fnPool, "pool/"+name+"/remove", false, func(u *unit.Unit) error {
+	err := b.txns.Transact(ctx, fnPool, "pool/"+name+"/remove", false, func(u *unit.Unit) error {
 		p, err := LoadPool(u, name)
 		if err != nil {
 			return err

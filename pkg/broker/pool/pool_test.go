@@ -33,8 +33,8 @@ func (c *countingStore) Get(ctx context.Context, keys ...store.Key) ([]store.Rec
 func TestWithoutPoolsTheStoreIsAskedOnlyNowAndThen(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	b := PoolBroker(func() time.Time { return now })
-	c := &countingStore{Store: b.Store, reads: map[string]int{}}
-	b.Store = c
+	c := &countingStore{Store: b.txns.Store, reads: map[string]int{}}
+	b.txns.Store = c
 	for range 1000 {
 		if pools, _, err := b.PoolsNow(ctx, now); err != nil || len(pools) != 0 {
 			t.Fatal(pools, err)
@@ -45,13 +45,13 @@ func TestWithoutPoolsTheStoreIsAskedOnlyNowAndThen(t *testing.T) {
 	}
 	// Another process makes a pool: it is known within seconds.
 	other := PoolBroker(func() time.Time { return now })
-	other.Store = c.Store
+	other.txns.Store = c.Store
 	if err := other.SetPool(ctx, "lab", record.PoolSettings{}); err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(b.Config.Pool.Known)
+	now = now.Add(b.txns.Config.Pool.Known)
 	if pools, _, err := b.PoolsNow(ctx, now); err != nil || len(pools) != 1 {
-		t.Errorf("%v later there are %v, %v", b.Config.Pool.Known, pools, err)
+		t.Errorf("%v later there are %v, %v", b.txns.Config.Pool.Known, pools, err)
 	}
 	// And the one that makes it knows at once.
 	if pools, _, err := other.PoolsNow(ctx, now); err != nil || len(pools) != 1 {
@@ -68,15 +68,15 @@ func TestSchedulersLookAtThePartitionsInTurns(t *testing.T) {
 	var all []*Keeper
 	for i := range 4 {
 		b := PoolBroker(func() time.Time { return now })
-		b.Store, b.Config.Scheduler, b.Config.Schedulers = first.Store, i, 4
+		b.txns.Store, b.txns.Config.Scheduler, b.txns.Config.Schedulers = first.txns.Store, i, 4
 		all = append(all, b)
 	}
 	looked := make([]map[string]bool, len(all))
 	for turn := range 9 {
 		at := map[string]int{}
 		for i, b := range all {
-			c := &recordingStore{Store: first.Store}
-			b.Store = c
+			c := &recordingStore{Store: first.txns.Store}
+			b.txns.Store = c
 			if _, _, err := b.PoolsNow(ctx, now); err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestSchedulersLookAtThePartitionsInTurns(t *testing.T) {
 				t.Errorf("%d schedulers looked at partition %s in one turn", n, prefix)
 			}
 		}
-		now = now.Add(first.Config.Pool.Turn)
+		now = now.Add(first.txns.Config.Pool.Turn)
 	}
 	for i := range looked {
 		if len(looked[i]) != 8 {
@@ -114,36 +114,36 @@ func TestProcessesThatComeAndGoTakeTurns(t *testing.T) {
 	}
 	process := func(name string) *Keeper {
 		b := PoolBroker(func() time.Time { return now })
-		b.Store, b.Config.Process = first.Store, name
+		b.txns.Store, b.txns.Config.Process = first.txns.Store, name
 		return b
 	}
 	looks := func(b *Keeper) string {
-		c := &recordingStore{Store: first.Store}
-		b.Store = c
+		c := &recordingStore{Store: first.txns.Store}
+		b.txns.Store = c
 		if _, _, err := b.PoolsNow(ctx, now); err != nil {
 			t.Fatal(err)
 		}
 		if len(c.prefixes) != 1 {
-			t.Fatalf("%s looked at %v", b.Config.Process, c.prefixes)
+			t.Fatalf("%s looked at %v", b.txns.Config.Process, c.prefixes)
 		}
 		return c.prefixes[0]
 	}
 	all := []*Keeper{process("a"), process("b"), process("c")}
 	for i, b := range all {
 		if looks(b); b.known.seat.number != i {
-			t.Errorf("%s has number %d", b.Config.Process, b.known.seat.number)
+			t.Errorf("%s has number %d", b.txns.Config.Process, b.known.seat.number)
 		}
 	}
 	now = now.Add(seatEvery) // then all know how many they are
 	for range 20 {
-		now = now.Add(first.Config.Pool.Turn)
+		now = now.Add(first.txns.Config.Pool.Turn)
 		at := map[string]string{}
 		for _, b := range all {
 			prefix := looks(b)
 			if at[prefix] != "" && prefix != "" { // empty is all of a pool, of which too much was old
-				t.Errorf("%s and %s look at partition %s in one turn", at[prefix], b.Config.Process, prefix)
+				t.Errorf("%s and %s look at partition %s in one turn", at[prefix], b.txns.Config.Process, prefix)
 			}
-			at[prefix] = b.Config.Process
+			at[prefix] = b.txns.Config.Process
 		}
 	}
 	for range 6 { // b is heard of no more

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	json "github.com/go-json-experiment/json/v1"
+
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -31,8 +32,8 @@ type seat struct {
 // seated says which of how many processes that look at pools this one is, as told by the configuration or else by the
 // table. Where it has no name, or the table is asked in vain, it is the only one it knows of.
 func (b *Keeper) seated(ctx context.Context, now time.Time) (seat, error) {
-	if b.Config.Schedulers > 0 || b.Config.Process == "" {
-		return seat{number: b.Config.Scheduler, of: max(b.Config.Schedulers, 1)}, nil
+	if b.txns.Config.Schedulers > 0 || b.txns.Config.Process == "" {
+		return seat{number: b.txns.Config.Scheduler, of: max(b.txns.Config.Schedulers, 1)}, nil
 	}
 	b.known.mu.Lock()
 	at := b.known.seat
@@ -42,7 +43,7 @@ func (b *Keeper) seated(ctx context.Context, now time.Time) (seat, error) {
 	}
 	next, err := b.sit(ctx, now)
 	if errors.Is(err, store.ErrConflict) { // another sat down at this moment: this one says so in a while
-		next, err = seat{number: at.number, of: max(at.of, 1), again: now.Add(b.Config.Pool.Known)}, nil
+		next, err = seat{number: at.number, of: max(at.of, 1), again: now.Add(b.txns.Config.Pool.Known)}, nil
 	}
 	if err != nil {
 		return seat{}, err
@@ -55,7 +56,7 @@ func (b *Keeper) seated(ctx context.Context, now time.Time) (seat, error) {
 
 // sit takes a number, or keeps the one that this process has.
 func (b *Keeper) sit(ctx context.Context, now time.Time) (seat, error) {
-	found, err := b.Store.Get(ctx, record.SeatsKey())
+	found, err := b.txns.Store.Get(ctx, record.SeatsKey())
 	if err != nil {
 		return seat{}, err
 	}
@@ -75,7 +76,7 @@ func (b *Keeper) sit(ctx context.Context, now time.Time) (seat, error) {
 	of := func(process string) int {
 		return slices.IndexFunc(seats.Taken, func(s record.Seat) bool { return s.Process == process })
 	}
-	number := of(b.Config.Process)
+	number := of(b.txns.Config.Process)
 	if number < 0 {
 		number = of("") // that nobody has
 	}
@@ -83,14 +84,14 @@ func (b *Keeper) sit(ctx context.Context, now time.Time) (seat, error) {
 		number = len(seats.Taken)
 		seats.Taken = append(seats.Taken, record.Seat{})
 	}
-	seats.Taken[number] = record.Seat{Process: b.Config.Process, Until: now.Add(seatFor)}
+	seats.Taken[number] = record.Seat{Process: b.txns.Config.Process, Until: now.Add(seatFor)}
 	for len(seats.Taken) > 0 && seats.Taken[len(seats.Taken)-1].Process == "" {
 		seats.Taken = seats.Taken[:len(seats.Taken)-1]
 	}
 	if write.Body, err = json.Marshal(seats); err != nil {
 		return seat{}, err
 	}
-	if err := b.Store.Commit(ctx, store.Tx{Writes: []store.Write{write}}); err != nil {
+	if err := b.txns.Store.Commit(ctx, store.Tx{Writes: []store.Write{write}}); err != nil {
 		return seat{}, err
 	}
 	return seat{number: number, of: len(seats.Taken), again: now.Add(seatEvery)}, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -37,7 +38,7 @@ func check(machine string, r wire.PoolReport) error {
 				record.MaxLabel)
 		}
 	}
-	return record.Capacity(r.Capacity).Check()
+	return record.CheckCapacity(apitypes.Capacity(r.Capacity))
 }
 
 // SyncMachine takes in what a machine says that has proved which one it is, and tells it what should run there, but for
@@ -50,11 +51,11 @@ func (b *Keeper) SyncMachine(ctx context.Context, m wire.PoolClaims,
 	if err := check(m.Machine, r); err != nil {
 		return o, err
 	}
-	err = b.Transact(ctx, fnPool, "sync/"+m.Pool+"/"+m.Machine, false, func(u *unit.Unit) error {
+	err = b.txns.Transact(ctx, fnPool, "sync/"+m.Pool+"/"+m.Machine, false, func(u *unit.Unit) error {
 		return u.Draft(func(d *book.Draft) (err error) {
-			s := syncing{cfg: b.Config, tokens: b.tokens, u: d, claims: m, report: r}
-			if b.Follows != nil && r.Labels[record.LabelWindow] != "" {
-				s.window, s.shut = session.WindowClosed(b.Follows(ctx), r.Labels, u.Now)
+			s := syncing{cfg: b.txns.Config, tokens: b.tokens, u: d, claims: m, report: r}
+			if b.policy != nil && r.Labels[record.LabelWindow] != "" {
+				s.window, s.shut = session.WindowClosed(b.policy(ctx), r.Labels, u.Now)
 			}
 			if err := s.load(); err != nil {
 				return err
@@ -142,11 +143,11 @@ func (s *syncing) enter() error {
 		s.part.Machines = slices.Insert(s.part.Machines, i, record.PoolMachine{ID: s.claims.Machine, Joined: s.u.Now})
 	}
 	s.m = &s.part.Machines[i]
-	if found && s.m.Type == r.Type && s.m.Capacity == record.Capacity(r.Capacity) && s.m.Leaving == r.Leaving &&
+	if found && s.m.Type == r.Type && s.m.Capacity == apitypes.Capacity(r.Capacity) && s.m.Leaving == r.Leaving &&
 		maps.Equal(s.m.Labels, r.Labels) {
 		return nil
 	}
-	s.m.Type, s.m.Labels, s.m.Capacity, s.m.Leaving = r.Type, r.Labels, record.Capacity(r.Capacity), r.Leaving
+	s.m.Type, s.m.Labels, s.m.Capacity, s.m.Leaving = r.Type, r.Labels, apitypes.Capacity(r.Capacity), r.Leaving
 	s.changed = true
 	return nil
 }
@@ -213,11 +214,11 @@ func (s *syncing) losses() (failed string, err error) {
 				record.Clip(s.report.Ended[at].Reason))
 			if node.Address == "" {
 				failed = reason
-				d = attempt.DecideLost(l, record.OutcomeLost, reason, s.u.Now)
+				d = attempt.DecideLost(l, apitypes.OutcomeLost, reason, s.u.Now)
 			} else {
 				d = attempt.DecideSilent(l, reason, s.u.Now)
 			}
-			cl.Outcome = record.OutcomeLost
+			cl.Outcome = apitypes.OutcomeLost
 		}
 		n++
 		if err := s.u.Apply(d); err != nil {

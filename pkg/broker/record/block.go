@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	pricing "github.com/tradewind-broker/tradewind/pkg/market"
 )
 
 // Where names a location as people write it.
-func Where(o cloud.Offer) string {
+func Where(o apitypes.Offer) string {
 	if o.Zone != "" {
 		return o.Cloud + "/" + o.Region + "/" + o.Zone
 	}
@@ -19,54 +19,36 @@ func Where(o cloud.Offer) string {
 }
 
 // Market names how an offer is bought.
-func Market(o cloud.Offer) dag.Market {
+func Market(o apitypes.Offer) dag.Market {
 	if o.Spot {
 		return dag.MarketSpot
 	}
 	return dag.MarketOnDemand
 }
 
-func (b Block) event() events.LocationBlocked {
+func blocked(b apitypes.Block) events.LocationBlocked {
 	return events.LocationBlocked{
 		Cloud: b.Cloud, Region: b.Region, Zone: b.Zone, InstanceType: b.InstanceType,
-		Market: string(b.Market), Kind: string(b.Kind), Until: b.Until,
+		Market: b.Market, Kind: b.Kind, Until: b.Until,
 	}
 }
 
-// Block is a location not to try until a time. Empty fields match everything.
-type Block struct {
-	Cloud        string     `json:"cloud"`
-	Region       string     `json:"region,omitempty"`
-	Zone         string     `json:"zone,omitempty"`
-	InstanceType string     `json:"instanceType,omitempty"`
-	Family       string     `json:"family,omitempty"` // of machine types, for quota
-	Market       dag.Market `json:"market,omitempty"`
-	// Reservation is one that cannot be used, and nothing else is blocked; see cloud.Offer.
-	Reservation string     `json:"reservation,omitempty"`
-	Kind        cloud.Kind `json:"kind"`
-	Reason      string     `json:"reason"`
-	At          time.Time  `json:"at"`
-	Until       time.Time  `json:"until"`
-	// Count is how often in a row it was blocked; the time doubles with it.
-	Count int `json:"count"`
-}
-
-// Forgotten is when its record may go: long after it would count as one in a row. The store removes it, no function
+// Forgotten is when the record of a block may go: long after it would count as one in a row. The store removes it, no function
 // does: one that had stalled would remove a later block of the same location.
-func (b Block) Forgotten() time.Time { return b.Until.Add(forgetAfter * b.Until.Sub(b.At)) }
+func Forgotten(b apitypes.Block) time.Time { return b.Until.Add(forgetAfter * b.Until.Sub(b.At)) }
 
 // forgetAfter is how long a block that is over is kept, in its own lengths.
 const forgetAfter = 4
 
-// Where names what is blocked as people write it: aws/us-east-1/use1-az1 m5.xlarge on-demand.
-func (b Block) Where() string {
+// WhereBlocked names what is blocked as people write it: aws/us-east-1/use1-az1 m5.xlarge on-demand.
+func WhereBlocked(b apitypes.Block) string {
 	place := b.Cloud
 	for _, part := range []string{b.Region, b.Zone} {
 		if part != "" {
 			place += "/" + part
 		}
 	}
-	for _, part := range []string{b.InstanceType, b.Family, string(b.Market)} {
+	for _, part := range []string{b.InstanceType, b.Family, b.Market} {
 		if part != "" {
 			place += " " + part
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -55,11 +56,11 @@ const (
 )
 
 // Taken is how an attempt ends on a doomed cluster.
-func (cl *Cluster) Taken() Outcome {
+func (cl *Cluster) Taken() apitypes.Outcome {
 	if cl.Leaving != "" {
-		return OutcomeMoved
+		return apitypes.OutcomeMoved
 	}
-	return OutcomePreempted
+	return apitypes.OutcomePreempted
 }
 
 // LeaveMachine is the reason to leave a machine that its owner wants back, LeaveForRoom that to leave one of a pool so
@@ -84,14 +85,14 @@ const (
 // Cluster is the record of machines that are bought or may have been, for one attempt. It exists
 // from the intent to buy until they are gone for certain.
 type Cluster struct {
-	ID      string       `json:"id"`
-	Job     string       `json:"job"`
-	Task    int          `json:"task"`
-	Attempt int          `json:"attempt"`
-	Queue   string       `json:"queue"`
-	State   ClusterState `json:"state"`
-	Offer   cloud.Offer  `json:"offer"`
-	MaxUSD  float64      `json:"maxUSD,omitempty"`
+	ID      string         `json:"id"`
+	Job     string         `json:"job"`
+	Task    int            `json:"task"`
+	Attempt int            `json:"attempt"`
+	Queue   string         `json:"queue"`
+	State   ClusterState   `json:"state"`
+	Offer   apitypes.Offer `json:"offer"`
+	MaxUSD  float64        `json:"maxUSD,omitempty"`
 	// Spec is the version of the job's spec that it runs, of a replica of a service.
 	Spec  int      `json:"spec,omitempty"`
 	VCPU  float64  `json:"vcpu"`            // of all nodes
@@ -123,7 +124,7 @@ type Cluster struct {
 	// For is the claim that it is left for, where that is for others.
 	For string `json:"for,omitempty"`
 	// Outcome of the attempt, decided before the release.
-	Outcome Outcome `json:"outcome,omitempty"`
+	Outcome apitypes.Outcome `json:"outcome,omitempty"`
 	// KeptUntil is until when it is kept though its task has failed, for people to look at.
 	KeptUntil time.Time `json:"keptUntil,omitzero"`
 	Started   bool      `json:"started,omitempty"`
@@ -166,17 +167,17 @@ type Node struct {
 // Released says that nothing goes on with the cluster, so that it may be terminated: it is decided, or its work is
 // done.
 func (cl *Cluster) Released() bool {
-	return cl.State == ClusterReleasing || cl.Outcome == OutcomeSucceeded
+	return cl.State == ClusterReleasing || cl.Outcome == apitypes.OutcomeSucceeded
 }
 
 // Kept says that the cluster is kept for people to look at, though its task has failed.
 func (cl *Cluster) Kept(now time.Time) bool {
-	return cl.Outcome == OutcomeFailed && cl.State == ClusterUp && now.Before(cl.KeptUntil)
+	return cl.Outcome == apitypes.OutcomeFailed && cl.State == ClusterUp && now.Before(cl.KeptUntil)
 }
 
 // Over is how the attempt of a cluster that is gone has ended.
-func (cl *Cluster) Over(attempt Attempt) Outcome {
-	return cmp.Or(attempt.Outcome, cl.Outcome, OutcomeCancelled)
+func (cl *Cluster) Over(attempt apitypes.Attempt) apitypes.Outcome {
+	return cmp.Or(attempt.Outcome, cl.Outcome, apitypes.OutcomeCancelled)
 }
 
 // Accrued is what a cluster has cost so far, USD.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -22,7 +23,7 @@ func TestTheLargestClusterFitsIntoARecord(t *testing.T) {
 		Queue: long[:128], State: ClusterReleasing, Account: long, Store: long, Reason: long, Refused: cloud.Capacity, Reached: long,
 		Unready: long, Market: long, Intended: now, Launched: now, Since: now, Until: now, LeaseUntil: now, KeptUntil: now, Up: now,
 		Running: now, Ended: now, PricedAt: now, Ready: now, Started: true,
-		Offer: cloud.Offer{Cloud: long, Region: long, Zone: long, InstanceType: long, Accelerator: long, Reservation: long},
+		Offer: apitypes.Offer{Cloud: long, Region: long, Zone: long, InstanceType: long, Accelerator: long, Reservation: long},
 	}
 	for range dag.MaxNodes {
 		cl.Hosts = append(cl.Hosts, host)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
@@ -52,7 +53,7 @@ type Config struct {
 	// Pace is how often agents call while they work, where each call costs. Its Alive is well below SilentFor.
 	Pace wire.Pace
 	// DefaultQueue is what a queue that nobody configured starts as.
-	DefaultQueue Queue
+	DefaultQueue apitypes.Queue
 	// OverdueAfter is how long a task may wait for its queue's quota before it keeps those behind it waiting too.
 	OverdueAfter time.Duration
 	// Restart is what a start on other machines takes, from leaving the old ones until the work goes on.

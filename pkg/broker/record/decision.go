@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -13,7 +14,7 @@ import (
 func (d *Decision) BringUp(job Job, task Task, cl *Cluster, now time.Time) {
 	cl.State, cl.Since, cl.Up = ClusterUp, now, now
 	switch {
-	case cl.Outcome != "" || job.State == JobEnding || job.State.Over():
+	case cl.Outcome != "" || job.State == apitypes.JobEnding || job.State.Over():
 	case task.Gang != "":
 		d.Emit(events.ClusterUp{Cluster: cl.ID, Job: cl.Job})
 	default:
@@ -36,23 +37,23 @@ func (d *Decision) Unplanned(job Job, cl Cluster) {
 }
 
 // Block adds a block and tells of it.
-func (d *Decision) Block(k Block) {
-	d.Writes = append(d.Writes, Write{Key: BlockKey(k), Value: k, Expires: k.Forgotten()})
-	d.Emit(k.event())
+func (d *Decision) Block(k apitypes.Block) {
+	d.Writes = append(d.Writes, Write{Key: BlockKey(k), Value: k, Expires: Forgotten(k)})
+	d.Emit(blocked(k))
 }
 
 // Requeue puts a task back in its queue, to be admitted under a plan of at least a version. The others of its gang are
 // told.
 func (d *Decision) Requeue(job Job, task Task, minPlan int) {
 	d.Wait(job, task, minPlan)
-	if job.State != JobEnding && !job.State.Over() {
+	if job.State != apitypes.JobEnding && !job.State.Over() {
 		d.Broken(task)
 	}
 }
 
 // Wait puts a task back in its queue.
 func (d *Decision) Wait(job Job, task Task, minPlan int) {
-	if job.State == JobEnding || job.State.Over() {
+	if job.State == apitypes.JobEnding || job.State.Over() {
 		return
 	}
 	task.State, task.MinPlan, task.Alone = TaskQueued, max(minPlan, task.MinPlan), false
@@ -62,7 +63,7 @@ func (d *Decision) Wait(job Job, task Task, minPlan int) {
 
 // Replan asks for a better plan than the one in force, unless the job is over.
 func (d *Decision) Replan(job Job, reason string) {
-	if job.State != JobEnding && !job.State.Over() {
+	if job.State != apitypes.JobEnding && !job.State.Over() {
 		d.Emit(events.DAGReplan{Job: job.ID, Plan: job.Plan.Version, Reason: reason})
 	}
 }
@@ -102,7 +103,7 @@ func (d *Decision) Rest(job Job, ledger Ledger, until time.Time) {
 
 // HoldTree makes the commit void if the use of any queue of the tree that was not written has changed: what is left of
 // a quota was computed from it.
-func (d *Decision) HoldTree(tree []*Queue) {
+func (d *Decision) HoldTree(tree []*apitypes.Queue) {
 	for _, q := range tree {
 		d.Holds = append(d.Holds, store.Key(QueueKey(q.Name)))
 	}

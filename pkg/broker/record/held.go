@@ -3,8 +3,7 @@ package record
 import (
 	"slices"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Occupancy is who runs on capacity that an account has already: clusters, with how many machines each has on it. How
@@ -20,7 +19,7 @@ type Occupancy struct {
 func ReservedID(cloud, reservation string) string { return cloud + "/" + reservation }
 
 // HeldBy is the key of the Occupancy that an offer counts in; ok is false where it is on no reserved capacity.
-func HeldBy(o cloud.Offer) (id string, ok bool) {
+func HeldBy(o apitypes.Offer) (id string, ok bool) {
 	return ReservedID(o.Cloud, o.Reservation), o.Reservation != ""
 }
 
@@ -28,7 +27,7 @@ func HeldBy(o cloud.Offer) (id string, ok bool) {
 type Holding struct {
 	Job   string
 	Task  int
-	Takes capacity.Amount
+	Takes apitypes.Amount
 }
 
 // Holds says whether a cluster counts among those that run on the reserved capacity that it was bought on: until its
@@ -36,7 +35,7 @@ type Holding struct {
 func (cl *Cluster) Holds() bool { return cl.Offer.Reservation != "" && !cl.Released() }
 
 // Now is who holds it of the clusters that are there, and how much they take of it.
-func (h Occupancy) Now(there []Cluster) (now Occupancy, used capacity.Amount) {
+func (h Occupancy) Now(there []Cluster) (now Occupancy, used apitypes.Amount) {
 	now = Occupancy{ID: h.ID, Clusters: map[string]int{}}
 	for id, n := range h.Clusters {
 		if at := slices.IndexFunc(there, func(cl Cluster) bool { return cl.ID == id && cl.Holds() }); at >= 0 {

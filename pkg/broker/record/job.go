@@ -3,56 +3,43 @@ package record
 import (
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-)
-
-// JobState is where a job is in its life.
-type JobState string
-
-// The states of a job. Ending jobs start nothing new and free their machines.
-const (
-	JobPlanning  JobState = "planning"
-	JobWaiting   JobState = "waiting" // nothing feasible now; tried again at Job.RetryAt
-	JobRunning   JobState = "running"
-	JobEnding    JobState = "ending"
-	JobSucceeded JobState = "succeeded"
-	JobFailed    JobState = "failed"
-	JobCancelled JobState = "cancelled"
 )
 
 // Job is the record of one submitted DAG. Its tasks are in the spec blob, how far they are in
 // Progress. It changes with the job's state and plan, not with each task, so reading it is cheap.
 type Job struct {
-	ID         string         `json:"id"`
-	Digest     string         `json:"digest"` // of the name and the submission's token: what makes it idempotent
-	Name       string         `json:"name"`
-	Queue      string         `json:"queue"`
-	Namespace  string         `json:"namespace,omitempty"` // of users that share by weight
-	Priority   int            `json:"priority,omitempty"`
-	Objective  dag.Objective  `json:"objective"`
-	Infeasible dag.Infeasible `json:"infeasible,omitempty"`
-	Patience   time.Duration  `json:"patience,omitempty"`
-	State      JobState       `json:"state"`
+	ID         string            `json:"id"`
+	Digest     string            `json:"digest"` // of the name and the submission's token: what makes it idempotent
+	Name       string            `json:"name"`
+	Queue      string            `json:"queue"`
+	Namespace  string            `json:"namespace,omitempty"` // of users that share by weight
+	Priority   int               `json:"priority,omitempty"`
+	Objective  dag.Objective     `json:"objective"`
+	Infeasible dag.Infeasible    `json:"infeasible,omitempty"`
+	Patience   time.Duration     `json:"patience,omitempty"`
+	State      apitypes.JobState `json:"state"`
 	// Outcome is the state an ending job will have; Reason says why it did not succeed, or what a waiting one waits
 	// for.
-	Outcome   JobState  `json:"outcome,omitempty"`
-	Reason    string    `json:"reason,omitempty"`
-	Submitted time.Time `json:"submitted"`
-	Finished  time.Time `json:"finished,omitzero"`
-	Deadline  time.Time `json:"deadline,omitzero"`
-	BudgetUSD float64   `json:"budgetUSD,omitempty"`
-	Tasks     int       `json:"tasks"`
-	Spec      Blob      `json:"spec"`
+	Outcome   apitypes.JobState `json:"outcome,omitempty"`
+	Reason    string            `json:"reason,omitempty"`
+	Submitted time.Time         `json:"submitted"`
+	Finished  time.Time         `json:"finished,omitzero"`
+	Deadline  time.Time         `json:"deadline,omitzero"`
+	BudgetUSD float64           `json:"budgetUSD,omitempty"`
+	Tasks     int               `json:"tasks"`
+	Spec      Blob              `json:"spec"`
 	// Was are specs of before updates of its services, the last one at the end, and Update is the last of those.
-	Was     []Blob    `json:"was,omitempty"`
-	Update  Update    `json:"update,omitzero"`
-	Plan    Blob      `json:"plan,omitzero"`     // in force; Version 0 is none yet
-	Bids    Blob      `json:"bids,omitzero"`     // for it
-	Waits   bool      `json:"waits,omitempty"`   // some of its tasks may wait for a better price
-	Serves  bool      `json:"serves,omitempty"`  // some of its tasks are replicas of services
-	Started bool      `json:"started,omitempty"` // tasks have been announced
-	Rests   bool      `json:"rests,omitempty"`   // it merely waits in its queue: see JobIndex
-	RetryAt time.Time `json:"retryAt,omitzero"`
+	Was     []Blob          `json:"was,omitempty"`
+	Update  apitypes.Update `json:"update,omitzero"`
+	Plan    Blob            `json:"plan,omitzero"`     // in force; Version 0 is none yet
+	Bids    Blob            `json:"bids,omitzero"`     // for it
+	Waits   bool            `json:"waits,omitempty"`   // some of its tasks may wait for a better price
+	Serves  bool            `json:"serves,omitempty"`  // some of its tasks are replicas of services
+	Started bool            `json:"started,omitempty"` // tasks have been announced
+	Rests   bool            `json:"rests,omitempty"`   // it merely waits in its queue: see JobIndex
+	RetryAt time.Time       `json:"retryAt,omitzero"`
 	// StuckSince is when it was first left without a plan since anything of it has begun to run.
 	StuckSince time.Time `json:"stuckSince,omitzero"`
 	// Estimates of the first plan, and the same work bought on demand where each task is cheapest.
@@ -63,8 +50,8 @@ type Job struct {
 	Source      string  `json:"source,omitempty"` // bucket and key, or api
 	TimeScale   float64 `json:"timeScale,omitempty"`
 	// Suspensions are when people had it wait, the last one at the end; see Suspended.
-	Suspensions []Suspension `json:"suspensions,omitempty"`
-	Heard       Heard        `json:"heard,omitempty"`
+	Suspensions []apitypes.Suspension `json:"suspensions,omitempty"`
+	Heard       apitypes.Heard        `json:"heard,omitempty"`
 	// MinPlan is the oldest plan that its tasks may go on under: of one that was resumed, with a deadline to keep.
 	MinPlan int `json:"minPlan,omitempty"`
 }
@@ -95,7 +82,7 @@ type Ledger struct {
 	// VCPU is what they hold of the queue's.
 	VCPU float64 `json:"vcpu,omitempty"`
 	// Hold is what they hold of its other resources.
-	Hold Amounts `json:"hold,omitempty"`
+	Hold apitypes.Amounts `json:"hold,omitempty"`
 	// Rests says that the job rests, as Job.Rests does: who admits a task of it writes this record.
 	Rests bool `json:"rests,omitempty"`
 }

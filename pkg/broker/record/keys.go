@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -69,7 +69,7 @@ func QueueKey(name string) store.Key { return store.Key{Partition: PartQueues, S
 func WaitPart(queue string) string { return "queue#" + queue }
 
 // WaitKey orders a queue's waiting tasks by priority, highest first, then by age, then by name.
-func WaitKey(queue string, w Waiting) store.Key {
+func WaitKey(queue string, w apitypes.Waiting) store.Key {
 	inverted := uint32(math.MaxInt32 - int64(max(min(w.Priority, math.MaxInt32), math.MinInt32)))
 	return store.Key{
 		Partition: WaitPart(queue),
@@ -88,8 +88,8 @@ func IndexKey(j Job) store.Key {
 func ActiveKey(job string) store.Key { return store.Key{Partition: PartActive, Sort: job} }
 
 // BlockKey is the key of a Block: a location has one.
-func BlockKey(b Block) store.Key {
-	parts := []string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, string(b.Market)}
+func BlockKey(b apitypes.Block) store.Key {
+	parts := []string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, b.Market}
 	if b.Reservation != "" {
 		parts = append(parts, b.Reservation)
 	}
@@ -143,7 +143,7 @@ func Family(instanceType string) string {
 }
 
 // Place is the name the optimizer knows a location by.
-func Place(o cloud.Offer) string { return o.Cloud + ":" + o.Region }
+func Place(o apitypes.Offer) string { return o.Cloud + ":" + o.Region }
 
 // ShortHash is 13 characters, 64 bits, of a digest of parts: enough to tell apart the events and jobs of one
 // deployment.

@@ -8,23 +8,16 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
-
-// Capacity is what a machine has, or what a task holds of one.
-type Capacity struct {
-	CPUs         float64 `json:"cpus" doc:"vCPUs"`
-	MemoryGiB    float64 `json:"memoryGiB" doc:"Memory, GiB"`
-	Accelerator  string  `json:"accelerator,omitempty" doc:"Name of the accelerators as the catalogue has it"`
-	Accelerators float64 `json:"accelerators,omitempty" doc:"How many of them"`
-}
 
 // PoolMachine is a machine in its partition.
 type PoolMachine struct {
 	ID       string            `json:"id"`
 	Type     string            `json:"type"` // what the author of a task may ask for as its instance type
 	Labels   map[string]string `json:"labels,omitempty"`
-	Capacity Capacity          `json:"capacity"`
+	Capacity apitypes.Capacity `json:"capacity"`
 	Joined   time.Time         `json:"joined"`
 	// Draining machines get nothing new by their owner's wish, Leaving ones as their process is about to end. Of those,
 	// and of the first if Vacate says so, what runs there saves its work and goes.
@@ -44,19 +37,19 @@ type PoolMachine struct {
 // PoolPromise is room on a machine that is kept for one task while what runs is moved: for the task that it is moved
 // for, where that is to go, and for what is moved, where it is to go on.
 type PoolPromise struct {
-	For   string    `json:"for"` // the task, as claims name it
-	Rank  int       `json:"rank,omitempty"`
-	Hold  Capacity  `json:"hold"`
-	Until time.Time `json:"until"`
+	For   string            `json:"for"` // the task, as claims name it
+	Rank  int               `json:"rank,omitempty"`
+	Hold  apitypes.Capacity `json:"hold"`
+	Until time.Time         `json:"until"`
 	// Waits says that its task waits for the room, as long as what runs there has not gone yet.
 	Waits bool `json:"waits,omitempty"`
 }
 
 // PoolUse is what one rank of a cluster holds of a machine.
 type PoolUse struct {
-	Cluster string   `json:"cluster"`
-	Rank    int      `json:"rank"`
-	Hold    Capacity `json:"hold"`
+	Cluster string            `json:"cluster"`
+	Rank    int               `json:"rank"`
+	Hold    apitypes.Capacity `json:"hold"`
 	// Devices are the indexes of the accelerators it holds.
 	Devices []int     `json:"devices,omitempty"`
 	Since   time.Time `json:"since"`
@@ -69,8 +62,8 @@ const (
 	maxQuantity = 1e5
 )
 
-// Check fails with ErrPool on what no machine can have.
-func (c Capacity) Check() error {
+// CheckCapacity fails with ErrPool on what no machine can have.
+func CheckCapacity(c apitypes.Capacity) error {
 	for _, x := range []struct {
 		name         string
 		value, least float64
@@ -146,28 +139,18 @@ func (m PoolMachine) State(seen time.Time, t PoolTimes, now time.Time) string {
 }
 
 // Used is what is in use of a machine.
-func (m PoolMachine) Used() (c Capacity) {
+func (m PoolMachine) Used() (c apitypes.Capacity) {
 	for _, use := range m.Uses {
 		c.Add(use.Hold)
 	}
 	return c
 }
 
-// Add adds up; what has no name takes that of what is added.
-func (c *Capacity) Add(x Capacity) {
-	c.CPUs += x.CPUs
-	c.MemoryGiB += x.MemoryGiB
-	c.Accelerators += x.Accelerators
-	if x.Accelerators > 0 && c.Accelerator == "" {
-		c.Accelerator = x.Accelerator
-	}
-}
-
 // MaxBlockDoublings bounds how long a location that fails again and again is left alone.
 const MaxBlockDoublings = 4
 
 // Free is what a machine has left.
-func (m PoolMachine) Free() Capacity {
+func (m PoolMachine) Free() apitypes.Capacity {
 	c, used := m.Capacity, m.Used()
 	c.CPUs -= used.CPUs
 	c.MemoryGiB -= used.MemoryGiB
@@ -207,7 +190,7 @@ func (m *PoolMachine) Forget(task string, now time.Time) {
 }
 
 // Fits says whether a machine that has so much left can hold so much more.
-func (c Capacity) Fits(free Capacity) bool {
+func Fits(c, free apitypes.Capacity) bool {
 	return c.CPUs <= free.CPUs+CapacityEps && c.MemoryGiB <= free.MemoryGiB+CapacityEps &&
 		(c.Accelerators == 0 || strings.EqualFold(c.Accelerator, free.Accelerator) &&
 			c.Accelerators <= free.Accelerators+CapacityEps)
@@ -217,7 +200,7 @@ func (c Capacity) Fits(free Capacity) bool {
 const CapacityEps = 1e-6
 
 // Devices are the lowest free indexes of a machine's accelerators for a task that holds so many.
-func (m PoolMachine) Devices(hold Capacity) []int {
+func (m PoolMachine) Devices(hold apitypes.Capacity) []int {
 	taken := map[int]bool{}
 	for _, use := range m.Uses {
 		for _, i := range use.Devices {
@@ -274,7 +257,7 @@ func Accelerators(r *dag.Resources) float64 {
 }
 
 // Share is which part of a machine a hold is: the greatest over its resources.
-func (m *PoolMachine) Share(hold Capacity) float64 {
+func (m *PoolMachine) Share(hold apitypes.Capacity) float64 {
 	share := max(hold.CPUs/m.Capacity.CPUs, hold.MemoryGiB/m.Capacity.MemoryGiB)
 	if hold.Accelerators > 0 {
 		share = max(share, hold.Accelerators/m.Capacity.Accelerators)
@@ -285,7 +268,7 @@ func (m *PoolMachine) Share(hold Capacity) float64 {
 // MachineClass are machines that are the same to a task.
 type MachineClass struct {
 	kind, arch string
-	capacity   Capacity
+	capacity   apitypes.Capacity
 }
 
 // Class are the machines that are the same to a task as this one.

@@ -4,54 +4,19 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// USDPerMonth is, among the amounts that a queue may have at most, what its jobs may cost in a calendar month (UTC). It
-// is no resource that is held: what is spent of it comes back when the month turns.
-const USDPerMonth = "usdPerMonth"
-
-// Month is what the jobs of a queue, without those of queues below it, have cost in a month, and what is set aside for
-// those of their attempts that run. An attempt is booked in the month in which it is settled.
-type Month struct {
-	Of       string  `json:"of,omitempty" doc:"The month, YYYY-MM, in UTC"`
-	SpentUSD float64 `json:"spentUSD,omitempty" doc:"What attempts have cost that were settled in it, USD"`
-	// ReservedUSD is of attempts that were admitted while a month's budget was in force (Attempt.Monthly).
-	ReservedUSD float64 `json:"reservedUSD,omitempty" doc:"What is set aside of a month's budget for attempts that run, USD"`
-	// BelowUSD and AsideBelowUSD are computed where queues are shown.
-	BelowUSD      float64 `json:"belowUSD,omitempty" doc:"Spent and set aside in it by the queues below, USD"`
-	AsideBelowUSD float64 `json:"asideBelowUSD,omitempty" doc:"Of that, what is set aside, USD"`
-}
-
-// monthLayout is how a month is written. Texts of it compare as the months do.
-const monthLayout = "2006-01"
-
-// At is the month at a time: a new one begins with what is set aside in the one before. It never goes back, as a
-// decision may be committed minutes after the moment it was made for.
-func (m Month) At(now time.Time) Month {
-	if of := now.UTC().Format(monthLayout); of > m.Of {
-		m.Of, m.SpentUSD = of, 0
-	}
-	return m
-}
-
-// Ends is when the next month begins.
-func (m Month) Ends() time.Time {
-	begins, err := time.Parse(monthLayout, m.Of)
-	if err != nil {
-		return time.Time{}
-	}
-	return begins.AddDate(0, 1, 0)
-}
-
-// Reserve sets so much aside for an attempt of the queue.
-func (q *Queue) Reserve(usd float64, now time.Time) {
+// ReserveMonth sets so much aside for an attempt of the queue.
+func ReserveMonth(q *apitypes.Queue, usd float64, now time.Time) {
 	q.Month = q.Month.At(now)
 	q.Month.ReservedUSD += usd
 }
 
-// Settle books what an attempt has cost, and gives back what was set aside for it. It comes after what runs was
+// SettleMonth books what an attempt has cost, and gives back what was set aside for it. It comes after what runs was
 // counted: of a queue of which nothing runs nothing is set aside.
-func (q *Queue) Settle(usd, reserved float64, now time.Time) {
+func SettleMonth(q *apitypes.Queue, usd, reserved float64, now time.Time) {
 	q.Month = q.Month.At(now)
 	q.Month.SpentUSD += usd
 	q.Month.ReservedUSD = max(q.Month.ReservedUSD-reserved, 0)
@@ -64,7 +29,7 @@ func (q *Queue) Settle(usd, reserved float64, now time.Time) {
 type Purse struct {
 	Queue                       string
 	MostUSD, SpentUSD, AsideUSD float64
-	Of                          Month
+	Of                          apitypes.Month
 }
 
 // LeftUSD is what is neither spent nor set aside; less than nothing where the budget was lowered.
@@ -88,14 +53,14 @@ func (p Purse) Tell() string {
 
 // Purses are the month's budgets that a queue's jobs are paid from: its own, and those of the queues above it. tree has
 // all of these and what is below them, in an order that is always the same, as sums depend on it.
-func Purses(tree []*Queue, name string, now time.Time) (all []Purse) {
+func Purses(tree []*apitypes.Queue, name string, now time.Time) (all []Purse) {
 	for range MaxTree {
-		i := slices.IndexFunc(tree, func(q *Queue) bool { return q.Name == name })
+		i := slices.IndexFunc(tree, func(q *apitypes.Queue) bool { return q.Name == name })
 		if i < 0 {
 			return all
 		}
 		q := tree[i]
-		if most := q.Max[USDPerMonth]; most > 0 {
+		if most := q.Max[apitypes.USDPerMonth]; most > 0 {
 			sum := monthOf(tree, q, now, 0)
 			all = append(all, Purse{q.Name, most, sum.SpentUSD, sum.ReservedUSD, sum})
 		}
@@ -105,12 +70,12 @@ func Purses(tree []*Queue, name string, now time.Time) (all []Purse) {
 }
 
 // Monthly says whether any of some queues has a month's budget.
-func Monthly(tree []*Queue) bool {
-	return slices.ContainsFunc(tree, func(q *Queue) bool { return q.Max[USDPerMonth] > 0 })
+func Monthly(tree []*apitypes.Queue) bool {
+	return slices.ContainsFunc(tree, func(q *apitypes.Queue) bool { return q.Max[apitypes.USDPerMonth] > 0 })
 }
 
 // monthOf is the month of a queue with all below it.
-func monthOf(tree []*Queue, q *Queue, now time.Time, depth int) Month {
+func monthOf(tree []*apitypes.Queue, q *apitypes.Queue, now time.Time, depth int) apitypes.Month {
 	sum := q.Month.At(now)
 	if !q.Inner || depth > MaxTree {
 		return sum
@@ -132,9 +97,9 @@ func monthOf(tree []*Queue, q *Queue, now time.Time, depth int) Month {
 }
 
 // Months has queues say what their month is now, and what those below them have spent and set aside in it.
-func Months(queues []Queue, now time.Time) {
+func Months(queues []apitypes.Queue, now time.Time) {
 	tree := Pointers(queues)
-	sums := make([]Month, len(queues))
+	sums := make([]apitypes.Month, len(queues))
 	for i, q := range tree {
 		sums[i] = monthOf(tree, q, now, 0)
 	}

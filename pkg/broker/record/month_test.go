@@ -9,12 +9,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 func TestAMonthBeginsWithWhatRunsAndNeverGoesBack(t *testing.T) {
 	end := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
-	m := record.Month{SpentUSD: 3}.At(end)
+	m := apitypes.Month{SpentUSD: 3}.At(end)
 	m.SpentUSD, m.ReservedUSD = 5, 2
 	if same := m.At(end.Add(-time.Hour)); same != m || m.Of != "2026-12" {
 		t.Errorf("%+v an hour before is %+v", m, same)
@@ -24,7 +25,7 @@ func TestAMonthBeginsWithWhatRunsAndNeverGoesBack(t *testing.T) {
 		t.Errorf("in another zone it is %+v", same)
 	}
 	next := m.At(end.Add(time.Second))
-	if next != (record.Month{Of: "2027-01", ReservedUSD: 2}) || !m.Ends().Equal(end.Add(time.Second)) {
+	if next != (apitypes.Month{Of: "2027-01", ReservedUSD: 2}) || !m.Ends().Equal(end.Add(time.Second)) {
 		t.Errorf("the next begins at %v as %+v", m.Ends(), next)
 	}
 	if again := next.At(end); again != next {
@@ -33,18 +34,18 @@ func TestAMonthBeginsWithWhatRunsAndNeverGoesBack(t *testing.T) {
 }
 
 func TestAMonthsBudgetIsAMaxAlone(t *testing.T) {
-	month := record.Amounts{record.USDPerMonth: 5}
+	month := apitypes.Amounts{apitypes.USDPerMonth: 5}
 	for _, s := range []record.QueueSettings{{Deserved: month}, {Guaranteed: month},
-		{Max: record.Amounts{record.USDPerMonth: -1}}} {
+		{Max: apitypes.Amounts{apitypes.USDPerMonth: -1}}} {
 		if err := record.CheckSettings(s); !errors.Is(err, record.ErrQueue) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
-	q := record.Queue{Max: record.Amounts{record.USDPerMonth: 5, record.MemoryGiB: 8}}
-	if err := record.CheckSettings(q.Settings()); err != nil {
+	q := apitypes.Queue{Max: apitypes.Amounts{apitypes.USDPerMonth: 5, apitypes.MemoryGiB: 8}}
+	if err := record.CheckSettings(record.SettingsOf(q)); err != nil {
 		t.Error(err)
 	}
-	if most := q.Most(); len(most) != 1 || len(record.Bounded([]*record.Queue{&q})) != 1 || len(q.Max) != 2 {
+	if most := q.Most(); len(most) != 1 || len(record.Bounded([]*apitypes.Queue{&q})) != 1 || len(q.Max) != 2 {
 		t.Errorf("what is held is bounded by %v", most)
 	}
 }
@@ -54,10 +55,10 @@ func TestAMonthsBudgetIsAMaxAlone(t *testing.T) {
 func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 7).Draw(t, "queues")
-		tree := make([]*record.Queue, n)
+		tree := make([]*apitypes.Queue, n)
 		above := make([]int, n)
 		for i := range tree {
-			tree[i] = &record.Queue{Name: fmt.Sprint("q", i), Max: record.Amounts{record.USDPerMonth: float64(i % 3)}}
+			tree[i] = &apitypes.Queue{Name: fmt.Sprint("q", i), Max: apitypes.Amounts{apitypes.USDPerMonth: float64(i % 3)}}
 			if above[i] = -1; i > 0 {
 				above[i] = rapid.IntRange(-1, i-1).Draw(t, "parent")
 			}
@@ -76,7 +77,7 @@ func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
 			i, usd := rapid.IntRange(0, n-1).Draw(t, "queue"), float64(rapid.IntRange(1, 100).Draw(t, "usd"))
 			if tree[i].Running == 0 || rapid.Bool().Draw(t, "admit") {
 				tree[i].Running++
-				tree[i].Reserve(usd, now)
+				record.ReserveMonth(tree[i], usd, now)
 				aside[i] += usd
 			} else {
 				tree[i].Running--
@@ -84,7 +85,7 @@ func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
 				if tree[i].Running == 0 {
 					back = aside[i]
 				}
-				tree[i].Settle(usd/2, back, now)
+				record.SettleMonth(tree[i], usd/2, back, now)
 				aside[i] -= back
 				spent[i] += usd / 2
 			}
@@ -97,7 +98,7 @@ func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
 			}
 			return false
 		}
-		shown := make([]record.Queue, n)
+		shown := make([]apitypes.Queue, n)
 		for i, q := range tree {
 			shown[i] = *q
 		}
@@ -116,7 +117,7 @@ func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
 		for i := range tree {
 			purses := record.Purses(tree, tree[i].Name, now)
 			for of := i; of >= 0; of = above[of] {
-				most := tree[of].Max[record.USDPerMonth]
+				most := tree[of].Max[apitypes.USDPerMonth]
 				if most == 0 {
 					continue
 				}

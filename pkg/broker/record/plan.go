@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -52,25 +52,9 @@ func (in *PlanInput) Left(job Job, ledger Ledger, clusters []Cluster, overhead t
 	}
 }
 
-// PlanHead is the story of one plan without its choices, kept for explanations.
-type PlanHead struct {
-	Version     int       `json:"version"`
-	At          time.Time `json:"at"`
-	Reason      string    `json:"reason,omitempty"`
-	Status      string    `json:"status"`
-	Message     string    `json:"message,omitempty"`
-	USD         float64   `json:"usd"`
-	Hours       float64   `json:"hours"`
-	Objective   float64   `json:"objective"`
-	Bound       float64   `json:"bound"`
-	OnDemandUSD float64   `json:"onDemandUSD"`
-	Late        bool      `json:"late,omitempty"`
-	Millis      float64   `json:"millis"`
-}
-
 // Head is the story of the plan without its choices.
-func (p *Plan) Head() PlanHead {
-	return PlanHead{
+func (p *Plan) Head() apitypes.PlanHead {
+	return apitypes.PlanHead{
 		Version: p.Version, At: p.At, Reason: p.Reason, Status: p.Status, Message: p.Message, USD: p.USD,
 		Hours:     p.Hours,
 		Objective: p.Objective, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD, Late: p.Late, Millis: p.Millis,
@@ -88,7 +72,7 @@ type PlanInput struct {
 	// Tasks has what is known of each task by index; nil for one that was never ready.
 	Tasks []*TaskFacts
 	// Blocks are the locations not to try now.
-	Blocks []Block
+	Blocks []apitypes.Block
 	// Markets are what was learned of spot offers, by offer ID without the market.
 	Markets map[string]MarketRecord
 	// Held is who runs on reserved capacity now, by ReservedID.
@@ -140,7 +124,7 @@ type Plan struct {
 	// per machine.
 	TaskOnDemandUSD []float64 `json:"taskOnDemandUSD,omitempty"`
 	// Runners are the next best choices of each task, for explanations; not kept for large jobs.
-	Runners map[int][]Runner `json:"runners,omitempty"`
+	Runners map[int][]apitypes.Runner `json:"runners,omitempty"`
 	// Notes are what the job asks for that does not hold where the plan has its tasks, and what holds there instead.
 	Notes  []string `json:"notes,omitempty"`
 	Millis float64  `json:"millis"`
@@ -148,9 +132,9 @@ type Plan struct {
 
 // Planned is an offer that a plan chose.
 type Planned struct {
-	ID    string      `json:"id"` // catalogue ID with market
-	Offer cloud.Offer `json:"offer"`
-	VCPU  float64     `json:"vcpu"`
+	ID    string         `json:"id"` // catalogue ID with market
+	Offer apitypes.Offer `json:"offer"`
+	VCPU  float64        `json:"vcpu"`
 	// MemoryGiB is of one machine; 0 where nobody has said.
 	MemoryGiB float64 `json:"memoryGiB,omitempty"`
 	// OnDemandUSD is the on-demand price of the same machine, for the bid's cap and for comparisons.
@@ -160,15 +144,6 @@ type Planned struct {
 	// SurchargeUSD is what of a spot machine's price is not the market's, USD per hour: that of a managed service, and
 	// of its disk and address.
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
-}
-
-// Runner is a choice that a plan did not make.
-type Runner struct {
-	ID    string  `json:"id"`
-	USD   float64 `json:"usd"`   // of the task there
-	Hours float64 `json:"hours"` // of the task there
-	// Adds is how much worse the whole plan would be, in its objective's unit.
-	Adds float64 `json:"adds"`
 }
 
 // Of returns the choice for a task, nil when it needs none.

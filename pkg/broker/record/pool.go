@@ -9,20 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// PoolCloud is the name under which machines that the user already has stand beside the clouds: the Cloud of an
-// attempt's offer there, whose Region is the pool.
-const PoolCloud = "pool"
-
-// Assigned says that the machines of an attempt are its user's own: they were there before, are its with the admission,
-// and stay when it gives them back. Else they are bought for it.
-func (a Attempt) Assigned() bool { return a.Offer.Cloud == PoolCloud }
-
 // Assigned says the same of a cluster.
-func (cl *Cluster) Assigned() bool { return cl.Offer.Cloud == PoolCloud }
+func (cl *Cluster) Assigned() bool { return cl.Offer.Cloud == apitypes.PoolCloud }
 
 // ErrPool is about settings of a pool, or a report of a machine, that cannot be.
 var ErrPool = errors.New("pool")
@@ -250,7 +243,7 @@ func (p *Pool) suits(m *PoolMachine, r *dag.Resources) bool {
 	switch {
 	case r.Service != "" || r.Zone != "" || r.Image != "":
 		return false // it is none of the cloud's, and has what it has
-	case r.Cloud != "" && r.Cloud != at && r.Cloud != PoolCloud, r.Region != "" && r.Region != region:
+	case r.Cloud != "" && r.Cloud != at && r.Cloud != apitypes.PoolCloud, r.Region != "" && r.Region != region:
 		return false
 	case r.InstanceType != "" && r.InstanceType != m.Type:
 		return false

@@ -7,115 +7,36 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Queue is the record of a queue: its quota and what is in use. Zero quotas are without limit.
-type Queue struct {
-	Name        string  `json:"name"`
-	MaxRunning  int     `json:"maxRunning,omitempty"`
-	MaxVCPU     float64 `json:"maxVCPU,omitempty"`
-	Running     int     `json:"running"`
-	VCPU        float64 `json:"vcpu"`
-	Description string  `json:"description,omitempty"`
-	// Parent is the queue whose quota it shares with its siblings; Inner says that this one is another's.
-	Parent string `json:"parent,omitempty"`
-	Inner  bool   `json:"inner,omitempty"`
-	// Weight, DeservedVCPU, GuaranteedVCPU, Preempt and Closed: see QueueSettings.
-	Weight         int     `json:"weight,omitempty"`
-	DeservedVCPU   float64 `json:"deservedVCPU,omitempty"`
-	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
-	Preempt        bool    `json:"preempt,omitempty"`
-	Closed         bool    `json:"closed,omitempty"`
-	// Max, Deserved and Guaranteed are of resources beside vCPUs: see QueueSettings. Use is what is held of them.
-	Max        Amounts `json:"max,omitempty"`
-	Deserved   Amounts `json:"deserved,omitempty"`
-	Guaranteed Amounts `json:"guaranteed,omitempty"`
-	Use        Amounts `json:"use,omitempty"`
-	// Spaces is what jobs of each namespace hold of it, by name; Past is what was held over time, where the policy
-	// asks.
-	Spaces []Space `json:"spaces,omitempty"`
-	Past   Past    `json:"past,omitzero"`
-	// Month is what its jobs cost in this month; Max[USDPerMonth] is the most of it.
-	Month Month `json:"month,omitzero"`
-	// Suspended says who has closed it, and since when, where somebody has suspended it.
-	Suspended Suspension `json:"suspended,omitzero"`
-	Heard     Heard      `json:"heard,omitempty"`
-	// Claims are those of its tasks and gangs that others were stopped for and that have not been admitted yet.
-	Claims []Claim `json:"claims,omitempty"`
-}
-
-// Waiting is a task in its queue.
-type Waiting struct {
-	Job      string    `json:"job"`
-	Task     int       `json:"task"`
-	Priority int       `json:"priority,omitempty"`
-	Since    time.Time `json:"since"`
-	MinPlan  int       `json:"minPlan,omitempty"`
-}
-
 // WaitingOf is the waiting entry of a task.
-func WaitingOf(job Job, task Task) Waiting {
-	return Waiting{Job: job.ID, Task: task.Index, Priority: job.Priority, Since: task.ReadyAt, MinPlan: task.MinPlan}
+func WaitingOf(job Job, task Task) apitypes.Waiting {
+	return apitypes.Waiting{Job: job.ID, Task: task.Index, Priority: job.Priority, Since: task.ReadyAt, MinPlan: task.MinPlan}
 }
 
-// Claim says that others were stopped to make room for a task, or a gang: what comes free is kept for it, and for
-// nobody else, until it is admitted or the claim lapses.
-type Claim struct {
-	For   string    `json:"for"` // see claimOf
-	Until time.Time `json:"until"`
-	// Pool is where machines are kept for it as well, as some of what runs there is moved: for it, or itself.
-	Pool string `json:"pool,omitempty"`
-}
-
-// Claim keeps what comes free for a claim until its time; what has lapsed is forgotten.
-func (q *Queue) Claim(c Claim, now time.Time) {
-	q.Unclaim(c.For)
-	q.Claims = slices.DeleteFunc(q.Claims, func(c Claim) bool { return !now.Before(c.Until) })
+// AddClaim keeps what comes free for a claim until its time; what has lapsed is forgotten.
+func AddClaim(q *apitypes.Queue, c apitypes.Claim, now time.Time) {
+	DropClaim(q, c.For)
+	q.Claims = slices.DeleteFunc(q.Claims, func(c apitypes.Claim) bool { return !now.Before(c.Until) })
 	q.Claims = append(q.Claims, c)
 }
 
-// ClaimedIn is the pool where machines are kept for a claim; empty where none are.
-func (q *Queue) ClaimedIn(name string, now time.Time) string {
-	for _, c := range q.Claims {
-		if c.For == name && now.Before(c.Until) {
-			return c.Pool
-		}
-	}
-	return ""
-}
-
-// Unclaim ends a claim.
-func (q *Queue) Unclaim(name string) {
-	q.Claims = slices.DeleteFunc(slices.Clone(q.Claims), func(c Claim) bool { return c.For == name })
-}
-
-// Claimed says whether room has been made for a claim.
-func (q *Queue) Claimed(name string, now time.Time) bool {
-	return slices.ContainsFunc(q.Claims, func(c Claim) bool { return c.For == name && now.Before(c.Until) })
+// DropClaim ends a claim.
+func DropClaim(q *apitypes.Queue, name string) {
+	q.Claims = slices.DeleteFunc(slices.Clone(q.Claims), func(c apitypes.Claim) bool { return c.For == name })
 }
 
 // MakesRoom says whether machines of a pool are kept for anything of some queues.
-func MakesRoom(queues []*Queue, now time.Time) bool {
-	return slices.ContainsFunc(queues, func(q *Queue) bool {
-		return slices.ContainsFunc(q.Claims, func(c Claim) bool { return c.Pool != "" && now.Before(c.Until) })
+func MakesRoom(queues []*apitypes.Queue, now time.Time) bool {
+	return slices.ContainsFunc(queues, func(q *apitypes.Queue) bool {
+		return slices.ContainsFunc(q.Claims, func(c apitypes.Claim) bool { return c.Pool != "" && now.Before(c.Until) })
 	})
 }
 
 // GangMark parts a job's ID and the name of a gang. Neither has it.
 const GangMark = "/gang/"
-
-// Full says that the queue's own quota is used up.
-func (q *Queue) Full() bool {
-	if q.MaxRunning > 0 && q.Running >= q.MaxRunning || q.MaxVCPU > 0 && q.VCPU >= q.MaxVCPU {
-		return true
-	}
-	for name, most := range q.Max {
-		if q.Use[name] >= most && name == USDPerHour { // every task costs something
-			return true
-		}
-	}
-	return false
-}
 
 // MaxTree bounds the queues of a tree: a session that admits anything holds the records of all of them.
 const MaxTree = 24
@@ -137,15 +58,15 @@ type QueueSettings struct {
 	DeservedVCPU, GuaranteedVCPU float64
 	// Max, Deserved and Guaranteed are the same of other resources: memory, accelerators by kind, USD per hour. Max may
 	// have USDPerMonth as well.
-	Max, Deserved, Guaranteed Amounts
+	Max, Deserved, Guaranteed apitypes.Amounts
 	// Preempt lets its jobs of higher priority take the machines of those of lower, whose work is saved first.
 	Preempt bool
 	// Closed queues, and those below them, admit nothing.
 	Closed bool
 }
 
-// Settings returns what can be set of the queue.
-func (q Queue) Settings() QueueSettings {
+// SettingsOf returns what can be set of the queue.
+func SettingsOf(q apitypes.Queue) QueueSettings {
 	return QueueSettings{
 		MaxRunning: q.MaxRunning, MaxVCPU: q.MaxVCPU, Description: q.Description, Parent: q.Parent, Weight: q.Weight,
 		DeservedVCPU: q.DeservedVCPU, GuaranteedVCPU: q.GuaranteedVCPU, Preempt: q.Preempt, Closed: q.Closed,
@@ -153,9 +74,9 @@ func (q Queue) Settings() QueueSettings {
 	}
 }
 
-// Set changes the queue's settings. A queue that was suspended stays so until it is resumed: settings that come late,
+// SetQueue changes the queue's settings. A queue that was suspended stays so until it is resumed: settings that come late,
 // or from whoever read them before, open none.
-func (q *Queue) Set(s QueueSettings) {
+func SetQueue(q *apitypes.Queue, s QueueSettings) {
 	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description,
 		s.Parent, s.Weight
 	q.DeservedVCPU, q.GuaranteedVCPU, q.Preempt = s.DeservedVCPU, s.GuaranteedVCPU, s.Preempt
@@ -165,9 +86,9 @@ func (q *Queue) Set(s QueueSettings) {
 
 // CheckSettings looks for amounts that are none.
 func CheckSettings(s QueueSettings) error {
-	for field, a := range map[string]Amounts{"deserved": s.Deserved, "guaranteed": s.Guaranteed} {
-		if a[USDPerMonth] > 0 {
-			return fmt.Errorf("%w: %s.%s: a month's budget can only be a max", ErrQueue, field, USDPerMonth)
+	for field, a := range map[string]apitypes.Amounts{"deserved": s.Deserved, "guaranteed": s.Guaranteed} {
+		if a[apitypes.USDPerMonth] > 0 {
+			return fmt.Errorf("%w: %s.%s: a month's budget can only be a max", ErrQueue, field, apitypes.USDPerMonth)
 		}
 	}
 	return cmp.Or(checkAmount("maxVCPU", s.MaxVCPU), checkAmount("deservedVCPU", s.DeservedVCPU),
@@ -176,7 +97,7 @@ func CheckSettings(s QueueSettings) error {
 }
 
 // CheckQueue looks for settings that contradict each other.
-func CheckQueue(q Queue) error {
+func CheckQueue(q apitypes.Queue) error {
 	for _, x := range []struct {
 		name  string
 		value float64
@@ -200,8 +121,8 @@ func CheckQueue(q Queue) error {
 }
 
 // Pointers are those of queues, in their order.
-func Pointers(queues []Queue) []*Queue {
-	all := make([]*Queue, len(queues))
+func Pointers(queues []apitypes.Queue) []*apitypes.Queue {
+	all := make([]*apitypes.Queue, len(queues))
 	for i := range queues {
 		all[i] = &queues[i]
 	}
@@ -209,8 +130,8 @@ func Pointers(queues []Queue) []*Queue {
 }
 
 // Forest are queues by name.
-func Forest(queues []Queue) map[string]*Queue {
-	t := make(map[string]*Queue, len(queues))
+func Forest(queues []apitypes.Queue) map[string]*apitypes.Queue {
+	t := make(map[string]*apitypes.Queue, len(queues))
 	for i := range queues {
 		t[queues[i].Name] = &queues[i]
 	}
@@ -218,7 +139,7 @@ func Forest(queues []Queue) map[string]*Queue {
 }
 
 // RootOf returns the queue at the top of one's tree; ok is false where there is none, as it is below itself.
-func RootOf(t map[string]*Queue, name string) (root string, ok bool) {
+func RootOf(t map[string]*apitypes.Queue, name string) (root string, ok bool) {
 	for range len(t) + 1 {
 		q := t[name]
 		if q == nil || q.Parent == "" || t[q.Parent] == nil {
@@ -230,21 +151,23 @@ func RootOf(t map[string]*Queue, name string) (root string, ok bool) {
 }
 
 // TreeOf are the queues of a tree, by name.
-func TreeOf(t map[string]*Queue, root string) []*Queue {
-	var out []*Queue
+func TreeOf(t map[string]*apitypes.Queue, root string) []*apitypes.Queue {
+	var out []*apitypes.Queue
 	for _, q := range t {
 		if r, ok := RootOf(t, q.Name); ok && r == root {
 			out = append(out, q)
 		}
 	}
-	slices.SortFunc(out, func(a, b *Queue) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b *apitypes.Queue) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
 // UseOf is what a queue of a tree has admitted and holds with all below it, which counts against its limits.
-func UseOf(tree []*Queue, q *Queue) (running int, held Amounts) { return useOf(tree, q, 0) }
+func UseOf(tree []*apitypes.Queue, q *apitypes.Queue) (running int, held apitypes.Amounts) {
+	return useOf(tree, q, 0)
+}
 
-func useOf(tree []*Queue, q *Queue, depth int) (running int, held Amounts) {
+func useOf(tree []*apitypes.Queue, q *apitypes.Queue, depth int) (running int, held apitypes.Amounts) {
 	running, held = q.Running, q.Used()
 	for _, x := range tree {
 		if x.Parent == q.Name && x != q && depth < MaxTree {
@@ -265,7 +188,7 @@ const (
 const Own = "/own jobs"
 
 // Leaf names the queue of the scheduler that a queue's jobs wait in.
-func (q *Queue) Leaf() string {
+func Leaf(q *apitypes.Queue) string {
 	if q.Inner {
 		return q.Name + Own
 	}

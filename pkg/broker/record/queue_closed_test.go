@@ -4,18 +4,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // Settings that somebody read before a queue was suspended do not open it. One that is only closed they do.
 func TestSettingsLeaveAQueueSuspended(t *testing.T) {
-	q := record.Queue{Name: "lab", Closed: true, Suspended: record.Suspension{By: "ann", Since: time.Unix(1, 0)}}
-	q.Set(record.QueueSettings{MaxVCPU: 8})
+	q := apitypes.Queue{Name: "lab", Closed: true, Suspended: apitypes.Suspension{By: "ann", Since: time.Unix(1, 0)}}
+	record.SetQueue(&q, record.QueueSettings{MaxVCPU: 8})
 	if !q.Closed || q.Suspended.By != "ann" || q.MaxVCPU != 8 {
 		t.Errorf("%+v", q)
 	}
-	q = record.Queue{Name: "lab", Closed: true}
-	if q.Set(record.QueueSettings{}); q.Closed {
+	q = apitypes.Queue{Name: "lab", Closed: true}
+	if record.SetQueue(&q, record.QueueSettings{}); q.Closed {
 		t.Error("a closed queue stays closed")
 	}
 }

@@ -3,16 +3,12 @@ package record
 import (
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Over says whether the state is final.
-func (s JobState) Over() bool {
-	return s == JobSucceeded || s == JobFailed || s == JobCancelled
-}
-
-// Where is where an attempt runs, as the optimizer knows it.
-func (a Attempt) Where() string {
+// PlaceOf is where an attempt runs, as the optimizer knows it.
+func PlaceOf(a apitypes.Attempt) string {
 	if a.Place != "" {
 		return a.Place
 	}
@@ -21,7 +17,7 @@ func (a Attempt) Where() string {
 
 // Tell completes the record of an attempt by what its cluster has seen of it. That it succeeded is written to it with
 // what it cost.
-func (cl *Cluster) Tell(a *Attempt) {
+func (cl *Cluster) Tell(a *apitypes.Attempt) {
 	if cl.Attempt != a.Number || cl.Task != a.Task {
 		return
 	}
@@ -38,7 +34,7 @@ func (cl *Cluster) Tell(a *Attempt) {
 	if a.RateUSD = 0; cl.Rate() != a.Offer.USDPerHour {
 		a.RateUSD = cl.Rate()
 	}
-	if cl.Outcome == OutcomeSucceeded && a.Outcome == "" {
+	if cl.Outcome == apitypes.OutcomeSucceeded && a.Outcome == "" {
 		a.Outcome, a.Ended = cl.Outcome, cl.Ended
 	}
 }
@@ -51,9 +47,9 @@ func (cl *Cluster) TellTask(t *Task) {
 	}
 }
 
-// Covers says whether the block keeps an offer from being tried at a time.
-func (b Block) Covers(o cloud.Offer, now time.Time) bool {
-	if b.Reservation != o.Reservation && (b.Reservation != "" || b.Kind == cloud.Capacity) {
+// Covers says whether a block keeps an offer from being tried at a time.
+func Covers(b apitypes.Block, o apitypes.Offer, now time.Time) bool {
+	if b.Reservation != o.Reservation && (b.Reservation != "" || b.Kind == string(cloud.Capacity)) {
 		return false // what is full for all others has room for those who have it already
 	}
 	return now.Before(b.Until) && b.Cloud == o.Cloud &&
@@ -61,5 +57,5 @@ func (b Block) Covers(o cloud.Offer, now time.Time) bool {
 		(b.Zone == "" || b.Zone == o.Zone) &&
 		(b.InstanceType == "" || b.InstanceType == o.InstanceType) &&
 		(b.Family == "" || b.Family == Family(o.InstanceType)) &&
-		(b.Market == "" || b.Market == Market(o))
+		(b.Market == "" || b.Market == string(Market(o)))
 }

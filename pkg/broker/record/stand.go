@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -79,7 +79,7 @@ func LabelStandsKeys(t *dag.Task) (keys []store.Key) {
 }
 
 // SpotOf is where bought machines stand.
-func SpotOf(o cloud.Offer, machines int) Spot {
+func SpotOf(o apitypes.Offer, machines int) Spot {
 	return Spot{Region: Place(o), Zone: o.Zone, Count: machines}
 }
 

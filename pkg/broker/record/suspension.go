@@ -1,34 +1,20 @@
 package record
 
 import (
-	"cmp"
 	"slices"
 	"time"
-)
 
-// Suspension is a time for which somebody has a job, or a queue, wait.
-type Suspension struct {
-	By     string    `json:"by,omitempty" doc:"Who"`
-	Since  time.Time `json:"since" doc:"From when"`
-	Reason string    `json:"reason,omitempty" doc:"Why"`
-	// Drain says of a queue that what runs of it saves its work and waits, too. Of a job it always does.
-	Drain     bool      `json:"drain,omitempty" doc:"Of a queue: whether what runs saves its work and waits, too"`
-	Until     time.Time `json:"until,omitzero" doc:"When it was resumed"`
-	ResumedBy string    `json:"resumedBy,omitempty" doc:"Who resumed it"`
-}
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
 
 // maxSuspensions bounds what a job's record remembers of them.
 const maxSuspensions = 16
 
-// Heard are the keys of the last requests that had something wait or go on. A request whose answer does not come is
-// made again under the same key; the first may arrive all the same, when what was asked for later is long in force.
-type Heard []string
-
 // maxHeard bounds how many are remembered.
 const maxHeard = 16
 
-// First says whether a request was not heard before, and remembers it. One without a key is always new.
-func (h *Heard) First(key string) bool {
+// FirstHeard says whether a request was not heard before, and remembers it. One without a key is always new.
+func FirstHeard(h *apitypes.Heard, key string) bool {
 	switch {
 	case key == "":
 		return true
@@ -40,7 +26,7 @@ func (h *Heard) First(key string) bool {
 }
 
 // Suspended is the suspension that a job is under; nil where it is under none.
-func (j *Job) Suspended() *Suspension {
+func (j *Job) Suspended() *apitypes.Suspension {
 	if n := len(j.Suspensions); n > 0 && j.Suspensions[n-1].Until.IsZero() {
 		return &j.Suspensions[n-1]
 	}
@@ -48,7 +34,7 @@ func (j *Job) Suspended() *Suspension {
 }
 
 // Suspend has the job wait. It says whether that changes anything.
-func (j *Job) Suspend(s Suspension) bool {
+func (j *Job) Suspend(s apitypes.Suspension) bool {
 	if j.Suspended() != nil {
 		return false
 	}
@@ -85,7 +71,7 @@ func (j *Job) Resumed() time.Time {
 
 // WaitsSince is from when on one of the job's tasks counts as waiting: what it waited while the job was suspended gives
 // it no right.
-func (j *Job) WaitsSince(w Waiting) time.Time {
+func (j *Job) WaitsSince(w apitypes.Waiting) time.Time {
 	if resumed := j.Resumed(); resumed.After(w.Since) {
 		return resumed
 	}
@@ -95,7 +81,7 @@ func (j *Job) WaitsSince(w Waiting) time.Time {
 // Line is the order in which tasks wait in a queue, as those who wait there are told: the more urgent come first, then
 // those that have waited for longer, which Since says of each. Those of suspended jobs are in nobody's way and left
 // out, but for one job's, which is the one that asks.
-func Line(waiting []Waiting, asks string, job func(id string) (Job, error)) (line []Waiting, err error) {
+func Line(waiting []apitypes.Waiting, asks string, job func(id string) (Job, error)) (line []apitypes.Waiting, err error) {
 	for _, w := range waiting {
 		j, err := job(w.Job)
 		if err != nil {
@@ -105,30 +91,13 @@ func Line(waiting []Waiting, asks string, job func(id string) (Job, error)) (lin
 			line = append(line, w)
 		}
 	}
-	slices.SortStableFunc(line, Waiting.Compare)
+	slices.SortStableFunc(line, apitypes.Waiting.Compare)
 	return line, nil
-}
-
-// Compare orders those who wait in a queue: the more urgent, then the older.
-func (w Waiting) Compare(x Waiting) int {
-	return cmp.Or(cmp.Compare(x.Priority, w.Priority), w.Since.Compare(x.Since))
-}
-
-// Tell says since when somebody has something wait, who, and why.
-func (s Suspension) Tell() string {
-	text := "suspended since " + s.Since.UTC().Format(time.RFC3339)
-	if s.By != "" {
-		text += " by " + s.By
-	}
-	if s.Reason != "" {
-		text += ": " + s.Reason
-	}
-	return text
 }
 
 // DrainedBy is the suspension by which a queue, or one above it, has what runs in it save its work and wait; nil where
 // none does.
-func DrainedBy(queues map[string]*Queue, name string) *Suspension {
+func DrainedBy(queues map[string]*apitypes.Queue, name string) *apitypes.Suspension {
 	for range MaxTree {
 		q := queues[name]
 		if q == nil {

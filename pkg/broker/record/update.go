@@ -3,21 +3,9 @@ package record
 import (
 	"slices"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
-
-// Update is the last update of a job's services: another spec, by which one replica after the other is replaced. Where
-// the first of them does not become ready the job goes on by the spec of before, as what Failed says why.
-type Update struct {
-	Spec   int       `json:"spec" doc:"Version of what the services are, 1 before the first update"`
-	Before int       `json:"before" doc:"The version of before"`
-	Plan   int       `json:"plan" doc:"The first plan that is made for it"`
-	Since  time.Time `json:"since" doc:"When somebody asked for it"`
-	Done   time.Time `json:"done,omitzero" doc:"When all replicas were replaced"`
-	Failed string    `json:"failed,omitempty" doc:"Why it was stopped: the services go on as they were before"`
-}
-
-// Open says that there may be replicas that are still to be replaced.
-func (u *Update) Open() bool { return u.Spec > 0 && u.Done.IsZero() }
 
 // maxWas is how many specs of before are known: replicas may run them while one update follows the other.
 const maxWas = 8
@@ -42,7 +30,7 @@ func (j *Job) SpecFor(plan int) Blob {
 
 // Updated has a job go by another spec from now on.
 func (j *Job) Updated(spec Blob, now time.Time) {
-	j.Update = Update{Spec: spec.Version, Before: j.Spec.Version, Plan: j.Plan.Version + 1, Since: now}
+	j.Update = apitypes.Update{Spec: spec.Version, Before: j.Spec.Version, Plan: j.Plan.Version + 1, Since: now}
 	j.goBy(spec)
 }
 

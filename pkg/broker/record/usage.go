@@ -5,64 +5,49 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Held is what is held of a queue's quota.
-type Held struct {
-	Tasks float64 `json:"tasks,omitempty"`
-	VCPU  float64 `json:"vcpu,omitempty"`
-	Use   Amounts `json:"use,omitempty"` // beside vCPUs
-}
-
-// Past is what was held over time: a mean in which what was counts half after each half-life.
-type Past struct {
-	At time.Time `json:"at"`
-	Held
-}
-
-// Advance is the past at a later time, with held in between.
-func (p Past) Advance(now time.Time, held Held, halfLife time.Duration) Past {
+// AdvancePast is the past at a later time, with held in between.
+func AdvancePast(p apitypes.Past, now time.Time, held apitypes.Held, halfLife time.Duration) apitypes.Past {
 	if p.At.IsZero() || halfLife <= 0 {
-		return Past{At: now} // nothing is known of before
+		return apitypes.Past{At: now} // nothing is known of before
 	}
 	if !now.After(p.At) {
 		return p
 	}
 	keep := math.Exp2(-float64(now.Sub(p.At)) / float64(halfLife))
 	mean := func(past, held float64) float64 { return past*keep + held*(1-keep) }
-	out := Past{At: now, Held: Held{Tasks: mean(p.Tasks, held.Tasks), VCPU: mean(p.VCPU, held.VCPU)}}
+	out := apitypes.Past{At: now, Held: apitypes.Held{Tasks: mean(p.Tasks, held.Tasks), VCPU: mean(p.VCPU, held.VCPU)}}
 	for name := range p.Use.Plus(held.Use) {
-		if v := mean(p.Use[name], held.Use[name]); v > amountEps {
-			out.Use = out.Use.Plus(Amounts{name: v})
+		if v := mean(p.Use[name], held.Use[name]); v > leastHeld {
+			out.Use = out.Use.Plus(apitypes.Amounts{name: v})
 		}
 	}
 	return out
 }
 
-// Space is what the jobs of a namespace hold of a queue, and have held.
-type Space struct {
-	Name string `json:"name"`
-	Held
-	Past Past `json:"past,omitzero"`
-}
-
 // MaxSpaces is how many namespaces a queue tells apart at a time; what others hold counts for none.
 const MaxSpaces = 64
+
+// leastHeld is the rounding that amounts of resources have.
+const leastHeld = 1e-6
 
 // longGone is so little of a task, or of a vCPU, that it does not matter who held it.
 const longGone = 1e-3
 
 // Remember has the past of a queue, and of its namespaces, include what is held until now. It comes before what is held
 // changes. With a half-life of nothing the past is forgotten.
-func (q *Queue) Remember(now time.Time, halfLife time.Duration) {
-	past := func(p Past, held Held) Past {
+func Remember(q *apitypes.Queue, now time.Time, halfLife time.Duration) {
+	past := func(p apitypes.Past, held apitypes.Held) apitypes.Past {
 		if halfLife <= 0 {
-			return Past{}
+			return apitypes.Past{}
 		}
-		return p.Advance(now, held, halfLife)
+		return AdvancePast(p, now, held, halfLife)
 	}
-	q.Past = past(q.Past, Held{float64(q.Running), q.VCPU, q.Use})
-	var kept []Space
+	q.Past = past(q.Past, apitypes.Held{Tasks: float64(q.Running), VCPU: q.VCPU, Use: q.Use})
+	var kept []apitypes.Space
 	for _, s := range q.Spaces {
 		s.Past = past(s.Past, s.Held)
 		if s.Tasks > 0 || s.Past.Tasks > longGone || s.Past.VCPU > longGone {
@@ -72,34 +57,29 @@ func (q *Queue) Remember(now time.Time, halfLife time.Duration) {
 	q.Spaces = kept
 }
 
-// Count adds to what a namespace's jobs hold of a queue; with amounts below nothing it takes away.
-func (q *Queue) Count(namespace string, by Held) {
-	i, known := slices.BinarySearchFunc(q.Spaces, namespace, func(s Space, name string) int {
+// CountSpace adds to what a namespace's jobs hold of a queue; with amounts below nothing it takes away.
+func CountSpace(q *apitypes.Queue, namespace string, by apitypes.Held) {
+	i, known := slices.BinarySearchFunc(q.Spaces, namespace, func(s apitypes.Space, name string) int {
 		return strings.Compare(s.Name, name)
 	})
 	switch {
 	case namespace == "" || !known && (by.Tasks <= 0 || len(q.Spaces) >= MaxSpaces):
 		return
 	case !known:
-		q.Spaces = slices.Insert(slices.Clone(q.Spaces), i, Space{Name: namespace})
+		q.Spaces = slices.Insert(slices.Clone(q.Spaces), i, apitypes.Space{Name: namespace})
 	default:
 		q.Spaces = slices.Clone(q.Spaces)
 	}
-	q.Spaces[i].Held = q.Spaces[i].plus(by)
+	q.Spaces[i].Held = plusHeld(q.Spaces[i].Held, by)
 }
 
-// Plus is the sum of two amounts.
-func (h Held) Plus(by Held) Held {
-	return Held{Tasks: h.Tasks + by.Tasks, VCPU: h.VCPU + by.VCPU, Use: h.Use.Plus(by.Use)}
-}
-
-// plus adds, to no less than nothing.
-func (h Held) plus(by Held) Held {
-	out := Held{Tasks: max(0, h.Tasks+by.Tasks), VCPU: max(0, h.VCPU+by.VCPU), Use: h.Use}
+// plusHeld adds, to no less than nothing.
+func plusHeld(h, by apitypes.Held) apitypes.Held {
+	out := apitypes.Held{Tasks: max(0, h.Tasks+by.Tasks), VCPU: max(0, h.VCPU+by.VCPU), Use: h.Use}
 	if out.Tasks == 0 {
-		return Held{} // what rounding left
+		return apitypes.Held{} // what rounding left
 	}
-	more, less := Amounts{}, Amounts{}
+	more, less := apitypes.Amounts{}, apitypes.Amounts{}
 	for name, v := range by.Use {
 		if v > 0 {
 			more[name] = v
@@ -108,14 +88,5 @@ func (h Held) plus(by Held) Held {
 		}
 	}
 	out.Use = out.Use.Plus(more).Minus(less)
-	return out
-}
-
-// Negative is an amount with the opposite sign.
-func (h Held) Negative() Held {
-	out := Held{Tasks: -h.Tasks, VCPU: -h.VCPU}
-	for name, v := range h.Use {
-		out.Use = out.Use.Plus(Amounts{name: -v})
-	}
 	return out
 }

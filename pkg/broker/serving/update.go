@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -26,16 +27,16 @@ type Wanted struct {
 
 // Update has the replicas of a job's services be replaced, one after the other, by what they are to be. It fails with
 // ErrNotFound, with ErrOver, and with a *dag.Error for what cannot take the place of what runs.
-func Update(ctx context.Context, l *unit.Loader, w Wanted) (job record.Job, err error) {
+func Update(ctx context.Context, l *unit.Transactor, w Wanted) (job record.Job, err error) {
 	digest := record.ShortHash(w.Job, w.Key, l.Now().String())
 	err = l.Transact(ctx, events.FnSubmit, "update/"+w.Job+"/"+digest, false, func(u *unit.Unit) error {
 		if job, err = view.LoadJob(u, w.Job); err != nil {
 			return err
 		}
-		if job.State == record.JobEnding || job.State.Over() {
+		if job.State == apitypes.JobEnding || job.State.Over() {
 			return fmt.Errorf("job %s: %w", w.Job, record.ErrOver)
 		}
-		if !job.Heard.First(w.Key) {
+		if !record.FirstHeard(&job.Heard, w.Key) {
 			return record.ErrSkip
 		}
 		old, err := u.Spec(job)
@@ -82,7 +83,7 @@ func Update(ctx context.Context, l *unit.Loader, w Wanted) (job record.Job, err 
 
 // GoOn takes the next step of an update that is open, if it is time for one: the event that it came with may have met a
 // job that was suspended, or that waited for a plan.
-func GoOn(ctx context.Context, l *unit.Loader, cause string, job record.Job) error {
+func GoOn(ctx context.Context, l *unit.Transactor, cause string, job record.Job) error {
 	if !job.Update.Open() {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -17,15 +18,15 @@ import (
 // takes it, once.
 func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	l := unit.NewLoader(mem.New(), func() time.Time { return now }, record.DefaultConfig())
+	l := unit.NewTransactor(mem.New(), func() time.Time { return now }, record.DefaultConfig(), unit.Hooks{})
 	spec := &dag.Job{Name: "j", Tasks: []dag.Task{
 		{Name: "web.0", Run: "x", Nodes: 1, Service: &dag.Service{Of: "web"}},
 		{Name: "web.1", Run: "x", Nodes: 1, Service: &dag.Service{Of: "web"}},
 	}}
 	job := record.Job{
-		ID: "j", Name: "j", Queue: "q", State: record.JobWaiting, Tasks: 2, Serves: true,
+		ID: "j", Name: "j", Queue: "q", State: apitypes.JobWaiting, Tasks: 2, Serves: true,
 		Plan:   record.Blob{Version: 3, Name: "plan"},
-		Update: record.Update{Spec: 2, Before: 1, Plan: 3, Since: now},
+		Update: apitypes.Update{Spec: 2, Before: 1, Plan: 3, Since: now},
 	}
 	put := func(t *testing.T, fill func(*unit.Unit, *record.Decision) error) {
 		t.Helper()
@@ -78,7 +79,7 @@ func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
 		t.Error("a step is taken while the job waits")
 	}
 	put(t, func(_ *unit.Unit, d *record.Decision) error {
-		job.State = record.JobRunning
+		job.State = apitypes.JobRunning
 		d.PutJob(job)
 		return nil
 	})
@@ -93,7 +94,7 @@ func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
 // planned by it all the same, unless the file now says how long it runs.
 func TestAnUpdateKeepsWhatWasLearnedOfOtherTasks(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	l := unit.NewLoader(mem.New(), func() time.Time { return now }, record.DefaultConfig())
+	l := unit.NewTransactor(mem.New(), func() time.Time { return now }, record.DefaultConfig(), unit.Hooks{})
 	file := func(image string, loads time.Duration) *dag.Job {
 		return &dag.Job{Name: "j", Tasks: []dag.Task{
 			{Name: "web.0", Run: image, Nodes: 1, Service: &dag.Service{Of: "web"}},
@@ -119,7 +120,7 @@ func TestAnUpdateKeepsWhatWasLearnedOfOtherTasks(t *testing.T) {
 			return err
 		}
 		d.PutJob(record.Job{
-			ID: "j", Name: "j", Queue: "q", State: record.JobRunning, Tasks: 3, Serves: true, Spec: p.Blob,
+			ID: "j", Name: "j", Queue: "q", State: apitypes.JobRunning, Tasks: 3, Serves: true, Spec: p.Blob,
 		})
 		return u.Apply(d)
 	})

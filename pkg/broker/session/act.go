@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -87,20 +88,20 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 		return d, err
 	}
 	hold := a.holds()
-	a.queue.Remember(s.u.Now, HalfLife(s.Policy))
-	a.queue.Count(a.job.Namespace, record.Held{Tasks: 1, VCPU: a.vcpu(), Use: hold})
+	record.Remember(a.queue, s.u.Now, HalfLife(s.Policy))
+	record.CountSpace(a.queue, a.job.Namespace, apitypes.Held{Tasks: 1, VCPU: a.vcpu(), Use: hold})
 	a.queue.Running++
 	a.queue.VCPU += a.vcpu()
 	a.queue.Use = a.queue.Use.Plus(hold)
 	s.changed[a.queue] = true
-	a.queue.Unclaim(a.claim())
+	record.DropClaim(a.queue, a.claim())
 	bidUSD, err := s.bidFor(a)
 	if err != nil {
 		return d, err
 	}
 	reserved, monthly := s.reserve(a, bidUSD), len(s.purses(a.job.Queue)) > 0
 	if monthly {
-		a.queue.Reserve(reserved, s.u.Now)
+		record.ReserveMonth(a.queue, reserved, s.u.Now)
 	}
 	a.ledger.Outstanding++
 	a.ledger.VCPU += a.vcpu()
@@ -109,7 +110,7 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	a.task.State = record.TaskAdmitted
 	a.task.Attempt++
 	a.task.Plan, a.task.Hours = a.job.Plan.Version, 0
-	attempt := record.Attempt{
+	attempt := apitypes.Attempt{
 		Job: a.job.ID, Task: a.waiting.Task, Number: a.task.Attempt, Plan: a.job.Plan.Version,
 		Offer: choice.Offer, OfferID: choice.ID, Nodes: a.nodes, Admitted: s.u.Now,
 		WaitSince: a.task.WaitSince, WaitUSD: a.task.WaitUSD,

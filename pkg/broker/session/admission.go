@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -26,8 +27,8 @@ type side struct {
 // admission is a session's view of one waiting task: all that becomes of it depends on this.
 type admission struct {
 	*side
-	queue   *record.Queue
-	waiting record.Waiting
+	queue   *apitypes.Queue
+	waiting apitypes.Waiting
 	task    record.Task
 	name    string
 	nodes   int
@@ -45,11 +46,11 @@ type admission struct {
 func (a *admission) vcpu() float64 { return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes) }
 
 // holds is what it would hold beside vCPUs.
-func (a *admission) holds() record.Amounts { return a.plan.Of(a.waiting.Task).Holds(a.nodes) }
+func (a *admission) holds() apitypes.Amounts { return a.plan.Of(a.waiting.Task).Holds(a.nodes) }
 
 // needs is what it would hold of all that is bounded.
-func (a *admission) needs() record.Amounts {
-	return a.holds().Plus(record.Amounts{record.VCPUs: a.vcpu()})
+func (a *admission) needs() apitypes.Amounts {
+	return a.holds().Plus(apitypes.Amounts{apitypes.VCPUs: a.vcpu()})
 }
 
 // usd is what the task is expected to cost where it is planned.
@@ -84,7 +85,7 @@ func (s *Session) sideOf(id string) (of *side, err error) {
 
 // planned says whether a job runs by a plan, and completes what is known of it.
 func (s *Session) planned(of *side) (ok bool, err error) {
-	if of.job.State != record.JobRunning || of.job.Plan.IsZero() {
+	if of.job.State != apitypes.JobRunning || of.job.Plan.IsZero() {
 		return false, nil
 	}
 	spec, err := s.u.Spec(of.job)
@@ -103,14 +104,14 @@ func (s *Session) planned(of *side) (ok bool, err error) {
 
 // passes says of a waiting task that what its job lacks keeps it, so that nothing need be read of the task itself:
 // however many tasks of a job wait for a plan or for its budget, those behind them are looked at.
-func (s *Session) passes(w record.Waiting) (bool, error) {
+func (s *Session) passes(w apitypes.Waiting) (bool, error) {
 	of, err := s.sideOf(w.Job)
 	switch {
 	case err != nil:
 		return false, err
-	case of.job.State == record.JobPlanning || of.job.State == record.JobWaiting:
+	case of.job.State == apitypes.JobPlanning || of.job.State == apitypes.JobWaiting:
 		return true, nil
-	case of.job.State != record.JobRunning:
+	case of.job.State != apitypes.JobRunning:
 		return false, nil // it is over: the entry goes
 	case of.job.Suspended() != nil || of.job.Plan.IsZero() || of.outdated(w):
 		return true, nil
@@ -137,7 +138,7 @@ func (s *Session) passes(w record.Waiting) (bool, error) {
 }
 
 // outdated says of a waiting task that it may not go on under the plan in force.
-func (of *side) outdated(w record.Waiting) bool {
+func (of *side) outdated(w apitypes.Waiting) bool {
 	return of.job.Plan.Version < max(w.MinPlan, of.job.MinPlan)
 }
 
@@ -145,7 +146,7 @@ func (of *side) outdated(w record.Waiting) bool {
 func (a *admission) since() time.Time { return a.job.WaitsSince(a.waiting) }
 
 // facts loads what is to be known of a waiting task.
-func (s *Session) facts(q *record.Queue, w record.Waiting) (a *admission, err error) {
+func (s *Session) facts(q *apitypes.Queue, w apitypes.Waiting) (a *admission, err error) {
 	a = &admission{queue: q, waiting: w}
 	if a.side, err = s.sideOf(w.Job); err != nil {
 		return nil, err
@@ -181,14 +182,14 @@ func (s *Session) facts(q *record.Queue, w record.Waiting) (a *admission, err er
 // loadBlocks loads where nothing is to be tried now, once.
 func (s *Session) loadBlocks() (err error) {
 	if s.blocks == nil {
-		s.blocks, err = book.List[record.Block](s.u, record.PartBlocks, "", 0)
+		s.blocks, err = book.List[apitypes.Block](s.u, record.PartBlocks, "", 0)
 	}
 	return err
 }
 
 // blocked says whether the location that a plan chose is not to be tried now.
 func (s *Session) blocked(p *record.Planned) bool {
-	return slices.ContainsFunc(s.blocks, func(k record.Block) bool { return k.Covers(p.Offer, s.u.Now) })
+	return slices.ContainsFunc(s.blocks, func(k apitypes.Block) bool { return record.Covers(k, p.Offer, s.u.Now) })
 }
 
 // verdict says what becomes of a waiting task.
@@ -206,9 +207,9 @@ const (
 // judge decides on one waiting task as far as that does not depend on others.
 func (s *Session) judge(a *admission) verdict {
 	switch {
-	case a.job.State == record.JobEnding || a.job.State.Over() || a.task.State != record.TaskQueued:
+	case a.job.State == apitypes.JobEnding || a.job.State.Over() || a.task.State != record.TaskQueued:
 		return verdictDrop
-	case a.job.State != record.JobRunning || a.plan == nil || a.outdated(a.waiting):
+	case a.job.State != apitypes.JobRunning || a.plan == nil || a.outdated(a.waiting):
 		return verdictSkip
 	case a.job.Suspended() != nil || s.closed(a.queue) != nil:
 		return verdictSkip

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
@@ -31,7 +32,7 @@ func (s *Session) backfill() (admitted int, err error) {
 		return 0, nil
 	}
 	waiting := waitStill(s.candidates)
-	heads := map[*record.Queue]*admission{} // the first of each queue that has waited for too long
+	heads := map[*apitypes.Queue]*admission{} // the first of each queue that has waited for too long
 	for _, a := range waiting {
 		if s.late(a, Overtaken) {
 			return 0, nil
@@ -77,7 +78,7 @@ func (s *Session) backfill() (admitted int, err error) {
 }
 
 // inLine is a candidate as it stands in its queue.
-func (a *admission) inLine() record.Waiting {
+func (a *admission) inLine() apitypes.Waiting {
 	w := a.waiting
 	w.Since = a.since()
 	return w
@@ -110,13 +111,13 @@ func (s *Session) overBy(a *admission) time.Time {
 // ending is when something that runs is expected to give back what it holds.
 type ending struct {
 	at    time.Time
-	queue *record.Queue
-	held  record.Amounts
+	queue *apitypes.Queue
+	held  apitypes.Amounts
 }
 
 func (s *Session) ends(h holding) (e ending, err error) {
 	e = ending{at: s.u.Now, queue: h.queue,
-		held: h.Attempt.Hold.Plus(record.Amounts{record.VCPUs: h.Cluster.VCPU})}
+		held: h.Attempt.Hold.Plus(apitypes.Amounts{apitypes.VCPUs: h.Cluster.VCPU})}
 	of, err := s.sideOf(h.Job.ID)
 	if err != nil {
 		return e, err
@@ -138,7 +139,7 @@ func (s *Session) ends(h holding) (e ending, err error) {
 // goes is when something that waits can go at the earliest, if what runs ends when it is expected to: at once where
 // that can not be said.
 func (s *Session) goes(t *together, ends []ending) time.Time {
-	need, freed, count := t.needs(), map[*record.Queue]record.Amounts{}, map[*record.Queue]int{}
+	need, freed, count := t.needs(), map[*apitypes.Queue]apitypes.Amounts{}, map[*apitypes.Queue]int{}
 	fits := func() bool {
 		for _, q := range s.above(t.members[0].queue) {
 			running, used := record.UseOf(s.tree, q)

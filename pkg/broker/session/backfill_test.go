@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"pgregory.net/rapid"
 )
 
 // TestWhenSomethingCanGo looks at each moment at which anything ends whether what has not ended then leaves room, in
@@ -16,15 +17,15 @@ import (
 func TestWhenSomethingCanGo(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
-		var tree []*record.Queue
+		var tree []*apitypes.Queue
 		for i, name := range []string{"lab", "a", "b"} {
-			q := &record.Queue{Name: name, MaxRunning: rapid.IntRange(0, 4).Draw(t, "most"),
+			q := &apitypes.Queue{Name: name, MaxRunning: rapid.IntRange(0, 4).Draw(t, "most"),
 				MaxVCPU: float64(rapid.IntRange(0, 9).Draw(t, "vcpus"))}
 			if i > 0 {
 				q.Parent = "lab"
 			}
 			if rapid.Bool().Draw(t, "memory") {
-				q.Max = record.Amounts{record.MemoryGiB: float64(rapid.IntRange(1, 9).Draw(t, "GiB"))}
+				q.Max = apitypes.Amounts{apitypes.MemoryGiB: float64(rapid.IntRange(1, 9).Draw(t, "GiB"))}
 			}
 			tree = append(tree, q)
 		}
@@ -32,32 +33,32 @@ func TestWhenSomethingCanGo(t *testing.T) {
 		var ends []ending
 		for range rapid.IntRange(0, 6).Draw(t, "running") {
 			e := ending{at: now.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "ends")) * time.Hour),
-				queue: rapid.SampledFrom(tree[1:]).Draw(t, "of"), held: record.Amounts{
-					record.VCPUs:     float64(rapid.IntRange(1, 4).Draw(t, "holds")),
-					record.MemoryGiB: float64(rapid.IntRange(1, 4).Draw(t, "GiB held"))}}
+				queue: rapid.SampledFrom(tree[1:]).Draw(t, "of"), held: apitypes.Amounts{
+					apitypes.VCPUs:     float64(rapid.IntRange(1, 4).Draw(t, "holds")),
+					apitypes.MemoryGiB: float64(rapid.IntRange(1, 4).Draw(t, "GiB held"))}}
 			e.queue.Running++
-			e.queue.VCPU += e.held[record.VCPUs]
-			e.queue.Use = e.queue.Use.Plus(record.Amounts{record.MemoryGiB: e.held[record.MemoryGiB]})
+			e.queue.VCPU += e.held[apitypes.VCPUs]
+			e.queue.Use = e.queue.Use.Plus(apitypes.Amounts{apitypes.MemoryGiB: e.held[apitypes.MemoryGiB]})
 			ends = append(ends, e)
 		}
 		slices.SortFunc(ends, func(a, b ending) int { return a.at.Compare(b.at) })
 		vcpu, gib := float64(rapid.IntRange(1, 6).Draw(t, "needs")), float64(rapid.IntRange(1, 6).Draw(t, "needs GiB"))
-		plan := &record.Plan{Offers: []record.Planned{{VCPU: vcpu, MemoryGiB: gib, Offer: cloud.Offer{}}}, Choice: []int32{0}}
+		plan := &record.Plan{Offers: []record.Planned{{VCPU: vcpu, MemoryGiB: gib, Offer: apitypes.Offer{}}}, Choice: []int32{0}}
 		a := &admission{side: &side{plan: plan}, queue: tree[1], nodes: 1}
 		got := s.goes(&together{members: []*admission{a}}, ends)
 
 		want := now // where that can not be said
 		for _, at := range ends {
 			fits := true
-			for _, q := range []*record.Queue{tree[1], tree[0]} {
+			for _, q := range []*apitypes.Queue{tree[1], tree[0]} {
 				running, vcpus, memory := 1, vcpu, gib
 				for _, e := range ends {
 					if e.at.After(at.at) && (e.queue == q || q == tree[0]) {
-						running, vcpus = running+1, vcpus+e.held[record.VCPUs]
-						memory += e.held[record.MemoryGiB]
+						running, vcpus = running+1, vcpus+e.held[apitypes.VCPUs]
+						memory += e.held[apitypes.MemoryGiB]
 					}
 				}
-				most, bounded := q.Max[record.MemoryGiB]
+				most, bounded := q.Max[apitypes.MemoryGiB]
 				fits = fits && (q.MaxRunning == 0 || running <= q.MaxRunning) &&
 					(q.MaxVCPU == 0 || vcpus <= q.MaxVCPU) && (!bounded || memory <= most)
 			}

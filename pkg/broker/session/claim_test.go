@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -18,8 +19,8 @@ func TestATaskKeepsItsMachinesTwiceAsLongEachTimeItWasStopped(t *testing.T) {
 			t.Errorf("stopped %d times, it does not keep its machines for %v", len(l.Task.YieldedTo), want)
 		}
 		lost := attempt.DecideLost(attempt.Losing{
-			Cluster: record.Cluster{Leaving: record.LeaveForOthers, For: "b/u"}, Task: l.Task, Job: record.Job{State: record.JobRunning},
-		}, record.OutcomeMoved, "", now)
+			Cluster: record.Cluster{Leaving: record.LeaveForOthers, For: "b/u"}, Task: l.Task, Job: record.Job{State: apitypes.JobRunning},
+		}, apitypes.OutcomeMoved, "", now)
 		for _, w := range lost.Writes {
 			if task, ok := w.Value.(record.Task); ok {
 				l.Task.YieldedTo = task.YieldedTo
@@ -30,16 +31,16 @@ func TestATaskKeepsItsMachinesTwiceAsLongEachTimeItWasStopped(t *testing.T) {
 
 func TestAClaimLapses(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	var q record.Queue
-	q.Claim(record.Claim{For: "a/t", Until: now.Add(time.Minute)}, now)
-	q.Claim(record.Claim{For: "b/t", Until: now.Add(time.Hour)}, now)
+	var q apitypes.Queue
+	record.AddClaim(&q, apitypes.Claim{For: "a/t", Until: now.Add(time.Minute)}, now)
+	record.AddClaim(&q, apitypes.Claim{For: "b/t", Until: now.Add(time.Hour)}, now)
 	if !q.Claimed("a/t", now) || q.Claimed("a/t", now.Add(time.Minute)) || !q.Claimed("b/t", now.Add(time.Minute)) {
 		t.Errorf("claims %+v", q.Claims)
 	}
-	if q.Claim(record.Claim{For: "c/t", Until: now.Add(time.Hour)}, now.Add(time.Minute)); len(q.Claims) != 2 {
+	if record.AddClaim(&q, apitypes.Claim{For: "c/t", Until: now.Add(time.Hour)}, now.Add(time.Minute)); len(q.Claims) != 2 {
 		t.Errorf("what has lapsed is kept: %+v", q.Claims)
 	}
-	if q.Unclaim("b/t"); q.Claimed("b/t", now) {
+	if record.DropClaim(&q, "b/t"); q.Claimed("b/t", now) {
 		t.Error("what was admitted has a claim still")
 	}
 }
@@ -47,7 +48,7 @@ func TestAClaimLapses(t *testing.T) {
 // TestNothingIsTakenInTurn asks for room for a task at the cost of one that it was stopped for, and of another.
 func TestNothingIsTakenInTurn(t *testing.T) {
 	room := func(yielded ...string) []scheduler.Eviction {
-		snap := snapshot([]*record.Queue{{Name: "lab", Inner: true, MaxVCPU: 8}, {Name: "a", Parent: "lab"}, {Name: "b", Parent: "lab"}}, time.Time{})
+		snap := snapshot([]*apitypes.Queue{{Name: "lab", Inner: true, MaxVCPU: 8}, {Name: "a", Parent: "lab"}, {Name: "b", Parent: "lab"}}, time.Time{})
 		other := held("u.1", "b", amount(1, 8))
 		other.Kept, other.Tasks[0].ID = false, "u.1"
 		snap.Jobs = append(snap.Jobs, other)
@@ -84,8 +85,8 @@ func TestRoomIsMadeForAllOfAClaimOrNotAtAll(t *testing.T) {
 // A gang that was stopped may hold something still when it waits again: what it holds cannot go for what of it waits.
 func TestWhatAGangHoldsIsNoneOfWhatOfItWaits(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	q := &record.Queue{Name: "lab", Running: 1, VCPU: 4}
-	s := &Session{Input: Input{Policy: OwnPolicy()}, u: book.NewDraft(nil, now, 0), tree: []*record.Queue{q}}
+	q := &apitypes.Queue{Name: "lab", Running: 1, VCPU: 4}
+	s := &Session{Input: Input{Policy: OwnPolicy()}, u: book.NewDraft(nil, now, 0), tree: []*apitypes.Queue{q}}
 	task := record.Task{Gang: "g"}
 	left := attempt.Losing{Job: record.Job{ID: "j"}, Task: task, Cluster: record.Cluster{ID: "j.0.1", VCPU: 4, State: record.ClusterReleasing}}
 	x := s.scene(nil)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -105,7 +106,7 @@ func (s *Session) join(t *together, of *admission, index int) error {
 	}
 	w, queued := record.WaitingOf(of.job, task), false
 	if task.State == record.TaskQueued {
-		if _, queued, err = book.Get[record.Waiting](s.u, record.WaitKey(of.queue.Name, w)); err != nil {
+		if _, queued, err = book.Get[apitypes.Waiting](s.u, record.WaitKey(of.queue.Name, w)); err != nil {
 			return err
 		}
 	}
@@ -171,7 +172,7 @@ func (t *together) tooLarge(s *Session) string {
 }
 
 // needs is what all of a gang would hold.
-func (t *together) needs() (sum record.Amounts) {
+func (t *together) needs() (sum apitypes.Amounts) {
 	for _, m := range t.members {
 		sum = sum.Plus(m.needs())
 	}

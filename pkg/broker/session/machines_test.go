@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -20,7 +21,7 @@ func lab(t *testing.T, policy string, now time.Time, machines ...record.PoolMach
 	part := &p.Parts[0]
 	part.Pool, part.Seen = "lab", map[string]time.Time{}
 	for _, m := range machines {
-		m.Capacity, m.Type = record.Capacity{CPUs: 4, MemoryGiB: 16}, "machine"
+		m.Capacity, m.Type = apitypes.Capacity{CPUs: 4, MemoryGiB: 16}, "machine"
 		part.Machines = append(part.Machines, m)
 		part.Seen[m.ID] = now
 	}
@@ -44,7 +45,7 @@ func wanted(p *record.PoolSeen, nodes int, cpus float64, saves bool) *want {
 		task.Checkpoint = &dag.Checkpoint{}
 	}
 	a := &admission{nodes: nodes, side: &side{job: record.Job{ID: "j"}, spec: &dag.Job{Tasks: []dag.Task{task}}}}
-	w := &want{hold: record.Capacity{CPUs: cpus}, machines: map[record.MachineClass]float64{}, a: a}
+	w := &want{hold: apitypes.Capacity{CPUs: cpus}, machines: map[record.MachineClass]float64{}, a: a}
 	for i := range p.Parts[0].Machines {
 		w.machines[p.Parts[0].Machines[i].Class()] = 2
 	}
@@ -91,7 +92,7 @@ func TestWhatIsKeptForAnotherIsNotGivenAway(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for until, placed := range map[time.Duration]bool{time.Minute: false, 0: true, -time.Minute: true} {
 		s, p := lab(t, "", now, record.PoolMachine{ID: "m1", Promises: []record.PoolPromise{
-			{For: "k/t", Hold: record.Capacity{CPUs: 3}, Until: now.Add(until)}}})
+			{For: "k/t", Hold: apitypes.Capacity{CPUs: 3}, Until: now.Add(until)}}})
 		w := wanted(p, 1, 2, false)
 		if err := s.place(p, p.Order, []*want{w}); err != nil || (w.a.pool != nil) != placed {
 			t.Errorf("kept until %v from now: placed %v, %v", until, w.a.pool != nil, err)

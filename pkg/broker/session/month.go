@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -104,12 +105,12 @@ func (s *Session) tooMuch(a *admission) *excess {
 }
 
 // dear says by what something costs more than the month's budget of a queue, or of one above it.
-func (s *Session) dear(q *record.Queue, m money) *excess {
+func (s *Session) dear(q *apitypes.Queue, m money) *excess {
 	p := s.over(q.Name, m)
 	if p == nil {
 		return nil
 	}
-	return &excess{s.queues[p.Queue], record.USDPerMonth, m.expected, p.MostUSD}
+	return &excess{s.queues[p.Queue], apitypes.USDPerMonth, m.expected, p.MostUSD}
 }
 
 // fullOf is what is to be set aside for those of a task's gang that are still to be admitted, itself among them.

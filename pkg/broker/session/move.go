@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/fit"
@@ -161,7 +162,7 @@ func (s *Session) movable(p *record.PoolSeen, k *packing, w *want) (runs []fit.R
 	at = map[string]attempt.Losing{}
 	looks := moveLooks
 	for _, m := range k.machines {
-		if _, suits := w.machines[m.Class()]; !suits || !w.hold.Fits(m.Capacity) {
+		if _, suits := w.machines[m.Class()]; !suits || !record.Fits(w.hold, m.Capacity) {
 			continue
 		}
 		for _, use := range m.Uses {
@@ -285,8 +286,8 @@ func (s *Session) leaveFor(p *record.PoolSeen, w *want, room *fit.Room, at map[s
 }
 
 // keep has a queue keep what a task needs of its quota, and says in which pool machines are kept for it.
-func (s *Session) keep(q *record.Queue, claim, pool string) {
-	q.Claim(record.Claim{For: claim, Until: s.makingEnds(), Pool: pool}, s.u.Now)
+func (s *Session) keep(q *apitypes.Queue, claim, pool string) {
+	record.AddClaim(q, apitypes.Claim{For: claim, Until: s.makingEnds(), Pool: pool}, s.u.Now)
 	s.changed[q] = true
 }
 

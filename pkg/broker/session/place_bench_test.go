@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
@@ -26,7 +27,7 @@ func BenchmarkPlace(b *testing.B) {
 	for n := range 1000 {
 		m := record.PoolMachine{ID: fmt.Sprint("m", n), Type: "machine",
 			Labels:   map[string]string{"rack": fmt.Sprint("r", n/40), "zone": fmt.Sprint("z", n/200)},
-			Capacity: record.Capacity{CPUs: 16, MemoryGiB: 64}}
+			Capacity: apitypes.Capacity{CPUs: 16, MemoryGiB: 64}}
 		if n%20 == 0 {
 			m.Labels[record.LabelWindow] = "day"
 		}
@@ -51,7 +52,7 @@ func BenchmarkPlace(b *testing.B) {
 				s := &Session{Input: Input{Config: record.DefaultConfig(), Policy: policy}, u: book.NewDraft(k, now, 0)}
 				var wants []*want
 				for i := range 500 {
-					w := &want{hold: record.Capacity{CPUs: float64(1 + i%4), MemoryGiB: float64(1 + i%7)},
+					w := &want{hold: apitypes.Capacity{CPUs: float64(1 + i%4), MemoryGiB: float64(1 + i%7)},
 						machines: map[record.MachineClass]float64{p.Parts[0].Machines[0].Class(): 1}}
 					w.a = &admission{side: &side{job: record.Job{ID: fmt.Sprint("j", i)}}, nodes: 1 + i%3/2}
 					wants = append(wants, w)

@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/store"
-	"pgregory.net/rapid"
 )
 
 // TestWhatIsPlacedFits has random tasks placed on random machines that hold something already, and checks what came of it against the constraints, one
@@ -35,7 +37,7 @@ func TestWhatIsPlacedFits(t *testing.T) {
 		if err := s.place(p, p.Order, wants); err != nil {
 			t.Fatal(err)
 		}
-		free := map[string]record.Capacity{}
+		free := map[string]apitypes.Capacity{}
 		machines := map[string]*record.PoolMachine{}
 		room := map[string]int{}
 		for i := range p.Parts {
@@ -58,7 +60,7 @@ func TestWhatIsPlacedFits(t *testing.T) {
 					t.Fatalf("%+v is placed on %+v, where it may not be", wants[i], m)
 				}
 				f := free[host]
-				if !x.hold.Fits(f) || room[host] == 0 {
+				if !record.Fits(x.hold, f) || room[host] == 0 {
 					t.Fatalf("%s has %+v left and room for %d, and is given %+v", host, f, room[host], x.hold)
 				}
 				f.CPUs -= x.hold.CPUs
@@ -74,7 +76,7 @@ func TestWhatIsPlacedFits(t *testing.T) {
 				continue
 			}
 			for host, m := range machines {
-				if _, may := wants[i].machines[m.Class()]; may && m.Usable(now, cfg.Pool, now) && room[host] > 0 && wants[i].hold.Fits(free[host]) {
+				if _, may := wants[i].machines[m.Class()]; may && m.Usable(now, cfg.Pool, now) && room[host] > 0 && record.Fits(wants[i].hold, free[host]) {
 					t.Fatalf("%+v is not placed though %s has %+v left", wants[i].hold, host, free[host])
 				}
 			}
@@ -103,7 +105,7 @@ func drawPool(t *rapid.T, now time.Time) *record.PoolSeen {
 	}
 	for n := range rapid.IntRange(1, 7).Draw(t, "machines") {
 		m := record.PoolMachine{ID: fmt.Sprint("m", n), Type: rapid.SampledFrom([]string{"machine", "big"}).Draw(t, "type")}
-		m.Capacity = record.Capacity{CPUs: float64(rapid.IntRange(1, 8).Draw(t, "cpus")), MemoryGiB: float64(rapid.IntRange(1, 16).Draw(t, "memory"))}
+		m.Capacity = apitypes.Capacity{CPUs: float64(rapid.IntRange(1, 8).Draw(t, "cpus")), MemoryGiB: float64(rapid.IntRange(1, 16).Draw(t, "memory"))}
 		if rapid.Bool().Draw(t, "accelerated") {
 			m.Capacity.Accelerator, m.Capacity.Accelerators = "V100", float64(rapid.IntRange(1, 4).Draw(t, "accelerators"))
 		}
@@ -112,7 +114,7 @@ func drawPool(t *rapid.T, now time.Time) *record.PoolSeen {
 		}
 		m.Draining = rapid.IntRange(0, 5).Draw(t, "draining") == 0
 		if rapid.Bool().Draw(t, "used") {
-			m.Uses = append(m.Uses, record.PoolUse{Cluster: "j.0.1", Hold: record.Capacity{CPUs: m.Capacity.CPUs / 2, MemoryGiB: m.Capacity.MemoryGiB / 3}})
+			m.Uses = append(m.Uses, record.PoolUse{Cluster: "j.0.1", Hold: apitypes.Capacity{CPUs: m.Capacity.CPUs / 2, MemoryGiB: m.Capacity.MemoryGiB / 3}})
 		}
 		part := &p.Parts[p.PartitionOf(m.ID)]
 		part.Machines = append(part.Machines, m)
@@ -126,11 +128,11 @@ func drawPool(t *rapid.T, now time.Time) *record.PoolSeen {
 
 func drawWant(t *rapid.T, p *record.PoolSeen, i int) *want {
 	w := &want{machines: map[record.MachineClass]float64{}}
-	w.a = &admission{side: &side{job: record.Job{ID: fmt.Sprint("j", i)}}, nodes: 1, waiting: record.Waiting{Priority: rapid.IntRange(-1, 1).Draw(t, "priority")}}
+	w.a = &admission{side: &side{job: record.Job{ID: fmt.Sprint("j", i)}}, nodes: 1, waiting: apitypes.Waiting{Priority: rapid.IntRange(-1, 1).Draw(t, "priority")}}
 	if rapid.IntRange(0, 3).Draw(t, "gang") == 0 {
 		w.a.nodes = rapid.IntRange(2, 3).Draw(t, "nodes")
 	}
-	w.hold = record.Capacity{CPUs: rapid.Float64Range(0.1, 5).Draw(t, "wants cpus"), MemoryGiB: rapid.Float64Range(0, 9).Draw(t, "wants memory")}
+	w.hold = apitypes.Capacity{CPUs: rapid.Float64Range(0.1, 5).Draw(t, "wants cpus"), MemoryGiB: rapid.Float64Range(0, 9).Draw(t, "wants memory")}
 	if rapid.IntRange(0, 2).Draw(t, "accelerates") == 0 {
 		w.hold.Accelerator, w.hold.Accelerators = "V100", float64(rapid.IntRange(1, 3).Draw(t, "wants accelerators"))
 	}

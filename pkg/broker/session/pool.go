@@ -6,20 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
 // pooled is where a task is placed on machines that are there already.
 type pooled struct {
 	pool    record.Pool
-	hosts   []string        // by rank
-	hold    record.Capacity // on each
-	offer   cloud.Offer
+	hosts   []string          // by rank
+	hold    apitypes.Capacity // on each
+	offer   apitypes.Offer
 	hours   float64 // expected there
-	instead record.Instead
+	instead apitypes.Instead
 	spots   []record.Spot // of those hosts
 	// redeemed says that the machines were kept for it.
 	redeemed bool
@@ -118,7 +118,7 @@ func (s *Session) take(d *record.Decision, a *admission) (*pooled, error) {
 				return nil, nil
 			}
 			m := &part.Machines[i]
-			if left := m.Kept(a.claim(), s.u.Now); !p.hold.Fits(left.Free()) || len(left.Uses) >= record.MaxUses {
+			if left := m.Kept(a.claim(), s.u.Now); !record.Fits(p.hold, left.Free()) || len(left.Uses) >= record.MaxUses {
 				return nil, nil
 			}
 			m.Forget(a.claim(), s.u.Now)
@@ -135,8 +135,8 @@ func (s *Session) take(d *record.Decision, a *admission) (*pooled, error) {
 }
 
 // tell has the records of an admitted task say where it was placed, as people do: pool/lab/m1, pool/lab/m1+m2.
-func (p *pooled) tell(task *record.Task, attempt *record.Attempt) {
-	attempt.Offer, attempt.OfferID = p.offer, record.PoolCloud+"/"+p.pool.Name+"/"+strings.Join(p.hosts, "+")
+func (p *pooled) tell(task *record.Task, attempt *apitypes.Attempt) {
+	attempt.Offer, attempt.OfferID = p.offer, apitypes.PoolCloud+"/"+p.pool.Name+"/"+strings.Join(p.hosts, "+")
 	attempt.Instead, attempt.Place, attempt.Hosts = p.instead, p.pool.Place, p.hosts
 	task.Hours = p.hours
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/fit"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
@@ -156,8 +156,8 @@ func (k *packing) pooled(p *record.PoolSeen, w *want, at placement.Assignment) *
 		out.hours = max(out.hours, w.machines[m.Class()])
 		usd += m.Share(w.hold) * p.USDPerHour
 	}
-	out.offer = cloud.Offer{
-		Cloud: record.PoolCloud, Region: p.Name, InstanceType: k.machines[at[0]].Type, Accelerator: w.hold.Accelerator,
+	out.offer = apitypes.Offer{
+		Cloud: apitypes.PoolCloud, Region: p.Name, InstanceType: k.machines[at[0]].Type, Accelerator: w.hold.Accelerator,
 		AccelCount: w.hold.Accelerators, USDPerHour: usd / float64(len(at)),
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/fit"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -14,10 +15,10 @@ import (
 // want is a task that could go to a pool: what it holds of a machine there, and which machines it may be given.
 type want struct {
 	a        *admission
-	hold     record.Capacity
+	hold     apitypes.Capacity
 	machines map[record.MachineClass]float64 // hours on a machine of the class
 	mostUSD  float64                         // that it would cost on any of those
-	instead  record.Instead
+	instead  apitypes.Instead
 }
 
 // want says what a task could have of a pool, nil where nothing there suits it, costs less than what is planned for it,
@@ -36,7 +37,7 @@ func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.instead = record.Instead{Offer: choice.ID, USD: a.plan.TaskUSD[a.waiting.Task] + planned.usd}
+	w.instead = apitypes.Instead{Offer: choice.ID, USD: a.plan.TaskUSD[a.waiting.Task] + planned.usd}
 	slack, err := s.slack(a)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package session
 import (
 	"math"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -56,9 +57,9 @@ func (s *Session) priceOf(a *admission) (*bid.Waiting, error) {
 
 // hasRoom says whether the quota of a queue has room for so many tasks at once. What queues above it have is not looked
 // at: where one of them has a quota there is none for certain.
-func (s *Session) hasRoom(q *record.Queue, tasks int, needs record.Amounts) bool {
+func (s *Session) hasRoom(q *apitypes.Queue, tasks int, needs apitypes.Amounts) bool {
 	above := s.queues[q.Parent]
-	all := record.Amounts{}
+	all := apitypes.Amounts{}
 	for name, v := range needs {
 		all[name] = float64(tasks) * v
 	}

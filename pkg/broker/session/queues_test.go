@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // known is a book of some queues.
-func known(queues ...record.Queue) *book.Draft {
+func known(queues ...apitypes.Queue) *book.Draft {
 	k := book.New(book.NewKept(0))
 	for _, q := range queues {
 		body, _ := json.Marshal(q)
@@ -31,30 +32,30 @@ func known(queues ...record.Queue) *book.Draft {
 
 // Settings of queues that would not make a tree, or one that is larger than sessions count, are refused.
 func TestWhichSettingsOfQueuesAreRefused(t *testing.T) {
-	many := record.Amounts{}
+	many := apitypes.Amounts{}
 	for i := range record.MaxBounded {
 		many[fmt.Sprint("example.com/r", i)] = 1
 	}
-	more := record.Amounts{"example.com/more": 1, "example.com/r0": 1}
-	bounded := func(max record.Amounts) []record.Queue { return []record.Queue{{Name: "lab", Max: max}} }
-	loop := []record.Queue{{Name: "new", Inner: true}, {Name: "lab", Parent: "new"}}
-	wide := []record.Queue{{Name: "lab", Inner: true}}
+	more := apitypes.Amounts{"example.com/more": 1, "example.com/r0": 1}
+	bounded := func(max apitypes.Amounts) []apitypes.Queue { return []apitypes.Queue{{Name: "lab", Max: max}} }
+	loop := []apitypes.Queue{{Name: "new", Inner: true}, {Name: "lab", Parent: "new"}}
+	wide := []apitypes.Queue{{Name: "lab", Inner: true}}
 	for i := range record.MaxTree - 2 {
-		wide = append(wide, record.Queue{Name: fmt.Sprint("q", i), Parent: "lab"})
+		wide = append(wide, apitypes.Queue{Name: fmt.Sprint("q", i), Parent: "lab"})
 	}
-	full := append(wide[:len(wide):len(wide)], record.Queue{Name: "last", Parent: "lab"})
+	full := append(wide[:len(wide):len(wide)], apitypes.Queue{Name: "last", Parent: "lab"})
 	for name, c := range map[string]struct {
-		there []record.Queue
+		there []apitypes.Queue
 		set   record.QueueSettings
 		ok    bool
 		says  string
 	}{
 		"a queue of its own":  {nil, record.QueueSettings{MaxVCPU: 4}, true, ""},
 		"with as many bounds": {nil, record.QueueSettings{Max: many}, true, ""},
-		"below another":       {[]record.Queue{{Name: "lab"}}, record.QueueSettings{Parent: "lab"}, true, ""},
+		"below another":       {[]apitypes.Queue{{Name: "lab"}}, record.QueueSettings{Parent: "lab"}, true, ""},
 		"below none":          {nil, record.QueueSettings{Parent: "nowhere"}, false, ""},
 		"below itself":        {loop, record.QueueSettings{Parent: "lab"}, false, ""},
-		"as many bounds in all": {bounded(record.Amounts{"example.com/r0": 1}),
+		"as many bounds in all": {bounded(apitypes.Amounts{"example.com/r0": 1}),
 			record.QueueSettings{Parent: "lab", Max: many}, true, ""},
 		"more bounds in all":         {bounded(more), record.QueueSettings{Parent: "lab", Max: many}, false, ""},
 		"the last that a tree takes": {wide, record.QueueSettings{Parent: "lab"}, true, ""},
@@ -77,7 +78,7 @@ func TestWhichSettingsOfQueuesAreRefused(t *testing.T) {
 			}
 			inner := false
 			for _, w := range d.Writes {
-				q, is := w.Value.(record.Queue)
+				q, is := w.Value.(apitypes.Queue)
 				inner = inner || is && q.Name == "lab" && q.Inner
 			}
 			if inner == c.there[0].Inner {
@@ -90,7 +91,7 @@ func TestWhichSettingsOfQueuesAreRefused(t *testing.T) {
 // A queue is suspended and resumed once, whoever says it again; one that nobody knows is not.
 func TestAQueueIsSuspendedAndResumed(t *testing.T) {
 	cfg := record.DefaultConfig()
-	ann := record.Suspension{By: "ann", Since: time.Unix(1, 0)}
+	ann := apitypes.Suspension{By: "ann", Since: time.Unix(1, 0)}
 	if _, err := DecideSuspendQueue(known(), cfg, "new", ann, ""); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("of no queue: %v", err)
 	}
@@ -105,18 +106,18 @@ func TestAQueueIsSuspendedAndResumed(t *testing.T) {
 	if err != nil || len(d.Writes) > 0 {
 		t.Errorf("of the one that there is anyway, and nobody has used: %+v, %v", d, err)
 	}
-	d, err = DecideSuspendQueue(known(record.Queue{Name: "lab"}), cfg, "lab", ann, "")
+	d, err = DecideSuspendQueue(known(apitypes.Queue{Name: "lab"}), cfg, "lab", ann, "")
 	if err != nil || len(d.Writes) != 1 || len(d.Emits) != 1 {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	q, _ := d.Writes[0].Value.(record.Queue)
+	q, _ := d.Writes[0].Value.(apitypes.Queue)
 	if !q.Closed || q.Suspended.By != "ann" {
 		t.Errorf("%+v", q)
 	}
 	if d, err = DecideResumeQueue(known(q), "lab", "bob", ""); err != nil || len(d.Emits) != 1 {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	if q, _ = d.Writes[0].Value.(record.Queue); q.Closed || q.Suspended.By != "" {
+	if q, _ = d.Writes[0].Value.(apitypes.Queue); q.Closed || q.Suspended.By != "" {
 		t.Errorf("%+v", q)
 	}
 	if d, err = DecideResumeQueue(known(q), "lab", "bob", ""); err != nil || len(d.Emits) != 0 {
@@ -126,27 +127,27 @@ func TestAQueueIsSuspendedAndResumed(t *testing.T) {
 
 // What may wait for a better price waits only where all of its job that may has room at once.
 func TestWhetherAQueueHasRoomForAllThatMayWait(t *testing.T) {
-	top := &record.Queue{Name: "top", Inner: true}
+	top := &apitypes.Queue{Name: "top", Inner: true}
 	for name, c := range map[string]struct {
-		q     record.Queue
-		top   record.Queue
+		q     apitypes.Queue
+		top   apitypes.Queue
 		tasks int
 		room  bool
 	}{
-		"no bound":                {record.Queue{}, record.Queue{}, 9, true},
-		"as many tasks":           {record.Queue{MaxRunning: 5, Running: 3}, record.Queue{}, 2, true},
-		"one too many":            {record.Queue{MaxRunning: 5, Running: 3}, record.Queue{}, 3, false},
-		"as many vCPUs":           {record.Queue{MaxVCPU: 12, VCPU: 4}, record.Queue{}, 2, true},
-		"too many vCPUs":          {record.Queue{MaxVCPU: 12, VCPU: 5}, record.Queue{}, 2, false},
-		"below one without bound": {record.Queue{Parent: "top"}, record.Queue{}, 9, true},
-		"below one with a bound":  {record.Queue{Parent: "top"}, record.Queue{MaxRunning: 99}, 1, false},
+		"no bound":                {apitypes.Queue{}, apitypes.Queue{}, 9, true},
+		"as many tasks":           {apitypes.Queue{MaxRunning: 5, Running: 3}, apitypes.Queue{}, 2, true},
+		"one too many":            {apitypes.Queue{MaxRunning: 5, Running: 3}, apitypes.Queue{}, 3, false},
+		"as many vCPUs":           {apitypes.Queue{MaxVCPU: 12, VCPU: 4}, apitypes.Queue{}, 2, true},
+		"too many vCPUs":          {apitypes.Queue{MaxVCPU: 12, VCPU: 5}, apitypes.Queue{}, 2, false},
+		"below one without bound": {apitypes.Queue{Parent: "top"}, apitypes.Queue{}, 9, true},
+		"below one with a bound":  {apitypes.Queue{Parent: "top"}, apitypes.Queue{MaxRunning: 99}, 1, false},
 	} {
 		*top = c.top
 		top.Name = "top"
 		c.q.Name = "q"
-		s := &Session{tree: []*record.Queue{top, &c.q}}
+		s := &Session{tree: []*apitypes.Queue{top, &c.q}}
 		s.queues = byName(s.tree)
-		if got := s.hasRoom(&c.q, c.tasks, record.Amounts{record.VCPUs: 4}); got != c.room {
+		if got := s.hasRoom(&c.q, c.tasks, apitypes.Amounts{apitypes.VCPUs: 4}); got != c.room {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -22,7 +23,7 @@ const (
 // so. Their work is saved first; then the tasks wait again.
 func (s *Session) takeBack() error {
 	reclaims := len(s.tree) > 1 && s.follows("reclaim")
-	preempts := s.follows("preempt") && slices.ContainsFunc(s.tree, func(q *record.Queue) bool { return q.Preempt })
+	preempts := s.follows("preempt") && slices.ContainsFunc(s.tree, func(q *apitypes.Queue) bool { return q.Preempt })
 	if !reclaims && !preempts || !slices.ContainsFunc(s.tree, s.bounded) {
 		return nil
 	}
@@ -70,7 +71,7 @@ func (s *Session) claimReleased(made *scheduler.Result) {
 func (s *Session) claim(name string) {
 	if i := slices.IndexFunc(s.candidates, func(a *admission) bool { return a.claim() == name }); i >= 0 {
 		q := s.candidates[i].queue
-		q.Claim(record.Claim{For: name, Until: s.makingEnds()}, s.u.Now)
+		record.AddClaim(q, apitypes.Claim{For: name, Until: s.makingEnds()}, s.u.Now)
 		s.changed[q] = true
 	}
 }
@@ -88,7 +89,7 @@ func wholeClaims(evictions []scheduler.Eviction, most int) []scheduler.Eviction 
 // holding is a cluster in the tree.
 type holding struct {
 	attempt.Losing
-	queue *record.Queue
+	queue *apitypes.Queue
 	claim string // what it would be stopped, and be made room for, as
 }
 
@@ -114,7 +115,7 @@ func (s *Session) clusters() (map[string]holding, error) {
 func (s *Session) clustersOf(id string, out map[string]holding) error {
 	job, found, err := book.Get[record.Job](s.u, record.JobKey(id))
 	q := s.queues[job.Queue]
-	if err != nil || !found || q == nil || job.State != record.JobRunning {
+	if err != nil || !found || q == nil || job.State != apitypes.JobRunning {
 		return err
 	}
 	clusters, err := book.List[record.Cluster](s.u, record.JobPart(id), record.ClusterPrefix, reclaimMachines)
@@ -143,7 +144,7 @@ func (s *Session) clustersOf(id string, out map[string]holding) error {
 // candidate was stopped for.
 func (s *Session) evictions(clusters map[string]holding, candidates, kept []*admission,
 	action string) (*scheduler.Result, error) {
-	takesPart := func(q *record.Queue) bool { return q.Preempt || action != "preempt" }
+	takesPart := func(q *apitypes.Queue) bool { return q.Preempt || action != "preempt" }
 	x := s.scene(kept)
 	x.addHeld(clusters, func(h holding) bool { return takesPart(h.queue) && h.CanGo(s.Config.Restart, s.u.Now) })
 	running := x.Jobs
@@ -175,7 +176,7 @@ func (x *scene) addHeld(clusters map[string]holding, canGo func(holding) bool) {
 		if !x.take(h.queue, h.Job, use) {
 			continue // given back by now
 		}
-		j := held(id, h.queue.Leaf(), use)
+		j := held(id, record.Leaf(h.queue), use)
 		j.Namespace = x.namespaceOf(h.Job)
 		j.Priority, j.Created, j.Kept = h.Job.Priority, h.Job.Submitted, !canGo(h)
 		if h.Task.Joins != "" {

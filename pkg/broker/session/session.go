@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
@@ -50,13 +51,13 @@ type Input struct {
 type Session struct {
 	Input
 	u          *book.Draft
-	tree       []*record.Queue
-	queues     map[string]*record.Queue // of the tree, by name
-	monthly    bool                     // one of them has a month's budget
-	blocks     []record.Block           // nil: not loaded yet
+	tree       []*apitypes.Queue
+	queues     map[string]*apitypes.Queue // of the tree, by name
+	monthly    bool                       // one of them has a month's budget
+	blocks     []apitypes.Block           // nil: not loaded yet
 	jobs       map[string]*side
 	replanned  map[string]bool
-	changed    map[*record.Queue]bool
+	changed    map[*apitypes.Queue]bool
 	candidates []*admission
 	gangs      map[string]bool // that were looked at since candidates were collected
 	more       bool            // than was looked at waits
@@ -68,7 +69,7 @@ func New(in Input, u *book.Draft, queue string) (*Session, error) {
 	return &Session{
 		Input: in, u: u, tree: tree, queues: byName(tree), monthly: record.Monthly(tree),
 		jobs: map[string]*side{}, replanned: map[string]bool{},
-		changed: map[*record.Queue]bool{}, gangs: map[string]bool{},
+		changed: map[*apitypes.Queue]bool{}, gangs: map[string]bool{},
 	}, err
 }
 
@@ -143,12 +144,12 @@ func (s *Session) collect(scale int) error {
 	return nil
 }
 
-func (s *Session) collectFrom(q *record.Queue, scale int) error {
+func (s *Session) collectFrom(q *apitypes.Queue, scale int) error {
 	scan, most := sessionScan*scale, sessionAdmits
 	if s.bounded(q) {
 		scan, most = sessionScanOf*scale, sessionScan
 	}
-	waiting, err := book.List[record.Waiting](s.u, record.WaitPart(q.Name), "wait#", scan)
+	waiting, err := book.List[apitypes.Waiting](s.u, record.WaitPart(q.Name), "wait#", scan)
 	if err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func (s *Session) collectFrom(q *record.Queue, scale int) error {
 
 // consider makes a candidate of a waiting task that could be admitted, or of all of its gang, and acts on what does not
 // depend on others. It returns how many.
-func (s *Session) consider(q *record.Queue, w record.Waiting) (taken int, err error) {
+func (s *Session) consider(q *apitypes.Queue, w apitypes.Waiting) (taken int, err error) {
 	if passed, err := s.passes(w); err != nil || passed {
 		return 0, err
 	}
@@ -212,9 +213,9 @@ func (s *Session) consider(q *record.Queue, w record.Waiting) (taken int, err er
 
 // takeTurns orders waiting tasks so that, within a priority, those come first that have waited since before late, and
 // each job comes once before any comes twice: what the scheduler is to be fair between has to be in its sight.
-func takeTurns(waiting []record.Waiting, late time.Time) []record.Waiting {
+func takeTurns(waiting []apitypes.Waiting, late time.Time) []apitypes.Waiting {
 	type turned struct {
-		record.Waiting
+		apitypes.Waiting
 		class, turn int
 	}
 	order, count := make([]turned, len(waiting)), map[string]int{}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
@@ -31,7 +32,7 @@ func amount(tasks, vcpu float64) scheduler.Vector {
 type resources []string
 
 // held is an amount with what is held of those resources.
-func (r resources) held(tasks, vcpu float64, hold record.Amounts) scheduler.Vector {
+func (r resources) held(tasks, vcpu float64, hold apitypes.Amounts) scheduler.Vector {
 	v := amount(tasks, vcpu)
 	for i, name := range r {
 		v[record.ResVCPU+1+i] = int64(math.Ceil(hold[name]*micro - slack)) //nolint:gosec // record.MaxBounded at most
@@ -40,7 +41,7 @@ func (r resources) held(tasks, vcpu float64, hold record.Amounts) scheduler.Vect
 }
 
 // snapshot describes the tree to the scheduler: one node, the clouds, that has as much as the tree may have in all.
-func snapshot(tree []*record.Queue, now time.Time) *scheduler.Snapshot {
+func snapshot(tree []*apitypes.Queue, now time.Time) *scheduler.Snapshot {
 	more := resources(record.Bounded(tree))
 	s := &scheduler.Snapshot{Now: now, Resources: append([]string{"tasks", "vCPU"}, more...), Units: amount(1, 1),
 		GPU: -1}
@@ -98,10 +99,10 @@ func held(id, queue string, use scheduler.Vector) scheduler.Job {
 // scene is a snapshot in the making: the tree, what is kept for those that room has been made for, and jobs.
 type scene struct {
 	*scheduler.Snapshot
-	tree []*record.Queue
+	tree []*apitypes.Queue
 	more resources
-	rest map[*record.Queue]scheduler.Vector // of what is in use, what no job stands for yet
-	at   map[string]int                     // of the job of what waits, by its ID
+	rest map[*apitypes.Queue]scheduler.Vector // of what is in use, what no job stands for yet
+	at   map[string]int                       // of the job of what waits, by its ID
 
 	sharing sharing
 	phase   scheduler.Phase // of a job that has nothing yet
@@ -109,21 +110,21 @@ type scene struct {
 
 func (s *Session) scene(kept []*admission) *scene {
 	x := &scene{Snapshot: snapshot(s.tree, s.u.Now), tree: s.tree,
-		more: record.Bounded(s.tree), rest: map[*record.Queue]scheduler.Vector{},
+		more: record.Bounded(s.tree), rest: map[*apitypes.Queue]scheduler.Vector{},
 		at: map[string]int{}, sharing: s.sharing(), phase: scheduler.Started}
 	for _, q := range s.tree {
 		x.rest[q] = x.more.held(float64(q.Running), q.VCPU, q.Use)
 	}
 	x.share()
 	for _, a := range kept {
-		x.Jobs = append(x.Jobs, held("kept for "+a.claim()+"/"+strconv.Itoa(a.waiting.Task), a.queue.Leaf(),
+		x.Jobs = append(x.Jobs, held("kept for "+a.claim()+"/"+strconv.Itoa(a.waiting.Task), record.Leaf(a.queue),
 			x.more.held(1, a.vcpu(), a.holds())))
 	}
 	return x
 }
 
 // take has a job stand for a part of what is in use of a queue, if so much is.
-func (x *scene) take(q *record.Queue, of record.Job, use scheduler.Vector) bool {
+func (x *scene) take(q *apitypes.Queue, of record.Job, use scheduler.Vector) bool {
 	fits := use.Fits(x.rest[q])
 	if fits {
 		x.rest[q] = x.rest[q].Minus(use)
@@ -136,7 +137,7 @@ func (x *scene) take(q *record.Queue, of record.Job, use scheduler.Vector) bool 
 func (x *scene) close() {
 	for _, q := range x.tree {
 		if use := x.spaced(q, x.rest[q]); !use.IsZero() {
-			x.Jobs = append(x.Jobs, held("use of "+q.Name, q.Leaf(), use))
+			x.Jobs = append(x.Jobs, held("use of "+q.Name, record.Leaf(q), use))
 		}
 	}
 }
@@ -147,7 +148,7 @@ func (x *scene) job(id string, a *admission) (j *scheduler.Job, fresh bool) {
 	if !known {
 		i = len(x.Jobs)
 		x.at[id] = i
-		j := scheduler.Job{ID: id, Queue: a.queue.Leaf(), Namespace: x.namespaceOf(a.job),
+		j := scheduler.Job{ID: id, Queue: record.Leaf(a.queue), Namespace: x.namespaceOf(a.job),
 			Priority: a.waiting.Priority, Created: a.since(), Phase: x.phase}
 		if a.task.Joins != "" {
 			j.Priority -= joinsBy

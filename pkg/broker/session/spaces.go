@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
@@ -16,11 +17,11 @@ import (
 type sharing struct {
 	asked    bool          // the policy asks for namespaces
 	halfLife time.Duration // or for the past; 0 if not
-	rest     map[string]map[*record.Queue]scheduler.Vector
+	rest     map[string]map[*apitypes.Queue]scheduler.Vector
 }
 
 func (s *Session) sharing() sharing {
-	out := sharing{halfLife: HalfLife(s.Policy), rest: map[string]map[*record.Queue]scheduler.Vector{}}
+	out := sharing{halfLife: HalfLife(s.Policy), rest: map[string]map[*apitypes.Queue]scheduler.Vector{}}
 	out.asked = out.halfLife > 0 || has(s.Policy, namespaces)
 	return out
 }
@@ -37,16 +38,16 @@ func (x *scene) share() {
 	if !x.sharing.asked {
 		return
 	}
-	past := map[string]record.Held{}
+	past := map[string]apitypes.Held{}
 	for _, q := range x.tree {
 		for _, s := range q.Spaces {
-			held := map[*record.Queue]scheduler.Vector{}
+			held := map[*apitypes.Queue]scheduler.Vector{}
 			if x.sharing.rest[s.Name] != nil {
 				held = x.sharing.rest[s.Name]
 			}
 			held[q] = x.more.held(s.Tasks, s.VCPU, s.Use)
 			x.sharing.rest[s.Name] = held
-			past[s.Name] = past[s.Name].Plus(s.Past.Advance(x.Now, s.Held, x.sharing.halfLife).Held)
+			past[s.Name] = past[s.Name].Plus(record.AdvancePast(s.Past, x.Now, s.Held, x.sharing.halfLife).Held)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(past)) {
@@ -68,13 +69,13 @@ func (x *scene) share() {
 }
 
 // own is what a queue itself has held until now.
-func (x *scene) own(q *record.Queue) record.Held {
-	return q.Past.Advance(x.Now, record.Held{Tasks: float64(q.Running), VCPU: q.VCPU, Use: q.Use},
+func (x *scene) own(q *apitypes.Queue) apitypes.Held {
+	return record.AdvancePast(q.Past, x.Now, apitypes.Held{Tasks: float64(q.Running), VCPU: q.VCPU, Use: q.Use},
 		x.sharing.halfLife).Held
 }
 
 // past is what a queue has held with those below it.
-func (x *scene) past(q *record.Queue) record.Held {
+func (x *scene) past(q *apitypes.Queue) apitypes.Held {
 	sum := x.own(q)
 	for _, below := range x.tree {
 		if below.Parent == q.Name && below != q {
@@ -85,7 +86,7 @@ func (x *scene) past(q *record.Queue) record.Held {
 }
 
 // usage is what was held in the units of the scheduler.
-func (x *scene) usage(h record.Held) scheduler.Usage {
+func (x *scene) usage(h apitypes.Held) scheduler.Usage {
 	u := scheduler.Usage{At: x.Now}
 	for i, v := range x.more.held(h.Tasks, h.VCPU, h.Use) {
 		u.Held[i] = float64(v)
@@ -94,20 +95,20 @@ func (x *scene) usage(h record.Held) scheduler.Usage {
 }
 
 // spend has a job of a namespace stand for a part of what that holds of a queue.
-func (x *scene) spend(q *record.Queue, namespace string, use scheduler.Vector) {
+func (x *scene) spend(q *apitypes.Queue, namespace string, use scheduler.Vector) {
 	if rest := x.sharing.rest[namespace]; rest != nil {
 		rest[q] = rest[q].Minus(use).Positive()
 	}
 }
 
 // spaced adds what no job stands for of what namespaces hold, and returns what is left of a queue.
-func (x *scene) spaced(q *record.Queue, left scheduler.Vector) scheduler.Vector {
+func (x *scene) spaced(q *apitypes.Queue, left scheduler.Vector) scheduler.Vector {
 	for _, name := range slices.Sorted(maps.Keys(x.sharing.rest)) {
 		use := x.sharing.rest[name][q]
 		if use.IsZero() || !use.Fits(left) {
 			continue
 		}
-		j := held("use of "+q.Name+" by "+name, q.Leaf(), use)
+		j := held("use of "+q.Name+" by "+name, record.Leaf(q), use)
 		j.Namespace = name
 		x.Jobs = append(x.Jobs, j)
 		left = left.Minus(use)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/internal/recordtest"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -49,7 +50,7 @@ func (s *stage) set(d *datadriven.TestData) {
 		label, value, _ := strings.Cut(name, ":")
 		change[record.Standings](s, d, record.LabelStandsKey(label, value))
 	case "queue":
-		change[record.Queue](s, d, record.QueueKey(name))
+		change[apitypes.Queue](s, d, record.QueueKey(name))
 	case "task":
 		change[record.Task](s, d, record.TaskKey(name, task))
 	case "waiting": // its place in the queue is another then
@@ -62,7 +63,7 @@ func (s *stage) set(d *datadriven.TestData) {
 	case "cluster":
 		change[record.Cluster](s, d, record.ClusterKey(id))
 	case "attempt":
-		change[record.Attempt](s, d, record.AttemptKey(name, task, 1))
+		change[apitypes.Attempt](s, d, record.AttemptKey(name, task, 1))
 	case "spec", "spec-task", "plan":
 		job := s.records[record.JobKey(name)].(record.Job) //nolint:forcetypeassert // the story made it
 		v := s.kept.Blobs.Get(job.Spec.In(name))
@@ -135,9 +136,9 @@ func (s *stage) pool(cmd, name, place string, args []datadriven.CmdArg, arg func
 	for _, id := range ids {
 		part := &p.Parts[p.PartitionOf(id)]
 		m := record.PoolMachine{ID: id, Type: "machine",
-			Capacity: record.Capacity{CPUs: arg("cpus"), MemoryGiB: arg("mem")}}
+			Capacity: apitypes.Capacity{CPUs: arg("cpus"), MemoryGiB: arg("mem")}}
 		if used := arg("used"); used > 0 {
-			m.Uses = []record.PoolUse{{Cluster: "other.0.1", Hold: record.Capacity{CPUs: used}}}
+			m.Uses = []record.PoolUse{{Cluster: "other.0.1", Hold: apitypes.Capacity{CPUs: used}}}
 		}
 		part.Machines, part.Seen[id] = append(part.Machines, m), s.now.Add(24*time.Hour)
 		slices.SortFunc(part.Machines, func(a, b record.PoolMachine) int { return strings.Compare(a.ID, b.ID) })
@@ -171,7 +172,7 @@ func (s *stage) writePool(name string) {
 func (s *stage) runOn(on, id string, index int, since time.Duration, cpus float64) {
 	pool, host, _ := strings.Cut(on, "/")
 	m, cluster := s.machine(pool, host), record.ClusterID(id, index, 1)
-	m.Uses = append(m.Uses, record.PoolUse{Cluster: cluster, Hold: record.Capacity{CPUs: cpus, MemoryGiB: 2 * cpus},
+	m.Uses = append(m.Uses, record.PoolUse{Cluster: cluster, Hold: apitypes.Capacity{CPUs: cpus, MemoryGiB: 2 * cpus},
 		Since: s.now.Add(-since)})
 	s.writePool(pool)
 	task := s.records[record.TaskKey(id, index)].(record.Task) //nolint:forcetypeassert // the story made it

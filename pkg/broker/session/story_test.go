@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -97,12 +98,12 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 	}
 	switch d.Cmd {
 	case "queue":
-		q := record.Queue{
+		q := apitypes.Queue{
 			Name: name, Parent: word("parent", ""), Running: int(arg("running")), VCPU: arg("vcpu"),
 			MaxRunning: int(arg("max-running")), MaxVCPU: arg("max-vcpu"), DeservedVCPU: arg("deserved"),
 			Preempt: d.HasArg("preempt"), Closed: d.HasArg("closed"),
 		}
-		if parent, ok := s.records[record.QueueKey(q.Parent)].(record.Queue); ok {
+		if parent, ok := s.records[record.QueueKey(q.Parent)].(apitypes.Queue); ok {
 			parent.Inner = true
 			s.records[record.QueueKey(q.Parent)] = parent
 		}
@@ -119,7 +120,7 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 	case "end":
 		key := record.ClusterKey(record.ClusterID(name, int(number(s.t, d.CmdArgs[1].Key)), 1))
 		cl := s.records[key].(record.Cluster) //nolint:forcetypeassert // the story made it
-		cl.Outcome = record.OutcomeSucceeded
+		cl.Outcome = apitypes.OutcomeSucceeded
 		s.records[key] = cl
 	case "advance":
 		by, _ := time.ParseDuration(name)
@@ -134,13 +135,13 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 		for i := range int(arg("count")) {
 			m := s.machine(name, fmt.Sprint(d.CmdArgs[1].Key, i))
 			m.Promises = append(m.Promises, record.PoolPromise{For: word("for", ""), Rank: i, Waits: true,
-				Hold: record.Capacity{CPUs: arg("cpus"), MemoryGiB: 2 * arg("cpus")}, Until: s.now.Add(time.Hour)})
+				Hold: apitypes.Capacity{CPUs: arg("cpus"), MemoryGiB: 2 * arg("cpus")}, Until: s.now.Add(time.Hour)})
 		}
 		s.writePool(name)
 	case "block":
 		span, _ := time.ParseDuration(word("for", "1h"))
-		k := record.Block{
-			Cloud: "aws", Region: name, Kind: cloud.Quota, Reason: "no quota",
+		k := apitypes.Block{
+			Cloud: "aws", Region: name, Kind: string(cloud.Quota), Reason: "no quota",
 			At: s.now, Until: s.now.Add(span),
 		}
 		s.records[record.BlockKey(k)] = k
@@ -154,9 +155,9 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 		}
 	case "why":
 		job := s.records[record.JobKey(name)].(record.Job) //nolint:forcetypeassert // the story made it
-		var w *Why
+		var w *apitypes.Why
 		s.decide(job.Queue, out, func(x *Session) error {
-			w = &Why{}
+			w = &apitypes.Why{}
 			return x.TellTasks(w, job)
 		})
 		for _, task := range w.Tasks {
@@ -185,12 +186,12 @@ func number(t *testing.T, text string) float64 {
 func (s *stage) job(id string, word func(string, string) string, arg func(string) float64) {
 	n := int(arg("tasks"))
 	job := record.Job{
-		ID: id, Name: id, Queue: word("queue", "default"), Priority: int(arg("priority")), State: record.JobState(word("state", "running")),
+		ID: id, Name: id, Queue: word("queue", "default"), Priority: int(arg("priority")), State: apitypes.JobState(word("state", "running")),
 		BudgetUSD: arg("budget"), Tasks: n, Submitted: s.now, Started: true,
 		Spec: record.Blob{Version: 1, Name: "spec", Token: id}, Plan: record.Blob{Version: 1, Name: "plan", Token: id},
 	}
 	spec := &dag.Job{Name: id}
-	plan := &record.Plan{Version: 1, Offers: []record.Planned{{ID: "aws/r/z/m", VCPU: arg("vcpu"), Offer: cloud.Offer{Cloud: "aws", Region: "r", USDPerHour: 1}}}}
+	plan := &record.Plan{Version: 1, Offers: []record.Planned{{ID: "aws/r/z/m", VCPU: arg("vcpu"), Offer: apitypes.Offer{Cloud: "aws", Region: "r", USDPerHour: 1}}}}
 	for i := range n {
 		t := dag.Task{Name: fmt.Sprint("t", i), Nodes: 1}
 		if i == 0 && arg("joins") > 0 {
@@ -237,12 +238,12 @@ func (s *stage) run(id string, index int, since time.Duration) {
 		ID: name, Job: id, Task: index, Attempt: 1, Queue: job.Queue, State: record.ClusterUp, VCPU: vcpu, Nodes: make([]record.Node, 1),
 		Launched: at, Running: at, Started: true, Since: at, Command: "run",
 	}
-	s.records[record.AttemptKey(id, index, 1)] = record.Attempt{Job: id, Task: index, Number: 1, VCPU: vcpu}
+	s.records[record.AttemptKey(id, index, 1)] = apitypes.Attempt{Job: id, Task: index, Number: 1, VCPU: vcpu}
 	ledger, _ := s.records[record.LedgerKey(id)].(record.Ledger)
 	ledger.Outstanding++
 	ledger.VCPU += vcpu
 	s.records[record.LedgerKey(id)] = ledger
-	q, _ := s.records[record.QueueKey(job.Queue)].(record.Queue)
+	q, _ := s.records[record.QueueKey(job.Queue)].(apitypes.Queue)
 	q.Running++
 	q.VCPU += vcpu
 	s.records[record.QueueKey(job.Queue)] = q
@@ -342,7 +343,7 @@ func (s *stage) tell(d *book.Draft, out *strings.Builder) {
 		case s.written && slot.Held:
 			fmt.Fprintf(out, "  %s/%s must be as it was\n", slot.Key.Partition, slot.Key.Sort)
 		}
-		var made record.Attempt
+		var made apitypes.Attempt
 		if s.where && slot.Dirty && json.Unmarshal(slot.Body, &made) == nil && made.Hosts != nil {
 			fmt.Fprintf(out, "%s/t%d goes to %s\n", made.Job, made.Task, made.OfferID)
 		}
@@ -354,7 +355,7 @@ func (s *stage) tell(d *book.Draft, out *strings.Builder) {
 			}
 			fmt.Fprintf(out, "%s saves and stops: %s\n", id, cl.Reason)
 		}
-		var q record.Queue
+		var q apitypes.Queue
 		if slot.Key.Partition == record.QueueKey("").Partition && slot.Dirty && json.Unmarshal(slot.Body, &q) == nil {
 			for _, c := range q.Claims {
 				fmt.Fprintf(out, "room is kept for %s\n", c.For)

@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // QueueOf loads a queue, or what one starts as that nobody configured.
-func QueueOf(u book.Reader, cfg record.Config, name string) (record.Queue, error) {
-	q, found, err := book.Get[record.Queue](u, record.QueueKey(name))
+func QueueOf(u book.Reader, cfg record.Config, name string) (apitypes.Queue, error) {
+	q, found, err := book.Get[apitypes.Queue](u, record.QueueKey(name))
 	if !found {
 		q = cfg.DefaultQueue
 		q.Name = name
@@ -28,23 +29,23 @@ func DecideSetQueue(u book.Reader, cfg record.Config, name string,
 	if err != nil {
 		return d, err
 	}
-	q.Set(s)
+	record.SetQueue(&q, s)
 	d.Put(record.QueueKey(name), q)
 	d.Emit(events.CapacityFreed{Queue: name})
 	if err := record.CheckSettings(s); err != nil {
 		return d, err
 	}
 	if s.Parent == "" && !q.Inner {
-		if len(record.Bounded([]*record.Queue{&q})) > record.MaxBounded {
+		if len(record.Bounded([]*apitypes.Queue{&q})) > record.MaxBounded {
 			return d, tooMany(name)
 		}
 		return d, record.CheckQueue(q)
 	}
-	all, err := book.List[record.Queue](u, record.PartQueues, "", 0)
+	all, err := book.List[apitypes.Queue](u, record.PartQueues, "", 0)
 	if err != nil {
 		return d, err
 	}
-	all = slices.DeleteFunc(all, func(x record.Queue) bool { return x.Name == name })
+	all = slices.DeleteFunc(all, func(x apitypes.Queue) bool { return x.Name == name })
 	t := record.Forest(append(all, q))
 	for _, x := range t {
 		d.Hold(record.QueueKey(x.Name))
@@ -79,9 +80,9 @@ func tooMany(root string) error {
 // DecideSuspendQueue has a queue, with those below it, admit nothing; what runs in it is the business of whoever hears
 // of it. It changes nothing of one that is suspended already, but for what is to become of what runs. It fails with
 // ErrNotFound for a queue that was neither configured nor used.
-func DecideSuspendQueue(u book.Reader, cfg record.Config, name string, s record.Suspension,
+func DecideSuspendQueue(u book.Reader, cfg record.Config, name string, s apitypes.Suspension,
 	key string) (d record.Decision, err error) {
-	q, found, err := book.Get[record.Queue](u, record.QueueKey(name))
+	q, found, err := book.Get[apitypes.Queue](u, record.QueueKey(name))
 	if err != nil {
 		return d, err
 	}
@@ -92,7 +93,7 @@ func DecideSuspendQueue(u book.Reader, cfg record.Config, name string, s record.
 		q = cfg.DefaultQueue
 		q.Name = name
 	}
-	if !q.Heard.First(key) {
+	if !record.FirstHeard(&q.Heard, key) {
 		return d, nil
 	}
 	if q.Closed && !q.Suspended.Since.IsZero() {
@@ -110,26 +111,26 @@ func DecideSuspendQueue(u book.Reader, cfg record.Config, name string, s record.
 
 // DecideResumeQueue has a queue that is suspended, or closed, admit again. It fails with ErrNotFound.
 func DecideResumeQueue(u book.Reader, name, by, key string) (d record.Decision, err error) {
-	q, found, err := book.Get[record.Queue](u, record.QueueKey(name))
+	q, found, err := book.Get[apitypes.Queue](u, record.QueueKey(name))
 	switch {
 	case err != nil:
 		return d, err
 	case !found && name != record.DefaultQueueName:
 		return d, record.NotFound(nil, "queue "+name)
-	case !found, !q.Heard.First(key):
+	case !found, !record.FirstHeard(&q.Heard, key):
 		return d, nil // a queue that nobody has used is not closed
 	}
 	if q.Closed {
 		d.Emit(events.QueueResumed{Queue: name, By: by})
 	}
-	q.Closed, q.Suspended = false, record.Suspension{}
+	q.Closed, q.Suspended = false, apitypes.Suspension{}
 	d.Put(record.QueueKey(name), q)
 	return d, nil
 }
 
 // byName are queues by name.
-func byName(queues []*record.Queue) map[string]*record.Queue {
-	out := make(map[string]*record.Queue, len(queues))
+func byName(queues []*apitypes.Queue) map[string]*apitypes.Queue {
+	out := make(map[string]*apitypes.Queue, len(queues))
 	for _, q := range queues {
 		out[q.Name] = q
 	}
@@ -137,14 +138,14 @@ func byName(queues []*record.Queue) map[string]*record.Queue {
 }
 
 // Tree loads the queues that a session over one has to look at: those that share a quota with it.
-func Tree(u book.Reader, cfg record.Config, name string) ([]*record.Queue, error) {
-	if q, found, err := book.Look[record.Queue](u, record.QueueKey(name)); err != nil {
+func Tree(u book.Reader, cfg record.Config, name string) ([]*apitypes.Queue, error) {
+	if q, found, err := book.Look[apitypes.Queue](u, record.QueueKey(name)); err != nil {
 		return nil, err
 	} else if !found || q.Parent == "" && !q.Inner {
 		q, err := QueueOf(u, cfg, name)
-		return []*record.Queue{&q}, err
+		return []*apitypes.Queue{&q}, err
 	}
-	all, err := book.List[record.Queue](u, record.PartQueues, "", 0)
+	all, err := book.List[apitypes.Queue](u, record.PartQueues, "", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -154,15 +155,15 @@ func Tree(u book.Reader, cfg record.Config, name string) ([]*record.Queue, error
 }
 
 // bounded says whether anything limits what a queue may have.
-func (s *Session) bounded(q *record.Queue) bool {
-	return slices.ContainsFunc(s.above(q), func(q *record.Queue) bool {
+func (s *Session) bounded(q *apitypes.Queue) bool {
+	return slices.ContainsFunc(s.above(q), func(q *apitypes.Queue) bool {
 		return q.MaxRunning > 0 || q.MaxVCPU > 0 || len(q.Max) > 0
 	})
 }
 
 // above are a queue and those above it.
-func (s *Session) above(q *record.Queue) []*record.Queue {
-	var out []*record.Queue
+func (s *Session) above(q *apitypes.Queue) []*apitypes.Queue {
+	var out []*apitypes.Queue
 	for ; q != nil && len(out) <= record.MaxTree; q = s.queues[q.Parent] {
 		out = append(out, q)
 	}
@@ -170,7 +171,7 @@ func (s *Session) above(q *record.Queue) []*record.Queue {
 }
 
 // closed is a queue that admits nothing: one, or one above it. It is nil where both are open.
-func (s *Session) closed(q *record.Queue) *record.Queue {
+func (s *Session) closed(q *apitypes.Queue) *apitypes.Queue {
 	for _, q := range s.above(q) {
 		if q.Closed {
 			return q
@@ -181,14 +182,14 @@ func (s *Session) closed(q *record.Queue) *record.Queue {
 
 // excess is by what a task, or a gang, can never be admitted.
 type excess struct {
-	of         *record.Queue // that allows no more
+	of         *apitypes.Queue // that allows no more
 	resource   string
 	need, most float64
 }
 
 // tell says what is needed and what is allowed.
 func (b *excess) tell() string {
-	if b.resource == record.USDPerMonth {
+	if b.resource == apitypes.USDPerMonth {
 		return fmt.Sprintf("%s USD and queue %s allows %s USD a month", record.TellUSD(b.need), b.of.Name,
 			record.TellUSD(b.most))
 	}
@@ -197,7 +198,7 @@ func (b *excess) tell() string {
 
 // beyond says by what something is more than a queue could have if nothing were in use: its quota and those above it,
 // less what is guaranteed to others below them. It is nil where it is not.
-func (s *Session) beyond(q *record.Queue, need record.Amounts) *excess {
+func (s *Session) beyond(q *apitypes.Queue, need apitypes.Amounts) *excess {
 	for _, name := range slices.Sorted(maps.Keys(need)) {
 		of, most := s.most(q, name)
 		if need[name] > most+record.CapacityEps {
@@ -209,7 +210,7 @@ func (s *Session) beyond(q *record.Queue, need record.Amounts) *excess {
 
 // most returns how much of a resource a queue could have if nothing were in use, and which of those above it allows no
 // more.
-func (s *Session) most(q *record.Queue, name string) (of *record.Queue, most float64) {
+func (s *Session) most(q *apitypes.Queue, name string) (of *apitypes.Queue, most float64) {
 	of, most = q, math.Inf(1)
 	below := q
 	for _, above := range s.above(q) {

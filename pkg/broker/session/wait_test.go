@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	pricing "github.com/tradewind-broker/tradewind/pkg/market"
 )
@@ -22,9 +22,9 @@ func dearNow(spot bool) (in bid.Input, tasks map[int]record.Task) {
 		m.Prices.Observe(at, 0.2)
 		m.Prices.Observe(at.Add(time.Hour), 0.7)
 	}
-	offer := record.Planned{ID: "aws/r/z/m/on-demand", Offer: cloud.Offer{Cloud: "aws", USDPerHour: 0.9}, OnDemandUSD: 0.9}
+	offer := record.Planned{ID: "aws/r/z/m/on-demand", Offer: apitypes.Offer{Cloud: "aws", USDPerHour: 0.9}, OnDemandUSD: 0.9}
 	if spot {
-		offer = record.Planned{ID: "aws/r/z/m/spot", Offer: cloud.Offer{Cloud: "aws", USDPerHour: 0.7, Spot: true}, OnDemandUSD: 0.9, LossesPerHour: 0.01}
+		offer = record.Planned{ID: "aws/r/z/m/spot", Offer: apitypes.Offer{Cloud: "aws", USDPerHour: 0.7, Spot: true}, OnDemandUSD: 0.9, LossesPerHour: 0.01}
 	}
 	task := dag.Task{Name: "a", Nodes: 1, Time: dag.TimeEstimate{Default: time.Hour}, Checkpoint: &dag.Checkpoint{Every: 10 * time.Minute}, Resources: []dag.Resources{{}}}
 	return bid.Input{

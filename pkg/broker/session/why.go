@@ -6,39 +6,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
-
-// Why tells why a job waits.
-type Why struct {
-	Job    string          `json:"job" doc:"ID of the job"`
-	Queue  string          `json:"queue" doc:"Queue it waits in"`
-	State  record.JobState `json:"state" doc:"State of the job"`
-	Reason string          `json:"reason" doc:"Why it waits, in a sentence; that it does not, if nothing of it waits for the queue"`
-	Tasks  []WhyTask       `json:"tasks" nullable:"false" doc:"Its tasks that wait in the queue, the next one first; at most 20"`
-	// Waiting is how many of its tasks wait in the queue.
-	Waiting int `json:"waiting" doc:"How many of its tasks wait in the queue"`
-}
-
-// WhyTask is why one of its tasks does.
-type WhyTask struct {
-	Task    string    `json:"task" doc:"Name of the task"`
-	Since   time.Time `json:"since" doc:"When it could have begun, or its job was resumed"`
-	Ahead   int       `json:"ahead" doc:"Tasks of other jobs before it in the order of priority and age, those of suspended jobs left out"`
-	Reasons []string  `json:"reasons" nullable:"false" doc:"What keeps it, the most important first"`
-}
 
 // whyTasks bounds the tasks that Why tells of.
 const whyTasks = 20
 
 // TellTasks tells of the tasks that wait.
-func (s *Session) TellTasks(w *Why, job record.Job) error {
+func (s *Session) TellTasks(w *apitypes.Why, job record.Job) error {
 	q := s.queues[job.Queue]
 	if q == nil {
 		return nil
 	}
-	waiting, err := book.List[record.Waiting](s.u, record.WaitPart(q.Name), "wait#", sessionMost)
+	waiting, err := book.List[apitypes.Waiting](s.u, record.WaitPart(q.Name), "wait#", sessionMost)
 	if err != nil {
 		return err
 	}
@@ -50,7 +32,7 @@ func (s *Session) TellTasks(w *Why, job record.Job) error {
 		return err
 	}
 	var mine []*admission
-	w.Tasks, w.Waiting = []WhyTask{}, 0
+	w.Tasks, w.Waiting = []apitypes.WhyTask{}, 0
 	ahead := 0
 	for _, x := range waiting {
 		if x.Job != job.ID {
@@ -62,7 +44,7 @@ func (s *Session) TellTasks(w *Why, job record.Job) error {
 		}
 		a, lacks := s.facts(q, x)
 		if err = cmp.Or(err, lacks); err == nil {
-			w.Tasks = append(w.Tasks, WhyTask{Task: a.name, Since: x.Since, Ahead: ahead})
+			w.Tasks = append(w.Tasks, apitypes.WhyTask{Task: a.name, Since: x.Since, Ahead: ahead})
 		}
 		mine = append(mine, a)
 	}
@@ -161,7 +143,7 @@ func (s *Session) tell(a *admission, said []string) []string {
 // tellSkip says what keeps a task that a session passes over.
 func (s *Session) tellSkip(a *admission) string {
 	switch {
-	case a.job.State != record.JobRunning || a.plan == nil:
+	case a.job.State != apitypes.JobRunning || a.plan == nil:
 		return "its job has no plan yet"
 	case a.job.Suspended() != nil:
 		return "its job is " + a.job.Suspended().Tell()
@@ -185,7 +167,7 @@ func (s *Session) tellSkip(a *admission) string {
 }
 
 // tellClosed says that a queue admits nothing.
-func tellClosed(q *record.Queue) string {
+func tellClosed(q *apitypes.Queue) string {
 	if q.Suspended.Since.IsZero() {
 		return "queue " + q.Name + " is closed"
 	}

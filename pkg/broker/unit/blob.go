@@ -11,6 +11,7 @@ import (
 	"time"
 
 	json "github.com/go-json-experiment/json/v1"
+
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"

@@ -40,18 +40,44 @@ type Unit struct {
 // below store.MaxItems.
 const Full = 55
 
-// Transactor makes units and commits them. It is safe for concurrent use.
-type Transactor struct {
-	Store store.Store
-	kept  *book.Kept
-	clock func() time.Time
-	// seenFor is how long a handled event is remembered: longer than any queue redelivers.
-	seenFor time.Duration
+// Hooks are what a Transactor calls. Each may be nil.
+type Hooks struct {
 	// Publish puts events on the bus that no record goes with: there is nothing that they have to be committed with,
 	// and whoever handled their cause does so again where it fails. They are committed to the outbox where it is nil.
 	Publish func(context.Context, []store.Event) error
 	// Done and Conflicted are told of each unit that was committed, and of each that has to be decided again.
 	Done, Conflicted func(*Unit)
+}
+
+// Transactor makes units and commits them. It is safe for concurrent use.
+type Transactor struct {
+	Store  store.Store
+	Config record.Config
+	kept   *book.Kept
+	clock  func() time.Time
+	hooks  Hooks
+}
+
+// blobCacheBytes is what specs and plans may take once they are decoded: of a job of 10,000 tasks several times over.
+const blobCacheBytes = 32 << 20
+
+// NewTransactor makes a transactor on a store, by a clock.
+func NewTransactor(s store.Store, clock func() time.Time, cfg record.Config, hooks Hooks) *Transactor {
+	return &Transactor{Store: s, Config: cfg, kept: book.NewKept(blobCacheBytes), clock: clock, hooks: hooks}
+}
+
+// Done reports a unit that was committed to the hook.
+func (b *Transactor) Done(u *Unit) {
+	if b.hooks.Done != nil {
+		b.hooks.Done(u)
+	}
+}
+
+// Conflicted reports a unit that has to be decided again to the hook.
+func (b *Transactor) Conflicted(u *Unit) {
+	if b.hooks.Conflicted != nil {
+		b.hooks.Conflicted(u)
+	}
 }
 
 // Cache is what the process keeps of what it has read.
@@ -66,7 +92,7 @@ func (b *Transactor) Now() time.Time { return b.clock().UTC() }
 // NewUnit begins a unit of a function.
 func (b *Transactor) NewUnit(ctx context.Context, fn string) *Unit {
 	return &Unit{
-		Ctx: ctx, store: b.Store, publish: b.Publish, fn: fn, Now: b.Now(), Book: book.New(b.kept),
+		Ctx: ctx, store: b.Store, publish: b.hooks.Publish, fn: fn, Now: b.Now(), Book: book.New(b.kept),
 		known: map[string]bool{},
 	}
 }
@@ -250,7 +276,7 @@ func (b *Transactor) Transact(ctx context.Context, fn, cause string, seen bool, 
 		u.Begin(cause)
 		u.Tries = tries
 		if seen {
-			if again, err := u.MarkSeen(cause, b.seenFor); err != nil || again {
+			if again, err := u.MarkSeen(cause, b.Config.SeenFor); err != nil || again {
 				return err
 			}
 		}

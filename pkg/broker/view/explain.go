@@ -7,49 +7,27 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// Story tells what happened to a job and why, in the order of time.
-type Story struct {
-	Job     JobView   `json:"job" doc:"The job"`
-	Entries []Entry   `json:"entries" doc:"What happened, in the order of time"`
-	Choices []TaskWhy `json:"choices,omitempty" doc:"For each task the choice in force and the runners-up"`
-	Next    int       `json:"next,omitempty" doc:"Index of the first task that this does not tell of, where there is one: after of the call that continues it"`
-}
-
-// Entry is one thing that happened.
-type Entry struct {
-	At   time.Time `json:"at" doc:"When"`
-	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, updated, placement, cancelled or finished"`
-	Task string    `json:"task,omitempty" doc:"Task it happened to"`
-	Text string    `json:"text" doc:"What happened and why, in a sentence"`
-	USD  float64   `json:"usd,omitempty" doc:"What it cost, USD"`
-}
-
-// TaskWhy is why a task runs where it does.
-type TaskWhy struct {
-	Task    string          `json:"task" doc:"Name of the task"`
-	Chosen  string          `json:"chosen" doc:"The offer chosen"`
-	USD     float64         `json:"usd" doc:"Expected cost there, USD"`
-	Hours   float64         `json:"hours" doc:"Expected time there, hours"`
-	Runners []record.Runner `json:"runners,omitempty" doc:"The next best, and what each would have added to the plan"`
-}
+// story is one that is being told.
+type story struct{ apitypes.Story }
 
 // Explain tells the story of a job. It fails with ErrNotFound.
-func (b *Views) Explain(ctx context.Context, id string) (*Story, error) {
+func (b *Views) Explain(ctx context.Context, id string) (*apitypes.Story, error) {
 	return b.ExplainPart(ctx, id, Part{})
 }
 
 // ExplainPart tells what happened to some of a job's tasks; what happened to the job itself comes with the first, but
 // its end with the last. It fails with ErrNotFound.
-func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, error) {
+func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.Story, error) {
 	detail, err := b.look(ctx, id, p, nil)
 	if err != nil {
 		return nil, err
 	}
-	s := &Story{Job: detail.JobView, Next: detail.Next}
+	s := &story{apitypes.Story{Job: detail.JobView, Next: detail.Next}}
 	if p.From == 0 {
 		tasks := fmt.Sprintf("%d tasks", detail.Tasks)
 		if detail.Tasks == 1 {
@@ -63,7 +41,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	}
 	for _, t := range detail.TaskList {
 		if t.Waits != "" {
-			s.add(b.Now(), "waits", t.Name, t.Waits)
+			s.add(b.txns.Now(), "waits", t.Name, t.Waits)
 		}
 	}
 	for _, a := range detail.Attempts {
@@ -88,8 +66,8 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 			text += ": " + detail.Reason
 		}
 		s.add(detail.Finished, "finished", "", text)
-	case detail.State == record.JobWaiting:
-		s.add(b.Now(), "waiting", "", detail.Reason)
+	case detail.State == apitypes.JobWaiting:
+		s.add(b.txns.Now(), "waiting", "", detail.Reason)
 	}
 	if detail.plan != nil && p.From == 0 {
 		for _, note := range detail.plan.Notes {
@@ -100,12 +78,12 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	if detail.plan != nil {
 		s.choices(detail.plan, detail.TaskList)
 	}
-	return s, nil
+	return &s.Story, nil
 }
 
 // closed adds that somebody has suspended the queue of a job that is not over, or one above it, or that a month's
 // budget there has less left than a task costs that waits.
-func (b *Views) closed(ctx context.Context, s *Story, detail *JobDetail) error {
+func (b *Views) closed(ctx context.Context, s *story, detail *Look) error {
 	if s.Job.State.Over() || s.Next > 0 {
 		return nil
 	}
@@ -123,15 +101,15 @@ func (b *Views) closed(ctx context.Context, s *Story, detail *JobDetail) error {
 		name = q.Parent
 	}
 	if detail.plan != nil && err == nil {
-		s.poor(all, detail, b.Now())
+		s.poor(all, detail, b.txns.Now())
 	}
 	return err
 }
 
 // poor adds which month's budget has less left than a task costs that waits: the first such task.
-func (s *Story) poor(queues []record.Queue, detail *JobDetail, now time.Time) {
+func (s *story) poor(queues []apitypes.Queue, detail *Look, now time.Time) {
 	for _, p := range record.Purses(record.Pointers(queues), s.Job.Queue, now) {
-		i := slices.IndexFunc(detail.TaskList, func(t TaskView) bool {
+		i := slices.IndexFunc(detail.TaskList, func(t apitypes.TaskView) bool {
 			return t.State == string(record.TaskQueued) && t.Index < len(detail.plan.TaskUSD) &&
 				detail.plan.TaskUSD[t.Index] > p.LeftUSD()
 		})
@@ -142,7 +120,7 @@ func (s *Story) poor(queues []record.Queue, detail *JobDetail, now time.Time) {
 }
 
 // suspended adds when people had the job wait.
-func (s *Story) suspended(all []record.Suspension) {
+func (s *story) suspended(all []apitypes.Suspension) {
 	for _, p := range all {
 		text := "what ran saves its work and gives back its machines"
 		if p.Reason != "" {
@@ -164,10 +142,10 @@ func (s *Story) suspended(all []record.Suspension) {
 }
 
 // choices adds why each task runs where it does.
-func (s *Story) choices(plan *record.Plan, tasks []TaskView) {
+func (s *story) choices(plan *record.Plan, tasks []apitypes.TaskView) {
 	for _, t := range tasks {
 		if c, runners := plan.Of(t.Index), plan.Runners[t.Index]; c != nil && len(runners) > 0 {
-			s.Choices = append(s.Choices, TaskWhy{
+			s.Choices = append(s.Choices, apitypes.TaskWhy{
 				Task: t.Name, Chosen: c.ID, USD: plan.TaskUSD[t.Index], Hours: plan.TaskHours[t.Index],
 				Runners: runners,
 			})
@@ -175,16 +153,11 @@ func (s *Story) choices(plan *record.Plan, tasks []TaskView) {
 	}
 }
 
-// Sort puts what happened into the order of time.
-func (s *Story) Sort() {
-	slices.SortStableFunc(s.Entries, func(x, y Entry) int { return x.At.Compare(y.At) })
+func (s *story) add(at time.Time, kind, task, text string) {
+	s.Entries = append(s.Entries, apitypes.Entry{At: at, Kind: kind, Task: task, Text: text})
 }
 
-func (s *Story) add(at time.Time, kind, task, text string) {
-	s.Entries = append(s.Entries, Entry{At: at, Kind: kind, Task: task, Text: text})
-}
-
-func limits(v JobView) string {
+func limits(v apitypes.JobView) string {
 	var parts []string
 	if !v.Deadline.IsZero() {
 		parts = append(parts, "by "+v.Deadline.Format(time.RFC3339))
@@ -198,7 +171,7 @@ func limits(v JobView) string {
 	return ", " + strings.Join(parts, ", ")
 }
 
-func (s *Story) plan(p record.PlanHead) {
+func (s *story) plan(p apitypes.PlanHead) {
 	why := "first plan"
 	if p.Reason != "" {
 		why = "planned anew: " + p.Reason
@@ -215,7 +188,7 @@ func (s *Story) plan(p record.PlanHead) {
 	s.add(p.At, "planned", "", text)
 }
 
-func (s *Story) attempt(a record.Attempt, task string) {
+func (s *story) attempt(a apitypes.Attempt, task string) {
 	label := fmt.Sprintf("attempt %d on %s", a.Number, a.OfferID)
 	if a.Nodes > 1 {
 		label += fmt.Sprintf(" × %d", a.Nodes)
@@ -252,20 +225,20 @@ func (s *Story) attempt(a record.Attempt, task string) {
 	}
 	kind, text := string(a.Outcome), ""
 	switch a.Outcome {
-	case record.OutcomeSucceeded:
+	case apitypes.OutcomeSucceeded:
 		text = fmt.Sprintf("attempt %d succeeded after %s for %.4f USD", a.Number,
 			record.Rounded(a.Ended.Sub(a.Launched)), a.USD)
 		if a.EgressUSD > 0 {
 			text += fmt.Sprintf(", %.4f of it for moving data", a.EgressUSD)
 		}
-	case record.OutcomeRefused:
+	case apitypes.OutcomeRefused:
 		text = label + " was refused: " + a.Reason
-	case record.OutcomeBlocked:
+	case apitypes.OutcomeBlocked:
 		text = label + " was not tried: " + a.Reason
 	default:
 		text = fmt.Sprintf("%s ended (%s): %s", label, a.Outcome, a.Reason)
 	}
-	s.Entries = append(s.Entries, Entry{At: a.Ended, Kind: kind, Task: task, Text: text, USD: a.USD})
+	s.Entries = append(s.Entries, apitypes.Entry{At: a.Ended, Kind: kind, Task: task, Text: text, USD: a.USD})
 	if a.KeptUntil.After(a.Ended) {
 		s.add(a.Ended, "kept", task, fmt.Sprintf("the machines of attempt %d are kept to be looked at, for up to %s",
 			a.Number, record.Rounded(a.KeptUntil.Sub(a.Ended))))

@@ -3,15 +3,15 @@ package view
 import (
 	"context"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/history"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // Learned is what earlier jobs of a name have shown of their tasks; of a name that no job had it is empty.
-func (b *Views) Learned(ctx context.Context, job string) (record.History, error) {
-	h, err := history.Known(b.NewUnit(ctx, "api"), job)
+func (b *Views) Learned(ctx context.Context, job string) (apitypes.History, error) {
+	h, err := history.Known(b.txns.NewUnit(ctx, "api"), job)
 	if h.Tasks == nil {
-		h.Job, h.Tasks = job, map[string]map[string]record.RunTimes{}
+		h.Job, h.Tasks = job, map[string]map[string]apitypes.RunTimes{}
 	}
 	return h, err
 }

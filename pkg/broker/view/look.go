@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -27,30 +28,43 @@ const partBytes = 2 << 20
 type sight struct {
 	phases   []record.Phase
 	clusters []record.Cluster
-	tasks    []record.Task    // by index, as stored
-	attempts []record.Attempt // by task and number, as stored
+	tasks    []record.Task      // by index, as stored
+	attempts []apitypes.Attempt // by task and number, as stored
+}
+
+// Look is what users see of a job, with what was read for it: the next look reads only what may have changed since.
+type Look struct {
+	apitypes.JobDetail
+
+	seen        sight
+	plan        *record.Plan // in force; nil before the first
+	suspensions []apitypes.Suspension
 }
 
 // JobDetail loads all that users see of a job. It fails with ErrNotFound.
-func (b *Views) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
-	return b.look(ctx, id, Part{}, nil)
+func (b *Views) JobDetail(ctx context.Context, id string) (*apitypes.JobDetail, error) {
+	return b.JobPart(ctx, id, Part{})
 }
 
 // JobPart loads what users see of a job and of some of its tasks; the plans come with the first. It fails with
 // ErrNotFound.
-func (b *Views) JobPart(ctx context.Context, id string, p Part) (*JobDetail, error) {
-	return b.look(ctx, id, p, nil)
+func (b *Views) JobPart(ctx context.Context, id string, p Part) (*apitypes.JobDetail, error) {
+	d, err := b.look(ctx, id, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &d.JobDetail, nil
 }
 
 // JobSince is JobDetail for whoever has looked at the job before: it reads only what may have changed. Nil is no look.
-func (b *Views) JobSince(ctx context.Context, id string, was *JobDetail) (*JobDetail, error) {
+func (b *Views) JobSince(ctx context.Context, id string, was *Look) (*Look, error) {
 	return b.look(ctx, id, Part{}, was)
 }
 
 // look reads in the order in which a task ends, its phase before its machines and these before its history: what is
 // over and without machines by the first two does not change after the third.
-func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*JobDetail, error) {
-	u := b.NewUnit(ctx, "api")
+func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, error) {
+	u := b.txns.NewUnit(ctx, "api")
 	if err := u.Preload(record.JobKey(id), record.ProgressKey(id), record.LedgerKey(id)); err != nil {
 		return nil, err
 	}
@@ -62,13 +76,13 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*J
 	if err != nil {
 		return nil, err
 	}
-	d := &JobDetail{seen: sight{phases: progress.Phases}, suspensions: job.Suspensions}
+	d := &Look{seen: sight{phases: progress.Phases}, suspensions: job.Suspensions}
 	s := &d.seen
 	if d.JobView, s.clusters, err = b.viewOf(u, job); err != nil {
 		return nil, err
 	}
 	if p.From == 0 {
-		if d.Plans, err = book.List[record.PlanHead](u, record.JobPart(id), record.PlanHeadPrefix, 0); err != nil {
+		if d.Plans, err = book.List[apitypes.PlanHead](u, record.JobPart(id), record.PlanHeadPrefix, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +93,7 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*J
 	if open, ok := s.open(was); ok && 10*len(open) <= job.Tasks {
 		err = s.again(u, job, open, was.seen)
 	} else {
-		err = s.read(ctx, b.Store, id, from, to)
+		err = s.read(ctx, b.txns.Store, id, from, to)
 	}
 	if err != nil {
 		return nil, err
@@ -96,7 +110,7 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*J
 // read loads the tasks from one index to below another with their attempts.
 func (s *sight) read(ctx context.Context, st store.Store, job string, from, to int) (err error) {
 	if s.tasks, err = between[record.Task](ctx, st, job, "task#", from, to); err == nil {
-		s.attempts, err = between[record.Attempt](ctx, st, job, "attempt#", from, to)
+		s.attempts, err = between[apitypes.Attempt](ctx, st, job, "attempt#", from, to)
 	}
 	return err
 }
@@ -128,7 +142,7 @@ func between[T any](ctx context.Context, st store.Store, job, prefix string, fro
 
 // open lists the tasks of which something may have changed since an earlier look: all that are neither waiting nor
 // over, and those that had or have machines. It cannot tell before tasks were announced.
-func (s *sight) open(was *JobDetail) (open []int32, ok bool) {
+func (s *sight) open(was *Look) (open []int32, ok bool) {
 	if was == nil || len(s.phases) == 0 || len(was.seen.phases) != len(s.phases) {
 		return nil, false
 	}
@@ -158,7 +172,7 @@ func (s *sight) again(u *unit.Unit, job record.Job, open []int32, was sight) err
 	var keys []record.Key
 	for i := range tasks {
 		for n := 1; n <= tasks[i].Attempt; n++ {
-			a := record.Attempt{Task: tasks[i].Index, Number: n}
+			a := apitypes.Attempt{Task: tasks[i].Index, Number: n}
 			k, known := slices.BinarySearchFunc(was.attempts, a, attemptOrder)
 			if !known || was.attempts[k].Ended.IsZero() || had[record.ClusterID(job.ID, a.Task, n)] {
 				keys = append(keys, record.AttemptKey(job.ID, a.Task, n))
@@ -168,9 +182,9 @@ func (s *sight) again(u *unit.Unit, job record.Job, open []int32, was sight) err
 	if err := u.Preload(keys...); err != nil {
 		return err
 	}
-	var attempts []record.Attempt
+	var attempts []apitypes.Attempt
 	for _, key := range keys {
-		a, found, err := book.Get[record.Attempt](u, key)
+		a, found, err := book.Get[apitypes.Attempt](u, key)
 		if err != nil {
 			return err
 		}
@@ -184,7 +198,7 @@ func (s *sight) again(u *unit.Unit, job record.Job, open []int32, was sight) err
 }
 
 // attemptOrder is that of the attempts' keys.
-func attemptOrder(a, b record.Attempt) int {
+func attemptOrder(a, b apitypes.Attempt) int {
 	return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Number, b.Number))
 }
 
@@ -196,12 +210,12 @@ func merged[T any](old, fresh []T, order func(a, b T) int) []T {
 }
 
 // tell makes the views of the tasks from one index to below another.
-func (b *Views) tell(u *unit.Unit, job record.Job, d *JobDetail, from, to int) error {
+func (b *Views) tell(u *unit.Unit, job record.Job, d *Look, from, to int) error {
 	d.Attempts = slices.Clone(d.seen.attempts)
 	tasks := slices.Clone(d.seen.tasks)
 	for i := range d.seen.clusters {
 		cl := &d.seen.clusters[i]
-		if j, ok := slices.BinarySearchFunc(d.Attempts, record.Attempt{Task: cl.Task, Number: cl.Attempt},
+		if j, ok := slices.BinarySearchFunc(d.Attempts, apitypes.Attempt{Task: cl.Task, Number: cl.Attempt},
 			attemptOrder); ok {
 			cl.Tell(&d.Attempts[j])
 		}
@@ -229,7 +243,7 @@ func (b *Views) tell(u *unit.Unit, job record.Job, d *JobDetail, from, to int) e
 }
 
 // cut ends a part where it is as long as one may be, but after one task, and says where the job goes on.
-func (d *JobDetail) cut(from, tasks int) {
+func (d *Look) cut(from, tasks int) {
 	const task, attempt = 250, 550 // bytes of JSON besides what is of any length
 	size, at := 0, 0
 	for i := range d.TaskList {
@@ -252,15 +266,15 @@ func (d *JobDetail) cut(from, tasks int) {
 }
 
 // tellWaits adds what the tasks of a job wait for.
-func (b *Views) tellWaits(u *unit.Unit, job record.Job, tasks []record.Task, views []TaskView) error {
-	if !job.Waits || job.State != record.JobRunning {
+func (b *Views) tellWaits(u *unit.Unit, job record.Job, tasks []record.Task, views []apitypes.TaskView) error {
+	if !job.Waits || job.State != apitypes.JobRunning {
 		return nil
 	}
 	for _, t := range tasks {
 		if t.WaitSince.IsZero() {
 			continue
 		}
-		w, err := bid.LoadWaiting(u, b.Config, job, t)
+		w, err := bid.LoadWaiting(u, b.txns.Config, job, t)
 		if err != nil {
 			return err
 		}

@@ -5,45 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
-
-// MarketView is what is known of one spot market.
-type MarketView struct {
-	Offer       string     `json:"offer" doc:"The machine and where it is, without its market: CLOUD/REGION/ZONE/TYPE"`
-	USD         float64    `json:"usd,omitempty" doc:"Price now, USD per hour of one machine; absent where none was told"`
-	Since       time.Time  `json:"since,omitzero" doc:"Since when it is the price"`
-	SeenHours   float64    `json:"seenHours,omitempty" doc:"For how many hours its price was watched; those of a week ago count half"`
-	Changes     float64    `json:"changes,omitempty" doc:"How often the price went from one band of half an octave to another in them"`
-	HeldHours   float64    `json:"heldHours" doc:"Machine hours that were held there"`
-	Launches    int        `json:"launches" doc:"Attempts that got machines there"`
-	Preemptions int        `json:"preemptions" doc:"Of these, how many the cloud took"`
-	Refusals    int        `json:"refusals" doc:"Attempts that got none there"`
-	Forecast    []Forecast `json:"forecast" nullable:"false" doc:"How the price is expected to go on; empty where none was told"`
-	Bids        []Bid      `json:"bids" nullable:"false" doc:"Attempts that hold machines there now, and up to what price"`
-}
-
-// Forecast is what is expected of a price some hours from now.
-type Forecast struct {
-	Hours float64 `json:"hours" doc:"How many hours from now"`
-	USD   float64 `json:"usd" doc:"The mean that is expected, USD per hour"`
-	Low   float64 `json:"low" doc:"One in ten times it is at or below this"`
-	High  float64 `json:"high" doc:"Nine in ten times it is at or below this"`
-}
-
-// Bid is what an attempt on a spot market is worth to its job.
-type Bid struct {
-	Job     string  `json:"job" doc:"ID of the job"`
-	Task    int     `json:"task" doc:"Index of the task in it"`
-	Attempt int     `json:"attempt" doc:"Number of the attempt"`
-	MaxUSD  float64 `json:"maxUSD" doc:"The most that is paid for an hour of one machine, USD"`
-	RateUSD float64 `json:"rateUSD" doc:"What it costs now, USD"`
-	Nodes   int     `json:"nodes" doc:"Number of machines"`
-}
 
 // forecastHours are how far ahead prices are told.
 var forecastHours = []float64{1, 3, 6, 12, 24}
@@ -53,8 +20,8 @@ const bidJobs = 200
 
 // Markets lists up to limit spot markets of which something is known, by name, from after one on. next is where the
 // list goes on, "" where it does not.
-func (b *Views) Markets(ctx context.Context, after string, limit int) (views []MarketView, next string, err error) {
-	lines, more, err := b.Store.Query(ctx, record.PartMarket, "", store.Page{After: after, Limit: limit})
+func (b *Views) Markets(ctx context.Context, after string, limit int) (views []apitypes.MarketView, next string, err error) {
+	lines, more, err := b.txns.Store.Query(ctx, record.PartMarket, "", store.Page{After: after, Limit: limit})
 	if err != nil {
 		return nil, "", err
 	}
@@ -75,26 +42,26 @@ func (b *Views) Markets(ctx context.Context, after string, limit int) (views []M
 	return views, next, nil
 }
 
-func marketView(m record.MarketRecord, bids []Bid) MarketView {
-	v := MarketView{
+func marketView(m record.MarketRecord, bids []apitypes.Bid) apitypes.MarketView {
+	v := apitypes.MarketView{
 		Offer: m.Offer, USD: m.USD, Since: m.At, HeldHours: m.Hours, Launches: m.Launches, Preemptions: m.Preemptions,
-		Refusals: m.Refusals, Forecast: []Forecast{}, Bids: bids,
+		Refusals: m.Refusals, Forecast: []apitypes.Forecast{}, Bids: bids,
 	}
 	if v.Bids == nil {
-		v.Bids = []Bid{}
+		v.Bids = []apitypes.Bid{}
 	}
 	if m.USD > 0 {
 		v.Changes, v.SeenHours = m.Prices.Seen()
 		for _, e := range m.Prices.Ahead(m.USD, forecastHours...) {
-			v.Forecast = append(v.Forecast, Forecast{Hours: e.Hours, USD: e.USD, Low: e.Low, High: e.High})
+			v.Forecast = append(v.Forecast, apitypes.Forecast{Hours: e.Hours, USD: e.USD, Low: e.Low, High: e.High})
 		}
 	}
 	return v
 }
 
 // bids are those of the machines that jobs hold now, by market.
-func (b *Views) bids(ctx context.Context) (map[string][]Bid, error) {
-	u := b.NewUnit(ctx, "api")
+func (b *Views) bids(ctx context.Context) (map[string][]apitypes.Bid, error) {
+	u := b.txns.NewUnit(ctx, "api")
 	active, err := book.List[record.JobIndex](u, record.PartActive, "", bidJobs)
 	if err != nil {
 		return nil, err
@@ -108,7 +75,7 @@ func (b *Views) bids(ctx context.Context) (map[string][]Bid, error) {
 			return nil, err
 		}
 	}
-	all := map[string][]Bid{}
+	all := map[string][]apitypes.Bid{}
 	for i, key := range keys {
 		ledger, _, err := book.Get[record.Ledger](u, key)
 		if err != nil {
@@ -123,7 +90,7 @@ func (b *Views) bids(ctx context.Context) (map[string][]Bid, error) {
 		}
 		for _, cl := range clusters {
 			if cl.Market != "" && !cl.Launched.IsZero() && cl.State != record.ClusterReleasing {
-				all[cl.Market] = append(all[cl.Market], Bid{
+				all[cl.Market] = append(all[cl.Market], apitypes.Bid{
 					Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, MaxUSD: cl.MaxUSD, RateUSD: cl.Rate(),
 					Nodes: len(cl.Nodes),
 				})
@@ -136,7 +103,7 @@ func (b *Views) bids(ctx context.Context) (map[string][]Bid, error) {
 // PastPrices is how the prices of some spot markets went, in the order in which they are asked for: their last changes,
 // the oldest first.
 func (b *Views) PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error) {
-	u := b.NewUnit(ctx, "api")
+	u := b.txns.NewUnit(ctx, "api")
 	keys := make([]store.Key, len(offers))
 	for i, o := range offers {
 		keys[i] = record.PastPricesKey(record.MarketID(o))

@@ -1,9 +1,9 @@
 package view
 
-import "github.com/tradewind-broker/tradewind/pkg/broker/record"
+import "github.com/tradewind-broker/tradewind/pkg/apitypes"
 
 // SameTask says whether a task is as it was. What it waits for never changes.
-func SameTask(a, b TaskView) bool {
+func SameTask(a, b apitypes.TaskView) bool {
 	return a.State == b.State && a.Progress == b.Progress && a.Attempts == b.Attempts && a.USD == b.USD &&
 		a.Offer == b.Offer && a.KeptUntil.Equal(b.KeptUntil) &&
 		a.USDPerHour == b.USDPerHour && a.Hours == b.Hours && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended) &&
@@ -12,7 +12,7 @@ func SameTask(a, b TaskView) bool {
 }
 
 // SameAttempt says whether an attempt is as it was. What it was admitted to never changes.
-func SameAttempt(a, b record.Attempt) bool {
+func SameAttempt(a, b apitypes.Attempt) bool {
 	return a.Number == b.Number && a.Task == b.Task && a.Outcome == b.Outcome && a.Reason == b.Reason &&
 		a.USD == b.USD && a.EgressUSD == b.EgressUSD && a.ReservedUSD == b.ReservedUSD &&
 		a.RateUSD == b.RateUSD && a.Resumed == b.Resumed && a.KeptUntil.Equal(b.KeptUntil) &&

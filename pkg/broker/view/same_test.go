@@ -4,12 +4,14 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func TestEveryChangeOfATaskIsSeen(t *testing.T) {
-	fields := reflect.TypeFor[TaskView]()
+	fields := reflect.TypeFor[apitypes.TaskView]()
 	for i := range fields.NumField() {
-		var task TaskView
+		var task apitypes.TaskView
 		switch v := reflect.ValueOf(&task).Elem().Field(i); v.Interface().(type) {
 		case string:
 			v.SetString("x")
@@ -26,7 +28,7 @@ func TestEveryChangeOfATaskIsSeen(t *testing.T) {
 		default:
 			t.Fatalf("%s is of a type that this test does not know", fields.Field(i).Name)
 		}
-		if SameTask(TaskView{}, task) {
+		if SameTask(apitypes.TaskView{}, task) {
 			t.Errorf("a change of %s is not seen", fields.Field(i).Name)
 		}
 	}

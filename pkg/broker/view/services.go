@@ -5,24 +5,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// ServiceView is a service as users see it.
-type ServiceView struct {
-	Name     string `json:"name" doc:"Name of the service"`
-	Replicas int    `json:"replicas" doc:"How many replicas it is to have"`
-	Ready    int    `json:"ready" doc:"How many of them are ready"`
-	Current  int    `json:"current" doc:"How many of those are of the version that the job goes by, after an update"`
-}
-
 // tellServices adds what is known of replicas of services to the views of the tasks from an index on.
-func (d *JobDetail) tellServices(job record.Job, spec *dag.Job, tasks []record.Task, from int) {
+func (d *Look) tellServices(job record.Job, spec *dag.Job, tasks []record.Task, from int) {
 	ready, unready := map[int]*record.Cluster{}, map[int]string{} // by task; of the newest that serves
 	for i := range d.seen.clusters {
 		cl := &d.seen.clusters[i]
-		if job.State == record.JobEnding || job.State.Over() {
+		if job.State == apitypes.JobEnding || job.State.Over() {
 			break
 		}
 		if cl.Unready != "" && cl.Outcome == "" {
@@ -52,16 +45,16 @@ func (d *JobDetail) tellServices(job record.Job, spec *dag.Job, tasks []record.T
 }
 
 // services are those of a job, of which some replicas are ready.
-func services(job record.Job, spec *dag.Job, ready map[int]*record.Cluster) (all []ServiceView) {
+func services(job record.Job, spec *dag.Job, ready map[int]*record.Cluster) (all []apitypes.ServiceView) {
 	for i := range spec.Tasks {
 		s := spec.Tasks[i].Service
 		if s == nil {
 			continue
 		}
-		at := slices.IndexFunc(all, func(v ServiceView) bool { return v.Name == s.Of })
+		at := slices.IndexFunc(all, func(v apitypes.ServiceView) bool { return v.Name == s.Of })
 		if at < 0 {
 			at = len(all)
-			all = append(all, ServiceView{Name: s.Of})
+			all = append(all, apitypes.ServiceView{Name: s.Of})
 		}
 		all[at].Replicas++
 		if cl := ready[i]; cl != nil {
@@ -75,7 +68,7 @@ func services(job record.Job, spec *dag.Job, ready map[int]*record.Cluster) (all
 }
 
 // lastReason is how the last attempt of a task has ended, where it has.
-func lastReason(attempts []record.Attempt, task int) (reason string) {
+func lastReason(attempts []apitypes.Attempt, task int) (reason string) {
 	for i := range attempts {
 		if attempts[i].Task == task {
 			reason = attempts[i].Reason
@@ -85,7 +78,7 @@ func lastReason(attempts []record.Attempt, task int) (reason string) {
 }
 
 // updated adds what became of the last update of services.
-func (s *Story) updated(up record.Update) {
+func (s *story) updated(up apitypes.Update) {
 	if up.Spec == 0 {
 		return
 	}

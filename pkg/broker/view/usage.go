@@ -6,25 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
-
-// Usage is what queues held over a time, in steps of the same length.
-type Usage struct {
-	From      time.Time    `json:"from" doc:"When the first step begins"`
-	StepHours float64      `json:"stepHours" doc:"How long a step is, hours"`
-	Queues    []QueueUsage `json:"queues" nullable:"false" doc:"Queues that held something, by name"`
-	Partial   bool         `json:"partial,omitempty" doc:"There were more jobs, or attempts, than were looked at: the newest are told"`
-}
-
-// QueueUsage is what one queue held, the mean of each step.
-type QueueUsage struct {
-	Name    string    `json:"name" doc:"Name of the queue"`
-	Running []float64 `json:"running" nullable:"false" doc:"Tasks that held capacity, by step"`
-	VCPUs   []float64 `json:"vcpus" nullable:"false" doc:"vCPUs that they held, by step"`
-}
 
 // How much is read to tell what queues held.
 const (
@@ -35,13 +21,13 @@ const (
 
 // Usage tells what the queues held in the last hours. It is summed up from the attempts of the newest jobs, so nothing
 // is written for it: what was held is known for as long as the jobs are.
-func (b *Views) Usage(ctx context.Context, last time.Duration) (Usage, error) {
-	u := b.NewUnit(ctx, "api")
+func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error) {
+	u := b.txns.NewUnit(ctx, "api")
 	from := u.Now.Add(-last)
 	sum := newHeld(from, u.Now)
-	lines, more, err := b.Store.Query(ctx, record.PartJobs, "", store.Page{Limit: usageJobs})
+	lines, more, err := b.txns.Store.Query(ctx, record.PartJobs, "", store.Page{Limit: usageJobs})
 	if err != nil {
-		return Usage{}, err
+		return apitypes.Usage{}, err
 	}
 	left := usageAttempts
 	for some := range slices.Chunk(lines, record.MaxItems) {
@@ -51,12 +37,12 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (Usage, error) {
 			keys[i] = record.JobKey(id)
 		}
 		if err := u.Preload(keys...); err != nil {
-			return Usage{}, err
+			return apitypes.Usage{}, err
 		}
 		for _, key := range keys {
 			job, found, err := book.Get[record.Job](u, key)
 			if err != nil {
-				return Usage{}, err
+				return apitypes.Usage{}, err
 			}
 			if !found || job.State.Over() && job.Finished.Before(from) {
 				continue
@@ -65,9 +51,9 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (Usage, error) {
 				more = true
 				break
 			}
-			attempts, err := book.List[record.Attempt](u, record.JobPart(job.ID), "attempt#", left)
+			attempts, err := book.List[apitypes.Attempt](u, record.JobPart(job.ID), "attempt#", left)
 			if err != nil {
-				return Usage{}, err
+				return apitypes.Usage{}, err
 			}
 			left -= len(attempts)
 			for i := range attempts {
@@ -84,15 +70,15 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (Usage, error) {
 type held struct {
 	from, to time.Time
 	step     time.Duration
-	queues   map[string]*QueueUsage
+	queues   map[string]*apitypes.QueueUsage
 }
 
 func newHeld(from, to time.Time) *held {
-	return &held{from: from, to: to, step: max(to.Sub(from)/usageSteps, time.Second), queues: map[string]*QueueUsage{}}
+	return &held{from: from, to: to, step: max(to.Sub(from)/usageSteps, time.Second), queues: map[string]*apitypes.QueueUsage{}}
 }
 
 // add counts an attempt into each step, by how much of it it held capacity.
-func (h *held) add(job record.Job, a *record.Attempt) {
+func (h *held) add(job record.Job, a *apitypes.Attempt) {
 	end := h.to
 	switch {
 	case !a.Ended.IsZero():
@@ -112,7 +98,7 @@ func (h *held) add(job record.Job, a *record.Attempt) {
 	}
 	q := h.queues[job.Queue]
 	if q == nil {
-		q = &QueueUsage{Name: job.Queue, Running: make([]float64, usageSteps), VCPUs: make([]float64, usageSteps)}
+		q = &apitypes.QueueUsage{Name: job.Queue, Running: make([]float64, usageSteps), VCPUs: make([]float64, usageSteps)}
 		h.queues[job.Queue] = q
 	}
 	for i := int(begin.Sub(h.from) / h.step); i < usageSteps; i++ {
@@ -140,11 +126,11 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-func (h *held) told() Usage {
-	out := Usage{From: h.from, StepHours: h.step.Hours(), Queues: []QueueUsage{}}
+func (h *held) told() apitypes.Usage {
+	out := apitypes.Usage{From: h.from, StepHours: h.step.Hours(), Queues: []apitypes.QueueUsage{}}
 	for _, q := range h.queues {
 		out.Queues = append(out.Queues, *q)
 	}
-	slices.SortFunc(out.Queues, func(a, b QueueUsage) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Queues, func(a, b apitypes.QueueUsage) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }

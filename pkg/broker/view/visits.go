@@ -4,19 +4,20 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // visits adds who was on the machines of a part's tasks.
-func (b *Views) visits(ctx context.Context, s *Story, d *JobDetail, from int) error {
+func (b *Views) visits(ctx context.Context, s *story, d *Look, from int) error {
 	if len(d.TaskList) == 0 {
 		return nil
 	}
-	all, err := between[record.Visit](ctx, b.Store, d.ID, "visit#", from, from+len(d.TaskList))
+	all, err := between[record.Visit](ctx, b.txns.Store, d.ID, "visit#", from, from+len(d.TaskList))
 	if err != nil {
 		return err
 	}
-	ends := map[[2]int]record.Attempt{}
+	ends := map[[2]int]apitypes.Attempt{}
 	for _, a := range d.Attempts {
 		ends[[2]int{a.Task, a.Number}] = a
 	}
@@ -27,7 +28,7 @@ func (b *Views) visits(ctx context.Context, s *Story, d *JobDetail, from int) er
 }
 
 // visit tells of one: who opened what, where, and how it ended. Nothing of what passed is known.
-func (s *Story) visit(v record.Visit, of record.Attempt, task string) {
+func (s *story) visit(v record.Visit, of apitypes.Attempt, task string) {
 	text := v.Kind
 	switch {
 	case v.Port > 0:

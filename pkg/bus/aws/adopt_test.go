@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/aws"
 )
 
-// raw is a client of SQS without the bus, as Lambda's poller is.
+// raw returns a client of SQS that bypasses the bus, like Lambda's poller.
 func (f *fixture) raw() (*sqs.Client, *string) {
 	f.Helper()
 	c := sqs.NewFromConfig(f.world.config(nil))
@@ -29,7 +29,7 @@ func (f *fixture) raw() (*sqs.Client, *string) {
 	return c, out.QueueUrl
 }
 
-// put puts a body into the work queue as another service would.
+// put puts a body into the work queue like another service.
 func (f *fixture) put(body string) {
 	f.Helper()
 	c, url := f.raw()
@@ -37,7 +37,7 @@ func (f *fixture) put(body string) {
 	f.must(err)
 }
 
-// record takes one message as Lambda's poller does.
+// record receives one message like Lambda's poller.
 func (f *fixture) record() aws.Received {
 	f.Helper()
 	c, url := f.raw()
@@ -53,7 +53,7 @@ func (f *fixture) record() aws.Received {
 	return aws.Received{MessageID: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Body: *m.Body, Attempt: n}
 }
 
-func TestWhatLambdaReceivedIsAnsweredLikeAnyDelivery(t *testing.T) {
+func TestAdoptedDeliveryCanBeAnswered(t *testing.T) {
 	f := start(t, nil)
 	f.publish("test.work.v1", "a")
 	d, ok, err := f.Adopt(t.Context(), "work", f.record())
@@ -68,8 +68,8 @@ func TestWhatLambdaReceivedIsAnsweredLikeAnyDelivery(t *testing.T) {
 	if err != nil || !ok || d.Attempt != 2 {
 		t.Fatalf("%+v, %v, %v", d, ok, err)
 	}
-	f.must(f.Reject(t.Context(), "work", d.Receipt, "no good"))
-	if l := f.letters("work", "a")[0]; l.Reason != "no good" || l.Attempts != 2 || string(l.Body) != `{"id":"a"}` {
+	f.must(f.Reject(t.Context(), "work", d.Receipt, "rejected"))
+	if l := f.letters("work", "a")[0]; l.Reason != "rejected" || l.Attempts != 2 || string(l.Body) != `{"id":"a"}` {
 		t.Errorf("%+v", l)
 	}
 	if n, err := f.Depth(t.Context(), "work"); n != 0 || err != nil {
@@ -77,7 +77,7 @@ func TestWhatLambdaReceivedIsAnsweredLikeAnyDelivery(t *testing.T) {
 	}
 }
 
-func TestAMessageThatLambdaGetsTooEarlyIsSentAgain(t *testing.T) {
+func TestAdoptPostponesEarlyMessage(t *testing.T) {
 	f := start(t, nil)
 	f.must(f.Publish(t.Context(), bus.Message{ID: "later", Type: "test.work.v1", NotBefore: f.world.Now().Add(20 * time.Minute)}))
 	f.world.advance(t, 15*time.Minute+time.Second)
@@ -89,7 +89,7 @@ func TestAMessageThatLambdaGetsTooEarlyIsSentAgain(t *testing.T) {
 	f.take("work", "later")
 }
 
-func TestUnreadableMessagesAreDeadLettersAndCanBeSeen(t *testing.T) {
+func TestUnreadableMessagesBecomeDeadLetters(t *testing.T) {
 	f := start(t, nil)
 	f.put("hello")
 	f.take("work")
@@ -107,7 +107,7 @@ func TestEventsOfAWSAreTranslated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := errors.New("not one of ours")
+	refused := errors.New("unknown event")
 	f := start(t, func(c *aws.Config) {
 		c.Translate = func(e aws.Foreign) (bus.Message, error) {
 			if e.Source != "aws.ec2" {
@@ -126,7 +126,7 @@ func TestEventsOfAWSAreTranslated(t *testing.T) {
 	}
 }
 
-func TestALargePayloadIsSharedByItsQueuesAndStaysUntilItsLifeEnds(t *testing.T) {
+func TestLargePayloadIsSharedAndKeptUntilExpiry(t *testing.T) {
 	f := start(t, nil)
 	bucket := s3.NewFromConfig(f.world.config(nil), func(o *s3.Options) { o.UsePathStyle = true })
 	large := bus.Message{ID: "large", Type: "test.both.v1", Body: []byte(`"` + strings.Repeat("x", bus.MaxMessageBytes-2) + `"`)}
@@ -162,11 +162,11 @@ func TestALargePayloadIsSharedByItsQueuesAndStaysUntilItsLifeEnds(t *testing.T) 
 	if n, err := f.Redrive(t.Context(), "audit"); n != 1 || err != nil {
 		t.Errorf("redriven %d, %v", n, err)
 	}
-	f.take("audit") // what cannot be read is dead at once
+	f.take("audit") // an unreadable message is a dead letter at once
 	f.letters("audit", "large")
 }
 
-func TestWhatEventBridgeCouldNotDeliverGoesBackToTheQueueItWasFor(t *testing.T) {
+func TestRedriveOfUndeliveredEventsUsesTargetQueue(t *testing.T) {
 	body, err := os.ReadFile("testdata/bodies/s3-object-created.json")
 	if err != nil {
 		t.Fatal(err)
@@ -192,17 +192,17 @@ func TestWhatEventBridgeCouldNotDeliverGoesBackToTheQueueItWasFor(t *testing.T) 
 		f.must(err)
 		l := f.letters(queue, id)[0]
 		if l.Reason != "EventBridge could not deliver it: SQS_THROTTLED too much" || l.At.IsZero() {
-			t.Errorf("beside %s: %+v", of, l)
+			t.Errorf("in the dead letters of %q: %+v", of, l)
 		}
 		if n, err := f.Redrive(t.Context(), queue, id); n != 1 || err != nil {
-			t.Errorf("beside %s: redriven %d, %v", of, n, err)
+			t.Errorf("from the dead letters of %q: redriven %d, %v", of, n, err)
 		}
 		d := f.take("work", id)
 		f.must(f.Ack(t.Context(), "work", d[0].Receipt))
 	}
 }
 
-func TestNobodyChoosesWhichBucketIsRead(t *testing.T) {
+func TestLoadRejectsOtherBuckets(t *testing.T) {
 	f := start(t, nil)
 	body, err := json.Marshal(map[string]any{"source": aws.Source, "detail": aws.Detail{
 		ID: "a", Type: "test.work.v1", Ref: &aws.Ref{Bucket: "another", Key: "secret", Bytes: 10},
@@ -215,7 +215,7 @@ func TestNobodyChoosesWhichBucketIsRead(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsAnnouncedIsPutOnTheEventBus(t *testing.T) {
+func TestOnlyAnnouncedTypesGoToEventBus(t *testing.T) {
 	for _, news := range []bool{false, true} {
 		counted := &counter{}
 		f := start(t, func(c *aws.Config) {
@@ -233,18 +233,18 @@ func TestOnlyWhatIsAnnouncedIsPutOnTheEventBus(t *testing.T) {
 	}
 }
 
-func TestABusThatCannotWorkIsNotMade(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	good := aws.Config{EventBus: "b", Bucket: "c", EventBridge: &counter{}, SQS: &sqs.Client{}, S3: &s3.Client{}, Queues: setup().Queues, Route: setup().Route}
 	if _, err := aws.New(good); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*aws.Config){
-		"no bus":            func(c *aws.Config) { c.EventBus = "" },
-		"no bucket":         func(c *aws.Config) { c.Bucket = "" },
-		"no client":         func(c *aws.Config) { c.SQS = nil },
-		"name of the lost":  func(c *aws.Config) { c.Queues = append(c.Queues[:2:2], bus.QueueConfig{Name: "unrouted"}) },
-		"name of a dlq":     func(c *aws.Config) { c.Queues = append(c.Queues[:2:2], bus.QueueConfig{Name: "work-dlq"}) },
-		"a queue's bad own": func(c *aws.Config) { c.Queues = append(c.Queues[:2:2], bus.QueueConfig{Name: "x"}) },
+		"no bus":                      func(c *aws.Config) { c.EventBus = "" },
+		"no bucket":                   func(c *aws.Config) { c.Bucket = "" },
+		"no client":                   func(c *aws.Config) { c.SQS = nil },
+		"reserved name":               func(c *aws.Config) { c.Queues = append(c.Queues[:2:2], bus.QueueConfig{Name: "unrouted"}) },
+		"name of a dead-letter queue": func(c *aws.Config) { c.Queues = append(c.Queues[:2:2], bus.QueueConfig{Name: "work-dlq"}) },
+		"invalid queue":               func(c *aws.Config) { c.Queues = append(c.Queues[:2:2], bus.QueueConfig{Name: "x"}) },
 	} {
 		c := good
 		change(&c)

@@ -35,7 +35,7 @@ func (b *Bus) Extend(ctx context.Context, name, receipt string) error {
 	return b.queues.Extend(ctx, name, receipt)
 }
 
-// service is SQS, by a bus.
+// service is the SQS of a bus as a driver.Service.
 type service struct{ b *Bus }
 
 // Remove implements driver.Service.
@@ -53,8 +53,8 @@ func (s service) Hide(ctx context.Context, q bus.QueueConfig, handle string) (ti
 	return q.Visibility, s.b.hide(ctx, s.b.queueName(q.Name), handle, q.Visibility)
 }
 
-// Bury implements driver.Service. A delivery that has timed out may be another's by now: SQS is asked before a letter
-// is written.
+// Bury implements driver.Service. After its time-out, another consumer may have the delivery. Bury then asks SQS
+// before it writes a dead letter.
 func (s service) Bury(ctx context.Context, q bus.QueueConfig, d driver.Delivered[string], reason string) error {
 	if !s.b.clock.Now().Before(d.Until) {
 		if _, err := s.Hide(ctx, q, d.Handle); err != nil {
@@ -64,7 +64,7 @@ func (s service) Bury(ctx context.Context, q bus.QueueConfig, d driver.Delivered
 	return s.b.bury(ctx, q, Received{ReceiptHandle: d.Handle, Body: d.Content, Attempt: d.Attempt}, reason)
 }
 
-// hide changes for how long from now a message is hidden.
+// hide hides a message for d from now.
 func (b *Bus) hide(ctx context.Context, queue, handle string, d time.Duration) error {
 	url, err := b.url(ctx, queue)
 	if err != nil {
@@ -87,13 +87,13 @@ func (b *Bus) hide(ctx context.Context, queue, handle string, d time.Duration) e
 func (b *Bus) remove(ctx context.Context, queue, handle string) error {
 	_, err := b.delete(ctx, b.queueName(queue), []string{handle})
 	if errors.Is(err, bus.ErrStaleReceipt) {
-		return nil // it was another's, who sees to it
+		return nil // another consumer has the message and will handle it
 	}
 	return err
 }
 
-// delete removes messages of a queue, by its SQS name, for good. It returns the handles that may not have been, with
-// why; of those that SQS does not take it says bus.ErrStaleReceipt, and the others are removed all the same.
+// delete removes messages from a queue, given by its SQS name. It returns the handles that may not have been removed,
+// and the error. If SQS rejects a receipt, delete returns bus.ErrStaleReceipt, but still removes the others.
 func (b *Bus) delete(ctx context.Context, queue string, handles []string) (left []string, err error) {
 	if len(handles) == 0 {
 		return nil, nil

@@ -1,27 +1,27 @@
 // Package aws is the bus of a deployment on AWS: one EventBridge bus, an SQS queue
-// with a dead-letter queue for each function, and the work bucket for payloads too large for either.
+// with a dead-letter queue for each function, and the work bucket for payloads that are too large for either.
 //
-// Publish sends an event to the queues that its type routes to, ten to a request: a queue's message costs a twentieth
-// of what EventBridge takes for passing one on, and arrives sooner. Types that others want to hear of
-// (Config.Announce) are put on the EventBridge bus as well, for rules of the deployment's owner. The queues also take
-// what AWS itself sends by EventBridge, so the body of every message is an EventBridge envelope, whose detail is the
-// message (Detail); Decode reads it, as the Lambda hosts do. A payload over what the two services carry lies in S3
-// under its digest and travels as a reference. It is not deleted on Ack, for several queues share it: the bucket's
-// life-cycle rule removes it, later than the queues' retention.
+// Publish sends an event directly to the queues that its type routes to, ten to a request: a queue message costs a
+// twentieth of passing the event on through EventBridge, and arrives sooner. Types that other applications want
+// (Config.Announce) are also put on the EventBridge bus, for rules of the deployment's owner. The queues also receive
+// events that AWS itself sends through EventBridge, so the body of every message is an EventBridge envelope, whose
+// detail is the message (Detail). Decode reads it, also in the Lambda hosts. A payload that is too large for the two
+// services is stored in S3 under its digest, and the message carries a reference. Ack does not delete it, because
+// several queues share it: the bucket's life-cycle rule deletes it after the queues' retention.
 //
-// What SQS cannot do, the driver does, and so:
+// The driver adds what SQS lacks:
 //
-//   - A message with NotBefore is sent with SQS's delay, 15 minutes at most, and again with what is left of its delay
-//     when it comes too early.
-//   - A delivery that is given up is sent to the dead-letter queue with the reason in its attributes and then deleted.
-//     One that nobody answered after its last delivery is moved there by the queue's redrive policy when it is asked
-//     for next. Of such a letter SQS keeps neither reason nor time: its At is when the message was sent.
-//   - SQS has no way to look at a dead-letter queue but to receive from it. DeadLetters does, and shows the letters
-//     again at once; two processes that list the same queue at the same time may each see a part.
-//   - Times are SQS's: whole seconds, rounded up. Depth is approximate, as all that SQS says of lengths.
-//   - SQS accepts the receipt of an earlier delivery. The bus remembers what it has delivered and answered itself,
-//     and takes such a receipt for stale; one that another process has overtaken it can only find out where SQS says
-//     so.
+//   - A message with NotBefore is sent with SQS's delay, at most 15 minutes. If it arrives too early, it is sent again
+//     with the remaining delay.
+//   - A dead letter is sent to the dead-letter queue, with the reason in its attributes, and deleted from its queue.
+//     If no consumer answers the last delivery, the queue's redrive policy moves the message at the next receive. SQS
+//     records neither reason nor time for it: its At is when the message was sent.
+//   - SQS can only show a dead-letter queue by receiving from it. DeadLetters receives the letters and makes them
+//     visible again at once. If two processes list the same queue at the same time, each may see only a part.
+//   - Times are SQS's: whole seconds, rounded up. Depth is approximate, like all lengths in SQS.
+//   - SQS accepts the receipt of an earlier delivery. The bus remembers its own deliveries and answers and treats such
+//     a receipt as stale. If another process received the message later, the bus notices only if SQS rejects the
+//     receipt.
 package aws
 
 import (
@@ -43,19 +43,19 @@ import (
 // Source is the EventBridge source of every event of Tradewind.
 const Source = "tradewind"
 
-// Names of what a deployment has, by its queue prefix.
+// Parts of SQS queue names, after the queue prefix.
 const (
 	deadSuffix = "-dlq"
-	unrouted   = "unrouted" // whose dead-letter queue takes what no queue is routed to
+	unrouted   = "unrouted" // its dead-letter queue holds messages that no queue is routed to
 )
 
-// EventBridge is what the bus needs of *eventbridge.Client.
+// EventBridge is the part of *eventbridge.Client that the bus needs.
 type EventBridge interface {
 	PutEvents(context.Context, *eventbridge.PutEventsInput,
 		...func(*eventbridge.Options)) (*eventbridge.PutEventsOutput, error)
 }
 
-// SQS is what the bus needs of *sqs.Client.
+// SQS is the part of *sqs.Client that the bus needs.
 type SQS interface {
 	GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput,
@@ -71,33 +71,33 @@ type SQS interface {
 		...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
 }
 
-// S3 is what the bus needs of *s3.Client.
+// S3 is the part of *s3.Client that the bus needs.
 type S3 interface {
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
 }
 
-// Config is what a bus is made of.
+// Config is the configuration of a bus.
 type Config struct {
 	EventBus    string // name or ARN of the EventBridge bus
 	QueuePrefix string // tradewind-: the queue of function fn is tradewind-fn, its dead letters are in tradewind-fn-dlq
-	// QueueURLs is what the URLs of all queues begin with, https://sqs.REGION.amazonaws.com/ACCOUNT/; SQS is asked for
-	// each, once, where it is empty.
+	// QueueURLs is the prefix of all queue URLs, https://sqs.REGION.amazonaws.com/ACCOUNT/. If it is empty, the bus
+	// asks SQS for the URL of each queue once.
 	QueueURLs string
-	Bucket    string // takes payloads that are too large
+	Bucket    string // for payloads that are too large
 	Queues    []bus.QueueConfig
 	Route     bus.Route
-	// Announce are the types of events that are put on the EventBridge bus, for rules of the deployment's owner,
-	// whether a queue wants them or not. Each costs a millionth of a dollar.
+	// Announce lists event types that are also put on the EventBridge bus, for rules of the deployment's owner,
+	// even if no queue gets them. Each event costs a millionth of a dollar.
 	Announce []string
-	// Translate makes a message of an event that AWS itself has sent to a queue. Without it such an
+	// Translate converts an event that AWS itself sent to a queue into a message. Without it, such an
 	// event is delivered as AWS wrote it, with its detail-type as the type.
 	Translate func(Foreign) (bus.Message, error)
 
 	EventBridge EventBridge
 	SQS         SQS
 	S3          S3
-	Clock       clock.Clock // the system's when nil
+	Clock       clock.Clock // nil means the system's clock
 }
 
 func (c Config) validate() error {
@@ -113,7 +113,7 @@ func (c Config) validate() error {
 		if q.Name == unrouted || slices.ContainsFunc(c.Queues, func(o bus.QueueConfig) bool {
 			return o.Name == q.Name+deadSuffix
 		}) {
-			return fmt.Errorf("%w: the name of queue %q is taken", bus.ErrInvalid, q.Name)
+			return fmt.Errorf("%w: the name of queue %q is reserved", bus.ErrInvalid, q.Name)
 		}
 	}
 	return bus.ValidateRoute(c.Route, c.Queues)
@@ -124,7 +124,7 @@ type Bus struct {
 	cfg    Config
 	clock  clock.Clock
 	queues *driver.Queues[string] // by SQS message ID, with the message's body
-	dead   sync.Mutex             // one reader of the dead-letter queues in this process
+	dead   sync.Mutex             // held by the process's only reader of dead-letter queues
 
 	mu   sync.Mutex
 	urls map[string]string // of queues by their SQS name
@@ -132,7 +132,7 @@ type Bus struct {
 
 var _ bus.Bus = (*Bus)(nil)
 
-// New makes a bus. It calls nobody; what it needs of the deployment is looked up when it is first used. It fails with
+// New returns a bus. It makes no requests; queues of the deployment are looked up at first use. It fails with
 // bus.ErrInvalid or bus.ErrUnknownQueue.
 func New(cfg Config) (*Bus, error) {
 	if err := cfg.validate(); err != nil {
@@ -152,7 +152,7 @@ func New(cfg Config) (*Bus, error) {
 	return b, nil
 }
 
-// Close implements bus.Bus. What lies in the queues stays there.
+// Close implements bus.Bus. Messages in the queues stay there.
 func (b *Bus) Close() error {
 	b.queues.Close()
 	return nil
@@ -195,7 +195,7 @@ func (b *Bus) url(ctx context.Context, name string) (*string, error) {
 	return &url, nil
 }
 
-// seconds is d as SQS takes it: whole seconds, rounded up, from 0 to most.
+// seconds converts d for SQS: whole seconds, rounded up, from 0 to most.
 func seconds(d, most time.Duration) int32 {
 	d = min(max(d, 0), most)
 	return int32((d + time.Second - 1) / time.Second) //nolint:gosec // most is some hours

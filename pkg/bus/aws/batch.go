@@ -2,11 +2,11 @@ package aws
 
 import "iter"
 
-// maxBatch is how many entries every batch call of EventBridge and SQS takes.
+// maxBatch is the maximum number of entries of a batch call of EventBridge and SQS.
 const maxBatch = 10
 
-// batches splits items in their order into pieces of at most maxBatch items and maxCall bytes. An item over maxCall is
-// a piece of its own.
+// batches splits items, in order, into batches of at most maxBatch items and maxCall bytes. An item larger than maxCall
+// is a batch of one.
 func batches[T any](items []T, size func(T) int) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for len(items) > 0 {

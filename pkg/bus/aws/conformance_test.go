@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/bustest"
 )
 
-// TestConformanceOnMoto runs the suite without its clock: SQS keeps time in whole seconds, and finds out that nobody answered a last
-// delivery only when it is asked for the next. What time does to a queue is in time_test.go.
+// TestConformanceOnMoto runs the suite without its clock: SQS keeps time in whole seconds, and detects an unanswered
+// last delivery only at the next receive. time_test.go tests what time does to a queue.
 func TestConformanceOnMoto(t *testing.T) {
 	w := moto(t)
 	var mu sync.Mutex

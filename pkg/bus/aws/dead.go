@@ -18,27 +18,27 @@ import (
 )
 
 const (
-	// deadLook is how long a letter is hidden from others while it is looked at: somewhat longer than whoever looks has
-	// time for, behind an API Gateway 30 s, since what was looked at by a function that died stays hidden for as long.
-	// One that is seen again is listed once.
+	// deadLook is how long listing a letter hides it from others. It is a little longer than a caller's time limit
+	// (30 s behind an API Gateway), because a function that dies leaves the letter hidden for that long. A letter that
+	// is received twice is listed once.
 	deadLook = 45 * time.Second
-	// deadHold is the same while it is sent again: one that is seen again would be sent twice.
+	// deadHold is the same for a redrive. It is longer, because a letter that is received twice would be sent twice.
 	deadHold = 2 * time.Minute
-	// maxListed bounds how many letters of a queue are read for a list: over that, the oldest of those read are listed.
+	// maxListed bounds how many letters of a queue are read for a list. The list has the oldest of those read.
 	maxListed = 10_000
-	// directAttempts is how often Lambda tries an event that it was invoked with by EventBridge, as infra/ has it.
+	// directAttempts is how often Lambda tries an event for which EventBridge invoked it, as configured in infra/.
 	directAttempts = 3
-	// emptyPolls is how many empty receives are believed while SQS says that a queue is not empty.
+	// emptyPolls is the number of empty receives after which the queue counts as empty, even if SQS reports messages.
 	emptyPolls = 3
 )
 
-// corpse is a letter in a dead-letter queue.
+// corpse is a message in a dead-letter queue.
 type corpse struct {
 	bus.DeadLetter
 	envelope Envelope
 	body     string
 	target   string // queue that EventBridge could not deliver to
-	id       string // SQS's
+	id       string // SQS message ID
 	handle   string
 }
 
@@ -88,7 +88,7 @@ func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) (_ []bus
 	return letters, nil
 }
 
-// deadOf returns the queues whose dead letters are asked for; "" is that of messages without a route.
+// deadOf returns the queues whose dead letters are wanted; "" is the one for messages without a route.
 func (b *Bus) deadOf(queue string) ([]string, error) {
 	if queue != "" {
 		_, err := b.queues.Config(queue)
@@ -101,8 +101,8 @@ func (b *Bus) deadOf(queue string) ([]string, error) {
 	return names, nil
 }
 
-// eachDead calls yield with the letters of a queue, some at a time, until it returns false or there are no more. All
-// are hidden for a time from then on.
+// eachDead calls yield with the letters of a queue, a few at a time, until it returns false or there are no more. All
+// are hidden for hold from then on.
 func (b *Bus) eachDead(ctx context.Context, queue string, hold time.Duration,
 	yield func([]corpse) (bool, error)) error {
 	name := b.deadName(queue)
@@ -152,7 +152,7 @@ func (b *Bus) eachDead(ctx context.Context, queue string, hold time.Duration,
 	}
 }
 
-// exhumed reads a letter.
+// exhumed converts a message of a dead-letter queue.
 func (b *Bus) exhumed(queue string, m *types.Message) corpse {
 	c := corpse{body: deref(m.Body), id: deref(m.MessageId), handle: deref(m.ReceiptHandle)}
 	c.Queue = queue
@@ -173,24 +173,24 @@ func (b *Bus) exhumed(queue string, m *types.Message) corpse {
 		64); err == nil {
 		c.At = time.UnixMilli(ms).UTC()
 	}
-	// EventBridge's, also beside what a function gave up that it invokes itself
+	// From EventBridge; these may also be in the dead-letter queue of a function that EventBridge invokes directly.
 	if queue == "" || deref(m.MessageAttributes["ERROR_CODE"].StringValue) != "" {
 		b.undelivered(&c, m)
 		return c
 	}
-	// Lambda's, of an event that it was invoked with directly
+	// From Lambda, for an event with which EventBridge invoked it directly.
 	if says := deref(m.MessageAttributes["ErrorMessage"].StringValue); says != "" {
 		c.Reason, c.Attempts = bus.TrimReason("the function failed: "+says), directAttempts
 		return c
 	}
 	config, _ := b.queues.Config(queue)
-	c.Reason = fmt.Sprintf("no answer within %v of delivery %d, the last", config.Visibility, config.MaxAttempts)
+	c.Reason = fmt.Sprintf("no answer within %v of the last delivery (%d)", config.Visibility, config.MaxAttempts)
 	c.Attempts = config.MaxAttempts
 	return c
 }
 
-// undelivered reads what EventBridge says of an event that it could not deliver to a queue: the template has it keep
-// those here (EventBridge, "Using dead-letter queues to process undelivered events").
+// undelivered reads the attributes that EventBridge adds to an event that it could not deliver to a queue; the
+// deployment's template sends such events here (EventBridge, "Using dead-letter queues to process undelivered events").
 func (b *Bus) undelivered(c *corpse, m *types.Message) {
 	says := func(name string) string { return deref(m.MessageAttributes[name].StringValue) }
 	c.Reason = bus.TrimReason(fmt.Sprintf("EventBridge could not deliver it: %s %s", says("ERROR_CODE"),
@@ -202,7 +202,7 @@ func (b *Bus) undelivered(c *corpse, m *types.Message) {
 	}
 }
 
-// release shows letters again that were looked at. It does so as well when the call was given up.
+// release makes received letters visible again, even if ctx was cancelled.
 func (b *Bus) release(ctx context.Context, queue string, letters []corpse) error {
 	if len(letters) == 0 {
 		return nil
@@ -231,7 +231,7 @@ func (b *Bus) release(ctx context.Context, queue string, letters []corpse) error
 			}, out.Failed,
 				func(_ types.ChangeMessageVisibilityBatchRequestEntry, e *entryError) bool {
 					return stale(e.code, e.message)
-				}) // visible by itself
+				}) // already visible again
 			return len(entries) == 0, err
 		})
 		if err != nil {
@@ -264,8 +264,8 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (redrive
 	return redriven, nil
 }
 
-// redrive sends the letters of one queue back. Letters that die while it runs are not its concern: without the bound it
-// might chase a message that fails at once for ever.
+// redrive sends the letters of one queue back. It ignores letters that were written after it began: otherwise it might
+// redrive a message that fails at once forever.
 func (b *Bus) redrive(ctx context.Context, name string, ids []string) (redriven int, err error) {
 	begun := b.clock.Now()
 	var stay []corpse
@@ -295,14 +295,14 @@ func (b *Bus) redrive(ctx context.Context, name string, ids []string) (redriven 
 		left, err := b.delete(ctx, b.deadName(name), leave)
 		redriven += len(leave) - len(left)
 		if errors.Is(err, bus.ErrStaleReceipt) {
-			err = nil // another redrives as well
+			err = nil // another process redrives the same letters
 		}
 		return true, err
 	})
 	return redriven, err
 }
 
-// origin returns the queues that a letter goes back to.
+// origin returns the queues to which a letter goes back.
 func (b *Bus) origin(c *corpse) []string {
 	switch {
 	case c.Queue != "":
@@ -324,7 +324,7 @@ func (b *Bus) Depth(ctx context.Context, name string) (_ int, err error) {
 	return visible + hidden, err
 }
 
-// count asks for the length of a queue by its SQS name.
+// count returns the length of a queue, given by its SQS name.
 func (b *Bus) count(ctx context.Context, name string) (visible, hidden int, err error) {
 	url, err := b.url(ctx, name)
 	if err != nil {
@@ -348,7 +348,7 @@ func (b *Bus) count(ctx context.Context, name string) (visible, hidden int, err 
 		n, err := strconv.Atoi(out.Attributes[string(name)])
 		switch {
 		case err != nil:
-			return 0, 0, fmt.Errorf("%s of the queue is %q", name, out.Attributes[string(name)])
+			return 0, 0, fmt.Errorf("attribute %s of the queue is not a number: %q", name, out.Attributes[string(name)])
 		case i == 0:
 			visible = n
 		default:

@@ -9,44 +9,44 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// ErrUnreadable says that the body of an SQS message is nothing that this deployment's queues carry. It will not get
-// better.
+// ErrUnreadable says that the body of an SQS message is nothing that this deployment's queues carry. A retry does
+// not help.
 var ErrUnreadable = errors.New("aws: unreadable message")
 
-// Kind says whose the body of an SQS message is.
+// Kind is the origin of the body of an SQS message.
 type Kind int
 
 // Kinds of bodies.
 const (
 	Ours       Kind = iota + 1 // a message that a Bus published
-	CloudEvent                 // a bare CloudEvents envelope, as EventBridge Scheduler puts there
+	CloudEvent                 // a bare CloudEvents envelope, as EventBridge Scheduler sends it
 	Others                     // an event of AWS itself, or of another application
 )
 
-// Envelope is what Decode makes of a body.
+// Envelope is the result of Decode.
 type Envelope struct {
 	Kind Kind
-	// Message is set for Ours and CloudEvent. Its Body is missing while Ref says where it lies.
+	// Message is set for Ours and CloudEvent. If Ref is set, Body is missing and Ref says where it is stored.
 	Message bus.Message
 	Ref     *Ref
 	Foreign Foreign // set for Others
 }
 
-// Foreign is an event as EventBridge delivers it, untouched.
+// Foreign is an event as EventBridge delivers it, unchanged.
 type Foreign struct {
 	ID         string // unique for each event of a source
-	Source     string // aws.s3, aws.ec2, aws.scheduler
-	DetailType string // Object Created
+	Source     string // for example aws.s3, aws.ec2, aws.scheduler
+	DetailType string // for example Object Created
 	Account    string
 	Region     string
 	Time       time.Time
 	Resources  []string
-	Detail     json.RawMessage // mostly an object; of aws.scheduler a string
+	Detail     json.RawMessage // usually an object; a string for aws.scheduler
 	Raw        []byte          // the whole envelope
 }
 
-// Decode reads the body of an SQS message of a deployment's queue. It calls nobody: a body that lies elsewhere is
-// fetched by Bus.Load. It fails with ErrUnreadable.
+// Decode reads the body of an SQS message of a deployment's queue. It makes no requests: Bus.Load fetches a body that
+// is stored elsewhere. It fails with ErrUnreadable.
 func Decode(body []byte) (Envelope, error) {
 	var e struct {
 		envelope
@@ -89,7 +89,7 @@ func decodeOurs(raw json.RawMessage) (Envelope, error) {
 		return Envelope{}, fmt.Errorf("%w: detail: %w", ErrUnreadable, err)
 	}
 	if d.Ref != nil && (d.Ref.Key == "" || d.Ref.Bytes < 1 || d.Ref.Bytes > bus.MaxMessageBytes || len(m.Body) > 0) {
-		return Envelope{}, fmt.Errorf("%w: reference %+v", ErrUnreadable, *d.Ref)
+		return Envelope{}, fmt.Errorf("%w: bad reference %+v", ErrUnreadable, *d.Ref)
 	}
 	return Envelope{Kind: Ours, Message: m, Ref: d.Ref}, nil
 }

@@ -19,7 +19,7 @@ func same(a, b bus.Message) bool {
 	return a.ID == b.ID && a.Type == b.Type && a.Group == b.Group && bytes.Equal(a.Body, b.Body) && a.NotBefore.Equal(b.NotBefore)
 }
 
-func TestForeignEventsAreClassifiedAndUntouched(t *testing.T) {
+func TestDecodeKeepsForeignEvents(t *testing.T) {
 	for file, want := range map[string]Foreign{
 		"s3-object-created": {ID: "17793124-05d4-b198-2fde-7ededc63b103", Source: "aws.s3", DetailType: "Object Created", Region: "ca-central-1", Account: "111122223333"},
 		"ec2-interruption":  {ID: "1e5527d7-bb36-4607-3370-4164db56a40e", Source: "aws.ec2", DetailType: "EC2 Spot Instance Interruption Warning", Region: "us-east-1", Account: "123456789012"},
@@ -38,7 +38,7 @@ func TestForeignEventsAreClassifiedAndUntouched(t *testing.T) {
 	}
 }
 
-func TestABareCloudEventIsItsOwnMessage(t *testing.T) {
+func TestDecodeBareCloudEvent(t *testing.T) {
 	body := []byte(`{"specversion":"1.0","id":"tick-7","source":"tradewind/schedule","type":"tradewind.market.ticked.v1","subject":"market","time":"2026-11-21T09:00:00Z","data":{}}`)
 	e, err := Decode(body)
 	want := bus.Message{ID: "tick-7", Type: "tradewind.market.ticked.v1", Group: "market", Body: body}
@@ -47,7 +47,7 @@ func TestABareCloudEventIsItsOwnMessage(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEventIsUnreadable(t *testing.T) {
+func TestDecodeRejectsNonEvents(t *testing.T) {
 	for _, body := range []string{
 		"", "hello", "[]", "null", "{}", `{"id":1}`, `{"source":"tradewind"}`, `{"source":"tradewind","detail":{}}`, `{"source":"tradewind","detail":{"id":"a"}}`,
 		`{"source":"tradewind","detail":{"id":"a","type":"t","ref":{"bucket":"b","key":"","bytes":1}}}`,
@@ -62,7 +62,7 @@ func TestWhatIsNoEventIsUnreadable(t *testing.T) {
 	}
 }
 
-// respelt is JSON as another program might write it that has read it.
+// respelt returns body as another program might write it after reading it.
 func respelt(t testing.TB, body string) []byte {
 	t.Helper()
 	var v any
@@ -76,7 +76,7 @@ func respelt(t testing.TB, body string) []byte {
 	return out
 }
 
-func TestAMessageComesBackAsItWasSentWhateverWritesItAnew(t *testing.T) {
+func TestMessageRoundTripsThroughRewriters(t *testing.T) {
 	bodies := rapid.OneOf(
 		rapid.SampledFrom([]string{
 			`{"a":1,"b":[1.5,1e+21,-0,0.1],"c":"<&> é 🛳 \u0000"}`, `{ "spaced" : 1 }`, `{"a":2.50}`, `{"a":1,"a":2}`, `{"big":12345678901234567890}`,
@@ -119,13 +119,13 @@ func TestAMessageComesBackAsItWasSentWhateverWritesItAnew(t *testing.T) {
 		for _, form := range [][]byte{[]byte(body), respelt(t, body)} {
 			e, err := Decode(form)
 			if err != nil || e.Kind != Ours || !same(e.Message, want) {
-				rt.Fatalf("%+v came back as %+v, %v, from\n%s", want, e.Message, err, form)
+				rt.Fatalf("%+v was decoded as %+v, %v, from\n%s", want, e.Message, err, form)
 			}
 		}
 	})
 }
 
-func TestAnInlineDetailFitsHoweverItIsWritten(t *testing.T) {
+func TestInlineDetailFitsInEveryEncoding(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		unit := rapid.SampledFrom([]string{"x", "é", "🛳", "日", `",":`}).Draw(rt, "unit")
 		text, err := json.Marshal(bytes.Repeat([]byte(unit), rapid.IntRange(0, bus.MaxMessageBytes/len(unit)).Draw(rt, "n")))
@@ -161,7 +161,7 @@ func TestBatchesKeepOrderAndBounds(t *testing.T) {
 				total += n
 			}
 			if len(piece) == 0 || len(piece) > maxBatch || total > maxCall && len(piece) > 1 {
-				rt.Fatalf("a piece of %d items with %d bytes", len(piece), total)
+				rt.Fatalf("a batch of %d items with %d bytes", len(piece), total)
 			}
 			if len(last) > 0 && len(last) < maxBatch {
 				before := piece[0]

@@ -13,22 +13,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Detail is the detail of an event on the bus: a bus.Message. Of Body, Text, Data and Ref one is set, or none when the
+// Detail is the detail of an event on the bus: a bus.Message. One of Body, Text, Data and Ref is set, or none if the
 // message has no body.
 type Detail struct {
 	ID        string     `json:"id"`
 	Type      string     `json:"type"`
 	Group     string     `json:"group,omitempty"`
 	NotBefore *time.Time `json:"notBefore,omitempty"`
-	// Body is the message's body where it is JSON that comes back the same, byte for byte, from services that
-	// read and write it anew.
+	// Body is the message's body if it is JSON that services can parse and write again without changing a
+	// byte.
 	Body json.RawMessage `json:"body,omitempty"`
 	Text string          `json:"text,omitempty"` // any other text
 	Data []byte          `json:"data,omitempty"` // anything else, in base64
-	Ref  *Ref            `json:"ref,omitempty"`  // where a body lies that is too large
+	Ref  *Ref            `json:"ref,omitempty"`  // where a body that is too large is stored
 }
 
-// Ref says where a large body lies.
+// Ref says where a large body is stored.
 type Ref struct {
 	Bucket string `json:"bucket"`
 	Key    string `json:"key"`
@@ -38,20 +38,20 @@ type Ref struct {
 
 // Limits of an event, in bytes.
 const (
-	// maxInline is the largest detail that travels by itself. EventBridge takes 256 KB in a call and SQS as much in a
-	// message, of which EventBridge's envelope and a dead letter's attributes take some.
+	// maxInline is the maximum size of a detail that is sent inline. EventBridge takes 256 KB in a call and SQS as much
+	// in a message, including EventBridge's envelope and a dead letter's attributes.
 	maxInline = 240 << 10
-	// maxExpansion is by how much a service may make a detail longer that reads and writes it anew: a rune of two bytes
-	// becomes \u00e9.
+	// maxExpansion is the factor by which a detail may grow when a service parses it and writes it again: a rune of
+	// two bytes becomes \u00e9.
 	maxExpansion = 3
-	// maxCall is how much one PutEvents or SendMessageBatch takes, less a little.
+	// maxCall is the maximum size of one PutEvents or SendMessageBatch, minus a small reserve.
 	maxCall = 255 << 10
 )
 
-// latest is the last moment that the format can say.
+// latest is the last time that the format can express.
 var latest = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// newDetail makes the detail of a message whose body is not by reference.
+// newDetail returns the detail of a message, with its body inline.
 func newDetail(m *bus.Message) Detail {
 	d := Detail{ID: m.ID, Type: m.Type, Group: m.Group}
 	if !m.NotBefore.IsZero() {
@@ -73,7 +73,7 @@ func newDetail(m *bus.Message) Detail {
 	return d
 }
 
-// message is the message of a detail, without a body that lies elsewhere.
+// message returns the message of a detail. A body that is stored elsewhere is missing.
 func (d *Detail) message() (bus.Message, error) {
 	m := bus.Message{ID: d.ID, Type: d.Type, Group: d.Group}
 	if d.NotBefore != nil {
@@ -94,27 +94,27 @@ func (d *Detail) message() (bus.Message, error) {
 	return m, m.Validate()
 }
 
-// minimise writes JSON in its one shortest form: no white space, strings and numbers as short as they can be.
-// Numbers are doubles, as most readers of JSON take them.
+// minimise writes JSON in its unique shortest form: no white space, strings and numbers as short as possible.
+// Numbers are doubles, as most JSON parsers treat them.
 func minimise(body []byte) ([]byte, error) {
 	v := jsontext.Value(bytes.Clone(body))
 	err := v.Format(jsontext.CanonicalizeRawInts(true), jsontext.CanonicalizeRawFloats(true))
 	return v, err
 }
 
-// minimal says that body is JSON in that form, so that whoever reads it and writes it anew does not change what
-// minimise makes of it.
+// minimal reports whether body is JSON in that form: even if a service parses it and writes it again, minimise
+// restores the same bytes.
 func minimal(body []byte) bool {
 	short, err := minimise(body)
 	return err == nil && bytes.Equal(short, body) && plain(body)
 }
 
-// plain says that a text may stand in an SQS message: what XML 1.0 calls a character, for that is SQS's rule.
+// plain reports whether SQS accepts a text in a message: UTF-8 with only the characters of XML 1.0.
 func plain(text []byte) bool {
 	return utf8.Valid(text) && !bytes.ContainsAny(text, "\ufffe\uffff")
 }
 
-// marshal writes the detail as JSON, without escapes that nobody needs here.
+// marshal writes the detail as JSON, without HTML escapes.
 func (d *Detail) marshal() (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -125,7 +125,7 @@ func (d *Detail) marshal() (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// inline says that a detail is small enough to travel by itself, whatever is done to it on the way.
+// inline reports whether a detail is small enough to be sent inline, even if services on the way rewrite it.
 func inline(detail string) bool {
 	if len(detail)*maxExpansion <= maxInline {
 		return true
@@ -134,7 +134,7 @@ func inline(detail string) bool {
 	for i := range len(detail) {
 		switch c := detail[i]; {
 		case c >= utf8.RuneSelf:
-			n += maxExpansion - 1 // of each of its bytes
+			n += maxExpansion - 1 // for each byte of the rune
 		case c == ',' || c == ':':
 			n++ // a space after it
 		}
@@ -142,7 +142,7 @@ func inline(detail string) bool {
 	return n <= maxInline
 }
 
-// envelope is an event as EventBridge writes it, as far as it matters here.
+// envelope is an event as EventBridge writes it, reduced to the fields used here.
 type envelope struct {
 	Version    string          `json:"version"`
 	ID         string          `json:"id"`
@@ -155,7 +155,7 @@ type envelope struct {
 	Detail     json.RawMessage `json:"detail"`
 }
 
-// enveloped writes a detail as EventBridge would put it into a queue, for what is sent there directly.
+// enveloped writes a detail as EventBridge would put it into a queue, for messages that are sent there directly.
 func enveloped(m *bus.Message, detail string, now time.Time) (string, error) {
 	now = now.UTC().Truncate(time.Second)
 	e := envelope{

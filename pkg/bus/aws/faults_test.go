@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/aws"
 )
 
-// faulty fails every n'th call, in each way that a call can fail in turn.
+// faulty makes every n'th call fail, each time in the next of all possible ways.
 type faulty struct {
 	n    int
 	next http.RoundTripper
@@ -41,7 +41,7 @@ func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer(r, 503, `{"__type":"ServiceUnavailable","message":"try later"}`), drain(r)
 	case 1:
 		return answer(r, 400, `{"__type":"ThrottlingException","message":"Rate exceeded"}`), drain(r)
-	case 2: // carried out, and nobody knows
+	case 2: // executed, but the answer is lost
 		res, err := f.next.RoundTrip(r)
 		if err != nil {
 			return nil, err
@@ -70,7 +70,7 @@ func answer(r *http.Request, status int, body string) *http.Response {
 	}
 }
 
-// halve passes on every other entry of a batch and calls the rest failed.
+// halve forwards every other entry of a batch and reports the rest as failed.
 func (f *faulty) halve(r *http.Request) (*http.Response, error) {
 	_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if action != "PutEvents" && !strings.HasSuffix(action, "Batch") {
@@ -113,7 +113,7 @@ func (f *faulty) halve(r *http.Request) (*http.Response, error) {
 	return answer(r, 200, string(body)), err
 }
 
-// blend adds to an answer that every other entry failed.
+// blend adds to an answer that the entries failed.
 func blend(out map[string]any, action string, entries []map[string]any) {
 	done, _ := out["Entries"].([]any)
 	var all, failed []any
@@ -123,9 +123,9 @@ func blend(out map[string]any, action string, entries []map[string]any) {
 			all, done = append(all, done[0]), done[1:]
 		case i%2 == 0 && action == "PutEvents":
 			failed = append(failed, e)
-			all = append(all, map[string]any{"ErrorCode": "InternalFailure", "ErrorMessage": "no luck"})
+			all = append(all, map[string]any{"ErrorCode": "InternalFailure", "ErrorMessage": "injected"})
 		case i%2 == 0:
-			failed = append(failed, map[string]any{"Id": e["Id"], "Code": "InternalError", "SenderFault": false, "Message": "no luck"})
+			failed = append(failed, map[string]any{"Id": e["Id"], "Code": "InternalError", "SenderFault": false, "Message": "injected"})
 		}
 	}
 	if action == "PutEvents" {
@@ -146,7 +146,7 @@ func testFaults(t *testing.T, n int) {
 	c := w.deployment(t, setup())
 	f := &faulty{n: n}
 	cfg := w.config(func(next http.RoundTripper) http.RoundTripper { f.next = next; return f })
-	cfg.RetryMaxAttempts = 1 // the driver's retries are the ones to be seen
+	cfg.RetryMaxAttempts = 1 // tests the driver's retries, not the SDK's
 	b := open(t, withClients(c, cfg))
 
 	const messages = 60
@@ -166,29 +166,29 @@ func testFaults(t *testing.T, n int) {
 	handled := make(map[string]bool)
 	for round := 0; len(handled) < messages; round++ {
 		if round > 200 {
-			t.Fatalf("%d of %d messages came", len(handled), messages)
+			t.Fatalf("%d of %d messages arrived", len(handled), messages)
 		}
 		deliveries, err := b.Receive(t.Context(), "work", 10, 0)
 		if err != nil {
 			t.Logf("receive: %v", err)
 		}
-		if len(deliveries) == 0 { // what a lost answer has hidden, or another failure
+		if len(deliveries) == 0 { // a lost answer or another failure has hidden them
 			w.advance(t, 61*time.Minute)
 		}
 		settle(t, b, deliveries, handled, round)
 	}
 	for id := range want {
 		if !handled[id] {
-			t.Errorf("%s never came", id)
+			t.Errorf("%s never arrived", id)
 		}
 	}
 	if f.partial == 0 || f.faults < 5 {
-		t.Errorf("%d faults of %d calls, %d of them partial: that is no test", f.faults, f.calls, f.partial)
+		t.Errorf("%d faults of %d calls, %d of them partial: too few for a test", f.faults, f.calls, f.partial)
 	}
 	t.Logf("%d faults in %d calls, %d of them partial", f.faults, f.calls, f.partial)
 }
 
-// settle answers deliveries in every way. What dies is driven back at once, so that in the end all is handled.
+// settle answers deliveries in every way. It redrives dead letters at once, so that in the end all are handled.
 func settle(t *testing.T, b *aws.Bus, deliveries []bus.Delivery, handled map[string]bool, round int) {
 	t.Helper()
 	var done []string
@@ -197,7 +197,7 @@ func settle(t *testing.T, b *aws.Bus, deliveries []bus.Delivery, handled map[str
 		case (i+round)%5 == 0 && round < 10:
 			expect(t, b.Nack(t.Context(), "work", d.Receipt, "again"))
 		case (i+round)%5 == 1 && round < 10:
-			expect(t, b.Reject(t.Context(), "work", d.Receipt, "no good"))
+			expect(t, b.Reject(t.Context(), "work", d.Receipt, "rejected"))
 		default:
 			done = append(done, d.Receipt)
 			handled[d.ID] = true
@@ -211,7 +211,7 @@ func settle(t *testing.T, b *aws.Bus, deliveries []bus.Delivery, handled map[str
 	}
 }
 
-// expect logs an error that a consumer may meet: its message comes again.
+// expect logs an error that a consumer may get; its message is delivered again.
 func expect(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -219,7 +219,7 @@ func expect(t *testing.T, err error) {
 	}
 }
 
-// again does what a relay does: it tries until it worked.
+// again retries like a relay, until do succeeds.
 func again(t *testing.T, do func() error) {
 	t.Helper()
 	var err error

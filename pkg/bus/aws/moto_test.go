@@ -26,20 +26,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/bustest"
 )
 
-// world is a moto whose time the tests move: no test waits for a time-out of SQS.
+// world is a moto whose time the tests control: no test waits for a time-out of SQS.
 type world struct {
 	endpoint string
 	dir      string
 	mu       sync.Mutex
 	file     *os.File
-	ahead    time.Duration // of the machine's clock
+	ahead    time.Duration // of the real clock
 }
 
 var (
 	motoOnce    sync.Once
 	motoWorld   *world
 	errMoto     error
-	deployments atomic.Int64 // tells those of one moto apart
+	deployments atomic.Int64 // numbers the deployments on one moto
 )
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// moto returns the moto of this test binary, or skips the test where it is not installed.
+// moto returns the moto of this test binary, or skips the test if moto is not installed.
 func moto(t testing.TB) *world {
 	t.Helper()
 	motoOnce.Do(func() { motoWorld, errMoto = startMoto() })
@@ -99,7 +99,7 @@ func startMoto() (*world, error) {
 	return w, nil
 }
 
-// advance moves the time of moto, and of the buses on it, on.
+// advance advances the time of moto and of the buses on it.
 func (w *world) advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	if err := w.jump(d); err != nil {
@@ -117,14 +117,14 @@ func (w *world) jump(d time.Duration) error {
 	return err
 }
 
-// Now, After and Wall are the clock of a bus: moto's time, which passes at once when somebody waits for it.
+// Now, After and Wall are the clock of a bus: moto's time, which jumps ahead when a bus waits.
 func (w *world) Now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Now().Add(w.ahead)
 }
 
-// After passes the time that a bus waits for.
+// After advances the time instead of waiting.
 func (w *world) After(ctx context.Context, until time.Time) error {
 	if d := until.Sub(w.Now()); d > 0 {
 		if err := w.jump(d); err != nil {
@@ -136,8 +136,8 @@ func (w *world) After(ctx context.Context, until time.Time) error {
 
 func (w *world) Wall(d time.Duration) time.Duration { return d }
 
-// serial makes one call at a time, until its answer has been read: moto's queues lose messages, and give one to two receivers, when
-// two calls change one together.
+// serial makes one call at a time, until its answer has been read. If two calls change one moto queue at the same time,
+// it loses messages or gives one to two receivers.
 type serial struct {
 	mu   sync.Mutex
 	next http.RoundTripper
@@ -151,12 +151,12 @@ func (s *serial) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	body, err := io.ReadAll(resp.Body)
-	resp.Body.Close() //nolint:errcheck,gosec // it has been read
+	resp.Body.Close() //nolint:errcheck,gosec // fully read
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, err
 }
 
-// config is the configuration of clients, whose calls go by way of wrap when it is not nil.
+// config returns the configuration of clients; wrap, if not nil, wraps their transport.
 func (w *world) config(wrap func(http.RoundTripper) http.RoundTripper) sdk.Config {
 	cfg := emulator.Config(w.endpoint)
 	var transport http.RoundTripper = &serial{next: http.DefaultTransport}
@@ -167,7 +167,7 @@ func (w *world) config(wrap func(http.RoundTripper) http.RoundTripper) sdk.Confi
 	return cfg
 }
 
-// deployment provisions a deployment of its own and returns the configuration of its bus.
+// deployment provisions a new deployment and returns the configuration of its bus.
 func (w *world) deployment(t testing.TB, s bustest.Setup) aws.Config {
 	t.Helper()
 	name := fmt.Sprintf("t%d", deployments.Add(1))
@@ -194,14 +194,14 @@ func open(t testing.TB, c aws.Config) *aws.Bus {
 	return b
 }
 
-// withClients gives a bus clients of its own.
+// withClients returns c with new clients made from cfg.
 func withClients(c aws.Config, cfg sdk.Config) aws.Config {
 	c.EventBridge, c.SQS = eventbridge.NewFromConfig(cfg), sqs.NewFromConfig(cfg)
 	c.S3 = s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
 	return c
 }
 
-// counter counts the events that are put on the event bus.
+// counter counts the events that the bus puts on the event bus.
 type counter struct {
 	aws.EventBridge
 	entries int

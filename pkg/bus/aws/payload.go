@@ -15,11 +15,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// PayloadPrefix is where large payloads lie in the bucket, by their digest. The bucket's life-cycle rule for it must
-// keep them longer than the queues keep messages.
+// PayloadPrefix is the prefix of large payloads in the bucket; the rest of the key is the digest. The bucket's
+// life-cycle rule for the prefix must keep them longer than the queues keep messages.
 const PayloadPrefix = "events/"
 
-// store puts a body into the bucket and returns where it is. The same body is the same object.
+// store puts a body into the bucket and returns its reference. Equal bodies share one object.
 func (b *Bus) store(ctx context.Context, body []byte) (*Ref, error) {
 	sum := sha256.Sum256(body)
 	r := &Ref{Bucket: b.cfg.Bucket, Bytes: len(body), SHA256: hex.EncodeToString(sum[:])}
@@ -37,13 +37,13 @@ func (b *Bus) store(ctx context.Context, body []byte) (*Ref, error) {
 	return r, nil
 }
 
-// Load returns the message of an envelope of kind Ours or CloudEvent, with a body that lies elsewhere fetched. It fails
-// with ErrUnreadable where trying again is pointless: the object is gone, or is not what it should be.
+// Load returns the message of an envelope of kind Ours or CloudEvent, and fetches a body that is stored elsewhere. It
+// fails with ErrUnreadable if a retry cannot help: the object no longer exists or has the wrong content.
 func (b *Bus) Load(ctx context.Context, e Envelope) (bus.Message, error) {
 	if e.Ref == nil {
 		return e.Message, nil
 	}
-	if e.Ref.Bucket != b.cfg.Bucket { // whoever may send to a queue may not choose what is read
+	if e.Ref.Bucket != b.cfg.Bucket { // a sender to a queue must not choose which bucket is read
 		return e.Message, fmt.Errorf("%w: its body is in bucket %q, not %q", ErrUnreadable, e.Ref.Bucket, b.cfg.Bucket)
 	}
 	var body []byte
@@ -64,7 +64,7 @@ func (b *Bus) Load(ctx context.Context, e Envelope) (bus.Message, error) {
 		return e.Message, fmt.Errorf("s3://%s/%s: %w", e.Ref.Bucket, e.Ref.Key, err)
 	}
 	if sum := sha256.Sum256(body); len(body) != e.Ref.Bytes || hex.EncodeToString(sum[:]) != e.Ref.SHA256 {
-		return e.Message, fmt.Errorf("%w: its body s3://%s/%s is not the one that was sent", ErrUnreadable,
+		return e.Message, fmt.Errorf("%w: its body s3://%s/%s has changed since it was sent", ErrUnreadable,
 			e.Ref.Bucket, e.Ref.Key)
 	}
 	m := e.Message

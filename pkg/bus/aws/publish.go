@@ -55,7 +55,7 @@ func (b *Bus) Publish(ctx context.Context, messages ...bus.Message) (err error) 
 	return b.put(ctx, puts)
 }
 
-// route adds a message to what is sent to the queues of its type. Without a route it is dead.
+// route adds a message to the sends for each queue of its type. Without a route it becomes a dead letter.
 func (b *Bus) route(sends map[string][]send, m *bus.Message, detail string, names []string, routed bool,
 	now time.Time) error {
 	body, err := enveloped(m, detail, now)
@@ -75,7 +75,7 @@ func (b *Bus) route(sends map[string][]send, m *bus.Message, detail string, name
 	return nil
 }
 
-// detail writes a message as it travels, and stores its body where that is too large.
+// detail encodes a message for sending. A body that is too large is stored in the bucket.
 func (b *Bus) detail(ctx context.Context, m *bus.Message) (string, error) {
 	d := newDetail(m)
 	text, err := d.marshal()
@@ -89,13 +89,13 @@ func (b *Bus) detail(ctx context.Context, m *bus.Message) (string, error) {
 	return d.marshal()
 }
 
-// entrySize is what EventBridge counts of an entry.
+// entrySize returns the size of an entry as EventBridge counts it.
 func entrySize(e types.PutEventsRequestEntry) int {
 	return len(*e.Source) + len(*e.DetailType) + len(*e.Detail)
 }
 
-// put puts entries on the EventBridge bus, as few calls as they fit in. The entries of a call that fail are
-// tried again, and no other.
+// put puts entries on the EventBridge bus, in as few calls as possible. It retries only the entries of a call
+// that failed.
 func (b *Bus) put(ctx context.Context, entries []types.PutEventsRequestEntry) error {
 	for batch := range batches(entries, entrySize) {
 		left := batch
@@ -114,15 +114,15 @@ func (b *Bus) put(ctx context.Context, entries []types.PutEventsRequestEntry) er
 	return nil
 }
 
-// failedEntries returns the entries that an answer calls failed, and what it says of the first. An error that does not
-// pass is wrapped so that nobody tries again.
+// failedEntries returns the failed entries of an answer and the first one's error. A permanent error is wrapped so
+// that it is not retried.
 func failedEntries(entries []types.PutEventsRequestEntry,
 	out *eventbridge.PutEventsOutput) ([]types.PutEventsRequestEntry, error) {
 	if out.FailedEntryCount == 0 {
 		return nil, nil
 	}
 	if len(out.Entries) != len(entries) {
-		return entries, fmt.Errorf("an answer of %d entries to %d", len(out.Entries), len(entries))
+		return entries, fmt.Errorf("EventBridge answered with %d entries for %d", len(out.Entries), len(entries))
 	}
 	var failed []types.PutEventsRequestEntry
 	var first error

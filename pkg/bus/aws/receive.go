@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	maxPoll       = 20 * time.Second // how long SQS holds a receive
+	maxPoll       = 20 * time.Second // maximum wait of an SQS receive
 	maxVisibility = 12 * time.Hour
 )
 
-// Received is an SQS message as SQS, or Lambda, hands it over.
+// Received is an SQS message as SQS or Lambda delivers it.
 type Received struct {
 	MessageID     string
 	ReceiptHandle string
@@ -49,7 +49,7 @@ func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Dur
 	}
 }
 
-// take receives once and as long as calls are answered in full and there is room.
+// take receives once, and again as long as SQS returns full batches and limit is not reached.
 func (b *Bus) take(ctx context.Context, q bus.QueueConfig, limit int, until time.Time) (out []bus.Delivery, err error) {
 	for wait := until.Sub(b.clock.Now()); len(out) < limit; wait = 0 {
 		n := min(limit-len(out), maxBatch)
@@ -78,7 +78,7 @@ func (b *Bus) take(ctx context.Context, q bus.QueueConfig, limit int, until time
 	return out, nil
 }
 
-// orKeep leaves out an error when there is something to deliver: what is hidden already must be handed over.
+// orKeep drops an error if there is something to deliver: messages that are already hidden must be delivered.
 func orKeep(out []bus.Delivery, err error) error {
 	if len(out) > 0 {
 		return nil
@@ -95,7 +95,7 @@ func received(m *types.Message) Received {
 		Attempt: attempt}
 }
 
-// poll is one receive. SQS waits in whole seconds; what is left of one is waited for here.
+// poll is one receive. SQS waits in whole seconds; poll itself waits for a fraction of a second.
 func (b *Bus) poll(ctx context.Context, q bus.QueueConfig, n int, wait time.Duration) ([]types.Message, error) {
 	url, err := b.url(ctx, b.queueName(q.Name))
 	if err != nil {
@@ -124,10 +124,10 @@ func (b *Bus) poll(ctx context.Context, q bus.QueueConfig, n int, wait time.Dura
 	return out.Messages, nil
 }
 
-// Adopt makes a delivery of a message that another has received from a queue, Lambda for its function: the delivery can
-// be answered as if Receive had returned it. ok is false when there is nothing to handle: the message came too early
-// and was sent again with the rest of its delay, or cannot be read and was moved to the dead letters. Either way it is
-// gone from the queue. An error means that it should come again.
+// Adopt makes a delivery of a message that another receiver (Lambda, for its function) got from a queue. It can be
+// answered as if Receive had returned it. ok is false if there is nothing to handle: the message came too early and
+// was sent again with the rest of its delay, or it is unreadable and was moved to the dead letters. Either way it is
+// removed from the queue. After an error, the message should be delivered again.
 func (b *Bus) Adopt(ctx context.Context, name string, r Received) (d bus.Delivery, ok bool, err error) {
 	ctx, q, end, err := b.queues.Enter(ctx, "adopt", name)
 	if err != nil {
@@ -154,7 +154,7 @@ func (b *Bus) adopt(ctx context.Context, q bus.QueueConfig, r Received) (bus.Del
 	return bus.Delivery{Message: m, Receipt: receipt, Attempt: r.Attempt}, true, nil
 }
 
-// read makes a message of the body of an SQS message.
+// read converts the body of an SQS message to a message.
 func (b *Bus) read(ctx context.Context, body []byte) (bus.Message, error) {
 	e, err := Decode(body)
 	switch {
@@ -172,12 +172,12 @@ func (b *Bus) read(ctx context.Context, body []byte) (bus.Message, error) {
 	return m, nil
 }
 
-// message is the event as a message in its own words.
+// message returns the event as a message, unchanged.
 func (f *Foreign) message() bus.Message {
 	return bus.Message{ID: f.ID, Type: f.DetailType, Group: f.Source, Body: f.Raw}
 }
 
-// postpone sends a message again with what is left of its delay.
+// postpone sends a message again with the rest of its delay.
 func (b *Bus) postpone(ctx context.Context, q bus.QueueConfig, r Received, left time.Duration) error {
 	if err := b.send(ctx, b.queueName(q.Name), []send{{body: r.Body, delay: left}}); err != nil {
 		return err

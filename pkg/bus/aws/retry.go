@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// A call, or the entries of it that failed, is tried so often, with doubling pauses, after the SDK's own
+// A call, or the failed entries of a batch call, is tried this often, with doubling pauses, after the SDK's own
 // retries are used up.
 const (
 	tries    = 8
@@ -18,8 +18,9 @@ const (
 	pauseMax = 5 * time.Second
 )
 
-// retry calls do until it says that it is done, it fails for good, it was tried often enough or ctx ends. An error with
-// done=true is retried as well where it says that it may pass; without, the call was answered and left entries to do.
+// retry calls do until it is done, fails permanently, was tried tries times, or ctx ends. done without an error ends
+// the retries. A temporary error is retried whether or not done is set. No error and done=false means that the call
+// was answered but some entries are still to do.
 func (b *Bus) retry(ctx context.Context, do func() (done bool, err error)) error {
 	pause := pauseMin
 	var last error
@@ -39,8 +40,8 @@ func (b *Bus) retry(ctx context.Context, do func() (done bool, err error)) error
 		if try == tries {
 			return fmt.Errorf("gave up after %d tries: %w", tries, last)
 		}
-		// The pause is spread, so that those who were throttled together do not come back together.
-		spread := pause/2 + time.Duration(rand.Int64N(int64(pause))) //nolint:gosec // no secret
+		// The pause is random, so that callers that were throttled together do not all retry together.
+		spread := pause/2 + time.Duration(rand.Int64N(int64(pause))) //nolint:gosec // not security-relevant
 		if err := b.clock.After(ctx, b.clock.Now().Add(spread)); err != nil {
 			return errors.Join(context.Cause(ctx), last)
 		}
@@ -48,7 +49,7 @@ func (b *Bus) retry(ctx context.Context, do func() (done bool, err error)) error
 	}
 }
 
-// final says that an error will be the same however often the call is made.
+// final reports whether an error is permanent, so that a retry is useless.
 func final(err error) bool {
 	var fin *finalError
 	if errors.As(err, &fin) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -56,7 +57,7 @@ func final(err error) bool {
 	}
 	var api smithy.APIError
 	if !errors.As(err, &api) {
-		return false // the network's
+		return false // a network error
 	}
 	if api.ErrorFault() == smithy.FaultServer {
 		return false
@@ -64,7 +65,7 @@ func final(err error) bool {
 	return !passes(api.ErrorCode())
 }
 
-// passes says of an error code, of a call or of an entry, that it may pass.
+// passes reports whether an error code, of a call or of an entry, is temporary.
 func passes(code string) bool {
 	switch code {
 	case "ThrottlingException", "Throttling", "RequestThrottled", "ThrottledException", "TooManyRequestsException",
@@ -76,12 +77,12 @@ func passes(code string) bool {
 	return false
 }
 
-// finalError is an error that retry does not try again.
+// finalError is an error that retry does not retry.
 type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
 
-// entryError is what a service says of one entry of a batch.
+// entryError is a service's error for one entry of a batch.
 type entryError struct{ code, message string }
 
 func (e *entryError) Error() string { return e.code + ": " + e.message }

@@ -13,10 +13,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// maxDelay is the longest delay that SQS keeps.
+// maxDelay is the longest delay that SQS supports.
 const maxDelay = 15 * time.Minute
 
-// Attributes of a dead letter that the driver has sent.
+// Attributes of a dead letter that the driver sends.
 const (
 	attrReason   = "tradewind.reason"
 	attrAttempts = "tradewind.attempts"
@@ -27,10 +27,10 @@ const (
 type send struct {
 	body   string
 	delay  time.Duration
-	letter *letter // set when it goes to a dead-letter queue
+	letter *letter // set for a dead-letter queue
 }
 
-// letter is what is known of how a message died.
+// letter describes why and when a message became a dead letter.
 type letter struct {
 	reason   string
 	attempts int
@@ -48,13 +48,13 @@ func (l *letter) attributes() map[string]types.MessageAttributeValue {
 		attrAttempts: text("Number", strconv.Itoa(l.attempts)),
 		attrAt:       text("String", l.at.UTC().Format(time.RFC3339Nano)),
 	}
-	if reason := sayable(bus.TrimReason(l.reason)); reason != "" { // SQS takes no empty value
+	if reason := sayable(bus.TrimReason(l.reason)); reason != "" { // SQS rejects empty values
 		out[attrReason] = text("String", reason)
 	}
 	return out
 }
 
-// sayable replaces the characters that SQS does not carry.
+// sayable replaces the characters that SQS does not allow.
 func sayable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\ufffe' || r == '\uffff' {
@@ -64,7 +64,7 @@ func sayable(s string) string {
 	}, s)
 }
 
-// letterOf reads the attributes of a letter, nil if SQS itself has moved it.
+// letterOf reads the attributes of a letter, or returns nil if SQS itself moved it.
 func letterOf(m *types.Message) *letter {
 	at, ok := m.MessageAttributes[attrAt]
 	if !ok {
@@ -84,7 +84,7 @@ func sendSize(s send) int {
 	return n
 }
 
-// send puts messages into a queue, by its SQS name. The entries of a call that fail are tried again, and no other.
+// send puts messages into a queue, given by its SQS name. It retries only the entries of a call that failed.
 func (b *Bus) send(ctx context.Context, name string, list []send) error {
 	url, err := b.url(ctx, name)
 	if err != nil {
@@ -117,9 +117,9 @@ func (b *Bus) send(ctx context.Context, name string, list []send) error {
 	return nil
 }
 
-// failed returns the entries that are to be tried again after an answer, and what it says of one of them. handled is
-// asked first about each failure, and says whether it has dealt with it. Any other failure that is the sender's fault
-// is final.
+// failed returns the entries of a batch call to retry, and the error of one of them. It first passes each failure to
+// handled, which returns true if it has dealt with it. Any other failure that is the sender's fault is
+// permanent.
 func failed[E any](entries []E, id func(E) string, answers []types.BatchResultErrorEntry,
 	handled func(E, *entryError) bool) ([]E, error) {
 	if len(answers) == 0 {
@@ -148,8 +148,8 @@ func failed[E any](entries []E, id func(E) string, answers []types.BatchResultEr
 	return again, last
 }
 
-// stale says of an error that SQS does not take, or no longer takes, a receipt. Under InvalidParameterValue it says so
-// of the message that a receipt is for, and other things of other parameters.
+// stale reports whether an error means that SQS does not accept a receipt, or no longer does. SQS also uses the code
+// InvalidParameterValue for other parameters, so stale checks the message for it.
 func stale(code, message string) bool {
 	switch strings.TrimPrefix(code, "AWS.SimpleQueueService.") {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/bustest"
 )
 
-// setup is a deployment of two queues with times far above what a test takes.
+// setup returns a deployment of two queues whose times are far longer than a test.
 func setup() bustest.Setup {
 	return bustest.Setup{
 		Queues: []bus.QueueConfig{
@@ -24,7 +24,7 @@ func setup() bustest.Setup {
 	}
 }
 
-// fixture is a bus on a moto whose time the test moves.
+// fixture is a bus on a moto whose time the test controls.
 type fixture struct {
 	*testing.T
 	*aws.Bus
@@ -53,7 +53,7 @@ func (f *fixture) publish(typ string, ids ...string) {
 	}
 }
 
-// take receives what must be these messages, in any order, and returns them by their order.
+// take receives exactly these messages, in any order, and returns them in the order of ids.
 func (f *fixture) take(queue string, ids ...string) []bus.Delivery {
 	f.Helper()
 	d, err := f.Receive(f.Context(), queue, 100, 0)
@@ -94,7 +94,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-func TestADeliveryWithoutAnswerComesAgainAndItsReceiptIsStale(t *testing.T) {
+func TestUnansweredDeliveryIsRepeatedAndReceiptIsStale(t *testing.T) {
 	f := start(t, nil)
 	f.publish("test.work.v1", "a")
 	first := f.take("work", "a")[0]
@@ -123,7 +123,7 @@ func TestBackoffDoublesAndTheLastFailureIsADeadLetter(t *testing.T) {
 	for i, wait := range []time.Duration{10 * time.Minute, 20 * time.Minute, 30 * time.Minute} {
 		d := f.take("work", "a")[0]
 		if d.Attempt != i+1 {
-			t.Errorf("attempt %d is called %d", i+1, d.Attempt)
+			t.Errorf("attempt %d has number %d", i+1, d.Attempt)
 		}
 		f.must(f.Nack(t.Context(), "work", d.Receipt, "not yet"))
 		f.world.advance(t, wait-time.Minute)
@@ -137,12 +137,12 @@ func TestBackoffDoublesAndTheLastFailureIsADeadLetter(t *testing.T) {
 	}
 }
 
-func TestSilenceAtTheLastDeliveryIsMovedBySQSAndComesBackByRedrive(t *testing.T) {
+func TestUnansweredLastDeliveryIsDeadLetterAndCanBeRedriven(t *testing.T) {
 	f := start(t, nil)
 	f.publish("test.both.v1", "a")
 	f.take("audit", "a")
 	f.world.advance(t, 61*time.Minute)
-	f.take("audit") // SQS moves it when it is asked
+	f.take("audit") // SQS moves it at this receive
 	l := f.letters("audit", "a")[0]
 	if l.Attempts != 1 || !strings.Contains(l.Reason, "no answer within 1h") || l.At.IsZero() {
 		t.Errorf("%+v", l)
@@ -156,7 +156,7 @@ func TestSilenceAtTheLastDeliveryIsMovedBySQSAndComesBackByRedrive(t *testing.T)
 	f.letters("")
 }
 
-func TestADelayMayBeLongerThanSQSKeepsOne(t *testing.T) {
+func TestDelayMayExceedSQSMaximum(t *testing.T) {
 	f := start(t, nil)
 	at := f.world.Now().Add(40 * time.Minute)
 	m := bus.Message{ID: "later", Type: "test.both.v1", Body: []byte(`{}`), NotBefore: at}
@@ -177,7 +177,7 @@ func TestADelayMayBeLongerThanSQSKeepsOne(t *testing.T) {
 	}
 }
 
-func TestExtendHidesForAnotherTimeOut(t *testing.T) {
+func TestExtendHidesForAnotherVisibility(t *testing.T) {
 	f := start(t, nil)
 	f.publish("test.work.v1", "a")
 	d := f.take("work", "a")[0]
@@ -189,13 +189,13 @@ func TestExtendHidesForAnotherTimeOut(t *testing.T) {
 	f.must(f.Ack(t.Context(), "work", d.Receipt))
 }
 
-func TestAReceiveWaitsUntilSomethingComes(t *testing.T) {
+func TestReceiveWaitsForMessage(t *testing.T) {
 	f := start(t, nil)
 	type result struct {
 		d   []bus.Delivery
 		err error
 	}
-	// Without a clock of its own the bus leaves the waiting to SQS; the serial transport would keep the publisher out.
+	// Without a custom clock the bus lets SQS wait; the serial transport would block the publisher.
 	c := f.config
 	cfg := f.world.config(nil)
 	c = withClients(c, cfg)

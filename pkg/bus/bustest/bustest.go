@@ -1,13 +1,13 @@
-// Package bustest is the conformance suite of package bus: every sentence of its
-// contract as a test, and a model that a driver is compared with under random
-// operations. A driver passes it before an event meets it:
+// Package bustest is the conformance suite of package bus: it tests every sentence
+// of the contract, and compares a driver with a model under random operations.
+// Every driver must pass it:
 //
 //	func TestConformance(t *testing.T) {
 //		bustest.Run(t, func(t *testing.T, s bustest.Setup) bus.Bus { … }, bustest.WithClock())
 //	}
 //
-// It says nothing of how fast a driver is, nor of what a crash leaves behind: those
-// are the driver's own tests.
+// It tests neither the speed of a driver nor what a crash leaves in it; drivers
+// have their own tests for that.
 package bustest
 
 import (
@@ -22,28 +22,28 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Setup is the bus that a test asks for.
+// Setup describes the bus that a test needs.
 type Setup struct {
 	Queues []bus.QueueConfig
 	Route  bus.Route
-	Clock  *Clock // for drivers that take one
+	Clock  *Clock // for drivers that accept a clock
 }
 
-// Open returns a bus without messages for one test, which closes it at the end. The
+// Open returns a bus without messages for one test, which the suite closes at the end. The
 // suite may close it earlier.
 type Open func(t *testing.T, s Setup) bus.Bus
 
-// Option says what a driver can beyond what all can.
+// Option describes what a driver supports in addition to the common contract.
 type Option func(*suite)
 
-// WithClock tells the suite that the driver goes by Setup.Clock. Without it the tests in which
-// time passes are skipped: the suite does not sleep.
+// WithClock says that the driver uses Setup.Clock. Without it, tests that need time to
+// pass are skipped, because the suite does not sleep.
 func WithClock() Option {
 	return func(s *suite) { s.clocked = true }
 }
 
-// Reopen tells the suite that the driver is durable: reopen closes b and opens what it
-// kept, under another set-up perhaps.
+// Reopen says that the driver is durable: reopen closes b and opens its data again,
+// possibly with another Setup.
 func Reopen(reopen func(t *testing.T, b bus.Bus, s Setup) bus.Bus) Option {
 	return func(s *suite) { s.reopen = reopen }
 }
@@ -54,7 +54,7 @@ type suite struct {
 	clocked bool
 }
 
-// Run runs the suite, each test on a bus of its own.
+// Run runs the suite, each test on its own bus.
 func Run(t *testing.T, open Open, options ...Option) {
 	s := &suite{open: open}
 	for _, o := range options {
@@ -70,7 +70,7 @@ func Run(t *testing.T, open Open, options ...Option) {
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			if group.clocked && !s.clocked {
-				t.Skip("the driver keeps its own time")
+				t.Skip("the driver does not use the suite's clock")
 			}
 			for _, name := range slices.Sorted(maps.Keys(group.tests)) {
 				t.Run(name, func(t *testing.T) { group.tests[name](t, s.fixture(t)) })
@@ -93,7 +93,7 @@ const (
 	workType    = "test.work.v1"    // to work
 	bothType    = "test.both.v1"    // to work and audit
 	auditType   = "test.audit.v1"   // to audit
-	nobodyType  = "test.nobody.v1"  // known, and wanted by nobody
+	nobodyType  = "test.nobody.v1"  // known, but no queue gets it
 	unknownType = "test.unknown.v1" // without a route
 )
 
@@ -120,7 +120,7 @@ func setup() Setup {
 	}
 }
 
-// fixture is a bus and what a test says to it.
+// fixture is a bus with helpers for tests.
 type fixture struct {
 	bus.Bus
 	*testing.T
@@ -143,7 +143,7 @@ func message(id, typ string) bus.Message {
 	return bus.Message{ID: id, Type: typ, Group: "job/" + id, Body: body(id)}
 }
 
-// body is JSON, as every body on the bus is.
+// body is JSON, like every body on the bus.
 func body(id string) []byte { return []byte(`{"id":` + strconv.Quote(id) + `}`) }
 
 // publish publishes one message of a type for each ID.
@@ -163,7 +163,7 @@ func (f *fixture) send(messages ...bus.Message) {
 	}
 }
 
-// receive returns what is visible now, at most limit.
+// receive returns visible messages, at most limit.
 func (f *fixture) receive(queue string, limit int) []bus.Delivery {
 	f.Helper()
 	d, err := f.Receive(f.Context(), queue, limit, 0)
@@ -176,7 +176,7 @@ func (f *fixture) receive(queue string, limit int) []bus.Delivery {
 	return d
 }
 
-// receiveAll returns all that is visible now, however the driver doles it out, sorted by ID.
+// receiveAll returns all visible messages, in as many calls as needed, sorted by ID.
 func (f *fixture) receiveAll(queue string) []bus.Delivery {
 	f.Helper()
 	var all []bus.Delivery
@@ -190,7 +190,7 @@ func (f *fixture) receiveAll(queue string) []bus.Delivery {
 	}
 }
 
-// one receives what must be the one visible message.
+// one receives a message, which must be the only visible one.
 func (f *fixture) one(queue, id string, attempt int) bus.Delivery {
 	f.Helper()
 	d := f.receiveAll(queue)
@@ -255,7 +255,7 @@ func (f *fixture) depth(queue string, want int) {
 	}
 }
 
-// dead returns the dead letters of a queue and fails unless they are these, oldest first.
+// dead returns the dead letters of a queue and fails unless they have exactly these IDs, oldest first.
 func (f *fixture) dead(queue string, ids ...string) []bus.DeadLetter {
 	f.Helper()
 	letters, err := f.DeadLetters(f.Context(), queue, len(ids)+10)

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/local"
 )
 
-// broken is a driver with one defect: what is nil is sound.
+// broken is a driver with one defect; methods whose function is nil work.
 type broken struct {
 	bus.Bus
 	publish func(context.Context, ...bus.Message) error
@@ -93,7 +93,7 @@ func (b *broken) Close() error {
 	return b.Bus.Close()
 }
 
-// configured breaks what the driver is told of its queues.
+// configured changes the configuration of every queue.
 func configured(change func(q *bus.QueueConfig)) func(*bustest.Setup) {
 	return func(s *bustest.Setup) {
 		for i := range s.Queues {
@@ -102,21 +102,21 @@ func configured(change func(q *bus.QueueConfig)) func(*bustest.Setup) {
 	}
 }
 
-// defects are ways to break a driver, by what the suite should say no to.
+// defects are ways to break a driver. The suite must detect each of them.
 var defects = []struct {
-	name, group string // group is that of the tests which find it
+	name, group string // group: the group of tests that must fail
 	setup       func(s *bustest.Setup)
 	do          func(b *broken, sound bus.Bus)
 }{
 	{name: "back-off begins too late", group: "Time", setup: configured(func(q *bus.QueueConfig) { q.BackoffMin *= 2 })},
 	{name: "back-off does not double", group: "Time", setup: configured(func(q *bus.QueueConfig) { q.BackoffMax = q.BackoffMin })},
 	{name: "back-off has no bound", group: "Time", setup: configured(func(q *bus.QueueConfig) { q.BackoffMax = time.Hour })},
-	{name: "there is an attempt more", group: "Time", setup: configured(func(q *bus.QueueConfig) { q.MaxAttempts++ })},
-	{name: "there is an attempt less", group: "Model", setup: configured(func(q *bus.QueueConfig) { q.MaxAttempts = max(q.MaxAttempts-1, 1) })},
+	{name: "one attempt too many", group: "Time", setup: configured(func(q *bus.QueueConfig) { q.MaxAttempts++ })},
+	{name: "one attempt too few", group: "Model", setup: configured(func(q *bus.QueueConfig) { q.MaxAttempts = max(q.MaxAttempts-1, 1) })},
 	{name: "messages are hidden too long", group: "Time", setup: configured(func(q *bus.QueueConfig) { q.Visibility++ })},
 	{name: "messages are hidden too short", group: "Time", setup: configured(func(q *bus.QueueConfig) { q.Visibility-- })},
-	{name: "what has no route is dropped", group: "Dead_letters", setup: func(s *bustest.Setup) { s.Route["test.unknown.v1"] = nil }},
-	{name: "what nobody wants is dead", group: "Delivery", setup: func(s *bustest.Setup) { delete(s.Route, "test.nobody.v1") }},
+	{name: "messages without a route are dropped", group: "Dead_letters", setup: func(s *bustest.Setup) { s.Route["test.unknown.v1"] = nil }},
+	{name: "dropped types become dead letters", group: "Delivery", setup: func(s *bustest.Setup) { delete(s.Route, "test.nobody.v1") }},
 	{name: "only one queue gets a message", group: "Delivery", setup: func(s *bustest.Setup) {
 		for typ, queues := range s.Route {
 			s.Route[typ] = queues[:min(len(queues), 1)]
@@ -176,7 +176,7 @@ var defects = []struct {
 			return sound.Ack(ctx, queue, r[:min(len(r), 1)]...)
 		}
 	}},
-	{name: "a stale receipt holds up the others", group: "Time", do: func(b *broken, sound bus.Bus) {
+	{name: "a stale receipt blocks the others", group: "Time", do: func(b *broken, sound bus.Bus) {
 		b.ack = func(ctx context.Context, queue string, receipts ...string) error {
 			for _, r := range receipts {
 				if err := sound.Ack(ctx, queue, r); err != nil {
@@ -186,7 +186,7 @@ var defects = []struct {
 			return ctx.Err()
 		}
 	}},
-	{name: "stale receipts are taken", group: "Time", do: func(b *broken, sound bus.Bus) {
+	{name: "stale receipts are accepted", group: "Time", do: func(b *broken, sound bus.Bus) {
 		b.ack = func(ctx context.Context, queue string, r ...string) error {
 			if err := sound.Ack(ctx, queue, r...); !errors.Is(err, bus.ErrStaleReceipt) {
 				return err
@@ -204,15 +204,15 @@ var defects = []struct {
 	{name: "extending does nothing", group: "Time", do: func(b *broken, _ bus.Bus) {
 		b.extend = func(context.Context, string, string) error { return nil }
 	}},
-	{name: "dead letters are of all queues", group: "Dead_letters", do: func(b *broken, sound bus.Bus) {
+	{name: "the queue of dead letters is ignored", group: "Dead_letters", do: func(b *broken, sound bus.Bus) {
 		b.dead = func(ctx context.Context, _ string, limit int) ([]bus.DeadLetter, error) {
 			return sound.DeadLetters(ctx, "", limit)
 		}
 	}},
-	{name: "redrive takes all", group: "Dead_letters", do: func(b *broken, sound bus.Bus) {
+	{name: "redrive ignores the IDs", group: "Dead_letters", do: func(b *broken, sound bus.Bus) {
 		b.redrive = func(ctx context.Context, queue string, _ ...string) (int, error) { return sound.Redrive(ctx, queue) }
 	}},
-	{name: "redrive takes a page", group: "Dead_letters", do: func(b *broken, sound bus.Bus) {
+	{name: "redrive takes only a page", group: "Dead_letters", do: func(b *broken, sound bus.Bus) {
 		b.redrive = func(ctx context.Context, queue string, ids ...string) (int, error) {
 			if letters, err := sound.DeadLetters(ctx, queue, 500); err != nil || len(letters) == 500 {
 				return 0, err
@@ -220,7 +220,7 @@ var defects = []struct {
 			return sound.Redrive(ctx, queue, ids...)
 		}
 	}},
-	{name: "a closed bus goes on", group: "Life", do: func(b *broken, _ bus.Bus) {
+	{name: "a closed bus keeps working", group: "Life", do: func(b *broken, _ bus.Bus) {
 		b.close = func() error { return nil }
 	}},
 }
@@ -234,13 +234,13 @@ func openMemory(t *testing.T, s bustest.Setup) bus.Bus {
 	return b
 }
 
-const defect = "TRADEWIND_TEST_DEFECT" // names the defect in the process that is to fail
+const defect = "TRADEWIND_TEST_DEFECT" // names the defect in the process that must fail
 
-// TestBrokenDriver is the process that is to fail, and does nothing otherwise.
+// TestBrokenDriver runs in the process that must fail, and is skipped otherwise.
 func TestBrokenDriver(t *testing.T) {
 	name := os.Getenv(defect)
 	if name == "" {
-		t.Skip("run by TestSuiteFindsEveryDefect")
+		t.Skip("run by TestSuiteDetectsEveryDefect")
 	}
 	bustest.Run(t, func(t *testing.T, s bustest.Setup) bus.Bus {
 		for _, d := range defects {
@@ -248,7 +248,7 @@ func TestBrokenDriver(t *testing.T) {
 				continue
 			}
 			if d.setup != nil {
-				s.Queues, s.Route = slices.Clone(s.Queues), maps.Clone(s.Route) // the suite's own stay sound
+				s.Queues, s.Route = slices.Clone(s.Queues), maps.Clone(s.Route) // do not change the suite's own
 				d.setup(&s)
 			}
 			b := &broken{Bus: openMemory(t, s)}
@@ -257,12 +257,12 @@ func TestBrokenDriver(t *testing.T) {
 			}
 			return b
 		}
-		t.Fatalf("no defect is called %q", name)
+		t.Fatalf("unknown defect %q", name)
 		return nil
 	}, bustest.WithClock())
 }
 
-func TestSuiteFindsEveryDefect(t *testing.T) {
+func TestSuiteDetectsEveryDefect(t *testing.T) {
 	for _, d := range defects {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
@@ -271,14 +271,14 @@ func TestSuiteFindsEveryDefect(t *testing.T) {
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || !strings.Contains(string(out), "--- FAIL") || strings.Contains(string(out), "panic:") {
-				t.Errorf("the suite did not find it: %v\n%s", err, out)
+				t.Errorf("the suite did not detect the defect: %v\n%s", err, out)
 			}
 		})
 	}
 }
 
-// TestDriverWithoutClock: the suite leaves out what it cannot drive.
-func TestDriverWithoutClock(t *testing.T) {
+// TestSuiteSkipsTimeTestsWithoutClock: the suite skips tests that need a clock.
+func TestSuiteSkipsTimeTestsWithoutClock(t *testing.T) {
 	bustest.Run(t, func(t *testing.T, s bustest.Setup) bus.Bus {
 		b, err := local.NewMemory(local.Config{Queues: s.Queues, Route: s.Route})
 		if err != nil {

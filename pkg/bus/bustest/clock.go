@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Clock is time that stands still until a test moves it. It is what a driver's
-// injected clock should be during the suite, and serves other tests as well.
+// Clock is a clock that only tests advance. It is the clock to inject into a driver
+// for the suite, and other tests use it as well.
 type Clock struct {
 	mu      sync.Mutex
 	now     time.Time
 	timers  map[*timer]struct{}
-	changed chan struct{} // closed, and made anew, when a timer is set
+	changed chan struct{} // closed and replaced when a timer is set
 }
 
 type timer struct {
@@ -19,7 +19,7 @@ type timer struct {
 	fired chan time.Time
 }
 
-// NewClock returns a clock that stands at now.
+// NewClock returns a clock with the time now.
 func NewClock(now time.Time) *Clock {
 	return &Clock{now: now, timers: make(map[*timer]struct{}), changed: make(chan struct{})}
 }
@@ -31,8 +31,8 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// NewTimer returns a channel that receives the time once the clock was moved by
-// d, and a function that gives the timer up.
+// NewTimer returns a channel that receives the time once the clock has advanced by
+// d, and a function that stops the timer.
 func (c *Clock) NewTimer(d time.Duration) (fired <-chan time.Time, stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +48,7 @@ func (c *Clock) NewTimer(d time.Duration) (fired <-chan time.Time, stop func()) 
 	}
 }
 
-// Advance moves the clock and fires the timers that are due.
+// Advance advances the clock by d and fires the timers that are due.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,13 +65,13 @@ func (c *Clock) fire() {
 	}
 }
 
-// AwaitTimers returns when at least n timers are set: so many goroutines wait for
-// time to pass.
+// AwaitTimers returns when at least n timers are set, that is, when n goroutines wait
+// for time to pass.
 func (c *Clock) AwaitTimers(n int) {
 	c.await(func() bool { return len(c.timers) >= n })
 }
 
-// AwaitDue returns when a timer is set that fires by then: a goroutine waits for that moment.
+// AwaitDue returns when a timer is set that fires at then or earlier, that is, when a goroutine waits for it.
 func (c *Clock) AwaitDue(then time.Time) {
 	c.await(func() bool {
 		for t := range c.timers {

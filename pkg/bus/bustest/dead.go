@@ -10,20 +10,20 @@ import (
 )
 
 var deadTests = map[string]func(*testing.T, *fixture){
-	"a type without a route is a dead letter of no queue": testUnrouted,
-	"a rejected message is a dead letter at once":         testReject,
-	"dead letters are listed by queue and limit":          testListDead,
-	"redrive of a queue brings its letters back":          testRedriveQueue,
-	"redrive of IDs brings those back":                    testRedriveIDs,
-	"redrive of everything reaches every queue":           testRedriveAll,
-	"a message redriven has its attempts forgotten":       testRedriveForgets,
-	"a message without a route stays dead":                testRedriveUnrouted,
-	"two redrives at once bring a letter back once":       testRedriveTwice,
-	"many letters come back":                              testRedriveMany,
-	"a long reason is cut":                                testLongReason,
+	"a type without a route is a dead letter without a queue": testUnrouted,
+	"a rejected message is a dead letter at once":             testReject,
+	"dead letters are listed by queue and limit":              testListDead,
+	"redrive of a queue restores its letters":                 testRedriveQueue,
+	"redrive of IDs restores those letters":                   testRedriveIDs,
+	"redrive of everything reaches every queue":               testRedriveAll,
+	"redrive resets the attempts":                             testRedriveForgets,
+	"a message without a route stays dead":                    testRedriveUnrouted,
+	"two redrives at once restore a letter once":              testRedriveTwice,
+	"redrive restores many letters":                           testRedriveMany,
+	"a long reason is cut":                                    testLongReason,
 }
 
-// kill publishes messages to a queue and rejects them, in their order.
+// kill publishes messages to a queue and rejects them, in order.
 func (f *fixture) kill(typ, queue string, names ...string) {
 	f.Helper()
 	for _, id := range names {
@@ -38,7 +38,7 @@ func testUnrouted(_ *testing.T, f *fixture) {
 	l := f.dead("", "a")[0]
 	if l.Queue != "" || !strings.Contains(l.Reason, unknownType) || l.Attempts != 0 || l.At.IsZero() ||
 		!sameMessage(l.Message, m) {
-		f.Errorf("dead letter %+v of %+v", l, m)
+		f.Errorf("dead letter %+v for message %+v", l, m)
 	}
 	f.dead(workQueue)
 	f.depth(workQueue, 1)
@@ -53,7 +53,7 @@ func testReject(_ *testing.T, f *fixture) {
 	l := f.dead(workQueue, "a")[0]
 	if l.Queue != workQueue || l.Reason != "cannot be parsed" || l.Attempts != 1 || l.At.IsZero() ||
 		!sameMessage(l.Message, m) {
-		f.Errorf("dead letter %+v of %+v", l, m)
+		f.Errorf("dead letter %+v for message %+v", l, m)
 	}
 	f.depth(workQueue, 1)
 	f.none(workQueue)
@@ -120,7 +120,7 @@ func testRedriveAll(_ *testing.T, f *fixture) {
 	f.redrive(2, "")
 	f.dead("")
 	f.one(workQueue, "a", 1)
-	f.one(auditQueue, "b", 1) // back to the queue it died in, not to all of its type
+	f.one(auditQueue, "b", 1) // back to its own queue, not to all queues of its type
 }
 
 func testRedriveForgets(_ *testing.T, f *fixture) {
@@ -161,7 +161,7 @@ func testRedriveTwice(_ *testing.T, f *fixture) {
 		total += n
 	}
 	if d := f.receiveAll(workQueue); total != 3 || !slices.Equal(ids(d), []string{"a", "b", "c"}) {
-		f.Errorf("%d redriven, as %q", total, ids(d))
+		f.Errorf("%d redriven, received %q", total, ids(d))
 	}
 }
 
@@ -189,7 +189,7 @@ func testLongReason(_ *testing.T, f *fixture) {
 		l := f.dead(workQueue, "a")[0]
 		if len(l.Reason) > bus.MaxReasonBytes || l.Reason != bus.TrimReason(reason) ||
 			!strings.HasPrefix(l.Reason, "why: ") {
-			f.Errorf("a reason of %d bytes is kept as %d: %.20q", len(reason), len(l.Reason), l.Reason)
+			f.Errorf("a reason of %d bytes is stored as %d: %.20q", len(reason), len(l.Reason), l.Reason)
 		}
 		f.redrive(1, workQueue)
 		f.ack(workQueue, f.one(workQueue, "a", 1).Receipt)

@@ -13,23 +13,23 @@ import (
 )
 
 var deliveryTests = map[string]func(*testing.T, *fixture){
-	"a message is delivered whole":                          testWhole,
+	"a message is delivered complete":                       testWhole,
 	"a delivery is hidden from others":                      testHidden,
-	"an acknowledged message is gone":                       testAck,
+	"an acknowledged message is not delivered again":        testAck,
 	"acknowledging again is no error":                       testAckAgain,
-	"a receipt of nobody is stale":                          testForeignReceipt,
+	"an unknown receipt is stale":                           testForeignReceipt,
 	"the answered receipt is stale":                         testAnsweredReceipt,
-	"a receipt counts in its queue only":                    testReceiptOfOtherQueue,
+	"a receipt is valid only in its queue":                  testReceiptOfOtherQueue,
 	"a type goes to every queue it routes to":               testFanOut,
-	"a type that nobody wants is dropped":                   testDropped,
+	"a type routed to no queue is dropped":                  testDropped,
 	"Receive returns at most its limit":                     testLimit,
 	"every published message is delivered":                  testEveryMessage,
-	"the same ID twice is two messages at least once each":  testSameID,
-	"the caller keeps its slices":                           testIsolation,
-	"depth counts what is hidden":                           testDepth,
-	"publishing nothing is nothing":                         testPublishNothing,
-	"receivers side by side never hold the same message":    testSideBySide,
-	"a message published while others receive gets through": testPublishWhileReceiving,
+	"a duplicate ID is delivered at least once":             testSameID,
+	"slices are not shared with the caller":                 testIsolation,
+	"depth counts hidden messages":                          testDepth,
+	"publishing no messages does nothing":                   testPublishNothing,
+	"concurrent receivers never hold the same message":      testSideBySide,
+	"a message published while others receive is delivered": testPublishWhileReceiving,
 }
 
 func testWhole(_ *testing.T, f *fixture) {
@@ -67,7 +67,7 @@ func testAck(_ *testing.T, f *fixture) {
 	f.clock.Advance(visibility)
 	if d := f.receive(workQueue, 10); slices.Contains(ids(d), "a") || slices.Contains(ids(d), "b") ||
 		slices.Contains(ids(d), "c") {
-		f.Errorf("%s came after it was acknowledged", showAll(d))
+		f.Errorf("%s was delivered after it was acknowledged", showAll(d))
 	}
 	f.dead("")
 }
@@ -81,7 +81,7 @@ func testAckAgain(_ *testing.T, f *fixture) {
 	f.depth(workQueue, 0)
 }
 
-// wantStale fails unless every answer by the receipt is refused as stale.
+// wantStale fails unless every answer with the receipt returns ErrStaleReceipt.
 func (f *fixture) wantStale(queue, receipt string, ack bool) {
 	f.Helper()
 	answers := map[string]error{
@@ -116,7 +116,7 @@ func testAnsweredReceipt(_ *testing.T, f *fixture) {
 	f.ack(workQueue, acknowledged)
 	f.publish(workType, "rejected")
 	rejected := f.one(workQueue, "rejected", 1).Receipt
-	f.reject(workQueue, rejected, "no good")
+	f.reject(workQueue, rejected, "rejected")
 	f.publish(workType, "failed")
 	failed := f.one(workQueue, "failed", 1).Receipt
 	f.nack(workQueue, failed, "not yet")
@@ -144,7 +144,7 @@ func testFanOut(_ *testing.T, f *fixture) {
 	if !slices.Equal(ids(work), []string{"both", "work"}) || !slices.Equal(ids(audit), []string{"audit", "both"}) {
 		f.Fatalf("work got %q, audit %q", ids(work), ids(audit))
 	}
-	f.ack(workQueue, work[0].Receipt) // one copy's end is not the other's
+	f.ack(workQueue, work[0].Receipt) // the other queue's copy must stay
 	f.depth(workQueue, 1)
 	f.depth(auditQueue, 2)
 	f.reject(auditQueue, audit[1].Receipt, "x")
@@ -200,11 +200,11 @@ func testEveryMessage(_ *testing.T, f *fixture) {
 	for len(want) > 0 {
 		d := f.receive(workQueue, 10)
 		if len(d) == 0 {
-			f.Fatalf("%d messages never came", len(want))
+			f.Fatalf("%d messages were never delivered", len(want))
 		}
 		for _, d := range d {
 			if string(d.Body) != string(body(d.ID)) || d.Group != "job/"+d.ID {
-				f.Errorf("%q came with body %q and group %q", d.ID, d.Body, d.Group)
+				f.Errorf("%q was delivered with body %q and group %q", d.ID, d.Body, d.Group)
 			}
 			delete(want, d.ID)
 		}
@@ -218,7 +218,7 @@ func testSameID(_ *testing.T, f *fixture) {
 	f.publish(workType, "a")
 	d := f.receiveAll(workQueue)
 	if len(d) == 0 {
-		f.Fatal("nothing came")
+		f.Fatal("no message was delivered")
 	}
 	f.ack(workQueue, receipts(d)...)
 	f.depth(workQueue, 0)
@@ -241,7 +241,7 @@ func testDepth(_ *testing.T, f *fixture) {
 	f.depth(workQueue, 0)
 	f.publish(workType, "a", "b", "c")
 	delayed := message("d", workType)
-	delayed.NotBefore = time.Now().Add(time.Hour) // also for a driver that keeps its own time
+	delayed.NotBefore = time.Now().Add(time.Hour) // works also without the suite's clock
 	f.send(delayed)
 	f.depth(workQueue, 4)
 	d := f.receive(workQueue, 1)
@@ -257,8 +257,8 @@ func testPublishNothing(_ *testing.T, f *fixture) {
 	f.dead("")
 }
 
-// testSideBySide lets many receivers take and put back messages, and looks that no two
-// hold one together.
+// testSideBySide lets many receivers take and put back messages, and checks that no two
+// hold the same one.
 func testSideBySide(_ *testing.T, f *fixture) {
 	const messages = 300
 	for i := range messages {
@@ -270,7 +270,7 @@ func testSideBySide(_ *testing.T, f *fixture) {
 		mu.Lock()
 		defer mu.Unlock()
 		if held[d.ID] || done[d.ID] {
-			f.Errorf("%q is delivered while held, or after its end", d.ID)
+			f.Errorf("%q was delivered while it was held or after it was acknowledged", d.ID)
 		}
 		held[d.ID] = true
 	}
@@ -298,7 +298,7 @@ func testSideBySide(_ *testing.T, f *fixture) {
 		}
 	})
 	if len(done) != messages {
-		f.Errorf("%d messages of %d", len(done), messages)
+		f.Errorf("%d messages, want %d", len(done), messages)
 	}
 	f.depth(workQueue, 0)
 }
@@ -342,7 +342,7 @@ func testPublishWhileReceiving(_ *testing.T, f *fixture) {
 
 const workers = 16
 
-// inParallel runs work in as many goroutines as the suite uses and reports their errors.
+// inParallel runs work in all goroutines of the suite and reports their errors.
 func (f *fixture) inParallel(work func(ctx context.Context, worker int) error) {
 	f.Helper()
 	var wg sync.WaitGroup

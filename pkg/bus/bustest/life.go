@@ -10,9 +10,9 @@ import (
 )
 
 var lifeTests = map[string]func(*testing.T, *fixture){
-	"every method fails after Close":                   testClosed,
-	"Close during use ends it in good order":           testCloseDuringUse,
-	"a context that is done is an error, not a change": testCancelled,
+	"every method fails after Close":                     testClosed,
+	"Close during use stops all calls cleanly":           testCloseDuringUse,
+	"a finished context is an error and changes nothing": testCancelled,
 }
 
 func (f *fixture) everyCall(receipt string) map[string]func(context.Context) error {

@@ -13,13 +13,13 @@ import (
 )
 
 var limitTests = map[string]func(*testing.T, *fixture){
-	"the largest message is taken, one more byte is not": testMaxMessage,
-	"the longest attributes are taken, one more is not":  testMaxAttributes,
-	"a message that cannot be is refused":                testInvalidMessage,
-	"a queue that is none is an error everywhere":        testUnknownQueue,
+	"a message of maximum size is accepted, one byte more is not":   testMaxMessage,
+	"attributes of maximum size are accepted, one byte more is not": testMaxAttributes,
+	"an invalid message is rejected":                                testInvalidMessage,
+	"an unknown queue is an error in every call":                    testUnknownQueue,
 }
 
-// refused fails unless the message is refused, and its neighbours with it.
+// refused fails unless Publish rejects the message and all others of the same call.
 func (f *fixture) refused(what string, m bus.Message, reason error) {
 	f.Helper()
 	err := f.Publish(f.Context(), message("before", workType), m, message("after", unknownType))
@@ -74,7 +74,7 @@ func testInvalidMessage(_ *testing.T, f *fixture) {
 	f.refused("group not UTF-8", bus.Message{ID: "a", Type: workType, Group: "\xff", Body: body("a")}, bus.ErrInvalid)
 }
 
-// calls are all methods that name a queue, each so that it would work on workQueue.
+// calls returns a call of every method with a queue argument; each is valid for workQueue.
 func (f *fixture) calls(queue, receipt string) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Receive": func(ctx context.Context) error { _, err := f.Receive(ctx, queue, 1, time.Hour); return err },
@@ -99,7 +99,7 @@ func testUnknownQueue(_ *testing.T, f *fixture) {
 			f.Errorf("%s = %v, want ErrUnknownQueue", name, err)
 		}
 	}
-	for _, name := range []string{"Receive", "Ack", "Nack", "Reject", "Extend", "Depth"} { // "" is none of these either
+	for _, name := range []string{"Receive", "Ack", "Nack", "Reject", "Extend", "Depth"} { // "" is unknown, too
 		if err := f.calls("", receipt)[name](f.Context()); !errors.Is(err, bus.ErrUnknownQueue) {
 			f.Errorf("%s of queue \"\" = %v, want ErrUnknownQueue", name, err)
 		}

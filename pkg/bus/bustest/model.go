@@ -16,7 +16,7 @@ import (
 func (s *suite) testModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		su := setup()
-		su.Queues[0].MaxAttempts = 3 // so that a random walk gets there
+		su.Queues[0].MaxAttempts = 3 // so that random operations reach the last attempt
 		b := s.open(t, su)
 		defer func() {
 			if err := b.Close(); err != nil {
@@ -47,7 +47,7 @@ func (s *suite) testModel(t *testing.T) {
 	})
 }
 
-// model is what a bus should hold.
+// model is the expected content of a bus.
 type model struct {
 	*rapid.T
 	bus      bus.Bus
@@ -59,7 +59,7 @@ type model struct {
 	count    int
 }
 
-// copied is one message in one queue, or dead.
+// copied is one message in one queue, or a dead letter.
 type copied struct {
 	message  bus.Message
 	queue    string
@@ -68,7 +68,7 @@ type copied struct {
 	inFlight bool      // its latest delivery is not answered
 	dead     bool
 	gone     bool
-	reason   string // of death; "" if it is the driver's
+	reason   string // of the dead letter; "" if the driver chooses it
 	at       time.Time
 }
 
@@ -80,7 +80,7 @@ type receipt struct {
 
 func (m *model) publish() {
 	if len(m.which(func(c *copied) bool { return !c.dead && !c.gone })) > 6 {
-		return // a few that much happens to, rather than many that little does
+		return // few messages with many operations test more than many with few
 	}
 	var batch []bus.Message
 	for range rapid.IntRange(1, 4).Draw(m.T, "messages") {
@@ -142,8 +142,8 @@ func (m *model) receive() {
 	}
 }
 
-// round lets a consumer take what there is, answer some of it, and time pass: without it a
-// random walk seldom comes to a third attempt.
+// round lets a consumer take the visible messages and answer some of them, and lets time pass. Without it,
+// random operations seldom reach a third attempt.
 func (m *model) round() {
 	m.receive()
 	m.receive()
@@ -157,7 +157,7 @@ func (m *model) drawQueue() string {
 	return rapid.SampledFrom([]string{workQueue, auditQueue}).Draw(m.T, "queue")
 }
 
-// answer answers a delivery of any time.
+// answer answers any earlier delivery.
 func (m *model) answer() {
 	if len(m.receipts) == 0 {
 		return
@@ -167,11 +167,11 @@ func (m *model) answer() {
 	c := r.of
 	holds := !c.dead && !c.gone && c.inFlight && c.attempts == r.attempt
 	if holds && !c.until.After(m.clock.Now()) {
-		return // timed out, and nobody has it: the contract leaves open what its answer is worth
+		return // timed out, but not delivered again: the contract leaves the outcome open
 	}
 	how := rapid.SampledFrom([]string{"ack", "ack", "nack", "reject", "extend"}).Draw(m.T, "answer")
 	if c.dead && how == "ack" {
-		return // left open too
+		return // also left open
 	}
 	reason := fmt.Sprintf("%s of attempt %d", how, r.attempt)
 	var err error
@@ -242,7 +242,7 @@ func (m *model) redrive() {
 	}
 	for _, c := range want {
 		again := &copied{message: c.message, queue: c.queue, until: c.message.NotBefore}
-		*c = copied{message: c.message, queue: c.queue, gone: true} // its receipts are of one gone
+		*c = copied{message: c.message, queue: c.queue, gone: true} // its receipts are now stale
 		m.copies = append(m.copies, again)
 	}
 }
@@ -262,14 +262,14 @@ func (m *model) compare() {
 	}
 	for i, l := range letters {
 		if i > 0 && l.At.Before(letters[i-1].At) {
-			m.Fatalf("a death at %v is listed after one at %v", l.At, letters[i-1].At)
+			m.Fatalf("a dead letter of %v is listed after one of %v", l.At, letters[i-1].At)
 		}
 		found := slices.ContainsFunc(want, func(c *copied) bool {
 			return sameMessage(c.message, l.Message) && c.queue == l.Queue && c.attempts == l.Attempts &&
 				c.at.Equal(l.At) && l.Reason != "" && (c.reason == "" || c.reason == l.Reason)
 		})
 		if !found {
-			m.Fatalf("dead letter %+v is none of the model's", l)
+			m.Fatalf("dead letter %+v is not in the model", l)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 
 func (s *suite) testReopen(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *fixture, func(Setup)){
-		"what was not acknowledged comes back": s.testReopenKeeps,
-		"a message redriven and reopened":      testReopenDead,
-		"a route that is new serves the dead":  testReopenRoute,
+		"messages without acknowledgement are delivered again": s.testReopenKeeps,
+		"a redriven message survives reopening":                testReopenDead,
+		"redrive uses a new route":                             testReopenRoute,
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := s.fixture(t)

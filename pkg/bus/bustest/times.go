@@ -11,20 +11,20 @@ import (
 )
 
 var timeTests = map[string]func(*testing.T, *fixture){
-	"a delivery without answer is visible after its time-out": testVisibility,
-	"the receipt of an earlier delivery is stale":             testStaleReceipt,
-	"one stale receipt does not hold the others up":           testAckMixed,
-	"back-off doubles up to its bound":                        testBackoff,
-	"the last failed attempt makes a dead letter":             testDeadByNack,
-	"the last attempt without answer makes a dead letter":     testDeadByTimeout,
-	"a dead letter of silence is seen without a receive":      testDeadUnnoticed,
-	"Extend hides for another time-out":                       testExtend,
-	"an extended last attempt lives on":                       testExtendLast,
-	"a message is not delivered before its time":              testNotBefore,
-	"a time that has passed is no delay":                      testNotBeforePast,
-	"dead letters of all queues are in order of death":        testDeathOrder,
-	"redrive makes visible at once":                           testRedriveNow,
-	"queues go by their own rules":                            testOwnRules,
+	"a delivery without answer is visible after its time-out":       testVisibility,
+	"the receipt of an earlier delivery is stale":                   testStaleReceipt,
+	"one stale receipt does not block the others":                   testAckMixed,
+	"back-off doubles up to its bound":                              testBackoff,
+	"the last failed attempt makes a dead letter":                   testDeadByNack,
+	"the last attempt without answer makes a dead letter":           testDeadByTimeout,
+	"an unanswered message becomes a dead letter without a receive": testDeadUnnoticed,
+	"Extend hides for another time-out":                             testExtend,
+	"an extended last attempt is not a dead letter":                 testExtendLast,
+	"a message is not delivered before its time":                    testNotBefore,
+	"a past time is no delay":                                       testNotBeforePast,
+	"dead letters of all queues are in order of time":               testDeathOrder,
+	"redrive makes visible at once":                                 testRedriveNow,
+	"queues follow their own rules":                                 testOwnRules,
 }
 
 func testVisibility(_ *testing.T, f *fixture) {
@@ -47,12 +47,12 @@ func testStaleReceipt(_ *testing.T, f *fixture) {
 		f.Errorf("two deliveries have receipt %q", first.Receipt)
 	}
 	f.wantStale(workQueue, first.Receipt, true)
-	f.none(workQueue) // nothing of that had an effect
+	f.none(workQueue) // the stale receipt had no effect
 	f.depth(workQueue, 1)
 	f.dead("")
 	f.ack(workQueue, second.Receipt)
 	f.depth(workQueue, 0)
-	f.ack(workQueue, first.Receipt) // the message is gone: as good
+	f.ack(workQueue, first.Receipt) // no error: the message no longer exists
 }
 
 func testAckMixed(_ *testing.T, f *fixture) {
@@ -184,7 +184,7 @@ func testNotBefore(_ *testing.T, f *fixture) {
 	f.clock.Advance(59*time.Minute - 1)
 	f.none(workQueue)
 	f.clock.Advance(1)
-	f.one(workQueue, "later", 1) // its first attempt: a delay is none
+	f.one(workQueue, "later", 1) // its first attempt: a delay does not count
 }
 
 func testNotBeforePast(_ *testing.T, f *fixture) {
@@ -197,7 +197,7 @@ func testNotBeforePast(_ *testing.T, f *fixture) {
 }
 
 func testDeathOrder(_ *testing.T, f *fixture) {
-	f.publish(auditType, "second") // dies in silence after 60 s
+	f.publish(auditType, "second") // becomes a dead letter without an answer after 60 s
 	f.one(auditQueue, "second", 1)
 	f.clock.Advance(visibility)
 	f.kill(workType, workQueue, "first")
@@ -213,7 +213,7 @@ func testRedriveNow(_ *testing.T, f *fixture) {
 		f.clock.Advance(backoffMax)
 	}
 	f.redrive(1, workQueue)
-	f.nack(workQueue, f.one(workQueue, "a", 1).Receipt, "no") // and the back-off begins anew
+	f.nack(workQueue, f.one(workQueue, "a", 1).Receipt, "no") // the back-off starts again
 	f.clock.Advance(backoffMin)
 	f.one(workQueue, "a", 2)
 }

@@ -12,18 +12,18 @@ import (
 )
 
 var waitTests = map[string]func(*testing.T, *fixture){
-	"Receive returns none when its time is over":       testWaitOver,
-	"Receive returns at once what is visible":          testNoWait,
-	"Receive wakes on Publish":                         testWakePublish,
-	"every waiting receiver is served":                 testWakeAll,
-	"Receive wakes when a delay is over":               testWakeDelay,
-	"Receive wakes when a back-off is over":            testWakeBackoff,
-	"Receive wakes when a visibility time-out is over": testWakeVisibility,
-	"Receive wakes on Redrive":                         testWakeRedrive,
-	"Receive wakes when another gives up":              testWakeNacked,
-	"Receive wakes when another stays silent":          testWakeSilent,
-	"Receive ends with its context":                    testWakeCancel,
-	"Receive ends with Close":                          testWakeClose,
+	"Receive returns none when its wait ends":               testWaitOver,
+	"Receive returns at once what is visible":               testNoWait,
+	"Receive wakes on Publish":                              testWakePublish,
+	"every waiting receiver is served":                      testWakeAll,
+	"Receive wakes when a delay ends":                       testWakeDelay,
+	"Receive wakes when a back-off ends":                    testWakeBackoff,
+	"Receive wakes when a visibility time-out ends":         testWakeVisibility,
+	"Receive wakes on Redrive":                              testWakeRedrive,
+	"Receive wakes when another receiver returns a message": testWakeNacked,
+	"Receive wakes when another receiver does not answer":   testWakeSilent,
+	"Receive ends with its context":                         testWakeCancel,
+	"Receive ends with Close":                               testWakeClose,
 }
 
 type result struct {
@@ -31,7 +31,7 @@ type result struct {
 	err        error
 }
 
-// waiter starts a receive that finds nothing and waits, as the n'th that does.
+// waiter starts the n'th receive that finds no message and waits.
 func (f *fixture) waiter(ctx context.Context, n, limit int, wait time.Duration) <-chan result {
 	f.Helper()
 	done := make(chan result, 1)
@@ -47,7 +47,7 @@ func (f *fixture) waiter(ctx context.Context, n, limit int, wait time.Duration) 
 	select {
 	case <-waits:
 	case r := <-done:
-		f.Fatalf("Receive = %s, %v, and should wait", showAll(r.deliveries), r.err)
+		f.Fatalf("Receive = %s, %v, but it should wait", showAll(r.deliveries), r.err)
 	}
 	return done
 }
@@ -66,7 +66,7 @@ func testWaitOver(_ *testing.T, f *fixture) {
 	f.clock.Advance(time.Minute - 1)
 	select {
 	case r := <-done:
-		f.Fatalf("Receive = %s, %v before its time was over", showAll(r.deliveries), r.err)
+		f.Fatalf("Receive = %s, %v before its wait ended", showAll(r.deliveries), r.err)
 	default:
 	}
 	f.clock.Advance(1)
@@ -74,13 +74,13 @@ func testWaitOver(_ *testing.T, f *fixture) {
 		f.Fatalf("Receive = %s, %v, want none", showAll(r.deliveries), r.err)
 	}
 	if d, err := f.Receive(f.Context(), workQueue, 1, -time.Second); err != nil || len(d) != 0 {
-		f.Errorf("Receive that waits less than nothing = %s, %v", showAll(d), err)
+		f.Errorf("Receive with a negative wait = %s, %v", showAll(d), err)
 	}
 }
 
 func testNoWait(_ *testing.T, f *fixture) {
 	f.publish(workType, "a")
-	d, err := f.Receive(f.Context(), workQueue, 10, time.Hour) // the clock stands: it would never return
+	d, err := f.Receive(f.Context(), workQueue, 10, time.Hour) // the clock stands still, so waiting would never end
 	if err != nil || len(d) != 1 {
 		f.Errorf("Receive = %s, %v", showAll(d), err)
 	}
@@ -125,7 +125,7 @@ func testWakeDelay(_ *testing.T, f *fixture) {
 	f.clock.Advance(time.Minute)
 	f.wantResult(done, "a", 1)
 
-	waiting := f.waiter(f.Context(), 1, 10, time.Hour) // and when the delayed message comes after the receiver
+	waiting := f.waiter(f.Context(), 1, 10, time.Hour) // the same, but the message comes later
 	m.ID, m.NotBefore = "b", f.clock.Now().Add(time.Second)
 	f.send(m)
 	f.clock.AwaitDue(m.NotBefore)
@@ -150,7 +150,7 @@ func testWakeVisibility(_ *testing.T, f *fixture) {
 	f.wantResult(done, "a", 2)
 }
 
-// testWakeNacked: the receiver waited before there was a moment to wait for.
+// testWakeNacked: the receiver started to wait before there was a time to wait for.
 func testWakeNacked(_ *testing.T, f *fixture) {
 	done := f.waiter(f.Context(), 1, 10, time.Hour)
 	f.publish(auditType, "a")
@@ -163,7 +163,7 @@ func testWakeNacked(_ *testing.T, f *fixture) {
 	f.wantResult(done, "b", 2)
 }
 
-// testWakeSilent: a message is taken by another while the receiver waits.
+// testWakeSilent: another receiver takes a message while the first one waits.
 func testWakeSilent(_ *testing.T, f *fixture) {
 	m := message("a", workType)
 	m.NotBefore = f.clock.Now().Add(time.Minute)

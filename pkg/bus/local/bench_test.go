@@ -21,7 +21,7 @@ var benchConfig = local.Config{
 }
 
 // BenchmarkThroughput measures messages that are published durably, received and
-// acknowledged, a hundred at a time, by publishers and consumers side by side.
+// acknowledged, a hundred at a time, by concurrent publishers and consumers.
 func BenchmarkThroughput(b *testing.B) {
 	const batch = 100
 	for _, size := range []int{256, 2048} {

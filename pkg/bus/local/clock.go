@@ -2,11 +2,11 @@ package local
 
 import "time"
 
-// Clock tells the time and wakes the receivers that wait for it.
+// Clock provides the time and timers for waiting receivers.
 type Clock interface {
 	Now() time.Time
-	// NewTimer returns a channel that receives once when d has passed, and a
-	// function that gives the timer up.
+	// NewTimer returns a channel that receives once after d has passed, and a
+	// function that stops the timer.
 	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
 }
 

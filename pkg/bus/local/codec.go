@@ -14,11 +14,12 @@ import (
 // The bus's keys in the file:
 //
 //	"bm" length of the queue's name (1 byte), name, number (8) → message
-//	"bs" as after "bm" → state, of a message that was delivered
-//	"bd" time of death (8), number (8) → dead letter
 //
-// Numbers are big-endian, for the order of keys; lengths and the times in values are varints. A
-// message is a byte of format, its not-before, ID, type, group and body; a dead letter a byte of format,
+// "bs" as after "bm" → state of a message that was delivered
+// "bd" time when it became a dead letter (8), number (8) → dead letter
+//
+// Numbers are big-endian, so that keys sort in their order; lengths and the times in values are varints. A
+// message is a format byte, its not-before time, ID, type, group and body. A dead letter is a format byte,
 // queue, reason, attempts and the message.
 var (
 	messageSpace = []byte("bm")
@@ -66,7 +67,7 @@ func encodeMessage(b []byte, m *bus.Message) []byte {
 	return append(b, m.Body...)
 }
 
-// messageBytes is at least how long a message is when encoded.
+// messageBytes returns an estimate of a message's encoded size.
 func messageBytes(m *bus.Message) int {
 	return 32 + len(m.ID) + len(m.Type) + len(m.Group) + len(m.Body)
 }
@@ -78,8 +79,8 @@ func decodeMessage(value []byte) (bus.Message, error) {
 	return m, r.error("message")
 }
 
-// decodeNotBefore reads no more of a message than it needs, so that a body in other
-// pages of the file stays there.
+// decodeNotBefore reads only the start of a message, so that pages of the file with the rest of the
+// body need not be loaded.
 func decodeNotBefore(value []byte) (int64, error) {
 	r := reader{rest: value}
 	t := r.messageHead()
@@ -97,11 +98,11 @@ func encodeState(s state) []byte {
 func decodeState(value []byte) (attempts int32, until int64, err error) {
 	r := reader{rest: value}
 	r.format()
-	attempts, until = int32(r.uvarint()), r.varint() //nolint:gosec // it was one
+	attempts, until = int32(r.uvarint()), r.varint() //nolint:gosec // encoded from an int32
 	return attempts, until, r.error("state")
 }
 
-// encodeLetter returns a dead letter up to the message, which follows.
+// encodeLetter encodes a dead letter without its message, which the caller appends.
 func encodeLetter(queue, reason string, attempts, room int) []byte {
 	b := append(make([]byte, 0, 16+len(queue)+len(reason)+room), format)
 	b = appendString(appendString(b, queue), reason)
@@ -130,13 +131,13 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// reader reads the pieces of a value and remembers whether one was not there.
+// reader reads the parts of a value and remembers whether one was missing.
 type reader struct {
 	rest []byte
 	bad  bool
 }
 
-var errShort = errors.New("cut off, or in no known format")
+var errShort = errors.New("truncated, or in an unknown format")
 
 func (r *reader) error(what string) error {
 	if !r.bad {
@@ -201,7 +202,7 @@ func (r *reader) messageHead() time.Time {
 	return time.Unix(seconds, int64(r.uvarint())).UTC() //nolint:gosec // below a billion
 }
 
-// encoded is a change as it is written.
+// encoded is a change in its encoded form.
 type encoded struct {
 	puts    []pair
 	deletes [][]byte
@@ -210,7 +211,7 @@ type encoded struct {
 
 type pair struct{ key, value []byte }
 
-// encode does what can be done before the file's one writer has to.
+// encode encodes a change, so that the file's single writer has less to do.
 func encode(c change) *encoded {
 	e := &encoded{bury: c.bury}
 	for _, s := range c.insert {
@@ -234,7 +235,7 @@ func encode(c change) *encoded {
 
 func (e *encoded) put(key, value []byte) { e.puts = append(e.puts, pair{key, value}) }
 
-// make is a change of the file.
+// make is the change of the file.
 func (e *encoded) make(tx *boltfile.Tx) error {
 	for _, b := range e.bury {
 		if message := tx.Get(messageKey(b.ref)); message != nil {

@@ -28,51 +28,51 @@ func same(a, b bus.Message) bool {
 	return a.ID == b.ID && a.Type == b.Type && a.Group == b.Group && bytes.Equal(a.Body, b.Body) && a.NotBefore.Equal(b.NotBefore)
 }
 
-func TestValuesComeBackAsEncoded(t *testing.T) {
+func TestEncodedValuesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := drawMessage(rt)
 		value := encodeMessage(nil, &m)
 		if got, err := decodeMessage(value); err != nil || !same(got, m) {
-			rt.Fatalf("%+v came back as %+v, %v", m, got, err)
+			rt.Fatalf("%+v was decoded as %+v, %v", m, got, err)
 		}
 		if at, err := decodeNotBefore(value); err != nil || !m.NotBefore.IsZero() && at != unixNano(m.NotBefore) {
-			rt.Fatalf("%v came back as %d, %v", m.NotBefore, at, err)
+			rt.Fatalf("%v was decoded as %d, %v", m.NotBefore, at, err)
 		}
 		s := state{attempts: rapid.Int32Min(0).Draw(rt, "attempts"), until: rapid.Int64().Draw(rt, "until")}
 		if attempts, until, err := decodeState(encodeState(s)); err != nil || attempts != s.attempts || until != s.until {
-			rt.Fatalf("%+v came back as %d, %d, %v", s, attempts, until, err)
+			rt.Fatalf("%+v was decoded as %d, %d, %v", s, attempts, until, err)
 		}
 		l := letter{id: letterID{at: rapid.Int64Min(0).Draw(rt, "at"), number: rapid.Uint64().Draw(rt, "number")}, DeadLetter: bus.DeadLetter{
 			Message: m, Queue: rapid.String().Draw(rt, "queue"), Reason: rapid.String().Draw(rt, "reason"), Attempts: int(s.attempts),
 		}}
 		got, err := decodeLetter(deadKey(l.id), encodeMessage(encodeLetter(l.Queue, l.Reason, l.Attempts, 0), &m))
 		if err != nil || got.id != l.id || got.Queue != l.Queue || got.Reason != l.Reason || got.Attempts != l.Attempts || !same(got.Message, m) || got.At.UnixNano() != l.id.at {
-			rt.Fatalf("%+v came back as %+v, %v", l, got, err)
+			rt.Fatalf("%+v was decoded as %+v, %v", l, got, err)
 		}
 		r := ref{queue: rapid.StringN(1, 20, 80).Draw(rt, "queue"), number: l.id.number}
 		if back, err := decodeMessageKey(messageKey(r)); err != nil || back != r {
-			rt.Fatalf("%+v came back as %+v, %v", r, back, err)
+			rt.Fatalf("%+v was decoded as %+v, %v", r, back, err)
 		}
 		d := delivery{number: r.number, attempts: max(s.attempts, 1)}
 		if back, ok := parseReceipt(d.receipt()); !ok || back != d {
-			rt.Fatalf("%+v came back as %+v, %v", d, back, ok)
+			rt.Fatalf("%+v was decoded as %+v, %v", d, back, ok)
 		}
 	})
 }
 
-func TestDeadLetterKeysAreInTheOrderOfDeath(t *testing.T) {
+func TestDeadLetterKeysSortByTime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(name string) letterID {
 			return letterID{at: rapid.Int64Min(0).Draw(rt, name), number: rapid.Uint64().Draw(rt, name)}
 		}
 		a, b := draw("a"), draw("b")
 		if bytes.Compare(deadKey(a), deadKey(b)) != a.compare(b) {
-			rt.Fatalf("%v and %v have keys in another order", a, b)
+			rt.Fatalf("%v and %v have keys in a different order", a, b)
 		}
 	})
 }
 
-func TestTimesBeyondNanosecondsAreTheirEnds(t *testing.T) {
+func TestUnixNanoIsLimitedToItsRange(t *testing.T) {
 	for _, c := range []struct {
 		t    time.Time
 		want int64
@@ -84,7 +84,7 @@ func TestTimesBeyondNanosecondsAreTheirEnds(t *testing.T) {
 		}
 	}
 	if got := later(math.MaxInt64-1, time.Hour); got != math.MaxInt64 {
-		t.Errorf("later than the last moment is %d", got)
+		t.Errorf("later after the last possible time = %d", got)
 	}
 }
 
@@ -113,7 +113,7 @@ func FuzzParseReceipt(f *testing.F) {
 	f.Add(delivery{number: 1 << 40, attempts: 1}.receipt())
 	f.Fuzz(func(t *testing.T, s string) {
 		if d, ok := parseReceipt(s); ok && d.attempts < 1 {
-			t.Errorf("%q is the delivery %+v", s, d)
+			t.Errorf("%q was parsed as the delivery %+v", s, d)
 		}
 	})
 }

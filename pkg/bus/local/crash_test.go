@@ -21,13 +21,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 )
 
-// Set in the process that is to be killed.
+// Set in the process that the test kills.
 const (
 	crashFile  = "TRADEWIND_TEST_CRASH_FILE"
 	crashRound = "TRADEWIND_TEST_CRASH_ROUND"
 )
 
-// node is a store and a bus in one file, as a broker in one process has them.
+// node is a store and a bus in one file, as in a one-process broker.
 type node struct {
 	file  *boltfile.File
 	store *bolt.Store
@@ -52,7 +52,7 @@ func (n *node) close() error {
 	return errors.Join(n.bus.Close(), n.store.Close(), n.file.Close())
 }
 
-// produce commits events and says so.
+// produce commits events and prints their IDs.
 func (n *node) produce(ctx context.Context, prefix string) error {
 	for i := 0; ; i++ {
 		id := fmt.Sprintf("%s/%d", prefix, i)
@@ -65,7 +65,7 @@ func (n *node) produce(ctx context.Context, prefix string) error {
 	}
 }
 
-// relay is a round of the relay.
+// relay runs one round of the relay.
 func (n *node) relay(ctx context.Context) (int, error) {
 	events, err := n.store.Outbox(ctx, 100)
 	if err != nil {
@@ -81,7 +81,7 @@ func (n *node) relay(ctx context.Context) (int, error) {
 	return len(events), n.store.Published(ctx, ids...)
 }
 
-// consume handles what is there, says so, and only then acknowledges it.
+// consume handles the available messages, prints their IDs, and only then acknowledges them.
 func (n *node) consume(ctx context.Context, handled func(id string) error) (int, error) {
 	deliveries, err := n.bus.Receive(ctx, "work", 10, time.Millisecond)
 	if err != nil {
@@ -97,7 +97,7 @@ func (n *node) consume(ctx context.Context, handled func(id string) error) (int,
 	return len(receipts), n.bus.Ack(ctx, "work", receipts...)
 }
 
-// TestRunUntilKilled is the process that is killed, and does nothing otherwise.
+// TestRunUntilKilled runs in the process that the test kills, and is skipped otherwise.
 func TestRunUntilKilled(t *testing.T) {
 	path := os.Getenv(crashFile)
 	if path == "" {
@@ -133,14 +133,14 @@ func TestRunUntilKilled(t *testing.T) {
 
 func TestKilledProcessLosesNoEvent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "broker.db")
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // when to kill is no secret
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not security-relevant
 	committed, consumed := make(map[string]bool), make(map[string]bool)
 	for round := range 5 {
 		killAfter(t, path, round, 1+random.IntN(1500), committed, consumed)
 	}
 	n := openNode(t, path)
 	left := 0
-	for more := true; more; { // what is left comes out, and nothing but that
+	for more := true; more; { // the remaining messages must come out, and no others
 		moved, err := n.relay(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -157,14 +157,14 @@ func TestKilledProcessLosesNoEvent(t *testing.T) {
 	}
 	for id := range committed {
 		if !consumed[id] {
-			t.Errorf("event %s was committed and never came", id)
+			t.Errorf("event %s was committed but never delivered", id)
 		}
 	}
 	if letters, err := n.bus.DeadLetters(t.Context(), "", 10); err != nil || len(letters) > 0 {
 		t.Errorf("dead letters %v, %v", letters, err)
 	}
 	if len(committed) < 200 {
-		t.Errorf("only %d events were committed: that is no test", len(committed))
+		t.Errorf("only %d events were committed: too few for a test", len(committed))
 	}
 	t.Logf("%d events committed, %d of them after the last crash", len(committed), left)
 	if err := n.close(); err != nil {
@@ -172,7 +172,7 @@ func TestKilledProcessLosesNoEvent(t *testing.T) {
 	}
 }
 
-// killAfter runs the process until it has said so many things, kills it, and notes all it said.
+// killAfter runs the process until it has printed the given number of lines, kills it, and records what it printed.
 func killAfter(t *testing.T, path string, round, lines int, committed, consumed map[string]bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestRunUntilKilled$") //nolint:gosec // this test's own program
@@ -201,6 +201,6 @@ func killAfter(t *testing.T, path string, round, lines int, committed, consumed 
 		}
 	}
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
-		t.Fatalf("the process ended by itself, last saying %q: %v", last, err)
+		t.Fatalf("the process ended before it was killed; its last line is %q: %v", last, err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Redrive moves so many letters, or bytes, at a time: a long list of the dead
-// never lies in memory.
+// Redrive moves at most this many letters or bytes at a time, so that a long list
+// of dead letters is never in memory.
 const (
 	redriveLetters = 256
 	redriveBytes   = 4 << 20
@@ -41,8 +41,8 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (int, er
 	b.redriving.Lock()
 	defer b.redriving.Unlock()
 	redriven := 0
-	// Letters that die while this runs are not its concern; without the bound it might
-	// chase a message that fails at once for ever.
+	// Ignore letters that are written while this runs; otherwise it might redrive a
+	// message that fails at once forever.
 	last := b.journal.next()
 	for after := (letterID{}); ; {
 		letters, through, err := b.some(ctx, queue, ids, after, last)
@@ -61,8 +61,8 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (int, er
 	}
 }
 
-// some returns the first letters over after that are asked for, and how far it
-// looked: after itself when there is nothing more.
+// some returns the next letters to redrive after the letter after, and the last letter
+// that it read; through equals after if there are no more.
 func (b *Bus) some(ctx context.Context, queue string, ids []string, after letterID,
 	last uint64) (letters []letter, through letterID, err error) {
 	through = after
@@ -78,13 +78,13 @@ func (b *Bus) some(ctx context.Context, queue string, ids []string, after letter
 	return letters, through, err
 }
 
-// exhume puts letters back into their queues. It returns how many had one.
+// exhume puts letters back into their queues. It returns how many had a queue.
 func (b *Bus) exhume(ctx context.Context, letters []letter) (int, error) {
 	var c change
 	for i := range letters {
 		l := &letters[i]
 		names := []string{l.Queue}
-		if b.queues[l.Queue] == nil { // none, or one that is no longer
+		if b.queues[l.Queue] == nil { // no queue, or one that is no longer configured
 			names = b.route[l.Type]
 		}
 		for _, name := range names {
@@ -104,7 +104,7 @@ func (b *Bus) exhume(ctx context.Context, letters []letter) (int, error) {
 	return len(c.exhume), nil
 }
 
-// lapseOf brings the dead letters of a queue, or of all, up to now.
+// lapseOf updates the dead letters of a queue, or of all queues if name is "", to the current time.
 func (b *Bus) lapseOf(ctx context.Context, name string) error {
 	if name != "" {
 		q, err := b.queue(ctx, name)
@@ -116,7 +116,7 @@ func (b *Bus) lapseOf(ctx context.Context, name string) error {
 	if err := b.usable(ctx); err != nil {
 		return err
 	}
-	for _, q := range b.queues { // in any order: letters are ordered by when they died
+	for _, q := range b.queues { // in any order: letters are ordered by time
 		if err := b.lapse(q); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 // disk is the journal of a bus in a file.
 type disk struct {
 	file  *boltfile.File
-	owned bool // the file ends with the bus
+	owned bool // close also closes the file
 }
 
 func (d *disk) next() uint64 { return d.file.Next() }
@@ -32,7 +32,7 @@ func (d *disk) close() error {
 	if err := d.file.Flush(context.Background()); !errors.Is(err, boltfile.ErrClosed) {
 		return err
 	}
-	return nil // whoever closed the file before the bus has flushed it
+	return nil // the file was closed earlier, which flushed it
 }
 
 func (d *disk) read(queue string, taken []delivery) ([]bus.Delivery, error) {
@@ -54,7 +54,7 @@ func (d *disk) read(queue string, taken []delivery) ([]bus.Delivery, error) {
 	return deliveries, inBusWords(err)
 }
 
-// deadPage is how many letters are looked at in one view: commits wait for views.
+// deadPage is how many letters are read in one view; commits wait for views.
 const deadPage = 256
 
 func (d *disk) dead(ctx context.Context, after letterID, yield func(letter) bool) error {
@@ -92,8 +92,8 @@ func (d *disk) dead(ctx context.Context, after letterID, yield func(letter) bool
 	return nil
 }
 
-// load calls yield with every message of the file, and what happened to it. s.until is when it may be
-// delivered; waiting says that it is known, and not in flight.
+// load calls yield with every message in the file and its state. s.until is when it may be delivered. waiting is
+// true if that time is known and the message is not in flight.
 func (d *disk) load(yield func(s state, waiting bool)) error {
 	if err := d.file.Flush(context.Background()); err != nil {
 		return inBusWords(err)
@@ -130,8 +130,8 @@ func inBusWords(err error) error {
 	return err
 }
 
-// Open returns a bus in a file of its own, made with mode 0600 if there is none. It fails
-// with boltfile.ErrLocked when another process has it.
+// Open returns a bus in its own file, created with mode 0600 if missing. It fails
+// with boltfile.ErrLocked if another process has it open.
 func Open(path string, options boltfile.Options, config Config) (*Bus, error) {
 	f, err := boltfile.Open(path, options)
 	if err != nil {
@@ -144,8 +144,8 @@ func Open(path string, options boltfile.Options, config Config) (*Bus, error) {
 	return b, nil
 }
 
-// New returns a bus in a file that others use too. Closing it leaves the file open. At most one bus is
-// in a file at a time.
+// New returns a bus in a file that it shares with other users. Close leaves the file open. A file can have
+// at most one bus at a time.
 func New(f *boltfile.File, config Config) (*Bus, error) {
 	return open(&disk{file: f}, config)
 }
@@ -169,8 +169,8 @@ func open(d *disk, config Config) (*Bus, error) {
 	return b, nil
 }
 
-// load indexes what the file holds. What was in flight is visible at once: whoever had it is
-// gone. It returns what can not be delivered any more.
+// load indexes the messages in the file. Messages that were in flight are visible at once, because their
+// consumers have ended. It returns those that cannot be delivered any more.
 func (b *Bus) load(d *disk) (lost []burial, err error) {
 	now := unixNano(b.clock.Now())
 	err = d.load(func(s state, waiting bool) {
@@ -181,7 +181,7 @@ func (b *Bus) load(d *disk) (lost []burial, err error) {
 			bury.reason = fmt.Sprintf("queue %q is not configured any more", s.queue)
 			lost = append(lost, bury)
 		case s.attempts > 0 && !waiting && int(s.attempts) >= q.config.MaxAttempts:
-			bury.reason = fmt.Sprintf("the process ended during delivery %d, the last", s.attempts)
+			bury.reason = fmt.Sprintf("the process ended during delivery %d, which was the last", s.attempts)
 			lost = append(lost, bury)
 		default:
 			q.add(now, &entry{number: s.number, until: s.until, attempts: s.attempts, answered: waiting})

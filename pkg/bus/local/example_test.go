@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 )
 
-// A store and a bus in one file, and what the relay does between them.
+// A store and a bus in one file, with the relay between them.
 func ExampleNew() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -37,14 +37,14 @@ func ExampleNew() {
 	}
 	ctx := context.Background()
 
-	// A handler commits a record and the event that it causes.
+	// A handler commits a record and its event.
 	task := store.Write{Key: store.Key{Partition: "job/1", Sort: "task/train"}, Expect: store.Absent, Body: []byte(`{"state":"ready"}`)}
 	ready := store.Event{ID: "job/1/train/ready", Body: []byte(`{"type":"tradewind.task.ready.v1"}`)}
 	if err := s.Commit(ctx, store.Tx{Writes: []store.Write{task}, Events: []store.Event{ready}}); err != nil {
 		log.Fatal(err)
 	}
 
-	// The relay publishes what is in the outbox, and then says so.
+	// The relay publishes the events of the outbox, then marks them published.
 	events, err := s.Outbox(ctx, 100)
 	if err != nil {
 		log.Fatal(err)

@@ -11,32 +11,32 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// journal keeps what a restart must not lose: messages, how often they were
-// delivered, and the dead. The index in front of it decides, the journal records.
+// journal stores what must survive a restart: messages, their delivery counts,
+// and dead letters. The index in memory decides; the journal records.
 type journal interface {
-	// next returns a number larger than any before, in the life of the journal.
+	// next returns a number larger than all earlier ones in the life of the journal.
 	next() uint64
-	// commit keeps a change durably before it returns.
+	// commit makes a change durable before it returns.
 	commit(ctx context.Context, c change) error
-	// later keeps a change soon, in the order of the calls.
+	// later makes a change durable soon, in the order of the calls.
 	later(c change) error
-	// read returns the messages of deliveries, without those no longer there.
+	// read returns the messages of deliveries, except those that no longer exist.
 	read(queue string, taken []delivery) ([]bus.Delivery, error)
-	// dead calls yield with the letters after one, in order, until it returns false. It
+	// dead calls yield with the letters after the given one, in order, until yield returns false. It
 	// sees every change made before the call. yield must not call the journal.
 	dead(ctx context.Context, after letterID, yield func(letter) bool) error
 	close() error
 }
 
-// change is what is written together. A number is that of a message in one
-// queue or of a dead letter, and is not used twice in the life of a journal.
+// change is written as a unit. A number identifies a message in one queue or a
+// dead letter, and is never used again in the life of a journal.
 type change struct {
 	insert []stored   // messages into queues
-	states []state    // what happened to messages
-	remove []ref      // messages done with
+	states []state    // new states of messages
+	remove []ref      // messages to remove
 	bury   []burial   // messages that become dead letters
-	dead   []letter   // dead letters that never were in a queue
-	exhume []letterID // dead letters that are none any more
+	dead   []letter   // dead letters that were never in a queue
+	exhume []letterID // dead letters to remove
 }
 
 type ref struct {
@@ -50,7 +50,7 @@ type stored struct {
 }
 
 // state is how often a message was delivered and, if it waits for its next
-// delivery, until when. until is 0 while it is in flight.
+// delivery, until when. until is 0 while the message is in flight.
 type state struct {
 	ref
 	attempts int32
@@ -64,7 +64,7 @@ type burial struct {
 	reason   string
 }
 
-// letterID orders dead letters by when they died.
+// letterID orders dead letters by the time when they became dead.
 type letterID struct {
 	at     int64 // Unix nanoseconds
 	number uint64
@@ -79,8 +79,8 @@ type letter struct {
 	bus.DeadLetter
 }
 
-// delivery is what a receipt says: the attempts'th delivery of a message. As numbers
-// are not used twice, it says so for ever.
+// delivery is the content of a receipt: delivery number attempts of a message. Numbers are
+// never reused, so a receipt never becomes valid for another delivery.
 type delivery struct {
 	number   uint64
 	attempts int32
@@ -106,7 +106,7 @@ func parseReceipt(s string) (delivery, bool) {
 	return delivery{number: n, attempts: int32(a)}, true
 }
 
-// unixNano is t.UnixNano with the ends of its range in place of overflow.
+// unixNano is t.UnixNano, limited to the range of int64 instead of overflowing.
 func unixNano(t time.Time) int64 {
 	switch s := t.Unix(); {
 	case s >= math.MaxInt64/int64(time.Second):

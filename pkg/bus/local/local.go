@@ -1,17 +1,17 @@
-// Package local is the bus of a broker that runs in one process. It keeps the rules of SQS (package
+// Package local is the bus of a broker that runs in one process. It follows the rules of SQS (package
 // bus), in a file or, for tests, in memory.
 //
-// The messages lie in a boltfile, of the bus's own (Open) or shared with the store (New): in a shared one a
-// handler's commit, the relay's publishing and what happens to deliveries are written
-// together, and a round of the relay, which takes events from the store's outbox, publishes them and marks
-// them published, waits for the disk once. In memory is only an index of some 100 bytes a message, so
-// that a long queue costs little.
+// The messages are in a boltfile, which is the bus's own (Open) or shared with the store (New). In a shared
+// file, a handler's commit, the relay's publishing and the changes of deliveries are written together. A
+// round of the relay, which takes events from the store's outbox, publishes them and marks them published,
+// waits for the disk once. Memory holds only an index of about 100 bytes for each message, so that a long
+// queue is cheap.
 //
-// Publish and all that makes or unmakes a dead letter is durable when it returns. That a message was
-// delivered, failed or acknowledged is written a few milliseconds later at most, with
-// whatever is written then: a crash in between delivers it again, as a crash just before would
-// have. When a file is opened again, what was in flight is visible at once, its deliveries counted, for
-// whoever had it is gone.
+// Publish, and every change that creates or removes a dead letter, is durable when the call returns. Deliveries,
+// failures and acknowledgements are written at most a few milliseconds later, together with other
+// changes. If a crash comes in between, the message is delivered again, just as after a slightly earlier
+// crash. When a file is opened again, messages that were in flight are visible at once, with their deliveries
+// counted, because their consumers have ended.
 package local
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Config is what a bus is made of.
+// Config is the configuration of a bus.
 type Config struct {
 	Queues []bus.QueueConfig
 	Route  bus.Route
-	Clock  Clock // nil is the system's; a time from 1970 to 2262
+	Clock  Clock // nil means the system's; its time must be from 1970 to 2262
 }
 
 // Bus is a bus.Bus in one process. Make one with New or NewMemory.
@@ -37,7 +37,7 @@ type Bus struct {
 	queues  map[string]*queue
 	journal journal
 
-	redriving sync.Mutex // at most one redrive takes letters from the dead
+	redriving sync.Mutex // at most one redrive at a time
 	closed    chan struct{}
 	closing   sync.Once
 	closeErr  error
@@ -45,7 +45,7 @@ type Bus struct {
 
 var _ bus.Bus = (*Bus)(nil)
 
-// NewMemory returns a bus whose messages end with the process, for tests.
+// NewMemory returns a bus whose messages are lost when the process ends, for tests.
 func NewMemory(config Config) (*Bus, error) {
 	return newBus(config, newMemory())
 }
@@ -110,7 +110,7 @@ func (b *Bus) unrouted(m *bus.Message, now time.Time) letter {
 	}}
 }
 
-// index makes messages deliverable that the journal has.
+// index makes messages that are in the journal deliverable.
 func (b *Bus) index(now time.Time, inserted []stored) {
 	for len(inserted) > 0 {
 		name := inserted[0].queue
@@ -164,8 +164,8 @@ func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Dur
 	}
 }
 
-// take takes messages from the index and tells the journal. wake and next say what
-// to wait for when there was none.
+// take takes messages from the index and records it in the journal. If there is none, wake and next
+// tell the caller what to wait for: a closed channel, or the time of the next visible message.
 func (b *Bus) take(q *queue, now int64, limit int) (taken []delivery, wake <-chan struct{}, next int64, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -183,7 +183,7 @@ func (b *Bus) take(q *queue, now int64, limit int) (taken []delivery, wake <-cha
 	return taken, wake, q.comesBack(), err
 }
 
-// await returns when wake is closed or d has passed, or with why it cannot.
+// await returns nil when wake is closed or d has passed, or an error if ctx or the bus ends first.
 func (b *Bus) await(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	fired, stop := b.clock.NewTimer(d)
 	defer stop()
@@ -272,8 +272,8 @@ func (b *Bus) Reject(ctx context.Context, name, receipt, reason string) error {
 	return b.bury(ctx, q, e, buried)
 }
 
-// bury writes that a message which has left the index is dead, or puts it back
-// into it as if its last delivery had not been answered.
+// bury makes a message that has left the index a dead letter. If that fails, it puts the message back
+// as if its last delivery had not been answered.
 func (b *Bus) bury(ctx context.Context, q *queue, e *entry, buried burial) error {
 	if err := b.journal.commit(ctx, change{bury: b.lettered([]burial{buried})}); err != nil {
 		q.mu.Lock()

@@ -11,8 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// memory is the journal of a bus without a file: bodies lie in memory, and end
-// with it.
+// memory is the journal of a bus without a file: the messages are only in memory.
 type memory struct {
 	mu       sync.Mutex
 	messages map[uint64]bus.Message

@@ -2,5 +2,5 @@
 
 package local_test
 
-// longQueue is how many messages the test of memory queues.
+// longQueue is the number of messages in the memory test.
 const longQueue = 200_000

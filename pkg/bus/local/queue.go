@@ -12,28 +12,28 @@ import (
 )
 
 // queue is the index of one queue: which messages are visible, and when the
-// others will be. It holds no bodies. Its methods keep the index alone: the Bus,
-// which locks it around them, writes to the journal what they return, still under
-// the lock, so that the journal sees the changes of a message in their order.
+// others will be. It holds no bodies. Its methods change only the index. The Bus
+// locks the queue, calls a method and writes the result to the journal under the
+// same lock, so that the journal gets the changes of a message in their order.
 type queue struct {
 	config bus.QueueConfig
 
 	mu      sync.Mutex
-	entries map[uint64]*entry // every message of the queue by its number
-	visible []*entry          // oldest first; an entry that has left is skipped
-	hidden  hiddenHeap        // in flight, backing off or delayed, by when that ends
-	wake    chan struct{}     // closed when a waiting receiver should look again; nil if none waits
+	entries map[uint64]*entry // all messages of the queue by number
+	visible []*entry          // oldest first; may hold entries that have left, which are skipped
+	hidden  hiddenHeap        // in flight, backing off or delayed, by the time when that ends
+	wake    chan struct{}     // closed when waiting receivers should check again; nil if none waits
 }
 
-// entry is a message's place in the index: 32 bytes beside the map's, so that a long
-// queue stays cheap.
+// entry is a message's place in the index. It has 32 bytes, in addition to the map's,
+// so that a long queue stays cheap.
 type entry struct {
 	number   uint64
 	until    int64 // when a hidden message becomes visible, in Unix nanoseconds
-	attempts int32 // deliveries begun
+	attempts int32 // number of deliveries
 	pos      int32 // in the heap
 	place    place
-	answered bool // its latest delivery was: that receipt is stale
+	answered bool // its latest delivery was answered, so that receipt is stale
 }
 
 type place uint8
@@ -59,8 +59,8 @@ func (q *queue) add(now int64, e *entry) {
 	q.show(e)
 }
 
-// take marks up to limit visible messages as delivered. The caller has called
-// advance.
+// take marks up to limit visible messages as delivered. Callers must call advance
+// first.
 func (q *queue) take(now int64, limit int) (taken []delivery) {
 	passed := 0
 	for _, e := range q.visible {
@@ -79,18 +79,18 @@ func (q *queue) take(now int64, limit int) (taken []delivery) {
 	clear(q.visible[:passed])
 	q.visible = q.visible[passed:]
 	if len(q.visible) == 0 {
-		q.visible = nil // lets the array go
+		q.visible = nil // frees the array
 	}
 	return taken
 }
 
-// advance shows the messages whose time has come, and returns those that
-// were not answered after their last delivery: they have left the index and must be buried.
+// advance makes messages visible whose time has come. It returns the messages whose last delivery
+// was not answered: they have left the index, and the caller must bury them.
 func (q *queue) advance(now int64) (lapsed []burial) {
 	for len(q.hidden) > 0 && q.hidden[0].until <= now {
 		e := q.hidden[0]
 		if e.place == inFlight && int(e.attempts) >= q.config.MaxAttempts {
-			reason := fmt.Sprintf("no answer within %v of delivery %d, the last", q.config.Visibility, e.attempts)
+			reason := fmt.Sprintf("no answer within %v of the last delivery (%d)", q.config.Visibility, e.attempts)
 			lapsed = append(lapsed, q.drop(e, e.until, reason))
 			continue
 		}
@@ -100,7 +100,7 @@ func (q *queue) advance(now int64) (lapsed []burial) {
 	return lapsed
 }
 
-// comesBack returns when the next hidden message becomes visible, 0 if there is none.
+// comesBack returns when the next hidden message becomes visible, or 0 if there is none.
 func (q *queue) comesBack() int64 {
 	if len(q.hidden) == 0 {
 		return 0
@@ -108,17 +108,18 @@ func (q *queue) comesBack() int64 {
 	return q.hidden[0].until
 }
 
-// find returns the entry that a receipt speaks for, if that is still its message's
-// latest delivery and not answered. gone says that the queue has no such message.
+// find returns the entry for a receipt, if the receipt is of the message's latest
+// delivery and not yet answered. gone is true if the queue has no such message.
 func (q *queue) find(receipt string) (e *entry, gone bool, err error) {
 	d, ok := parseReceipt(receipt)
 	if !ok {
-		return nil, false, fmt.Errorf("%w: %q is none of this bus", bus.ErrStaleReceipt, receipt)
+		return nil, false, fmt.Errorf("%w: %q is not a receipt of this bus", bus.ErrStaleReceipt, receipt)
 	}
 	e = q.entries[d.number]
 	switch {
 	case e == nil:
-		return nil, true, fmt.Errorf("%w: the message of %s in %s is gone", bus.ErrStaleReceipt, receipt, q.config.Name)
+		return nil, true, fmt.Errorf("%w: the message of %s in %s no longer exists", bus.ErrStaleReceipt, receipt,
+			q.config.Name)
 	case e.attempts != d.attempts || e.answered:
 		return nil, false, fmt.Errorf("%w: %s in %s", bus.ErrStaleReceipt, receipt, q.config.Name)
 	}
@@ -137,17 +138,17 @@ func (q *queue) release(e *entry, now int64) {
 	q.show(e)
 }
 
-// extend hides a delivered message anew.
+// extend hides a delivered message for another visibility time-out.
 func (q *queue) extend(e *entry, now int64) {
 	q.unplace(e)
 	q.hide(e, inFlight, later(now, q.config.Visibility))
 }
 
-// drop forgets an entry and returns how to bury its message.
+// drop forgets an entry and returns the burial of its message.
 func (q *queue) drop(e *entry, at int64, reason string) burial {
 	q.unplace(e)
 	delete(q.entries, e.number)
-	if len(q.entries) == 0 { // what is left among the visible has left
+	if len(q.entries) == 0 { // all entries in visible have left
 		q.visible = nil
 	}
 	return burial{
@@ -158,7 +159,7 @@ func (q *queue) drop(e *entry, at int64, reason string) burial {
 	}
 }
 
-// show and hide place an entry that is nowhere, and wake receivers if it matters to them.
+// show and hide place an entry that is nowhere, and wake receivers if necessary.
 func (q *queue) show(e *entry) {
 	e.place = visible
 	q.visible = append(q.visible, e)
@@ -173,8 +174,8 @@ func (q *queue) hide(e *entry, p place, until int64) {
 	}
 }
 
-// unplace takes an entry from wherever it is: out of the heap, or out of the
-// visible by the mark alone.
+// unplace removes an entry from the heap, or marks it so that visible
+// skips it.
 func (q *queue) unplace(e *entry) {
 	if e.place == waiting || e.place == inFlight {
 		heap.Remove(&q.hidden, int(e.pos))
@@ -190,7 +191,7 @@ func (q *queue) signal() {
 	}
 }
 
-// woken returns a channel that is closed when there may be something to take.
+// woken returns a channel that is closed when messages may be available.
 func (q *queue) woken() <-chan struct{} {
 	if q.wake == nil {
 		q.wake = make(chan struct{})
@@ -198,8 +199,8 @@ func (q *queue) woken() <-chan struct{} {
 	return q.wake
 }
 
-// hiddenHeap orders entries by when they become visible, and those of one
-// moment by age. It implements heap.Interface.
+// hiddenHeap orders entries by the time when they become visible, then by
+// age. It implements heap.Interface.
 type hiddenHeap []*entry
 
 func (h hiddenHeap) Len() int { return len(h) }
@@ -230,7 +231,7 @@ func (h *hiddenHeap) Pop() any {
 	return e
 }
 
-// later adds without passing the end of what nanoseconds can say.
+// later returns now+d, or the latest possible time if that overflows.
 func later(now int64, d time.Duration) int64 {
 	if t := now + int64(d); t >= now {
 		return t

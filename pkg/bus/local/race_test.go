@@ -2,5 +2,5 @@
 
 package local_test
 
-// longQueue is how many messages the test of memory queues: fewer where each costs ten times the time.
+// longQueue is the number of messages in the memory test: fewer, because the race detector makes each ten times slower.
 const longQueue = 20_000

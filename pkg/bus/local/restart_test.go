@@ -23,7 +23,7 @@ func work(attempts int) bus.QueueConfig {
 	return bus.QueueConfig{Name: "work", Visibility: 30 * time.Second, MaxAttempts: attempts, BackoffMin: time.Minute, BackoffMax: time.Hour}
 }
 
-// restarts is a bus in a file, its time standing still.
+// restarts is a bus in a file whose clock stands still.
 type restarts struct {
 	*testing.T
 	*local.Bus
@@ -72,7 +72,7 @@ func (r *restarts) publish(typ string, ids ...string) {
 	}
 }
 
-// receive returns what is visible as "ID/attempt", sorted, and the receipts by ID.
+// receive returns the visible messages as "ID/attempt", sorted, and the receipts by ID.
 func (r *restarts) receive(queue string) (got []string, receipts map[string]string) {
 	r.Helper()
 	deliveries, err := r.Receive(r.Context(), queue, 100, 0)
@@ -106,12 +106,12 @@ func (r *restarts) dead() []bus.DeadLetter {
 	return letters
 }
 
-func TestWhatWasInFlightIsVisibleAtOnceAfterARestart(t *testing.T) {
+func TestInFlightMessagesAreVisibleAfterRestart(t *testing.T) {
 	r := newRestarts(t, work(3))
 	r.publish("work", "a", "b")
 	r.want("work", "a/1", "b/1")
 	r.reopen(work(3))
-	receipts := r.want("work", "a/2", "b/2") // and counted
+	receipts := r.want("work", "a/2", "b/2") // the earlier delivery counts
 	if err := r.Ack(t.Context(), "work", receipts["a"]); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestWhatWasInFlightIsVisibleAtOnceAfterARestart(t *testing.T) {
 	r.want("work", "b/3")
 }
 
-func TestLastAttemptThatTheProcessDidNotOutliveIsADeadLetter(t *testing.T) {
+func TestCrashDuringLastAttemptMakesDeadLetter(t *testing.T) {
 	r := newRestarts(t, work(2))
 	r.publish("work", "a", "b")
 	r.want("work", "a/1", "b/1")
@@ -142,7 +142,7 @@ func TestLastAttemptThatTheProcessDidNotOutliveIsADeadLetter(t *testing.T) {
 	r.want("work", "a/1")
 }
 
-func TestBackoffAndDelayOutlastARestart(t *testing.T) {
+func TestBackoffAndDelaySurviveRestart(t *testing.T) {
 	r := newRestarts(t, work(3))
 	r.publish("work", "failed")
 	receipt := r.want("work", "failed/1")["failed"]
@@ -155,7 +155,7 @@ func TestBackoffAndDelayOutlastARestart(t *testing.T) {
 	r.reopen(work(3))
 	r.want("work")
 	if err := r.Ack(t.Context(), "work", receipt); err == nil {
-		t.Error("the receipt that was answered before the restart is good again")
+		t.Error("a receipt that was answered before the restart is valid again")
 	}
 	r.clock.Advance(time.Minute)
 	r.want("work", "failed/2")
@@ -163,7 +163,7 @@ func TestBackoffAndDelayOutlastARestart(t *testing.T) {
 	r.want("work", "delayed/1", "failed/3")
 }
 
-func TestQueueThatIsNoMoreLeavesDeadLetters(t *testing.T) {
+func TestRemovedQueueLeavesDeadLetters(t *testing.T) {
 	old, now := work(3), work(3)
 	old.Name = "old"
 	r := newRestarts(t, old, now)
@@ -185,8 +185,8 @@ func TestQueueThatIsNoMoreLeavesDeadLetters(t *testing.T) {
 	r.want("old", "a/1", "b/1")
 }
 
-// TestRoundOfTheRelayWaitsForTheDiskOnce: the store and the bus in one file.
-func TestRoundOfTheRelayWaitsForTheDiskOnce(t *testing.T) {
+// TestRelayRoundWaitsForDiskOnce has the store and the bus in one file.
+func TestRelayRoundWaitsForDiskOnce(t *testing.T) {
 	f, err := boltfile.Open(filepath.Join(t.TempDir(), "shared.db"), boltfile.Options{NoSync: true, DeferDelay: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -223,11 +223,11 @@ func TestRoundOfTheRelayWaitsForTheDiskOnce(t *testing.T) {
 		}
 	}
 	if n := f.Stats().Groups - groups; n != 2*rounds {
-		t.Errorf("%d waits for the disk in %d rounds, want one for the commit and one for publishing in each", n, rounds)
+		t.Errorf("%d waits for the disk in %d rounds, want one for each commit and one for each publishing", n, rounds)
 	}
 }
 
-func TestLongQueueTakesLittleMemory(t *testing.T) {
+func TestLongQueueUsesLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -270,7 +270,7 @@ func TestLongQueueTakesLittleMemory(t *testing.T) {
 
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // what pools keep lasts one
+	runtime.GC() // pools keep memory for one more cycle
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

@@ -1,13 +1,10 @@
-// Package accel names accelerators. Clouds, Kubernetes, drivers and people spell
-// one GPU in many ways (V100, nvidia-tesla-v100, Tesla-V100-SXM2-16GB); Normalize
-// maps every spelling to the one name that the catalogue, job files and plans
-// use. It depends on nothing, so that job readers can use it without the
-// catalogue.
+// Package accel names accelerators. Clouds, Kubernetes, drivers and users spell one GPU in many ways (V100,
+// nvidia-tesla-v100, Tesla-V100-SXM2-16GB); Normalize maps every spelling to the one name that the catalogue, job
+// files and plans use. It does not depend on the catalogue, so job readers can use it alone.
 //
-// The names are those of SkyPilot's catalogue. A bare A100, V100 or H100 is the
-// 40 GB, 16 GB and 80 GB model; other sizes are part of the name (A100-80GB). A TPU is
-// named by its slice as Google names its types: tpu-v3-8 is eight cores of
-// version 3. A name knows nothing about availability or price.
+// The names are those of SkyPilot's catalogue. A bare A100, V100 or H100 is the 40 GB, 16 GB and 80 GB model; other
+// sizes are part of the name (A100-80GB). A TPU is named by its slice as Google names its types: tpu-v3-8 is eight
+// cores of version 3. The package has no availability and no prices.
 package accel
 
 import (
@@ -21,14 +18,14 @@ import (
 // about thirty bytes.
 const maxNameLength = 64
 
-// UnknownError says that a spelling is not of any known accelerator.
+// UnknownError is the error for a spelling of no known accelerator.
 type UnknownError struct {
-	// Name is what was asked for.
+	// Name is the unknown spelling.
 	Name string
-	// Suggestions are canonical names it may have been meant as, likeliest first.
+	// Suggestions are the canonical names that were probably meant, likeliest first.
 	Suggestions []string
-	// Family says that Name is an instance family or machine series, such as p3;
-	// Suggestions then holds what it carries.
+	// Family is set if Name is an instance family or machine series, such as p3; Suggestions then has its
+	// accelerator.
 	Family bool
 }
 
@@ -44,9 +41,8 @@ func (e *UnknownError) Error() string {
 	}
 }
 
-// Normalize returns the canonical name for a spelling, in any case and with any
-// of the separators space, hyphen and underscore. It returns an *UnknownError
-// for what it does not know.
+// Normalize returns the canonical name for a spelling, ignoring case and the separators space, hyphen and underscore.
+// It returns an *UnknownError for an unknown spelling.
 func Normalize(spelling string) (string, error) {
 	trimmed := strings.TrimSpace(spelling)
 	if len(trimmed) > maxNameLength {
@@ -58,7 +54,7 @@ func Normalize(spelling string) (string, error) {
 	if name, ok := spellings()[squeeze(trimmed)]; ok {
 		return name, nil
 	}
-	if m := withCount.FindStringSubmatch(trimmed); m != nil { // A100x8: how many stands behind a colon
+	if m := withCount.FindStringSubmatch(trimmed); m != nil { // A100x8: the count belongs after a colon
 		if name, err := Normalize(m[1]); err == nil {
 			return "", &UnknownError{Name: trimmed, Suggestions: []string{name + ":" + m[2]}}
 		}
@@ -68,18 +64,18 @@ func Normalize(spelling string) (string, error) {
 
 var withCount = regexp.MustCompile(`^(.*\S)\s*[x*]\s*([1-9][0-9]*)$`)
 
-// Spec is an accelerator and how many of it a machine has.
+// Spec is an accelerator and its count in a machine.
 type Spec struct {
 	Name  string
 	Count float64
 }
 
-// String writes NAME:COUNT.
+// String returns NAME:COUNT.
 func (s Spec) String() string {
 	return s.Name + ":" + strconv.FormatFloat(s.Count, 'f', -1, 64)
 }
 
-// Parse reads NAME or NAME:COUNT, as in V100:8; without a count it is 1.
+// Parse reads NAME or NAME:COUNT, as in V100:8. The default count is 1.
 func Parse(s string) (Spec, error) {
 	name, count, counted := strings.Cut(s, ":")
 	canonical, err := Normalize(name)
@@ -96,11 +92,11 @@ func Parse(s string) (Spec, error) {
 	return Spec{Name: canonical, Count: n}, nil
 }
 
-// maxCount is far above what any machine carries.
+// maxCount is far above the count of any machine.
 const maxCount = 1 << 16
 
-// squeeze reduces a spelling to what distinguishes models: lower case, no
-// separators, no vendor or brand in front.
+// squeeze reduces a spelling to the part that distinguishes models: lower case, no separators, no leading vendor or
+// brand.
 func squeeze(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))

@@ -72,7 +72,7 @@ func TestNormalizeIsIdempotentOnCanonicalNames(t *testing.T) {
 	}
 }
 
-func TestNoSpellingStandsForTwoAccelerators(t *testing.T) {
+func TestSpellingsAreUnambiguous(t *testing.T) {
 	owner := make(map[string]string)
 	for _, m := range models {
 		for _, key := range append([]string{squeeze(m.name)}, m.aliases...) {
@@ -87,7 +87,7 @@ func TestNoSpellingStandsForTwoAccelerators(t *testing.T) {
 	}
 }
 
-func TestFamiliesCarryKnownAccelerators(t *testing.T) {
+func TestFamiliesNameCanonicalAccelerators(t *testing.T) {
 	for family, carried := range families {
 		if got, err := Normalize(carried); err != nil || got != carried {
 			t.Errorf("family %s carries %q, which is not canonical", family, carried)

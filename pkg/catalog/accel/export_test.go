@@ -2,7 +2,7 @@ package accel
 
 import "slices"
 
-// Names lists the canonical names in order, without TPUs, whose slices are many.
+// Names returns the canonical names, sorted, without TPUs, which have many slices.
 func Names() []string {
 	names := make([]string, len(models))
 	for i, m := range models {

@@ -2,17 +2,15 @@ package accel
 
 import "sync"
 
-// model is a canonical name and the further spellings it has, squeezed.
+// model is a canonical name and its other spellings, squeezed.
 type model struct {
 	name    string
 	aliases []string
 }
 
-// models lists accelerators that clouds rent out, in the catalogue or not: a
-// job file may name one that only a user's own catalogue offers. Aliases are
-// the forms that squeezing the canonical name does not give: memory sizes that
-// are the default, names of the driver and of Kubernetes' device labels, and
-// names of cloud APIs.
+// models lists accelerators that clouds rent out. They need not be in the catalogue: a job file may name one that
+// only a user's own catalogue offers. Aliases are the spellings that squeezing the canonical name does not give:
+// default memory sizes, names of drivers and of Kubernetes' device labels, and names of cloud APIs.
 var models = []model{
 	{name: "A10"},
 	{name: "A10G"},
@@ -82,8 +80,7 @@ var models = []model{
 	{name: "VU47P", aliases: []string{"virtexultrascale+vu47p"}},
 }
 
-// families are series of machines that people ask for as if they were
-// accelerators, with what they carry.
+// families are machine series that users write as if they were accelerators, with the accelerator of their machines.
 var families = map[string]string{
 	"p2": "K80", "p3": "V100", "p3dn": "V100-32GB", "p4d": "A100", "p4de": "A100-80GB",
 	"p5": "H100", "p5e": "H200", "p5en": "H200", "p6": "B200",
@@ -96,8 +93,7 @@ var families = map[string]string{
 	"g2standard": "L4",
 }
 
-// spellings maps every squeezed spelling to its canonical name. It is built once
-// and then only read.
+// spellings maps every squeezed spelling to its canonical name. It is built once and never changes.
 var spellings = sync.OnceValue(func() map[string]string {
 	m := make(map[string]string, 2*len(models))
 	for _, model := range models {

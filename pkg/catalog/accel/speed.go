@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// speeds are what vendors' data sheets state for one device in dense half precision (FP16 or BF16, on tensor cores
-// where there are any), TFLOPS.
+// speeds has the TFLOPS of one device in dense half precision (FP16 or BF16, on tensor cores if it has them), from
+// the vendors' data sheets.
 var speeds = map[string]float64{
 	"A2": 18, "A10": 125, "A10G": 70, "A30": 165, "A40": 150, "A100": 312, "A100-80GB": 312,
 	"A4000": 77, "A5000": 111, "A6000": 155,
@@ -18,15 +18,15 @@ var speeds = map[string]float64{
 	"RTX3090": 71, "RTX4090": 165, "RTX5090": 210, "RTX6000-Ada": 182,
 }
 
-// chips are the same of one chip of each version of Google's TPUs, in BF16, with how many cores of a slice's name it
-// has.
+// chips has the TFLOPS in BF16 of one chip of each version of Google's TPUs, and the number of cores per chip as
+// slice names count them.
 var chips = map[string]struct{ tflops, cores float64 }{
 	"v2": {45, 2}, "v3": {123, 2}, "v4": {275, 2}, "v5litepod": {197, 1}, "v5p": {459, 2}, "v6e": {918, 1},
 }
 
-// TFLOPS is how fast one accelerator is in dense half precision by its vendor's data sheet, and of a TPU its whole
-// slice. It is 0 where nothing is known. What a program reaches of it differs; the ratio of two is a first guess of how
-// much longer it takes on one than on the other.
+// TFLOPS returns the speed of one accelerator in dense half precision by its vendor's data sheet; for a TPU, the
+// speed of the whole slice. It returns 0 if the speed is unknown. Programs reach only a part of it; the ratio of two
+// speeds is a first guess of how much longer a program takes on one accelerator than on the other.
 func TFLOPS(name string) float64 {
 	if rest, ok := strings.CutPrefix(name, "tpu-"); ok {
 		version, size, _ := strings.Cut(rest, "-")

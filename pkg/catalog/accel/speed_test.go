@@ -16,7 +16,7 @@ func TestTFLOPS(t *testing.T) {
 	}
 }
 
-func TestSpeedsAreOfKnownNames(t *testing.T) {
+func TestSpeedsHaveCanonicalNames(t *testing.T) {
 	for name := range speeds {
 		if n, err := Normalize(name); err != nil || n != name {
 			t.Errorf("%s is %q, %v", name, n, err)

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
 const maxSuggestions = 3
 
-// unknown builds the error for a spelling that no table knows.
+// unknown returns the error for a spelling that is in no table.
 func unknown(name string) *UnknownError {
 	squeezed := squeeze(name)
 	if carried, ok := families[squeezed]; ok {
@@ -19,7 +19,7 @@ func unknown(name string) *UnknownError {
 	return &UnknownError{Name: name, Suggestions: suggestions(squeezed)}
 }
 
-// suggestions are the canonical names nearest to a squeezed spelling.
+// suggestions returns the canonical names that are nearest to a squeezed spelling.
 func suggestions(squeezed string) []string {
 	if squeezed == "" {
 		return nil
@@ -30,9 +30,9 @@ func suggestions(squeezed string) []string {
 	tolerance := max(1, len(squeezed)/3) // one edit of short names, about a third of longer ones
 	best := make(map[string]int)
 	for spelling, name := range spellings() {
-		d := suggest.Distance(squeezed, spelling, tolerance)
+		d := fault.Distance(squeezed, spelling, tolerance)
 		if strings.HasPrefix(squeezed, spelling) && len(spelling) >= 3 {
-			// h100-sxm5-foo: the model is there, with a suffix nobody knows.
+			// h100-sxm5-foo: a known model with an unknown suffix.
 			d = min(d, 1)
 		}
 		if old, seen := best[name]; !seen || d < old {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tpuGenerations maps the spellings of a TPU version to the one in canonical
-// names. Google's API calls v5e "v5litepod".
+// tpuGenerations maps the spellings of a TPU version to the spelling in canonical names. Google's API calls v5e
+// "v5litepod".
 var tpuGenerations = map[string]string{
 	"2": "v2", "3": "v3", "4": "v4",
 	"5e": "v5litepod", "5lite": "v5litepod", "5litepod": "v5litepod",
@@ -23,12 +23,11 @@ type TPU struct {
 	Size       int
 }
 
-// String is the canonical name: tpu-v3-8.
+// String returns the canonical name: tpu-v3-8.
 func (t TPU) String() string { return "tpu-" + t.Generation + "-" + strconv.Itoa(t.Size) }
 
-// ParseTPU takes a TPU's name apart, in any spelling that Normalize reads:
-// tpu-v3-8, tpuv3-8, google-tpuv3-8, v3-8, TPU v5e-4. It reports false for
-// anything else.
+// ParseTPU splits the name of a TPU, in any spelling that Normalize reads: tpu-v3-8, tpuv3-8, google-tpuv3-8, v3-8,
+// TPU v5e-4. It returns false for anything else.
 func ParseTPU(s string) (TPU, bool) {
 	s = strings.ToLower(strings.TrimSpace(s))
 	s = strings.NewReplacer("_", "-", " ", "-").Replace(s)

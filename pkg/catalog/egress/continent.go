@@ -2,7 +2,7 @@ package egress
 
 import "strings"
 
-// continent is a zone of Google's and Azure's transfer price lists.
+// continent is a geographic zone of Google's and Azure's transfer price lists.
 type continent uint8
 
 const (
@@ -17,9 +17,9 @@ const (
 	southAmerica
 )
 
-// googleContinentUSD is Google Cloud's list price per GiB between two of its
-// regions ("VM-VM data transfer pricing within Google Cloud"): it follows the
-// dearer of the two ends, but is lower within a continent.
+// googleContinentUSD returns Google Cloud's list price per GiB between two of its regions ("VM-VM data transfer
+// pricing within Google Cloud"). The more expensive of the two continents determines it; within one continent it is
+// lower.
 func googleContinentUSD(from, to continent) float64 {
 	if from == to {
 		switch from {
@@ -51,8 +51,8 @@ func googleContinentUSD(from, to continent) float64 {
 	}
 }
 
-// azureContinentUSD is Azure's list price per GiB between two of its regions
-// ("Bandwidth pricing", inter-region): by the end the data leaves.
+// azureContinentUSD returns Azure's list price per GiB between two of its regions ("Bandwidth pricing",
+// inter-region). The source determines it.
 func azureContinentUSD(from, to continent) float64 {
 	switch from {
 	case northAmerica, europe:
@@ -67,8 +67,8 @@ func azureContinentUSD(from, to continent) float64 {
 	}
 }
 
-// azureInternetFrom is Azure's list price per GiB to the internet ("Bandwidth
-// pricing", internet egress, after the free 100 GB).
+// azureInternetFrom returns Azure's list price per GiB to the internet ("Bandwidth pricing", internet egress, after
+// the free 100 GB).
 func azureInternetFrom(c continent) float64 {
 	switch c {
 	case northAmerica, europe:
@@ -80,9 +80,8 @@ func azureInternetFrom(c continent) float64 {
 	}
 }
 
-// continentOf places a region of Google or Azure. Google's names begin with it;
-// Azure's hold the name of a country or a part of the world. A region it cannot
-// place is priced as the dearest.
+// continentOf returns the continent of a region of Google or Azure. Google's region names begin with it; Azure's
+// contain the name of a country or a part of the world. An unknown region is priced like the most expensive one.
 func continentOf(cloud, region string) continent {
 	if cloud == google {
 		if region == "asia-southeast2" {
@@ -122,8 +121,8 @@ func googleContinents(prefix string) continent {
 	}
 }
 
-// azureContinents are parts of Azure's region names, tried in order: "us" comes
-// last, since it also stands in austria and australia.
+// azureContinents are parts of Azure's region names, tried in order. "us" comes last because austria and australia
+// contain it.
 var azureContinents = [...]struct {
 	continent continent
 	names     []string

@@ -1,5 +1,5 @@
-// Package egress knows what moving data between places costs and how long it takes: between the regions of a cloud, and
-// between clouds. It is apart from the offers so that a program that only moves data need not carry them.
+// Package egress has the costs and times of moving data between places: between the regions of a cloud, and between
+// clouds. It is separate from the offers so that a program that only moves data does not contain them.
 package egress
 
 import (
@@ -14,35 +14,33 @@ import (
 	"sync"
 )
 
-// Prices says what moving data between regions of any clouds takes: what the cloud that
-// the data leaves charges per GiB, and how long a GiB takes. Clouds charge
-// nothing for data that comes in. Places are written CLOUD:REGION.
+// Prices has the price per GiB and the time per GiB of moving data between regions of any clouds. The cloud that the
+// data leaves charges for it; data that comes in is free. Places are written CLOUD:REGION.
 //
 // USD per GiB are first-tier list prices:
 //
 //   - within a region: nothing;
 //   - between two AWS regions: the table in data/aws_transfer_costs.csv; for a pair
-//     it lacks, the dearest price out of the source region, and for a source it
-//     lacks, 0.09;
+//     that it lacks, the most expensive price out of the source region, and for a
+//     source that it lacks, 0.09;
 //   - between two regions of Google Cloud or of Azure: by continent, see
 //     [googleContinentUSD] and [azureContinentUSD];
 //   - from AWS, Google Cloud or Azure to another cloud: the internet egress price,
 //     which on AWS is in the same table by region (0.09 in North America and Europe, and
-//     where the table has none), on Google Cloud 0.12, and on Azure 0.0875 in North
-//     America and Europe, 0.12 elsewhere and 0.181 in South America;
+//     for regions that the table lacks), on Google Cloud 0.12, and on Azure 0.0875 in
+//     North America and Europe, 0.12 elsewhere and 0.181 in South America;
 //   - from Lambda: nothing, it does not charge for egress;
-//   - from a cloud not known here: 0.12, the dearest of the list prices.
+//   - from an unknown cloud: 0.12, the most expensive of the list prices.
 //
-// Hours per GiB: within a region 0, since the time a task needs is given with its
-// data in its own region; else 8.59 Gbit ÷ 10 Gbit/s, which is what a broker was
-// measured to move between S3 and Cloud Storage, reading files of 128 MB in
-// parallel.
+// Hours per GiB: 0 within a region, because the duration of a task is stated for data in its own region; otherwise
+// 8.59 Gbit ÷ 10 Gbit/s, the measured speed of a broker that moved data between S3 and Cloud Storage, reading files
+// of 128 MB in parallel.
 //
 // Prices are immutable and safe for concurrent use.
 type Prices struct {
-	// aws is USD per GiB by source and destination region, or "internet".
+	// aws is USD per GiB by source and destination; the destination is a region or "internet".
 	aws map[[2]string]float64
-	// awsDearest is the dearest price from a source to another region.
+	// awsDearest is the most expensive price from a source to another region.
 	awsDearest map[string]float64
 }
 
@@ -60,14 +58,14 @@ const gbitPerSecond = 10
 // interRegionHoursPerGiB is the time a GiB takes at gbitPerSecond.
 const interRegionHoursPerGiB = (1 << 30) * 8 / (gbitPerSecond * 1e9) / 3600
 
-// awsTransferCSV has the columns src, dst and cost: ../data/README.md.
+// awsTransferCSV has the columns src, dst and cost. See ../data/README.md.
 //
 //go:embed data/aws_transfer_costs.csv
 var awsTransferCSV string
 
 var standard = sync.OnceValues(func() (*Prices, error) { return parse(awsTransferCSV) })
 
-// Default has the prices in the binary.
+// Default returns the prices embedded in the binary.
 func Default() (*Prices, error) { return standard() }
 
 func parse(awsTransfer string) (*Prices, error) {
@@ -95,20 +93,20 @@ func parse(awsTransfer string) (*Prices, error) {
 	return e, nil
 }
 
-// ErrUnknownPlace is wrapped by the errors of [Prices] for a place that cannot be priced.
+// ErrUnknownPlace is wrapped by the errors of [Prices] for a place that is not CLOUD:REGION.
 var ErrUnknownPlace = errors.New("unknown place")
 
-// Clouds whose prices go by continent.
+// The clouds whose prices depend on the continent.
 const (
 	google = "gcp"
 	azure  = "azure"
 )
 
-// internet is the destination of data that leaves AWS.
+// internet is the destination, in AWS's table, of data that leaves AWS.
 const internet = "internet"
 
-// USDPerGiB is the price of moving a GiB between two places. The error wraps
-// [ErrUnknownPlace] if one is not CLOUD:REGION.
+// USDPerGiB returns the price of moving a GiB between two places. The error wraps [ErrUnknownPlace] if one of them is
+// not CLOUD:REGION.
 func (e *Prices) USDPerGiB(from, to string) (float64, error) {
 	a, b, err := parsePlaces(from, to)
 	if err != nil {
@@ -117,7 +115,7 @@ func (e *Prices) USDPerGiB(from, to string) (float64, error) {
 	return e.usdPerGiB(a, b), nil
 }
 
-// HoursPerGiB is the time a GiB takes between two places.
+// HoursPerGiB returns the time that a GiB takes between two places. Its error is that of USDPerGiB.
 func (e *Prices) HoursPerGiB(from, to string) (float64, error) {
 	a, b, err := parsePlaces(from, to)
 	if err != nil {
@@ -126,15 +124,15 @@ func (e *Prices) HoursPerGiB(from, to string) (float64, error) {
 	return hoursPerGiB(a, b), nil
 }
 
-// Move is both; ok is false where one is not CLOUD:REGION.
+// Move returns both the price and the time of a GiB; ok is false if a place is not CLOUD:REGION.
 func (e *Prices) Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool) {
 	usd, err := e.USDPerGiB(from, to)
 	hours, _ := e.HoursPerGiB(from, to)
 	return usd, hours, err == nil
 }
 
-// PlaceOf is where a bucket lies: by its URL's region parameter, else where its cloud's buckets are made by default.
-// Local files are nowhere in particular: "".
+// PlaceOf returns the place of a bucket: the region parameter of its URL, or else the region in which its cloud
+// creates buckets by default. It returns "" for local files and unknown schemes.
 func (*Prices) PlaceOf(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -155,8 +153,8 @@ func (*Prices) PlaceOf(uri string) string {
 	return c[0] + ":" + region
 }
 
-// Matrix is both for every pair of places: [i][j] is from places[i] to
-// places[j], as the optimizer's model wants it.
+// Matrix returns the prices and times for every pair of places: [i][j] is from places[i] to places[j], the form of
+// the optimizer's model.
 func (e *Prices) Matrix(places []string) (usd, hours [][]float64, err error) {
 	parsed := make([]cloudRegion, len(places))
 	for i, s := range places {
@@ -174,7 +172,7 @@ func (e *Prices) Matrix(places []string) (usd, hours [][]float64, err error) {
 	return usd, hours, nil
 }
 
-// cloudRegion is a place, with its continent where prices go by it.
+// cloudRegion is a place. It has a continent if the cloud's prices depend on it.
 type cloudRegion struct {
 	cloud, region string
 	continent     continent

@@ -31,7 +31,7 @@ func standardPrices(t testing.TB) *Prices {
 	return e
 }
 
-func TestEgressBetweenAWSRegionsIsTheTable(t *testing.T) {
+func TestAWSPricesMatchTable(t *testing.T) {
 	f, err := os.Open("../../../../shared/data/egress/aws_transfer_costs.csv")
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("needs the published transfer prices")
@@ -70,7 +70,7 @@ func TestEgressListPrices(t *testing.T) {
 		{"aws:us-east-1", "aws:us-east-2", 0.01},
 		{"aws:us-east-1", "gcp:us-central1", 0.09},
 		{"aws:sa-east-1", "azure:eastus", 0.15},
-		{"aws:ap-southeast-3", "aws:sa-east-1", 0.10}, // not in the table: the dearest from there
+		{"aws:ap-southeast-3", "aws:sa-east-1", 0.10}, // not in the table: the most expensive price from this source
 		{"aws:nowhere-1", "aws:us-east-1", 0.09},
 		{"aws:nowhere-1", "gcp:us-central1", 0.09},
 		{"gcp:us-central1", "aws:us-east-1", 0.12},
@@ -105,12 +105,12 @@ func TestEgressListPrices(t *testing.T) {
 	}
 }
 
-func TestEveryRegionIsOnAContinent(t *testing.T) {
+func TestEveryRegionHasContinent(t *testing.T) {
 	c := offers(t)
 	for _, cloud := range []string{"azure", "gcp"} {
 		for _, region := range c.Regions(cloud) {
 			if continentOf(cloud, region) == unknownContinent {
-				t.Errorf("%s:%s is nowhere", cloud, region)
+				t.Errorf("%s:%s has no continent", cloud, region)
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func TestEveryRegionIsOnAContinent(t *testing.T) {
 	}
 }
 
-func TestMatrixIsEveryPairOfPlaces(t *testing.T) {
+func TestMatrixMatchesSinglePrices(t *testing.T) {
 	e := standardPrices(t)
 	places := offers(t).Regions("")
 	usd, hours, err := e.Matrix(places)
@@ -150,11 +150,11 @@ func TestMatrixIsEveryPairOfPlaces(t *testing.T) {
 	}
 	usd, hours, err = e.Matrix(nil)
 	if err != nil || len(usd) != 0 || len(hours) != 0 {
-		t.Errorf("of no places: %v, %v, %v", usd, hours, err)
+		t.Errorf("without places: %v, %v, %v", usd, hours, err)
 	}
 }
 
-func TestUnknownPlacesAreRefused(t *testing.T) {
+func TestPricesRejectUnknownPlaces(t *testing.T) {
 	e := standardPrices(t)
 	for _, place := range []string{"", "aws", "aws:", ":us-east-1", "aws:us-east-1:use1-az1"} {
 		if _, err := e.USDPerGiB(place, "aws:us-east-1"); !errors.Is(err, ErrUnknownPlace) {
@@ -169,7 +169,7 @@ func TestUnknownPlacesAreRefused(t *testing.T) {
 	}
 }
 
-func TestDamagedTransferPricesAreRefused(t *testing.T) {
+func TestParseRejectsDamagedPrices(t *testing.T) {
 	for _, text := range []string{
 		"src,dst,cost\na,b\n", "src,dst,cost\na,b,dear\n", "src,dst,cost\na,b,-1\n", "src,dst,cost\na,b,NaN\n", "src,dst,cost\na,b,Inf\n", "\"",
 		"src,dst\na,b\n",

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
@@ -17,7 +18,7 @@ import (
 // harness is EC2 as moto plays it, for the conformance suite.
 type harness struct {
 	*world
-	offer    cloud.Offer
+	offer    apitypes.Offer
 	reserved *reservation
 }
 
@@ -28,7 +29,7 @@ type reservation struct {
 	tokens       map[string]bool
 }
 
-func (h harness) Reserve(machines int) (cloud.Offer, bool) {
+func (h harness) Reserve(machines int) (apitypes.Offer, bool) {
 	const id = "cr-0123456789abcdef0"
 	on := h.offer
 	if on.Spot || h.reserved == nil {
@@ -68,13 +69,13 @@ func (h harness) Unreserve() { h.reserved.room = 0 }
 
 func (h harness) Beside(context.Context) (int, error) { return h.reserved.beside, nil }
 
-func (h harness) Cloud() cloud.Cloud { return h.aws }
-func (h harness) Offer() cloud.Offer { return h.offer }
+func (h harness) Cloud() cloud.Cloud    { return h.aws }
+func (h harness) Offer() apitypes.Offer { return h.offer }
 func (h harness) Bootstrap(cluster string, nodes int) cloud.Bootstrap {
 	return boot(cluster, nodes)
 }
 
-func (h harness) Fail(_ cloud.Offer, err *cloud.Error) bool {
+func (h harness) Fail(_ apitypes.Offer, err *cloud.Error) bool {
 	h.proxy.failLaunch(err)
 	return true
 }
@@ -97,7 +98,7 @@ func (h harness) Left(ctx context.Context) (int, error) { return h.leftIn(ctx, h
 func (h harness) Close() {}
 
 func TestConformance(t *testing.T) {
-	for name, offer := range map[string]cloud.Offer{"OnDemand": onDemand, "Spot": spot} {
+	for name, offer := range map[string]apitypes.Offer{"OnDemand": onDemand, "Spot": spot} {
 		t.Run(name, func(t *testing.T) {
 			cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
 				return harness{newWorld(t, nil), offer, &reservation{}}, nil

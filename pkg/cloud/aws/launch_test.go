@@ -20,6 +20,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -265,7 +266,7 @@ func TestListsAreReadToTheEnd(t *testing.T) {
 
 // lost launches are those whose answer nobody hears.
 func TestALostAnswerBuysNothingTwice(t *testing.T) {
-	for _, offer := range []cloud.Offer{onDemand, spot} {
+	for _, offer := range []apitypes.Offer{onDemand, spot} {
 		w := newWorld(t, nil)
 		w.proxy.lose("RunInstances", 1)
 		machines := w.launch(w.spec("c", offer, 2)) // found by their tag
@@ -464,7 +465,7 @@ func TestNothingIsDoubledOrLeakedWhenEveryFifthCallFails(t *testing.T) {
 		t.Fatalf("%s: never succeeded", what)
 	}
 	for i := range 8 {
-		spec := w.spec("c"+strconv.Itoa(i), []cloud.Offer{onDemand, spot}[i%2], 1+i%3)
+		spec := w.spec("c"+strconv.Itoa(i), []apitypes.Offer{onDemand, spot}[i%2], 1+i%3)
 		var machines []cloud.Machine
 		stubborn("launch", func(c *aws.Cloud) (err error) { machines, err = c.Launch(t.Context(), spec); return err })
 		all, err := w.instances(t.Context(), "us-east-1")

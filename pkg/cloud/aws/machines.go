@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -117,7 +118,7 @@ func (r *region) machines(ctx context.Context, instances []types.Instance) ([]cl
 			ID: awssdk.ToString(i.InstanceId), Cluster: tagOf(i, tagCluster),
 			Rank: int(awssdk.ToInt32(i.AmiLaunchIndex)), Account: r.facts.account(), State: state(i.State),
 			Launched: awssdk.ToTime(i.LaunchTime),
-			Offer: cloud.Offer{
+			Offer: apitypes.Offer{
 				Cloud: Name, Region: r.name, InstanceType: string(i.InstanceType),
 				Spot: i.InstanceLifecycle == types.InstanceLifecycleTypeSpot,
 			},

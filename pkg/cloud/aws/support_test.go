@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -77,11 +78,11 @@ func (hasty) GetAttemptToken(context.Context) (func(error) error, error) {
 }
 
 var (
-	onDemand = cloud.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "t3.micro", USDPerHour: 0.0104}
-	spot     = cloud.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az4", InstanceType: "t3.micro", USDPerHour: 0.0031, Spot: true}
+	onDemand = apitypes.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "t3.micro", USDPerHour: 0.0104}
+	spot     = apitypes.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az4", InstanceType: "t3.micro", USDPerHour: 0.0031, Spot: true}
 )
 
-func (w *world) spec(name string, offer cloud.Offer, nodes int) cloud.LaunchSpec {
+func (w *world) spec(name string, offer apitypes.Offer, nodes int) cloud.LaunchSpec {
 	return cloud.LaunchSpec{
 		Cluster: name, Offer: offer, Nodes: nodes, Bootstrap: boot(name, nodes),
 		Labels: map[string]string{"job": "j-1", "task": "train", "queue": "default", "attempt": "1"},

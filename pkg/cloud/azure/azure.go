@@ -19,6 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources/v3"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armsubscriptions"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -205,7 +206,7 @@ func (c *Cloud) idOf(kind, name string) string {
 
 // zone is the number that the subscription has for a zone of an offer: "2", or eastus-az3, which is called something
 // else in each subscription. It is empty where the offer is of the whole region.
-func (c *Cloud) zone(ctx context.Context, o cloud.Offer) (string, error) {
+func (c *Cloud) zone(ctx context.Context, o apitypes.Offer) (string, error) {
 	if o.Zone == "" || len(o.Zone) == 1 {
 		return o.Zone, nil
 	}

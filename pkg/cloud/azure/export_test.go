@@ -3,7 +3,7 @@ package azure
 import (
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Hasten has the driver look again at once, where it would wait for a cloud that takes its time.
@@ -16,4 +16,4 @@ func (c *Cloud) Later(by time.Duration) {
 }
 
 // Class is the class of image for a machine.
-func (c *Cloud) Class(o cloud.Offer) string { return c.class(o) }
+func (c *Cloud) Class(o apitypes.Offer) string { return c.class(o) }

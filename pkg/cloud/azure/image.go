@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -47,7 +48,7 @@ func Arch(instanceType string) string {
 var firstGeneration = regexp.MustCompile(`^(Basic_A\d+|Standard_(A\d+m?(_v2)?|D\d+|GS?\d|NC\d+r?|NV\d+))$`)
 
 // class is which image a machine wants.
-func (c *Cloud) class(o cloud.Offer) string {
+func (c *Cloud) class(o apitypes.Offer) string {
 	first := firstGeneration.MatchString(o.InstanceType) || c.isFirst(o.InstanceType)
 	switch arch := Arch(o.InstanceType); {
 	case arch == classARM64:

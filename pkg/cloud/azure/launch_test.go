@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -147,17 +148,17 @@ func mustBody(t *testing.T, r *recorder) map[string]any {
 func TestWhatRunsDryIsCapacityAtOnceAndLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		stock arm.Stock
-		offer cloud.Offer
+		offer apitypes.Offer
 		code  string
 		puts  int
 	}{
 		"at once":         {arm.Stock{Size: "Standard_D2s_v5"}, onDemand, "SkuNotAvailable", 1},
 		"late":            {arm.Stock{Location: "eastus", Late: true}, onDemand, "AllocationFailed", 3},
 		"a zone, late":    {arm.Stock{Zone: "2", Late: true}, spot, "ZonalAllocationFailed", 3},
-		"not for us":      {arm.Stock{Zone: "9"}, cloud.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_ND96isr_H100_v5"}, "SkuNotAvailable", 1},
-		"no such zone":    {arm.Stock{Zone: "9"}, cloud.Offer{Cloud: "azure", Region: "eastus", Zone: "eastus-az9", InstanceType: "Standard_D2s_v5"}, "NoSuchZone", 0},
-		"no such type":    {arm.Stock{Zone: "9"}, cloud.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_Z9"}, "InvalidParameter", 1},
-		"not in the zone": {arm.Stock{Zone: "9"}, cloud.Offer{Cloud: "azure", Region: "eastus", Zone: "2", InstanceType: "Standard_NC4as_T4_v3"}, "SkuNotAvailable", 1},
+		"not for us":      {arm.Stock{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_ND96isr_H100_v5"}, "SkuNotAvailable", 1},
+		"no such zone":    {arm.Stock{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", Zone: "eastus-az9", InstanceType: "Standard_D2s_v5"}, "NoSuchZone", 0},
+		"no such type":    {arm.Stock{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_Z9"}, "InvalidParameter", 1},
+		"not in the zone": {arm.Stock{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", Zone: "2", InstanceType: "Standard_NC4as_T4_v3"}, "SkuNotAvailable", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, arm.Config{}, nil)
@@ -190,7 +191,7 @@ func TestABidBelowThePriceIsNoCapacity(t *testing.T) {
 
 func TestQuotasPoliciesAndRegionsBlockTheRegion(t *testing.T) {
 	w := newWorld(t, arm.Config{Limits: map[string]int{"cores": 4, "lowPriorityCores": 2}}, nil)
-	for name, o := range map[string]cloud.Offer{"on demand": onDemand, "spot": spot} {
+	for name, o := range map[string]apitypes.Offer{"on demand": onDemand, "spot": spot} {
 		if _, err := w.azure.Launch(t.Context(), spec("q-"+strings.Fields(name)[0], o, 3)); cloud.KindOf(err) != cloud.Quota || !strings.Contains(err.Error(), "quota") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -135,7 +136,7 @@ func (c *Cloud) describe(vm *armcompute.VirtualMachine) cloud.Machine {
 	p := vm.Properties
 	m := cloud.Machine{
 		ID: text(p.VMID), Cluster: tag(vm, tagCluster), Account: strings.ToLower(c.cfg.Subscription), State: state(vm),
-		Offer: cloud.Offer{Cloud: Name, Region: text(vm.Location), Zone: tag(vm, tagZone)},
+		Offer: apitypes.Offer{Cloud: Name, Region: text(vm.Location), Zone: tag(vm, tagZone)},
 	}
 	m.Rank, _ = strconv.Atoi(tag(vm, tagRank))
 	if p.TimeCreated != nil {

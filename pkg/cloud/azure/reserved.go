@@ -7,7 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // What a capacity reservation is called in the catalogue: the resource group, the group of reservations that machines
@@ -33,7 +33,7 @@ func reservationID(group, reservations, name, zone string) string {
 
 // reservation is the group that machines of an offer name, and the zone that they have to be in; ok is false for an
 // offer without one, or whose reservation is a price alone.
-func (c *Cloud) reservation(o cloud.Offer) (group, zone string, ok bool) {
+func (c *Cloud) reservation(o apitypes.Offer) (group, zone string, ok bool) {
 	rest, ok := strings.CutPrefix(o.Reservation, capacityReservation)
 	parts := strings.Split(rest, between)
 	if !ok || len(parts) < 3 {

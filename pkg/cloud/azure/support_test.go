@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
@@ -57,9 +58,9 @@ func (w *world) driver(cfg azure.Config) *azure.Cloud {
 }
 
 var (
-	onDemand = cloud.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_D2s_v5", USDPerHour: 0.096}
-	spot     = cloud.Offer{Cloud: "azure", Region: "westeurope", Zone: "westeurope-az2", InstanceType: "Standard_D2s_v5", USDPerHour: 0.0182, Spot: true}
-	gpu      = cloud.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_NC4as_T4_v3", Accelerator: "T4", AccelCount: 1, USDPerHour: 0.526}
+	onDemand = apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_D2s_v5", USDPerHour: 0.096}
+	spot     = apitypes.Offer{Cloud: "azure", Region: "westeurope", Zone: "westeurope-az2", InstanceType: "Standard_D2s_v5", USDPerHour: 0.0182, Spot: true}
+	gpu      = apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_NC4as_T4_v3", Accelerator: "T4", AccelCount: 1, USDPerHour: 0.526}
 )
 
 func boot(cluster string, nodes int) cloud.Bootstrap {
@@ -70,7 +71,7 @@ func boot(cluster string, nodes int) cloud.Bootstrap {
 	return b
 }
 
-func spec(name string, offer cloud.Offer, nodes int) cloud.LaunchSpec {
+func spec(name string, offer apitypes.Offer, nodes int) cloud.LaunchSpec {
 	return cloud.LaunchSpec{Cluster: name, Offer: offer, Nodes: nodes, Bootstrap: boot(name, nodes),
 		Labels: map[string]string{"job": "j-1", "task": "train/it", "queue": "default", "attempt": "1", "rank": "7"}}
 }
@@ -117,24 +118,24 @@ var late = map[cloud.Kind]string{
 // harness is the subscription for the conformance suite.
 type harness struct {
 	*world
-	offer    cloud.Offer
+	offer    apitypes.Offer
 	reserved *arm.Reservation
 }
 
-func (h harness) Cloud() cloud.Cloud { return h.azure }
-func (h harness) Offer() cloud.Offer { return h.offer }
+func (h harness) Cloud() cloud.Cloud    { return h.azure }
+func (h harness) Offer() apitypes.Offer { return h.offer }
 func (h harness) Bootstrap(cluster string, nodes int) cloud.Bootstrap {
 	return boot(cluster, nodes)
 }
 
-func (h harness) Fail(_ cloud.Offer, err *cloud.Error) bool {
+func (h harness) Fail(_ apitypes.Offer, err *cloud.Error) bool {
 	f := refusals[err.Kind]
 	f.Message, f.RetryAfter = err.Message, err.RetryAfter
 	h.arm.Make(arm.Trouble{Kind: "PUT machine", Times: 1, Fault: &f})
 	return true
 }
 
-func (h harness) FailLate(_ cloud.Offer, err *cloud.Error) bool {
+func (h harness) FailLate(_ apitypes.Offer, err *cloud.Error) bool {
 	h.arm.FailLate(1, 1, &arm.Fault{Status: http.StatusConflict, Code: late[err.Kind], Message: err.Message})
 	return true
 }
@@ -152,7 +153,7 @@ func (h harness) Sibling() cloud.Cloud {
 	return h.driver(cfg)
 }
 
-func (h harness) Reserve(machines int) (cloud.Offer, bool) {
+func (h harness) Reserve(machines int) (apitypes.Offer, bool) {
 	on := h.offer
 	if on.Spot {
 		return on, false
@@ -179,7 +180,7 @@ func (h harness) Close() {
 }
 
 func TestConformance(t *testing.T) {
-	for name, offer := range map[string]cloud.Offer{"OnDemand": onDemand, "Spot": spot} {
+	for name, offer := range map[string]apitypes.Offer{"OnDemand": onDemand, "Spot": spot} {
 		t.Run(name, func(t *testing.T) {
 			cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
 				return harness{newWorld(t, arm.Config{}, nil), offer, &arm.Reservation{}}, nil

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -23,12 +24,12 @@ type Harness interface {
 	// Cloud is the driver, always the same.
 	Cloud() cloud.Cloud
 	// Offer is one that can be bought, the cheapest there is.
-	Offer() cloud.Offer
+	Offer() apitypes.Offer
 	// Bootstrap is for agents that may or may not reach anybody.
 	Bootstrap(cluster string, nodes int) cloud.Bootstrap
 	// Fail has the next launch of an offer fail as the cloud fails with err: the driver is to make an error of err's
 	// kind and code of it. It returns false when the cloud cannot be made to.
-	Fail(offer cloud.Offer, err *cloud.Error) bool
+	Fail(offer apitypes.Offer, err *cloud.Error) bool
 	// Settle gives an eventually consistent cloud the time it needs, or makes it pass.
 	Settle(ctx context.Context)
 	// Left is how many machines the cloud really has, whatever the driver says.

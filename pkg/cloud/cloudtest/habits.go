@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -13,7 +14,7 @@ type (
 	// offer fail so, after some of its machines are there; the driver says how many with the error (cloud.Late). A
 	// cloud that makes none before it knows that it has all is a Queue.
 	Late interface {
-		FailLate(offer cloud.Offer, err *cloud.Error) bool
+		FailLate(offer apitypes.Offer, err *cloud.Error) bool
 	}
 	// Queue is a Late cloud whose launches wait, and make machines when all are there.
 	Queue interface {
@@ -36,7 +37,7 @@ type (
 	// the harness's offer on demand, and returns the offer on it; Unreserve takes that away again. Beside is how many
 	// of the machines that there really are run at their own price, on nothing that is reserved.
 	Reserving interface {
-		Reserve(machines int) (offer cloud.Offer, ok bool)
+		Reserve(machines int) (offer apitypes.Offer, ok bool)
 		Unreserve()
 		Beside(ctx context.Context) (int, error)
 	}

@@ -3,7 +3,7 @@ package driver
 import (
 	"context"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Report is what a cloud says of whoever would buy there.
@@ -28,8 +28,8 @@ type Reserved struct {
 	// What is which machines it is for, where these are of several types.
 	What string `json:"what,omitempty"`
 	// Has is how much of Total others leave; zero of both is not known, or counted in machines alone.
-	Has   capacity.Amount `json:"has,omitzero"`
-	Total capacity.Amount `json:"total,omitzero"`
+	Has   apitypes.Amount `json:"has,omitzero"`
+	Total apitypes.Amount `json:"total,omitzero"`
 	// UsedLastDay is which share of it was used in the last day, by whomever, where the cloud says no more than that.
 	UsedLastDay *float64 `json:"usedLastDay,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	compute "google.golang.org/api/compute/v1"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
@@ -17,12 +18,12 @@ import (
 // harness is Google Cloud as the emulator plays it, for the conformance suite.
 type harness struct {
 	*world
-	offer    cloud.Offer
+	offer    apitypes.Offer
 	reserved *[]*compute.Reservation
 }
 
-func (h harness) Cloud() cloud.Cloud { return h.gcp }
-func (h harness) Offer() cloud.Offer { return h.offer }
+func (h harness) Cloud() cloud.Cloud    { return h.gcp }
+func (h harness) Offer() apitypes.Offer { return h.offer }
 func (h harness) Bootstrap(cluster string, nodes int) cloud.Bootstrap {
 	return boot(cluster, nodes)
 }
@@ -43,7 +44,7 @@ var lates = map[cloud.Kind]string{
 	cloud.Transient: "INTERNAL_ERROR",
 }
 
-func (h harness) Fail(_ cloud.Offer, err *cloud.Error) bool {
+func (h harness) Fail(_ apitypes.Offer, err *cloud.Error) bool {
 	f := refusals[err.Kind]
 	f.RetryAfter = err.RetryAfter
 	tries := 1
@@ -56,7 +57,7 @@ func (h harness) Fail(_ cloud.Offer, err *cloud.Error) bool {
 	return true
 }
 
-func (h harness) FailLate(_ cloud.Offer, err *cloud.Error) bool {
+func (h harness) FailLate(_ apitypes.Offer, err *cloud.Error) bool {
 	h.gce.FailLate(gce.Fault{Reason: lates[err.Kind], Message: err.Message}, 1)
 	return true
 }
@@ -73,7 +74,7 @@ func (h harness) Sibling() cloud.Cloud {
 	return h.another(func(c *gcp.Config) { c.Deployment = "another" })
 }
 
-func (h harness) Reserve(machines int) (cloud.Offer, bool) {
+func (h harness) Reserve(machines int) (apitypes.Offer, bool) {
 	on := h.offer
 	if on.Spot || h.reserved == nil {
 		return on, false
@@ -101,7 +102,7 @@ func (h harness) Left(context.Context) (int, error) {
 func (h harness) Close() {}
 
 func TestConformance(t *testing.T) {
-	for name, offer := range map[string]cloud.Offer{"OnDemand": onDemand, "Spot": spot} {
+	for name, offer := range map[string]apitypes.Offer{"OnDemand": onDemand, "Spot": spot} {
 		t.Run(name, func(t *testing.T) {
 			cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
 				return harness{newWorld(t, nil), offer, &[]*compute.Reservation{}}, nil

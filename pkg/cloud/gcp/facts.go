@@ -10,6 +10,7 @@ import (
 
 	compute "google.golang.org/api/compute/v1"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -117,7 +118,7 @@ func (c *Cloud) machineType(ctx context.Context, zone, name string) (machineType
 }
 
 // class names the default image that a machine needs: its architecture, with -gpu where it has GPUs.
-func (t machineType) class(o cloud.Offer) string {
+func (t machineType) class(o apitypes.Offer) string {
 	if t.gpu || attached(o) {
 		return t.arch + "-gpu"
 	}
@@ -125,7 +126,7 @@ func (t machineType) class(o cloud.Offer) string {
 }
 
 // attached says whether the offer's accelerators are to be attached: the types of other families have them built in.
-func attached(o cloud.Offer) bool {
+func attached(o apitypes.Offer) bool {
 	return o.Accelerator != "" && o.AccelCount > 0 && strings.HasPrefix(o.InstanceType, "n1-")
 }
 

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/api/option"
 	tpu "google.golang.org/api/tpu/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -159,7 +160,7 @@ func (c *Cloud) Serves(region string) bool {
 }
 
 // serves refuses what cannot be bought here.
-func (c *Cloud) serves(o cloud.Offer) error {
+func (c *Cloud) serves(o apitypes.Offer) error {
 	switch {
 	case !c.Serves(o.Region):
 		return fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v", o.Region,

@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
@@ -46,7 +47,7 @@ func newBooting(t *testing.T, nodes int) *booting {
 	return bootingOf(t, nodes, spot, func(*gcp.Config) {})
 }
 
-func bootingOf(t *testing.T, nodes int, o cloud.Offer, change func(*gcp.Config)) *booting {
+func bootingOf(t *testing.T, nodes int, o apitypes.Offer, change func(*gcp.Config)) *booting {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

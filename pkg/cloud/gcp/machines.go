@@ -10,6 +10,7 @@ import (
 
 	compute "google.golang.org/api/compute/v1"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -127,7 +128,7 @@ func (c *Cloud) machines(found []*compute.Instance) []cloud.Machine {
 		m := cloud.Machine{
 			ID: strconv.FormatUint(i.Id, 10), Cluster: about.Cluster, Rank: rankOf(i.Name), Account: c.cfg.Project,
 			State: state(i.Status),
-			Offer: cloud.Offer{
+			Offer: apitypes.Offer{
 				Cloud: Name, Region: regionOf(zone), Zone: zone, InstanceType: lastPart(i.MachineType),
 				Spot:        i.Scheduling != nil && i.Scheduling.ProvisioningModel == "SPOT",
 				Accelerator: about.Accelerator, AccelCount: about.Count, USDPerHour: about.USDPerHour,

@@ -14,6 +14,7 @@ import (
 	compute "google.golang.org/api/compute/v1"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -104,7 +105,7 @@ func item(key, value string) *compute.MetadataItems {
 
 // scheduling ends spot machines for good when they are taken. No machine is started again by itself: its token was good
 // once.
-func scheduling(o cloud.Offer, t machineType) *compute.Scheduling {
+func scheduling(o apitypes.Offer, t machineType) *compute.Scheduling {
 	no := false
 	s := &compute.Scheduling{
 		ProvisioningModel: "STANDARD", AutomaticRestart: &no, ForceSendFields: []string{"AutomaticRestart"},

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
@@ -16,7 +17,7 @@ func TestALaunchIsPutInItsReservation(t *testing.T) {
 	w.gce.Reserve("us-central1-a", "common", "e2-standard-2", 1, false)
 	on := onDemand
 	on.Reservation, on.Reserved = gcp.ReservationID("us-central1-a", "mine", true), 2
-	launch := func(cluster string, nodes int, o cloud.Offer) error {
+	launch := func(cluster string, nodes int, o apitypes.Offer) error {
 		_, err := w.gcp.Launch(t.Context(), spec(cluster, nodes, o))
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/api/option"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
@@ -64,11 +65,11 @@ func (w *world) another(change func(*gcp.Config)) *gcp.Cloud {
 	return gcp.New(cfg)
 }
 
-var onDemand = cloud.Offer{
+var onDemand = apitypes.Offer{
 	Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "e2-standard-2", USDPerHour: 0.067,
 }
 
-var spot = cloud.Offer{
+var spot = apitypes.Offer{
 	Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n1-standard-8", Spot: true,
 	Accelerator: "V100", AccelCount: 1, USDPerHour: 0.82,
 }
@@ -81,7 +82,7 @@ func boot(cluster string, nodes int) cloud.Bootstrap {
 	return b
 }
 
-func spec(cluster string, nodes int, o cloud.Offer) cloud.LaunchSpec {
+func spec(cluster string, nodes int, o apitypes.Offer) cloud.LaunchSpec {
 	return cloud.LaunchSpec{
 		Cluster: cluster, Offer: o, Nodes: nodes, Bootstrap: boot(cluster, nodes), Labels: map[string]string{"job": "j-1"},
 	}

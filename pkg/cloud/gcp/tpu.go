@@ -15,6 +15,7 @@ import (
 	tpu "google.golang.org/api/tpu/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -32,7 +33,7 @@ var runtimes = map[string]string{
 	"v5litepod": "v2-alpha-tpuv5-lite", "v5p": "v2-alpha-tpuv5", "v6e": "v2-alpha-tpuv6e",
 }
 
-func isTPU(o cloud.Offer) bool { return strings.HasPrefix(o.InstanceType, "tpu-") }
+func isTPU(o apitypes.Offer) bool { return strings.HasPrefix(o.InstanceType, "tpu-") }
 
 // Times of a request for TPUs. It is queued, and Google says nothing while there are none.
 const (
@@ -244,7 +245,7 @@ func (c *Cloud) tpuMachine(n *tpu.Node) cloud.Machine {
 	m := cloud.Machine{
 		ID: strconv.FormatInt(n.Id, 10), Cluster: about.Cluster, Rank: rankOf(n.Name), Account: c.cfg.Project,
 		State: tpuState(n.State),
-		Offer: cloud.Offer{
+		Offer: apitypes.Offer{
 			Cloud: Name, Region: regionOf(zone), Zone: zone, InstanceType: "tpu-" + n.AcceleratorType,
 			Spot: about.Spot, Accelerator: about.Accelerator, AccelCount: about.Count, USDPerHour: about.USDPerHour,
 		},

@@ -7,12 +7,13 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
-var tpuOffer = cloud.Offer{
+var tpuOffer = apitypes.Offer{
 	Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "tpu-v3-8", Accelerator: "tpu-v3-8", AccelCount: 1,
 	Spot: true, USDPerHour: 2.4,
 }
@@ -22,7 +23,7 @@ func withTPUs(c *gcp.Config) { c.TPUs = true }
 // tpus is the harness of TPUs, which refuse in other ways.
 type tpus struct{ harness }
 
-func (h tpus) Fail(_ cloud.Offer, err *cloud.Error) bool {
+func (h tpus) Fail(_ apitypes.Offer, err *cloud.Error) bool {
 	if err.Kind == cloud.Capacity || err.Kind == cloud.Transient { // late; a request that is not answered is looked for
 		return false
 	}
@@ -45,7 +46,7 @@ func (h tpus) Sibling() cloud.Cloud {
 func (tpus) Queues() bool { return true }
 
 // FailLate has the request fail, which is all that TPUs do late.
-func (h tpus) FailLate(_ cloud.Offer, err *cloud.Error) bool {
+func (h tpus) FailLate(_ apitypes.Offer, err *cloud.Error) bool {
 	if err.Kind != cloud.Capacity {
 		return false
 	}

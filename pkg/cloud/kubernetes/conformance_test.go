@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
 	driver "github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
@@ -26,13 +27,13 @@ type harness struct {
 	between *between
 }
 
-func (h harness) Cloud() cloud.Cloud { return h.driver }
-func (h harness) Offer() cloud.Offer { return offer }
+func (h harness) Cloud() cloud.Cloud    { return h.driver }
+func (h harness) Offer() apitypes.Offer { return offer }
 func (h harness) Bootstrap(cluster string, nodes int) cloud.Bootstrap {
 	return boot(cluster, nodes)
 }
 
-func (h harness) Fail(_ cloud.Offer, err *cloud.Error) bool {
+func (h harness) Fail(_ apitypes.Offer, err *cloud.Error) bool {
 	answers := map[cloud.Kind]answer{
 		cloud.Quota: {http.StatusForbidden, "Forbidden", `pods "x" is forbidden: exceeded quota: compute, requested: cpu=1`},
 		cloud.Auth: {http.StatusForbidden, "Forbidden",

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tradewind-broker/tradewind/internal/figure"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -225,7 +225,7 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 	}
 	if at.outlook == full {
 		return at, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %s GiB fit on the nodes of %s",
-			g.spec.Nodes-g.left(bound)+fits, g.spec.Nodes, g.shape.VCPU, figure.Text(g.shape.GiB), g.place.Name)
+			g.spec.Nodes-g.left(bound)+fits, g.spec.Nodes, g.shape.VCPU, fault.Number(g.shape.GiB), g.place.Name)
 	}
 	p := g.promise()
 	if at.outlook == roomy {

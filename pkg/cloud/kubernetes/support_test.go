@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
@@ -96,7 +97,7 @@ func large(name string) kubetest.Node {
 	}, Refuses: []string{"registry.example/none:1"}}
 }
 
-var offer = cloud.Offer{
+var offer = apitypes.Offer{
 	Cloud: "kubernetes", Region: "one", Zone: "us-east-1a", InstanceType: "m5.16xlarge_1x4", USDPerHour: 0.05,
 }
 

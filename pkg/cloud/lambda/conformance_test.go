@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
@@ -12,19 +13,19 @@ import (
 // harness is the emulated account, for the conformance suite.
 type harness struct{ *world }
 
-func (h harness) Cloud() cloud.Cloud { return h.lambda }
-func (h harness) Offer() cloud.Offer { return offer }
+func (h harness) Cloud() cloud.Cloud    { return h.lambda }
+func (h harness) Offer() apitypes.Offer { return offer }
 func (h harness) Bootstrap(cluster string, nodes int) cloud.Bootstrap {
 	return boot(cluster, nodes)
 }
 
-func (h harness) Fail(_ cloud.Offer, err *cloud.Error) bool {
+func (h harness) Fail(_ apitypes.Offer, err *cloud.Error) bool {
 	h.account.FailLaunch(0, failureOf(err))
 	return true
 }
 
 // FailLate fails the third machine of a cluster, when two have been bought.
-func (h harness) FailLate(_ cloud.Offer, err *cloud.Error) bool {
+func (h harness) FailLate(_ apitypes.Offer, err *cloud.Error) bool {
 	h.account.FailLaunch(2, failureOf(err))
 	return true
 }

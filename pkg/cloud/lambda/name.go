@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -127,7 +128,7 @@ func (c *Cloud) own(i instance) (m owned, ok bool) {
 	}
 	m = owned{named: n, Machine: cloud.Machine{
 		ID: i.ID, Cluster: cluster, Rank: n.rank, State: stateOf(i.Status), Launched: n.at,
-		Offer: cloud.Offer{
+		Offer: apitypes.Offer{
 			Cloud: Name, Region: i.Region.Name, InstanceType: i.Type.Name, USDPerHour: float64(i.Type.Cents) / 100,
 		},
 	}}

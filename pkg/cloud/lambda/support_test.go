@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
@@ -19,7 +20,7 @@ import (
 // digest is of no agent: nobody runs what these tests launch.
 var digest = strings.Repeat("0123456789abcdef", 4)
 
-var offer = cloud.Offer{
+var offer = apitypes.Offer{
 	Cloud: "lambda", Region: "us-east-1", InstanceType: "gpu_1x_a10", Accelerator: "A10", AccelCount: 1, USDPerHour: 0.75,
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -15,7 +16,7 @@ const DefaultNotice = 2 * time.Minute
 
 // Request is a launch as a Behaviour sees it.
 type Request struct {
-	Offer   cloud.Offer
+	Offer   apitypes.Offer
 	Cluster string
 	Nodes   int
 	Labels  map[string]string
@@ -68,10 +69,10 @@ func (None) Preemption(Request, int) (Preemption, bool) { return Preemption{}, f
 type Seeded struct {
 	Seed uint64
 	// CapacityFailure is the probability that a launch finds no capacity, by offer; nil is never.
-	CapacityFailure func(cloud.Offer) float64
+	CapacityFailure func(apitypes.Offer) float64
 	// MeanLife is the expected time until a spot machine is taken (exponentially distributed), by offer; nil or 0 is
 	// never.
-	MeanLife func(cloud.Offer) time.Duration
+	MeanLife func(apitypes.Offer) time.Duration
 	Window   time.Duration // 30 min when 0
 	Notice   time.Duration // DefaultNotice when 0
 }
@@ -131,7 +132,7 @@ func mix(seed uint64, what, of string, n uint64) uint64 {
 }
 
 // place is what has capacity or not: machines of a type, in a zone, in a market.
-func place(o cloud.Offer) string {
+func place(o apitypes.Offer) string {
 	market := "on-demand"
 	if o.Spot {
 		market = "spot"
@@ -152,7 +153,7 @@ func capacityCode(cloudName string) string {
 	return "insufficient-capacity"
 }
 
-func noCapacity(o cloud.Offer) Verdict {
+func noCapacity(o apitypes.Offer) Verdict {
 	where := o.Zone
 	if where == "" {
 		where = o.Region

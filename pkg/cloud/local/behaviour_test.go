@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
@@ -17,12 +18,12 @@ import (
 var t0 = time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 
 // at is a request for a cluster of one, so long after the start.
-func at(since time.Duration, o cloud.Offer, cluster string) local.Request {
+func at(since time.Duration, o apitypes.Offer, cluster string) local.Request {
 	return local.Request{Offer: o, Cluster: cluster, Nodes: 1, Now: t0.Add(since), Since: since}
 }
 
 func TestSeededFailsAsOftenAsToldAndSticksToIt(t *testing.T) {
-	b := local.Seeded{Seed: 7, CapacityFailure: func(cloud.Offer) float64 { return 0.3 }}
+	b := local.Seeded{Seed: 7, CapacityFailure: func(apitypes.Offer) float64 { return 0.3 }}
 	failed := 0
 	const windows = 2000
 	for i := range windows {
@@ -44,7 +45,7 @@ func TestSeededFailsAsOftenAsToldAndSticksToIt(t *testing.T) {
 }
 
 func TestSeededLivesHaveTheirMean(t *testing.T) {
-	b := local.Seeded{Seed: 7, MeanLife: func(cloud.Offer) time.Duration { return 10 * time.Hour }}
+	b := local.Seeded{Seed: 7, MeanLife: func(apitypes.Offer) time.Duration { return 10 * time.Hour }}
 	var sum time.Duration
 	const machines = 4000
 	for i := range machines {
@@ -67,7 +68,7 @@ func TestSeededIsTheSameForTheSameSeed(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		behaviour := func() local.Seeded {
 			return local.Seeded{
-				Seed: seed, CapacityFailure: func(cloud.Offer) float64 { return 0.5 }, MeanLife: func(cloud.Offer) time.Duration { return time.Hour },
+				Seed: seed, CapacityFailure: func(apitypes.Offer) float64 { return 0.5 }, MeanLife: func(apitypes.Offer) time.Duration { return time.Hour },
 			}
 		}
 		r := at(time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "since")), spot, rapid.String().Draw(t, "cluster"))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
@@ -42,13 +43,13 @@ func (f failing) Launch(local.Request) local.Verdict {
 	}
 }
 
-func (h harness) Cloud() cloud.Cloud { return h.aws }
-func (h harness) Offer() cloud.Offer { return onDemand }
+func (h harness) Cloud() cloud.Cloud    { return h.aws }
+func (h harness) Offer() apitypes.Offer { return onDemand }
 func (h harness) Bootstrap(cluster string, nodes int) cloud.Bootstrap {
 	return cloud.Bootstrap{Endpoint: h.broker.URL(), Tokens: h.broker.Tokens(cluster, nodes)}
 }
 
-func (h harness) Fail(_ cloud.Offer, err *cloud.Error) bool {
+func (h harness) Fail(_ apitypes.Offer, err *cloud.Error) bool {
 	h.fail <- err
 	return true
 }

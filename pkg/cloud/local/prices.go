@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // priceRule is what spot machines cost from a moment on, until a later rule that matches:
@@ -34,7 +34,7 @@ func (r *priceRule) check() error {
 }
 
 // Priced says whether the scenario has a word on what spot machines of an offer cost, now or later.
-func (s *Scenario) Priced(o cloud.Offer) bool {
+func (s *Scenario) Priced(o apitypes.Offer) bool {
 	o.Spot = true
 	for i := range s.prices {
 		if s.prices[i].Match.holds(Request{Offer: o}) {
@@ -46,7 +46,7 @@ func (s *Scenario) Priced(o cloud.Offer) bool {
 
 // Price is what a spot machine of an offer costs, USD per hour: list, or what the last rule says whose time has come;
 // and from when on.
-func (s *Scenario) Price(o cloud.Offer, list float64, since time.Duration) (usd float64, at time.Duration) {
+func (s *Scenario) Price(o apitypes.Offer, list float64, since time.Duration) (usd float64, at time.Duration) {
 	o.Spot = true
 	usd, at = list, -1
 	for i := range s.prices {

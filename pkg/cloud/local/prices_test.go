@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
@@ -20,23 +20,23 @@ prices:
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := cloud.Offer{Cloud: "aws", Zone: "use1-az1", Accelerator: "A10G"}
-	there := cloud.Offer{Cloud: "aws", Zone: "euw1-az1", Accelerator: "A10G"}
+	here := apitypes.Offer{Cloud: "aws", Zone: "use1-az1", Accelerator: "A10G"}
+	there := apitypes.Offer{Cloud: "aws", Zone: "euw1-az1", Accelerator: "A10G"}
 	for _, c := range []struct {
-		offer cloud.Offer
+		offer apitypes.Offer
 		since time.Duration
 		want  float64
 		at    time.Duration
 	}{
 		{here, time.Hour, 0.3, 0}, {here, 90 * time.Minute, 1.2, 90 * time.Minute}, {here, 100 * time.Minute, 1.2, 90 * time.Minute},
 		{here, 2 * time.Hour, 0.6, 2 * time.Hour}, {here, 4 * time.Hour, 0.5, 3 * time.Hour},
-		{there, 4 * time.Hour, 0.6, 2 * time.Hour}, {cloud.Offer{Accelerator: "T4"}, 4 * time.Hour, 0.3, 0},
+		{there, 4 * time.Hour, 0.6, 2 * time.Hour}, {apitypes.Offer{Accelerator: "T4"}, 4 * time.Hour, 0.3, 0},
 	} {
 		if got, at := s.Price(c.offer, 0.3, c.since); got != c.want || at != c.at {
 			t.Errorf("%s after %v: %v USD since %v, want %v since %v", c.offer.Zone, c.since, got, at, c.want, c.at)
 		}
 	}
-	if s.Priced(cloud.Offer{Accelerator: "T4"}) || !s.Priced(there) {
+	if s.Priced(apitypes.Offer{Accelerator: "T4"}) || !s.Priced(there) {
 		t.Error("it has a word on the wrong offers")
 	}
 }

@@ -15,14 +15,14 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/internal/flock"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // record is a cluster on disk. It is written before the first of its machines is started and removed after the last is
 // gone.
 type record struct {
 	Cluster  string            `json:"cluster"`
-	Offer    cloud.Offer       `json:"offer"`
+	Offer    apitypes.Offer    `json:"offer"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Launched time.Time         `json:"launched"` // virtual
 	Machines []machineRecord   `json:"machines"` // by rank

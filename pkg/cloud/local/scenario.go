@@ -16,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -320,7 +321,7 @@ func decodeStrict(n *yaml.Node, to any, fields ...string) error {
 	return n.Decode(to)
 }
 
-func (f *failure) error(o cloud.Offer) *cloud.Error {
+func (f *failure) error(o apitypes.Offer) *cloud.Error {
 	e := &cloud.Error{Kind: f.Kind, Cloud: o.Cloud, Code: f.Code, Message: f.Message,
 		RetryAfter: time.Duration(f.RetryAfter)}
 	if f.Kind == cloud.Capacity && f.Code == "" && f.Message == "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
@@ -34,8 +35,8 @@ func TestMain(m *testing.M) {
 
 var (
 	noContext = context.Background()
-	onDemand  = cloud.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "m5.large", USDPerHour: 0.096}
-	spot      = cloud.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "m5.large", Spot: true, USDPerHour: 0.03}
+	onDemand  = apitypes.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "m5.large", USDPerHour: 0.096}
+	spot      = apitypes.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "m5.large", Spot: true, USDPerHour: 0.03}
 )
 
 // notices collects what a host tells.
@@ -115,14 +116,14 @@ func (w *world) terminateAll() {
 	wg.Wait()
 }
 
-func (w *world) spec(cluster string, offer cloud.Offer, nodes int) cloud.LaunchSpec {
+func (w *world) spec(cluster string, offer apitypes.Offer, nodes int) cloud.LaunchSpec {
 	return cloud.LaunchSpec{
 		Cluster: cluster, Offer: offer, Nodes: nodes, Labels: map[string]string{"task": "train"},
 		Bootstrap: cloud.Bootstrap{Endpoint: w.broker.URL(), Tokens: w.broker.Tokens(cluster, nodes)},
 	}
 }
 
-func (w *world) launch(cluster string, offer cloud.Offer, nodes int) []cloud.Machine {
+func (w *world) launch(cluster string, offer apitypes.Offer, nodes int) []cloud.Machine {
 	w.t.Helper()
 	machines, err := w.aws.Launch(w.t.Context(), w.spec(cluster, offer, nodes))
 	if err != nil {

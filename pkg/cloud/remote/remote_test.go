@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
@@ -54,7 +55,7 @@ func (d *distant) Check(context.Context) (driver.Report, error) {
 
 var spec = cloud.LaunchSpec{
 	Cluster: "job.0.1", Nodes: 1, MaxUSDPerHour: 0.5, DiskGiB: 40, Image: "family/x", Labels: map[string]string{"job": "j"},
-	Offer:     cloud.Offer{Cloud: "gcp", Region: "r", Zone: "z", InstanceType: "n1", Accelerator: "T4", AccelCount: 1, Spot: true, USDPerHour: 0.2},
+	Offer:     apitypes.Offer{Cloud: "gcp", Region: "r", Zone: "z", InstanceType: "n1", Accelerator: "T4", AccelCount: 1, Spot: true, USDPerHour: 0.2},
 	Bootstrap: cloud.Bootstrap{Endpoint: "https://broker", Tokens: []string{"t"}},
 }
 

@@ -1,4 +1,4 @@
-// Package dax reads Pegasus DAX 2 and 3, the XML of abstract workflows.
+// Package dax reads Pegasus DAX 2 and 3, an XML format for abstract workflows.
 package dax
 
 import (
@@ -15,25 +15,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/recorded"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
-// reader reads Pegasus DAX as a stream of elements. Of the schemas dax-2.1 and dax-3.6 it takes
-// jobs with their files, profiles and dependencies; the runtime and size attributes are those of the
-// published synthetic workflows. Catalogues, metadata and notifications are passed over.
+// reader reads Pegasus DAX as a stream of elements. From the schemas dax-2.1 and dax-3.6 it reads jobs with their
+// files, profiles and dependencies; the attributes runtime and size are those of the published synthetic workflows.
+// It ignores catalogues, metadata and notifications.
 type reader struct {
 	dec      *xml.Decoder
 	importer *recorded.Importer
 	pos      fault.Position // of the last token
 	children int32          // child elements so far
-	root     bool           // whether there was one
+	root     bool           // the root element has been read
 }
 
-// daxMaxAttributes bounds the attributes of one element, which are compared with each other.
+// daxMaxAttributes limits the attributes of one element, because each is compared with all others.
 const daxMaxAttributes = 100
 
-// Parse reads an abstract workflow in Pegasus DAX 2 or 3, of text that is unpacked already. Its jobs are stand-ins:
-// what the transformations they name are is in catalogues of the site.
+// Parse reads an abstract workflow in Pegasus DAX 2 or 3. data is the unpacked text. The jobs become stand-ins,
+// because their programs are only in the catalogues of the original site.
 func Parse(name string, data []byte) (*dag.Job, error) {
 	r := &reader{dec: xml.NewDecoder(bytes.NewReader(data))}
 	r.importer = recorded.NewImporter(name, dag.DAX, func(_ string, d recorded.Dependency) string {
@@ -66,8 +65,7 @@ func (r *reader) read() error {
 	return r.importer.Finish()
 }
 
-// token reads a token and notes where it begins. DOCTYPE, and with it every way to define entities,
-// is refused.
+// token reads a token and records its position. It rejects DOCTYPE, and with it all ways to define entities.
 func (r *reader) token() (xml.Token, error) {
 	line, column := r.dec.InputPos()
 	r.pos = fault.Position{Line: int32(line), Column: int32(column)} //nolint:gosec // at most MaxFileBytes
@@ -82,7 +80,7 @@ func (r *reader) token() (xml.Token, error) {
 		return e, r.checkAttributes(e)
 	}
 	if _, ok := t.(xml.Directive); ok {
-		return nil, r.fault("", "DOCTYPE and other directives are not read", "remove it: a DAX needs none")
+		return nil, r.fault("", "DOCTYPE and other directives are not supported", "remove it: a DAX needs none")
 	}
 	return t, nil
 }
@@ -102,7 +100,7 @@ func (r *reader) syntax(err error) error {
 		e.Reason = "is not XML: it ends too early"
 	}
 	if strings.Contains(err.Error(), "CharsetReader") {
-		e.Reason, e.Hint = "is in an encoding that is not read", "save it as UTF-8"
+		e.Reason, e.Hint = "is in an encoding that is not supported", "save it as UTF-8"
 	}
 	return e
 }
@@ -121,7 +119,7 @@ func (r *reader) checkAttributes(e xml.StartElement) error {
 	return nil
 }
 
-// fault makes an error at the last token.
+// fault returns an error at the position of the last token.
 func (r *reader) fault(field, reason, hint string) error {
 	return fault.At(r.pos, fault.Within(field, fault.New(reason, hint)))
 }
@@ -135,7 +133,7 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// elements calls each for every element inside the current one, until its end.
+// elements calls each for every child element of the current element, until its end.
 func (r *reader) elements(each func(xml.StartElement) error) error {
 	for {
 		t, err := r.token()
@@ -156,7 +154,7 @@ func (r *reader) elements(each func(xml.StartElement) error) error {
 	}
 }
 
-// skip passes over the rest of the current element.
+// skip skips the rest of the current element.
 func (r *reader) skip() error {
 	for depth := 1; depth > 0; {
 		t, err := r.token()
@@ -176,7 +174,7 @@ func (r *reader) skip() error {
 	return nil
 }
 
-// text reads the text of the current element, of at most MaxTextBytes.
+// text reads the text of the current element, which has at most MaxTextBytes.
 func (r *reader) text() (string, error) {
 	var b strings.Builder
 	for {
@@ -190,7 +188,7 @@ func (r *reader) text() (string, error) {
 				return "", fault.At(r.pos, fault.OverLimit(fmt.Sprintf("has more than %d bytes", dag.MaxTextBytes), ""))
 			}
 			b.Write(t)
-		case xml.StartElement: // a file named within the text
+		case xml.StartElement: // a file name within the text
 			b.WriteString(daxFile(t))
 			if err := r.skip(); err != nil {
 				return "", err
@@ -201,7 +199,7 @@ func (r *reader) text() (string, error) {
 	}
 }
 
-// daxFile is the file that an element names: file is DAX 2, name is DAX 3.
+// daxFile returns the file that an element names, in the attribute file (DAX 2) or name (DAX 3).
 func daxFile(e xml.StartElement) string {
 	if f := attribute(e, "file"); f != "" {
 		return f
@@ -214,14 +212,14 @@ func (r *reader) readRoot(e xml.StartElement) error {
 		return r.fault(e.Name.Local, "is not a DAX", "its first element is adag")
 	}
 	if r.root {
-		return r.fault("adag", "there are two of it", "a file holds one workflow")
+		return r.fault("adag", "is there twice", "a file has one workflow")
 	}
 	r.root = true
 	if v := attribute(e, "version"); v != "" && !strings.HasPrefix(v, "2.") && !strings.HasPrefix(v, "3.") {
-		return r.fault("adag/@version", "DAX "+fault.Quote(v)+" is not read", "2 and 3 are")
+		return r.fault("adag/@version", "DAX "+fault.Quote(v)+" is not supported", "2 and 3 are")
 	}
 	job := r.importer.Job
-	// The published workflows are all called test: a file's name says more.
+	// All published workflows have the name test; the name of the file is more useful.
 	if name := attribute(e, "name"); name != "" && name != "test" {
 		job.Name = dag.ToName(name, job.Name)
 	}
@@ -236,20 +234,20 @@ func (r *reader) readRoot(e xml.StartElement) error {
 		case "dax", "dag":
 			return r.fault(
 				"adag/"+e.Name.Local,
-				"a workflow within a workflow is not read",
-				"put its jobs in its place",
+				"a workflow within a workflow is not supported",
+				"replace it with its jobs",
 			)
 		}
 		return r.skip() // executable, transformation, metadata, invoke
 	})
 }
 
-// readFile reads an entry of the replica catalogue in the file: where a file is.
+// readFile reads an entry of the replica catalogue in the file: the URL of a file.
 func (r *reader) readFile(e xml.StartElement) error {
 	name, pos := daxFile(e), r.pos
 	return r.elements(func(e xml.StartElement) error {
 		if e.Name.Local == "pfn" {
-			// Places that cannot be read from are no use to a plan.
+			// A plan cannot use URLs that cannot be read.
 			if url := attribute(e, "url"); strings.Contains(url, "://") && dag.CheckURI(url) == nil {
 				if err := dag.CheckText(name); err != nil {
 					return fault.At(pos, fault.Within("adag/file/@name", err))
@@ -262,7 +260,7 @@ func (r *reader) readFile(e xml.StartElement) error {
 }
 
 func (r *reader) readJob(e xml.StartElement) error {
-	path := fmt.Sprintf("adag/job[%d]", len(r.importer.Job.Tasks)+1) // as XPath counts
+	path := fmt.Sprintf("adag/job[%d]", len(r.importer.Job.Tasks)+1) // XPath counts from 1
 	id, pos := attribute(e, "id"), r.pos
 	if id == "" {
 		return r.fault(path+"/@id", "is missing", "")
@@ -304,7 +302,7 @@ func (r *reader) setRuntime(task int, s string) error {
 	return r.importer.SetRecorded(task, seconds)
 }
 
-// readUses reads a file of a job, of an element at path.
+// readUses reads a file of a job from the element at path.
 func (r *reader) readUses(task int, e xml.StartElement, path string) error {
 	if attribute(e, "type") == "executable" || attribute(e, "executable") == "true" {
 		return nil // the program, which a stand-in does not need
@@ -322,8 +320,8 @@ func (r *reader) readUses(task int, e xml.StartElement, path string) error {
 		if err != nil {
 			return fault.Within("/@size", err)
 		}
-		if bytes < 0 { // generators of published workflows let sizes overflow
-			r.importer.Job.Warn(r.pos, path+"/@size", "a negative size, "+fault.Quote(s)+", is taken for unknown")
+		if bytes < 0 { // sizes overflowed in the generators of published workflows
+			r.importer.Job.Warn(r.pos, path+"/@size", "the negative size "+fault.Quote(s)+" is treated as unknown")
 		}
 		r.importer.Flows.SetSize(name, size)
 	}
@@ -345,13 +343,13 @@ func (r *reader) readUses(task int, e xml.StartElement, path string) error {
 			"/@link",
 			fault.New(
 				"unknown link "+fault.Quote(link),
-				suggest.OneOf(link, []string{"input", "output", "inout", "none", "checkpoint"}),
+				fault.OneOf(link, []string{"input", "output", "inout", "none", "checkpoint"}),
 			),
 		)
 	}
 }
 
-// readProfile takes what pegasus and env profiles say of a job's needs.
+// readProfile reads requirements of a job from profiles of pegasus and env.
 func (r *reader) readProfile(task int, e xml.StartElement) error {
 	namespace, key, pos := attribute(e, "namespace"), attribute(e, "key"), r.pos
 	value, err := r.text()
@@ -377,7 +375,7 @@ func (r *reader) readProfile(task int, e xml.StartElement) error {
 	return fault.At(pos, fault.Within(fmt.Sprintf("/profile[@namespace=%q][@key=%q]", namespace, key), err))
 }
 
-// atLeast reads a number, in units of unit, as a lower bound.
+// atLeast reads a number, in multiples of unit, as a minimum.
 func atLeast(s string, unit, most float64) (dag.Range, error) {
 	v, err := dag.ParseNumber(s)
 	if err != nil {
@@ -396,7 +394,7 @@ func (r *reader) readChild(e xml.StartElement) error {
 		return r.fault(
 			path+"/@ref",
 			"there is no job "+fault.Quote(ref)+" above",
-			suggest.DidYouMean(ref, slices.Sorted(maps.Keys(r.importer.ByID))),
+			fault.DidYouMean(ref, slices.Sorted(maps.Keys(r.importer.ByID))),
 		)
 	}
 	parents := 0

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/dax"
 )
 
-// TestTheMostThatAFileMayHaveIsRead: each limit is the most that is read, and one more is refused.
-func TestTheMostThatAFileMayHaveIsRead(t *testing.T) {
+// TestLimitsOfFile checks that each maximum is accepted, and one more is rejected.
+func TestLimitsOfFile(t *testing.T) {
 	profile := func(text string) string {
 		return `<profile namespace="env" key="A">` + text + `</profile>`
 	}
@@ -41,8 +41,9 @@ func TestTheMostThatAFileMayHaveIsRead(t *testing.T) {
 	}
 }
 
-// TestAProfileSaysWhatItsNamespaceSays: a file within a text stands for its name, and other namespaces say nothing.
-func TestAProfileSaysWhatItsNamespaceSays(t *testing.T) {
+// TestProfiles checks that a file element within a text is replaced by its name, and that other namespaces are
+// ignored.
+func TestProfiles(t *testing.T) {
 	j, err := dax.Parse("j.xml", []byte(`<adag><job id="a">
 <profile namespace="env" key="A">x <file name="f"><!-- of the job --></file> y</profile>
 <profile namespace="pegasus" key="nodes">3</profile>
@@ -56,7 +57,7 @@ func TestAProfileSaysWhatItsNamespaceSays(t *testing.T) {
 	if task := j.Tasks[0]; task.Env["A"] != "x f y" || task.Nodes != 3 {
 		t.Errorf("%d nodes, %q", task.Nodes, task.Env)
 	}
-	if len(j.Warnings) != 1 { // of the run time, not of a size of 0
+	if len(j.Warnings) != 1 { // about the run time, not about a size of 0
 		t.Errorf("warnings %q", j.Warnings)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// topologyLevels are the labels of nodes by which pods are spread and packed.
+// topologyLevels are the node labels by which pods can be spread and packed.
 var topologyLevels = map[string]dag.Level{
 	"kubernetes.io/hostname": dag.LevelMachine, "topology.kubernetes.io/rack": dag.LevelRack,
 	"topology.kubernetes.io/zone": dag.LevelZone, "topology.kubernetes.io/region": dag.LevelRegion,
 }
 
-// podTerm is a term of affinity to pods, as far as it is read.
+// podTerm is a term of pod affinity, with the fields that are supported.
 type podTerm struct {
 	TopologyKey   string `yaml:"topologyKey"`
 	LabelSelector struct {
@@ -21,7 +21,7 @@ type podTerm struct {
 	} `yaml:"labelSelector"`
 }
 
-// own says whether a term is about the pods of its own template.
+// own reports whether a term selects the pods of its own template.
 func (t *podTerm) own(p *pod) bool {
 	for k, v := range t.LabelSelector.MatchLabels {
 		if p.meta.labels[k] != v {
@@ -31,13 +31,13 @@ func (t *podTerm) own(p *pod) bool {
 	return len(t.LabelSelector.MatchLabels) > 0 && len(t.LabelSelector.MatchExpressions) == 0
 }
 
-// podTerms are the terms of an affinity to pods that have to hold. The rest is for a scheduler to prefer.
+// podTerms are the required terms of pod affinity. Preferred terms are ignored.
 type podTerms struct {
 	Required []podTerm `yaml:"requiredDuringSchedulingIgnoredDuringExecution"`
 }
 
-// ownPods has the rules of a pod about those of its own kind be rules of placement, and says whether there is anything
-// else in its affinity. Machines of one task are in one zone, so there is nothing to spread over more than one.
+// ownPods converts the rules of a pod about its own kind to placement rules, and reports whether the affinity has
+// anything else. The machines of one task are always in one zone, so a rule cannot spread them over zones or regions.
 func (r *reader) ownPods(p *pod, n *yaml.Node) (rest bool) {
 	var said struct {
 		Node map[string]yaml.Node `yaml:"nodeAffinity"`

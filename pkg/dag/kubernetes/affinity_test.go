@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestRulesOfAPodAboutItsOwnKind: that pods of one template are on nodes of their own, or in one zone or rack, are
-// rules of placement; what is about other pods, or is only preferred, is named.
-func TestRulesOfAPodAboutItsOwnKind(t *testing.T) {
+// TestPodAffinityBecomesPlacement checks that affinity between pods of one template becomes placement rules, and that
+// affinity to other pods, or preferred affinity, gets a warning.
+func TestPodAffinityBecomesPlacement(t *testing.T) {
 	const manifest = `
 apiVersion: batch/v1
 kind: Job

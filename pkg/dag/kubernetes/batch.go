@@ -4,26 +4,25 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
-// backoffLimit is how often a Job is tried again that does not say.
+// backoffLimit is the default number of retries of a Job.
 const backoffLimit = 6
 
 // batch is the spec of a Job of batch/v1.
 type batch struct {
 	parallelism, completions, backoff, perIndex int
 	indexed                                     bool
-	sideBySide                                  bool // it says how many run at a time
+	sideBySide                                  bool // parallelism is set
 	template                                    *yaml.Node
 	pod                                         *pod
 	path                                        string
 }
 
-// batchSpec reads the spec of a Job. indexed is how its pods are counted where it does not say.
+// batchSpec reads the spec of a Job. indexed is the default completion mode.
 func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 	b := &batch{parallelism: 1, completions: -1, backoff: backoffLimit, perIndex: -1, indexed: indexed, path: r.where()}
 	number := func(to func(*batch) *int) func(*batch, *yaml.Node) error { return count(r, 0, 1<<30, to) }
@@ -39,7 +38,7 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 			s, err := r.Text(n)
 			b.indexed = s == "Indexed"
 			if err == nil {
-				err = suggest.Check("completion mode", s, "NonIndexed", "Indexed")
+				err = fault.CheckWord("completion mode", s, "NonIndexed", "Indexed")
 			}
 			return err
 		},
@@ -47,11 +46,11 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 			if on, err := r.Boolean(n); err != nil || !on {
 				return err
 			}
-			r.warn(n, "is not acted on: the job's queue says when it starts")
+			r.warn(n, "is not acted on: the job's queue decides when it starts")
 			return nil
 		},
 		"activeDeadlineSeconds": func(_ *batch, n *yaml.Node) error {
-			r.warn(n, "is not acted on: a job that is late goes on; give its end with --deadline")
+			r.warn(n, "is not acted on: a late job continues; set its deadline with --deadline")
 			return nil
 		},
 		"template": func(b *batch, n *yaml.Node) (err error) {
@@ -67,7 +66,7 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 		return nil, err
 	}
 	if b.template == nil {
-		return nil, r.missing(n, "template", "say what its pods run")
+		return nil, r.missing(n, "template", "add the template of its pods")
 	}
 	if b.perIndex >= 0 {
 		b.backoff = b.perIndex
@@ -78,8 +77,8 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 	return b, nil
 }
 
-// batchJob is a Job of batch/v1. Its pods have nothing to do with each other, unless they can find each other by name:
-// those are the nodes of one task.
+// batchJob reads a Job of batch/v1. Each of its pods becomes a separate task, unless they can find each other by
+// name: then they are the nodes of one task.
 func (r *reader) batchJob(d *document) ([]*group, error) {
 	b, err := r.batchSpec(d.spec, false)
 	if err != nil {
@@ -93,7 +92,7 @@ func (r *reader) batchJob(d *document) ([]*group, error) {
 		p.env = []podtext.Variable{{Name: "JOB_COMPLETION_INDEX", Value: podtext.Value{{Ask: podtext.Index}}}}
 	}
 	if b.parallelism > 0 && b.parallelism < b.completions {
-		field, why := "completions", "are not one after the other, as without parallelism"
+		field, why := "completions", "pods do not run one after the other"
 		if b.sideBySide {
 			field, why = "parallelism", "is not acted on"
 		}
@@ -110,7 +109,7 @@ func (r *reader) batchJob(d *document) ([]*group, error) {
 	return []*group{g}, nil
 }
 
-// lonePod is a Pod.
+// lonePod reads a Pod.
 func (r *reader) lonePod(d *document) ([]*group, error) {
 	p := &pod{at: d.spec, path: r.where(), meta: d.meta}
 	if err := r.podSpec(p, d.spec); err != nil {
@@ -118,11 +117,11 @@ func (r *reader) lonePod(d *document) ([]*group, error) {
 	}
 	if p.restart == "" || p.restart == "Always" {
 		r.job.Warn(yamlfile.PositionOf(d.spec), fault.Join(r.where(), "restartPolicy"),
-			"is Always: here it ends when its command has")
+			"is Always: the pod ends when its command ends")
 	}
 	one := &role{name: d.name, called: d.name, pods: 1, pod: p, at: d.spec, path: p.path}
 	if r.inPodGroup(d, one) {
-		return nil, nil // with the others of it
+		return nil, nil // added with the other pods of its PodGroup
 	}
 	return []*group{{name: d.name, roles: []*role{one}, array: true, at: d.spec, path: p.path}}, nil
 }

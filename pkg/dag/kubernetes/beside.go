@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// beside is what stands in the file beside the work, by name.
+// beside has the objects of the file that workloads refer to, by name.
 type beside struct {
 	configs    map[string]map[string]string
 	secrets    map[string]map[string]string
@@ -23,7 +23,7 @@ type beside struct {
 	inOrder    []*podGroup
 }
 
-// isBeside says whether an object belongs to work, and is not work.
+// isBeside reports whether an object is of a kind that workloads refer to.
 func (r *reader) isBeside(d *document) bool {
 	kinds := map[string][]string{
 		"": {"ConfigMap", "Secret", "Service", "Namespace", "ServiceAccount"}, "scheduling.k8s.io": {"PriorityClass"},
@@ -33,7 +33,7 @@ func (r *reader) isBeside(d *document) bool {
 	return slices.Contains(kinds[d.group], d.kind)
 }
 
-// keepBeside keeps an object that others of the file may name.
+// keepBeside records an object that other objects of the file may name.
 func (r *reader) keepBeside(d *document) error {
 	b := &r.beside
 	switch {
@@ -108,7 +108,7 @@ func (r *reader) priorityClass(d *document) error {
 	return err
 }
 
-// takePriority gives the job the priority of a class.
+// takePriority sets the job's priority to that of a PriorityClass, if it is higher.
 func (r *reader) takePriority(n *yaml.Node) error {
 	name, err := r.Text(n)
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *reader) takePriority(n *yaml.Node) error {
 	return nil
 }
 
-// from finds a key of a ConfigMap or a Secret of the file.
+// from returns a value of a ConfigMap or Secret of the file.
 func (r *reader) from(of map[string]map[string]string, kind, name, key string, n *yaml.Node) (string, bool, error) {
 	values, ok := of[name]
 	if !ok {
@@ -137,7 +137,7 @@ func (r *reader) from(of map[string]map[string]string, kind, name, key string, n
 	return v, true, nil
 }
 
-// metadataOf reads the metadata of a template.
+// metadataOf returns a function that reads the metadata of a template.
 func metadataOf[T any](r *reader, to func(T) *metadata) func(T, *yaml.Node) error {
 	return func(into T, n *yaml.Node) error {
 		if yamlfile.IsNull(n) {

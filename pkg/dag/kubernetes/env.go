@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/quantity"
 )
 
-// envFrom takes all of a ConfigMap or Secret.
+// envFrom reads variables from all keys of a ConfigMap or Secret.
 func (r *reader) envFrom(c *container, n *yaml.Node) error {
 	type source struct {
 		prefix, kind, name string
@@ -56,7 +56,7 @@ func (r *reader) envFrom(c *container, n *yaml.Node) error {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			name := s.prefix + key
 			if dag.CheckEnvName(name) != nil {
-				r.warn(s.at, fault.Quote(name)+" cannot be a variable, and is none")
+				r.warn(s.at, fault.Quote(name)+" is not a valid variable name, so it is left out")
 				continue
 			}
 			v := podtext.Plain(values[key])
@@ -68,8 +68,9 @@ func (r *reader) envFrom(c *container, n *yaml.Node) error {
 	})
 }
 
-// addVariable gives a container a variable, over one of the same name that the file has. A secret's value is stated
-// apart; a variable that is given in a secret's place is refused when all is read.
+// addVariable adds a variable to a container; it replaces one of the same name. The value of a secret is stored
+// separately, with StateSecret. A variable with the name of a secret that the caller gives is rejected later, when
+// the whole file has been read.
 func (r *reader) addVariable(c *container, n *yaml.Node, name string, v podtext.Value, secret bool,
 	stated string) error {
 	if secret && stated != "" {
@@ -85,7 +86,7 @@ func (r *reader) addVariable(c *container, n *yaml.Node, name string, v podtext.
 	return nil
 }
 
-// entry is one variable of a list while it is read.
+// entry is an element of a list of variables.
 type entry struct {
 	name  string
 	value *string
@@ -113,7 +114,7 @@ func (r *reader) env(p *pod, c *container, n *yaml.Node) error {
 		case err != nil:
 			return err
 		case e.name == "":
-			return r.missing(n, "name", "say what the variable is called")
+			return r.missing(n, "name", "add the name of the variable")
 		case e.from != nil:
 			err := r.within("valueFrom", func() error { return r.valueFrom(p, c, e.name, e.from) })
 			return fault.Within("valueFrom", fault.At(yamlfile.PositionOf(e.from), err))
@@ -124,7 +125,7 @@ func (r *reader) env(p *pod, c *container, n *yaml.Node) error {
 	})
 }
 
-// reference is what a value is taken from.
+// reference is the source of a value.
 type reference struct {
 	name, key, path, resource, divisor string
 	optional                           bool
@@ -167,7 +168,7 @@ func (r *reader) valueFrom(p *pod, c *container, name string, n *yaml.Node) erro
 				return nil
 			}
 			if err != nil {
-				r.warn(n, "is of a Secret that is not in the file: give it with --secret "+name)
+				r.warn(n, "is from a Secret that is not in the file: give it with --secret "+name)
 			}
 			return r.addVariable(c, n, name, nil, true, v)
 		}),
@@ -185,10 +186,10 @@ func (r *reader) valueFrom(p *pod, c *container, name string, n *yaml.Node) erro
 			}
 			return r.addVariable(c, n, name, v, false, "")
 		}),
-	}.with(denied[*pod](r, "is not known here", "", "fileKeyRef")), p)
+	}.with(denied[*pod](r, "is not supported", "", "fileKeyRef")), p)
 }
 
-// fieldOf is a field of the pod itself.
+// fieldOf returns the value of a field of the pod itself.
 func (r *reader) fieldOf(p *pod, path string, n *yaml.Node) (podtext.Value, error) {
 	if kind, key, ok := strings.Cut(strings.TrimSuffix(path, "']"), "['"); ok {
 		switch key {
@@ -204,7 +205,7 @@ func (r *reader) fieldOf(p *pod, path string, n *yaml.Node) (podtext.Value, erro
 		if v, ok := of[key]; ok {
 			return podtext.Plain(v), nil
 		}
-		return nil, r.Fault(n, "nothing is known here of "+fault.Quote(path),
+		return nil, r.Fault(n, "the field is not supported: "+fault.Quote(path),
 			"the index of a job's pods is metadata.annotations['batch.kubernetes.io/job-completion-index']")
 	}
 	switch path {
@@ -222,10 +223,10 @@ func (r *reader) fieldOf(p *pod, path string, n *yaml.Node) (podtext.Value, erro
 	case "spec.serviceAccountName":
 		return podtext.Plain("default"), nil
 	}
-	return nil, r.Fault(n, "nothing is known here of "+fault.Quote(path), "")
+	return nil, r.Fault(n, "the field is not supported: "+fault.Quote(path), "")
 }
 
-// resourceOf is what the container asked for.
+// resourceOf returns an amount that the container requests.
 func (r *reader) resourceOf(p *pod, f *reference, n *yaml.Node) (podtext.Value, error) {
 	divisor := 1.0
 	if f.divisor != "" && f.divisor != "0" {
@@ -249,7 +250,7 @@ func (r *reader) resourceOf(p *pod, f *reference, n *yaml.Node) (podtext.Value, 
 		}
 	}
 	if amount == 0 {
-		return nil, r.Fault(n, "the container asks for no "+f.resource, "give it resources.requests")
+		return nil, r.Fault(n, "the container does not request "+f.resource, "add resources.requests")
 	}
 	return podtext.Plain(strconv.FormatFloat(math.Ceil(amount/divisor), 'f', -1, 64)), nil
 }

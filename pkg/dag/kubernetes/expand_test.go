@@ -12,14 +12,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// run runs a task as a node of some rank, and is what it prints.
+// run runs a task as the node with that rank, and returns its output.
 func run(t *testing.T, task *dag.Task, rank string) string {
 	t.Helper()
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip(err)
 	}
-	dir := t.TempDir() // in the place of the container's own /etc
+	dir := t.TempDir() // takes the place of the container's /etc
 	cmd := exec.CommandContext(t.Context(), sh, "-c", strings.ReplaceAll(task.Run, "/etc/", dir+"/"))
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TRADEWIND_NODE_RANK="+rank, "TRADEWIND_HEAD=10.0.0.1", "TRADEWIND_NODES=",
@@ -34,9 +34,9 @@ func run(t *testing.T, task *dag.Task, rank string) string {
 	return string(text)
 }
 
-// Controllers add variables to a container after those of its template: the kubelet expands them in command and args,
-// and not in the values of variables, which stand before them.
-func TestVariablesOfControllersInCommands(t *testing.T) {
+// Controllers add their variables after those of the template. The kubelet expands them in command and args, but not
+// in the values of the template's variables, which come before them.
+func TestCommandsUseVariablesOfControllers(t *testing.T) {
 	const indexed = `
 apiVersion: batch/v1
 kind: Job
@@ -158,8 +158,8 @@ spec:
 	}
 }
 
-// A variable that is given when the job is handed in stands over the file's, in whatever names it as well.
-func TestGivenVariablesStandOverTheFiles(t *testing.T) {
+// A variable that is given at submission overrides that of the file, also where other texts refer to it.
+func TestGivenVariablesOverrideFile(t *testing.T) {
 	const file = `
 apiVersion: v1
 kind: ConfigMap

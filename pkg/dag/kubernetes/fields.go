@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fields are those of a mapping of type T.
+// fields are the known fields of a mapping that is read into a T.
 type fields[T any] map[string]func(into T, n *yaml.Node) error
 
 // with adds fields to others.
@@ -21,7 +21,7 @@ func (f fields[T]) with(more fields[T]) fields[T] {
 	return f
 }
 
-// readInto reads a mapping. A field without a value is as if it were not there.
+// readInto reads a mapping. A field without a value counts as missing.
 func readInto[T any](r *reader, n *yaml.Node, known fields[T], into T) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -44,7 +44,7 @@ func readInto[T any](r *reader, n *yaml.Node, known fields[T], into T) error {
 	return nil
 }
 
-// field is the value of one field of a mapping; nil where it has none.
+// field returns the value of one field of a mapping, or nil if it is missing.
 func (r *reader) field(n *yaml.Node, name string) (value *yaml.Node, err error) {
 	entries, err := r.Mapping(n)
 	for _, e := range entries {
@@ -65,7 +65,7 @@ func mapKeys[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// within has warnings name the field that do reads.
+// within adds an element to the path for the time of do, so that warnings name the field.
 func (r *reader) within(element string, do func() error) error {
 	r.path = append(r.path, element)
 	err := do()
@@ -73,14 +73,14 @@ func (r *reader) within(element string, do func() error) error {
 	return err
 }
 
-// list is List that keeps the path.
+// list is List, but it also updates the path.
 func (r *reader) list(n *yaml.Node, each func(i int, n *yaml.Node) error) error {
 	return r.List(n, func(i int, n *yaml.Node) error {
 		return r.within(fault.Index(i), func() error { return each(i, n) })
 	})
 }
 
-// where is the path of the field that is read.
+// where returns the path of the field that is being read.
 func (r *reader) where() string {
 	path := ""
 	for _, element := range r.path {
@@ -89,12 +89,12 @@ func (r *reader) where() string {
 	return path
 }
 
-// warn adds a warning about the field that is read.
+// warn adds a warning about the field that is being read.
 func (r *reader) warn(n *yaml.Node, why string) { r.job.Warn(yamlfile.PositionOf(n), r.where(), why) }
 
 const notActedOn = "is read but not acted on"
 
-// ignored are fields that mean something in a cluster and nothing here, each with a warning.
+// ignored returns fields that have an effect only in a cluster; each gets a warning.
 func ignored[T any](r *reader, why string, names ...string) fields[T] {
 	f := make(fields[T], len(names))
 	for _, name := range names {
@@ -106,7 +106,7 @@ func ignored[T any](r *reader, why string, names ...string) fields[T] {
 	return f
 }
 
-// passed are fields that change nothing about what is done.
+// passed returns fields that do not change the work, and so need no warning.
 func passed[T any](names ...string) fields[T] {
 	f := make(fields[T], len(names))
 	for _, name := range names {
@@ -115,7 +115,7 @@ func passed[T any](names ...string) fields[T] {
 	return f
 }
 
-// denied are fields without which the work would come out differently.
+// denied returns fields that are errors, because ignoring them would change the result of the work.
 func denied[T any](r *reader, reason, hint string, names ...string) fields[T] {
 	f := make(fields[T], len(names))
 	for _, name := range names {
@@ -181,15 +181,15 @@ func (r *reader) words(n *yaml.Node) ([]string, error) {
 	return out, err
 }
 
-// missing is about a field that an object must have.
+// missing returns the error for a required field that is missing.
 func (r *reader) missing(n *yaml.Node, field, hint string) error {
 	return fault.Within(field, r.Fault(n, "is missing", hint))
 }
 
-// maxPods bounds the pods of a workload. Those of one task are its nodes, of which there may be fewer.
+// maxPods limits the pods of a workload. A single task has a lower limit, because its pods are its nodes.
 const maxPods = 10_000
 
-// pods counts the pods of a workload, or of one task.
+// pods returns an error if a workload or a task has too many pods.
 func (r *reader) pods(n *yaml.Node, total, most int) error {
 	if total > most {
 		return r.Fault(n, fmt.Sprintf("%d pods, more than %d", total, most), "")

@@ -13,37 +13,39 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
-// How roles become tasks. All that a manifest is read into ends here: pods that start together and find each other are
-// the nodes of one task, those that do not are a task each.
+// Roles become tasks here. This is the last step for all kinds of manifests: pods that start together and find each
+// other become the nodes of one task; other pods become a task each.
 
-// role is a number of pods of one template.
+// role is a number of pods with the same template.
 type role struct {
 	name    string
 	pods    int
-	perJob  int // pods of each of its jobs; their index counts within one
+	perJob  int // pods of each of its jobs; the index counts within a job
 	pod     *pod
 	retries int
-	env     []podtext.Variable // that the kind gives its pods, below what the template says
+	env     []podtext.Variable // set by the kind of workload; variables of the template override them
 	at      *yaml.Node
 	path    string
-	called  string // the names of its pods, before the index
+	called  string // the names of its pods, without the index
 }
 
-// group is what starts together: one role, or several.
+// group is a set of roles that start together.
 type group struct {
 	name  string
 	roles []*role
-	// array says that the pods have nothing to do with each other: each may start and be tried again alone.
+	// array is set if the pods are independent: each may start, and be tried again, separately.
 	array bool
-	// jobsInName says that a pod is called ROLE-JOB-POD, else ROLE-POD.
+	// jobsInName is set if pods are named ROLE-JOB-POD instead of ROLE-POD.
 	jobsInName bool
-	// domain is what pods find each other in, below which they are called as well; "-" is by nothing at all.
+	// domain is the domain in which pods find each other; their names work with and without it. "-" means that they
+	// do not find each other by name.
 	domain string
-	// ends are the roles with whose end the work of all ends: the others are a task each, and are ended then.
+	// ends are the roles whose end ends the work of all. If it is set, each role is a separate task, and the other
+	// tasks are ended then.
 	ends []string
-	// of is the gang that this is a role of; nil where it is whole.
+	// of is the group of which this is one role; nil for a whole group.
 	of *group
-	// hostfiles are written for each role: Volcano's /etc/volcano/ROLE.host.
+	// hostfiles is set if each role gets a file with its names: Volcano's /etc/volcano/ROLE.host.
 	hostfiles bool
 	after     []*group
 	tasks     []int
@@ -51,7 +53,7 @@ type group struct {
 	path      string
 }
 
-// addGroups adds the tasks of groups, each after those it waits for.
+// addGroups adds the tasks of groups, and edges from the groups that they wait for.
 func (r *reader) addGroups(groups []*group) error {
 	for _, g := range groups {
 		if err := r.addGroup(g); err != nil {
@@ -104,7 +106,7 @@ func (r *reader) addGroup(g *group) error {
 	return r.addGang(g)
 }
 
-// sameImage says whether roles can be the nodes of one task.
+// sameImage reports whether the roles can be the nodes of one task.
 func sameImage(roles []*role) bool {
 	for _, p := range roles {
 		if p.pod.image != roles[0].pod.image {
@@ -114,7 +116,7 @@ func sameImage(roles []*role) bool {
 	return true
 }
 
-// addArrays makes a task of each pod.
+// addArrays adds a task for each pod.
 func (r *reader) addArrays(g *group) error {
 	for _, p := range g.roles {
 		for i := range p.pods {
@@ -136,7 +138,7 @@ func (r *reader) addArrays(g *group) error {
 	return nil
 }
 
-// addWhole makes one task of all pods, each role a range of its nodes.
+// addWhole adds one task for all pods; each role is a range of its nodes.
 func (r *reader) addWhole(g *group, total int) error {
 	if len(g.roles) == 0 {
 		return nil
@@ -168,14 +170,14 @@ func (r *reader) addWhole(g *group, total int) error {
 	return r.addTask(g, big, t)
 }
 
-// addGang makes a task of each role: their images differ, or some of them end when others have.
+// addGang adds a task for each role, because their images differ or some of them end when others have ended.
 func (r *reader) addGang(g *group) error {
 	gang := dag.ToName(g.name, "gang")
 	if len(g.roles) > dag.MaxGang {
 		return fault.At(
 			yamlfile.PositionOf(g.at),
 			fault.OverLimit(
-				fmt.Sprintf("%d roles with images of their own, more than %d", len(g.roles), dag.MaxGang),
+				fmt.Sprintf("%d roles with different images, more than %d", len(g.roles), dag.MaxGang),
 				"",
 			),
 		)
@@ -205,10 +207,11 @@ func (r *reader) addGang(g *group) error {
 	return nil
 }
 
-// inGang is what a role is called in a gang of tasks.
+// inGang returns the name of the role in a gang of tasks.
 func (p *role) inGang() string { return dag.ToName(p.name, "role") }
 
-// largest is the role whose pods ask for more: what the machines of both must have.
+// largest returns the role with more GPUs, with the larger of each resource of both, because both run on machines of
+// one type.
 func largest(a, b *role) *role {
 	x, y := a.pod.resources[0], b.pod.resources[0]
 	more := *a
@@ -227,7 +230,7 @@ func largest(a, b *role) *role {
 	return &more
 }
 
-// task begins the task of a role.
+// task returns the task of a role, without its script.
 func (r *reader) task(p *role, name string) dag.Task {
 	res := slices.Clone(p.pod.resources)
 	if res == nil {
@@ -242,7 +245,7 @@ func (r *reader) task(p *role, name string) dag.Task {
 		Retries: min(p.retries, dag.MaxRetries)}
 }
 
-// addTask adds a task, and where it stands in the file.
+// addTask adds a task and its position in the file.
 func (r *reader) addTask(g *group, p *role, t dag.Task) error {
 	i := len(r.job.Tasks)
 	if i == dag.MaxTasks {

@@ -6,20 +6,19 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
-// jobSet is the spec of a JobSet (jobset.x-k8s.io): jobs that start together, or after each other.
+// jobSet is the spec of a JobSet (jobset.x-k8s.io): jobs that start together or one after the other.
 type jobSet struct {
 	name      string
 	roles     []*setRole
 	subdomain string
 	hostnames bool
 	ordered   *yaml.Node // roles start one after another
-	targets   []string   // whose success is the JobSet's; nil is all
-	any       bool       // the first success is
+	targets   []string   // the JobSet succeeds when these have succeeded; nil is all
+	any       bool       // one of them is enough
 	success   *yaml.Node
 	restarts  int
 }
@@ -29,8 +28,8 @@ type setRole struct {
 	role
 	replicas int
 	batch    *batch
-	done     []string // replicated jobs that have to be complete first
-	ready    []string // and such that have to have started
+	done     []string // replicated jobs that must have ended first
+	ready    []string // replicated jobs that must have started first
 	at       *yaml.Node
 }
 
@@ -64,10 +63,10 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 					order, err := r.Text(n)
 					if order == "InOrder" {
 						s.ordered = n
-						r.warn(n, "is not acted on: what does not wait for another's end starts together")
+						r.warn(n, "is not acted on: jobs that do not wait for the end of another start together")
 					}
 					if err == nil {
-						err = suggest.Check("order", order, "AnyOrder", "InOrder")
+						err = fault.CheckWord("order", order, "AnyOrder", "InOrder")
 					}
 					return err
 				},
@@ -80,7 +79,7 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 					op, err := r.Text(n)
 					s.any = op == "Any"
 					if err == nil {
-						err = suggest.Check("operator", op, "All", "Any")
+						err = fault.CheckWord("operator", op, "All", "Any")
 					}
 					return err
 				},
@@ -99,19 +98,19 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 			if on, err := r.Boolean(n); err != nil || !on {
 				return err
 			}
-			r.warn(n, "is not acted on: the job's queue says when it starts")
+			r.warn(n, "is not acted on: the job's queue decides when it starts")
 			return nil
 		},
 	}
 	known.with(passed[*jobSet]("ttlSecondsAfterFinished", "coordinator")).
 		with(ignored[*jobSet](r, notActedOn, "managedBy", "workloadAwareScheduling", "scheduling")).
-		with(denied[*jobSet](r, "makes claims in a cluster, which are not there elsewhere",
+		with(denied[*jobSet](r, "makes volume claims, which exist only in a cluster",
 			"keep the data in a bucket, and name it as inputs of the converted job", "volumeClaimPolicies"))
 	if err := readInto(r, n, known, s); err != nil {
 		return nil, err
 	}
 	if len(s.roles) == 0 {
-		return nil, r.missing(n, "replicatedJobs", "say which jobs it has")
+		return nil, r.missing(n, "replicatedJobs", "add its jobs")
 	}
 	return s, nil
 }
@@ -135,9 +134,9 @@ func (r *reader) replicatedJob(n *yaml.Node) (*setRole, error) {
 					p.done = append(p.done, name)
 				case status == "Ready":
 					p.ready = append(p.ready, name)
-					r.warn(n, "is not acted on: what waits for another's start starts together with it")
+					r.warn(n, "is not acted on: it starts together with the one that it waits for")
 				default:
-					return suggest.Check("status", status, "Complete", "Ready")
+					return fault.CheckWord("status", status, "Complete", "Ready")
 				}
 				return nil
 			})
@@ -157,14 +156,15 @@ func (r *reader) replicatedJob(n *yaml.Node) (*setRole, error) {
 	}
 	switch {
 	case p.name == "":
-		return nil, r.missing(n, "name", "say what the replicated job is called")
+		return nil, r.missing(n, "name", "add the name of the replicated job")
 	case p.batch == nil:
-		return nil, r.missing(n, "template", "say what its jobs run")
+		return nil, r.missing(n, "template", "add the template of its jobs")
 	}
 	return p, nil
 }
 
-// setGroups puts the replicated jobs that start together into groups, in the order in which groups wait for each other.
+// setGroups puts replicated jobs that start together into groups, in an order in which groups wait only for earlier
+// ones.
 func (r *reader) setGroups(s *jobSet, n *yaml.Node) ([]*group, error) { //nolint:gocyclo // a line for each field
 	index := map[string]int{}
 	for i, p := range s.roles {
@@ -174,7 +174,7 @@ func (r *reader) setGroups(s *jobSet, n *yaml.Node) ([]*group, error) { //nolint
 		}
 		index[p.name] = i
 	}
-	together := make([]int, len(s.roles)) // the first role of each one's group
+	together := make([]int, len(s.roles)) // by role: the first role of its group
 	for i, p := range s.roles {
 		together[i] = i
 		for _, name := range slices.Concat(p.done, p.ready) {
@@ -224,7 +224,7 @@ func (r *reader) setGroups(s *jobSet, n *yaml.Node) ([]*group, error) { //nolint
 			before := groups[together[index[name]]]
 			if before == g {
 				return nil, fault.Within("replicatedJobs"+fault.Index(i), fault.Within("dependsOn",
-					r.Fault(p.at, "waits for the end of "+fault.Quote(name)+", with which it starts together", "")))
+					r.Fault(p.at, "waits for the end of "+fault.Quote(name)+", but starts together with it", "")))
 			}
 			if !slices.Contains(g.after, before) {
 				g.after = append(g.after, before)
@@ -255,7 +255,7 @@ func sorted(names []string) []string {
 	return slices.Compact(names)
 }
 
-// setPods are the pods of a replicated job.
+// setPods returns the role of a replicated job.
 func (r *reader) setPods(s *jobSet, p *setRole) *role {
 	b := p.batch
 	p.pods, p.perJob, p.pod = p.replicas*b.completions, max(b.completions, 1), b.pod
@@ -275,8 +275,8 @@ func (r *reader) setPods(s *jobSet, p *setRole) *role {
 	return &p.role
 }
 
-// success are the replicated jobs with whose end a JobSet ends, while others of its jobs run; none where it ends when
-// all have. What cannot be said of a gang is refused: the end of several jobs, or of one of many pods.
+// success returns the replicated jobs whose end ends the JobSet while other jobs run; none if it ends when all have
+// ended. It rejects what a gang cannot do: end with several jobs, or with one of several replicas.
 func (r *reader) success(s *jobSet) (ends []string, err error) {
 	if s.success == nil {
 		return nil, nil
@@ -303,7 +303,7 @@ func (r *reader) success(s *jobSet) (ends []string, err error) {
 func (r *reader) endsEarly(s *jobSet) error {
 	return fault.Within(
 		"successPolicy",
-		r.Fault(s.success, "ends the JobSet with several of its jobs, or one of many alike, while others run, "+
-			"which is not done here", "name one replicated job of one replica as its target"),
+		r.Fault(s.success, "ends the JobSet when several of its jobs, or one of several replicas, have ended while others "+
+			"run, which is not supported", "name one replicated job with one replica as its target"),
 	)
 }

@@ -8,15 +8,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
-// Kubeflow's training jobs (kubeflow.org/v1, v2beta1): replicas by type, which start together and find each other by
-// variables.
+// Kubeflow's training jobs (kubeflow.org/v1, v2beta1) have replicas by type, which start together and find each other
+// by environment variables.
 
-// training is the spec of one.
+// training is the spec of a training job.
 type training struct {
 	roles   []*role
 	backoff int
@@ -24,7 +23,7 @@ type training struct {
 	slots   int
 }
 
-// replicas are the types of a kind, in the order of their ranks.
+// training reads the spec. types are the replica types of the kind, in the order of their ranks.
 func (r *reader) training(d *document, field string, types []string, extra fields[*training]) (*training, error) {
 	t := &training{backoff: -1, procs: "1", slots: 1}
 	known := fields[*training]{
@@ -41,7 +40,7 @@ func (r *reader) training(d *document, field string, types []string, extra field
 		return nil, err
 	}
 	if len(t.roles) == 0 {
-		return nil, r.missing(d.spec, field, "say what it runs: "+strings.Join(types, ", "))
+		return nil, r.missing(d.spec, field, "add replicas: "+strings.Join(types, ", "))
 	}
 	order := func(p *role) int {
 		return slices.IndexFunc(types, func(s string) bool { return strings.EqualFold(s, p.name) })
@@ -70,7 +69,7 @@ func (r *reader) runPolicy(t *training, n *yaml.Node) error {
 		},
 	}
 	known.with(passed[*training]("cleanPodPolicy", "ttlSecondsAfterFinished", "suspend")).
-		with(ignored[*training](r, "is not acted on: a job that is late goes on; give its end with --deadline",
+		with(ignored[*training](r, "is not acted on: a late job continues; set its deadline with --deadline",
 			"activeDeadlineSeconds")).with(ignored[*training](r, notActedOn, "managedBy"))
 	return readInto(r, n, known, t)
 }
@@ -85,7 +84,7 @@ func (r *reader) replicaSpec(t *training, n *yaml.Node, job, name string) error 
 				p.retries = 0
 			}
 			if err == nil {
-				err = suggest.Check("restart policy", s, "Never", "OnFailure", "Always", "ExitCode")
+				err = fault.CheckWord("restart policy", s, "Never", "OnFailure", "Always", "ExitCode")
 			}
 			return err
 		},
@@ -98,14 +97,14 @@ func (r *reader) replicaSpec(t *training, n *yaml.Node, job, name string) error 
 		return err
 	}
 	if p.pod == nil {
-		return r.missing(n, "template", "say what its pods run")
+		return r.missing(n, "template", "add the template of its pods")
 	}
 	p.called, p.perJob = job+"-"+p.name, p.pods
 	t.roles = append(t.roles, p)
 	return nil
 }
 
-// whole is the group of all replicas.
+// whole returns a group of all replicas.
 func (r *reader) whole(d *document, t *training) ([]*group, error) {
 	return []*group{{name: d.name, roles: t.roles, at: d.spec, path: r.where()}}, nil
 }
@@ -116,7 +115,7 @@ func set(p *role, name string, v ...podtext.Part) {
 
 func number(n int) podtext.Part { return podtext.Part{Text: strconv.Itoa(n)} }
 
-// ranked gives pods their rank among all, the way distributed programs of several frameworks expect it.
+// ranked sets the variables with which distributed programs of several frameworks find their rank.
 func ranked(t *training, port int) {
 	first := 0
 	total := 0
@@ -197,7 +196,8 @@ func (r *reader) paddleJob(d *document) ([]*group, error) {
 	return r.whole(d, t)
 }
 
-// tfJob is over when its chief is, or else its workers are: parameter servers run on, and are ended then.
+// tfJob ends when its chief has ended, or else its workers: parameter servers never end by themselves, and are ended
+// then.
 func (r *reader) tfJob(d *document) ([]*group, error) {
 	t, err := r.training(d, "tfReplicaSpecs", []string{"Chief", "Master", "Worker", "Evaluator", "PS"},
 		passed[*training]("successPolicy", "enableDynamicWorker"))
@@ -230,7 +230,7 @@ func (r *reader) tfJob(d *document) ([]*group, error) {
 	return []*group{g}, nil
 }
 
-// leads is the first of some roles that has pods.
+// leads returns the first of the names whose role has pods.
 func (t *training) leads(names ...string) []string {
 	for _, name := range names {
 		if slices.ContainsFunc(t.roles, func(p *role) bool { return p.name == name && p.pods > 0 }) {
@@ -240,7 +240,7 @@ func (t *training) leads(names ...string) []string {
 	return nil
 }
 
-// mpiJob needs keys by which its launcher gets into its workers, and ends with the launcher.
+// mpiJob rejects jobs with workers: the launcher needs SSH keys for its workers, and they end with it.
 func (r *reader) mpiJob(d *document) ([]*group, error) {
 	t, err := r.training(d, "mpiReplicaSpecs", []string{"Launcher", "Worker"}, fields[*training]{
 		"slotsPerWorker": count(r, 1, 1<<20, func(t *training) *int { return &t.slots }),
@@ -252,7 +252,7 @@ func (r *reader) mpiJob(d *document) ([]*group, error) {
 	for _, p := range t.roles {
 		if p.name == "worker" && p.pods > 0 {
 			return nil, fault.Within("mpiReplicaSpecs", fault.Within("Worker", r.Fault(p.at,
-				"waits for its launcher by ssh and ends with it, which is not done here",
+				"waits for its launcher by ssh and ends with it, which is not supported",
 				"write a task of several nodes: each has the others' addresses in $TRADEWIND_NODES")))
 		}
 	}

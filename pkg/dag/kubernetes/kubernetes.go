@@ -1,9 +1,9 @@
 // Package kubernetes reads the manifests of batch work: Jobs of batch/v1, JobSets, Volcano's Jobs and JobFlows, and
-// Kubeflow's training jobs, with the ConfigMaps and Secrets that stand beside them in the file.
+// Kubeflow's training jobs, with the ConfigMaps and Secrets in the same file.
 //
-// A manifest says how pods are made; a task here is what its command does. What a pod has of its cluster and a machine
-// elsewhere has not (claims, hostPath, several containers) is refused at its line where the work would come out
-// differently without it, and is a warning of the job where it would not.
+// A manifest describes how pods are made; a task is the work of their command. Fields that need a cluster (claims,
+// hostPath, several containers) are errors at their line if the work would have another result without them;
+// otherwise the job gets a warning.
 package kubernetes
 
 import (
@@ -14,7 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
@@ -26,12 +25,12 @@ type reader struct {
 	job     *dag.Job
 	origin  *dag.Origin
 	names   *dag.Namer
-	path    []string // of the field that is read, in its document
+	path    []string // of the field that is being read, in its document
 	beside  beside
 	alone   bool // the file has one workload, which names the job
 	edges   int
-	given   []podtext.Variable // of all containers, over what the file says
-	current string             // what is read, for the messages
+	given   []podtext.Variable // for all containers; they override those of the file
+	current string             // the object that is being read, for messages
 }
 
 // document is one object of the file.
@@ -39,19 +38,19 @@ type document struct {
 	node          *yaml.Node
 	version, kind string
 	name          string
-	group         string // of version: batch, jobset.x-k8s.io
+	group         string // the group in version: batch, jobset.x-k8s.io
 	meta          metadata
 	spec          *yaml.Node
 }
 
-// metadata is what is read of an object's.
+// metadata has the fields of an object's metadata that are read.
 type metadata struct {
 	name, generated, namespace string
 	labels, annotations        map[string]string
 	at                         *yaml.Node
 }
 
-// Looks says whether a document is an object of Kubernetes: it has an apiVersion and a kind.
+// Looks reports whether a document is a Kubernetes object: it has an apiVersion and a kind.
 func Looks(doc *yaml.Node) bool {
 	version, kind := "", false
 	for i := 0; i+1 < len(doc.Content); i += 2 {
@@ -65,7 +64,7 @@ func Looks(doc *yaml.Node) bool {
 	return kind && version != "" && !strings.HasPrefix(version, "tradewind/")
 }
 
-// Parse reads manifests, of text that is unpacked already.
+// Parse reads manifests. data is the unpacked text.
 func Parse(name string, data []byte) (*dag.Job, error) {
 	docs, from, err := yamlfile.Decode(data)
 	if err != nil {
@@ -74,7 +73,8 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 	return FromYAML(name, docs, from, nil)
 }
 
-// FromYAML is Parse of a file that is decoded already. env are variables of every container, over those of the file.
+// FromYAML is Parse for a file that is already decoded. env are variables for every container; they override those of
+// the file.
 func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader, env map[string]string) (*dag.Job, error) {
 	r := &reader{Reader: from, names: dag.NewNamer(0)}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -84,10 +84,10 @@ func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader, env map[stri
 	return dag.Checked(name, r.job, r.read(docs))
 }
 
-// workload is a kind that runs something.
+// workload reads an object of a kind that runs something.
 type workload func(r *reader, d *document) ([]*group, error)
 
-// workloads are the kinds that are read, by group and kind.
+// workloads returns the supported kinds of workloads, by group and kind.
 func workloads() map[string]workload {
 	return map[string]workload{
 		"batch/Job":                     (*reader).batchJob,
@@ -105,9 +105,9 @@ func workloads() map[string]workload {
 	}
 }
 
-// refused are kinds that people publish beside or instead of batch work, with what to do.
+// refused returns kinds that are not supported, with a hint what to write instead.
 func refused() map[string]string {
-	const clock = "write its jobTemplate as a Job, and start it by the clock with tradewind submit"
+	const clock = "write its jobTemplate as a Job, and run tradewind submit on a schedule"
 	const ends = "Tradewind runs work that ends: a Job, a JobSet, a Volcano or Kubeflow job"
 	return map[string]string{
 		"batch/CronJob":                         clock,
@@ -119,7 +119,7 @@ func refused() map[string]string {
 		"ray.io/RayJob":                         "its pods need Ray's operator; " + ends,
 		"ray.io/RayCluster":                     ends,
 		"sparkoperator.k8s.io/SparkApplication": "its pods need Spark's operator; " + ends,
-		"argoproj.io/Workflow":                  "Argo's workflows are not read; " + ends,
+		"argoproj.io/Workflow":                  "Argo workflows are not supported; " + ends,
 	}
 }
 
@@ -156,7 +156,7 @@ func (r *reader) read(roots []*yaml.Node) error {
 	return nil
 }
 
-// noWork is about a file in which nothing runs.
+// noWork returns the error for a file without a workload.
 func (r *reader) noWork(docs []*document) error {
 	d := docs[0]
 	for _, d := range docs {
@@ -168,7 +168,7 @@ func (r *reader) noWork(docs []*document) error {
 	return r.Fault(d.node, "has nothing to run: "+d.version+" "+d.kind, "add a Job, JobSet, Volcano or Kubeflow job")
 }
 
-// documents reads the head of each object, those in Lists too.
+// documents reads the head of each object, including those in Lists.
 func (r *reader) documents(roots []*yaml.Node) ([]*document, error) {
 	var docs []*document
 	for _, root := range roots {
@@ -198,7 +198,7 @@ func (r *reader) documents(roots []*yaml.Node) ([]*document, error) {
 	return docs, nil
 }
 
-// head reads what every object has.
+// head reads the fields that every object has.
 func (r *reader) head(n *yaml.Node) (*document, error) {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -276,27 +276,27 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 	read := known[kind]
 	if read == nil {
 		if hint, ok := refused()[kind]; ok {
-			return r.Fault(d.node, d.version+" "+d.kind+" is not read", hint)
+			return r.Fault(d.node, d.version+" "+d.kind+" is not supported", hint)
 		}
 		if r.isBeside(d) {
 			return nil
 		}
 		for _, known := range slices.Sorted(mapKeys(known)) {
 			group, name, _ := strings.Cut(known, "/")
-			if name == d.kind && suggest.Distance(group, d.group, 4) <= 4 || group == d.group &&
-				suggest.Distance(name, d.kind, 2) <= 2 {
+			if name == d.kind && fault.Distance(group, d.group, 4) <= 4 || group == d.group &&
+				fault.Distance(name, d.kind, 2) <= 2 {
 				of := group + "/…"
 				if group == "" {
 					of = "v1"
 				}
-				return r.Fault(d.node, d.version+" "+d.kind+" is not known", "did you mean "+name+" of "+of+"?")
+				return r.Fault(d.node, d.version+" "+d.kind+" is unknown", "did you mean "+name+" of "+of+"?")
 			}
 		}
 		r.job.Warn(yamlfile.PositionOf(d.node), "", d.version+" "+d.kind+" is not acted on")
 		return nil
 	}
 	if d.name == "" {
-		return r.Fault(d.node, "has no name", "give it metadata.name")
+		return r.Fault(d.node, "has no name", "add metadata.name")
 	}
 	if r.alone {
 		r.job.Name = dag.ToName(d.name, r.job.Name)
@@ -317,7 +317,7 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 		}
 	}
 	if d.spec == nil || yamlfile.IsNull(d.spec) {
-		return r.Fault(d.node, "has no spec", "say what it runs")
+		return r.Fault(d.node, "has no spec", "add a spec")
 	}
 	var groups []*group
 	err = r.within("spec", func() error {
@@ -331,7 +331,7 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 	return r.addGroups(groups)
 }
 
-// takeQueue takes the queue of a label of Kueue's or Volcano's.
+// takeQueue sets the queue from a label of Kueue or Volcano.
 func (r *reader) takeQueue(labels map[string]string) {
 	for _, name := range []string{"kueue.x-k8s.io/queue-name", "volcano.sh/queue-name"} {
 		if q := labels[name]; q != "" {
@@ -340,7 +340,8 @@ func (r *reader) takeQueue(labels map[string]string) {
 	}
 }
 
-// setQueue is the first queue that a file names; a cluster's own default is ours.
+// setQueue sets the job's queue. The first queue that the file names wins, and the cluster's default queue means
+// ours.
 func (r *reader) setQueue(name string) {
 	if name != "default" && r.job.Queue == "" && dag.CheckName(name) == nil {
 		r.job.Queue = name

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 )
 
-func TestBadFilesAreRefusedWithTheirLine(t *testing.T) {
+func TestErrorsHavePositions(t *testing.T) {
 	dagtest.Errors(t, "job.yaml", kubernetes.Parse)
 }
 
@@ -23,7 +23,7 @@ func TestEveryFieldIsRead(t *testing.T) { dagtest.Workflows(t, kubernetes.Parse)
 
 func FuzzKubernetes(f *testing.F) { dagtest.Fuzz(f, kubernetes.Parse) }
 
-// Manifests as their projects publish them: what each becomes, or why it is not read.
+// TestPublishedManifests reads manifests that projects publish, and prints the resulting job or the error.
 func TestPublishedManifests(t *testing.T) {
 	datadriven.RunTest(t, filepath.Join("testdata", "published.txt"), func(t *testing.T, d *datadriven.TestData) string {
 		folder := filepath.Join("testdata", "published")
@@ -56,9 +56,9 @@ func TestPublishedManifests(t *testing.T) {
 	})
 }
 
-// Init containers see a volume at a path of their own, have variables and folders of their own, and what they leave in
-// the volume is there for the container.
-func TestAnInitContainerPreparesAVolume(t *testing.T) {
+// Init containers have their own path of a volume, variables and working folder. The container sees the files that
+// they write into the volume.
+func TestInitContainersShareVolumes(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip(err)
@@ -68,7 +68,7 @@ func TestAnInitContainerPreparesAVolume(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(page), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(page, []byte("of the image"), 0o600); err != nil { // a mount hides it
+	if err := os.WriteFile(page, []byte("of the image"), 0o600); err != nil { // hidden by the mount
 		t.Fatal(err)
 	}
 	j, err := kubernetes.Parse("job.yaml", []byte(strings.ReplaceAll(`
@@ -106,7 +106,7 @@ spec:
 	}
 }
 
-// summary is what a job has.
+// summary returns a short description of a job.
 func summary(j *dag.Job) string {
 	var parts []string
 	for i := range j.Tasks {
@@ -126,8 +126,8 @@ func summary(j *dag.Job) string {
 	return strings.Join(parts, ", ")
 }
 
-// Pods that have nothing to do with each other are tasks, of which there may be more than nodes of one task.
-func TestManyPodsThatDoNotMeet(t *testing.T) {
+// Independent pods become tasks. There may be more of them than a task can have nodes.
+func TestIndependentPodsBecomeTasks(t *testing.T) {
 	const file = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  completions: %d\n  parallelism: %[1]d\n" +
 		"  template: {spec: {containers: [{name: c, image: ubuntu, command: [\"true\"]}]}}\n"
 	const pods = 2 * dag.MaxNodes

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 )
 
-// volcanoJob is the object of a kind with tasks of some replicas, of which one is enough if they are alone.
+// volcanoJob returns an object of a kind that has tasks with replicas; minAvailable is 1 if they are independent.
 func volcanoJob(kind, group, name, plugins string, replicas ...int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: %s/v1alpha1\nkind: %s\nmetadata: {name: %s}\n"+
@@ -21,8 +21,8 @@ func volcanoJob(kind, group, name, plugins string, replicas ...int) string {
 	return b.String()
 }
 
-// TestAsMuchAsThereMayBeAndNoMore: what is at its limit is read, and one more is told of.
-func TestAsMuchAsThereMayBeAndNoMore(t *testing.T) {
+// TestLimitsOfFile checks that the maximum of each field is accepted, and that one more is an error.
+func TestLimitsOfFile(t *testing.T) {
 	const container = "{containers: [{name: c, image: i%d, command: [a]}]"
 	podGroup := func(least, pods int) string {
 		text := fmt.Sprintf("apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: g}\n"+
@@ -53,9 +53,9 @@ func TestAsMuchAsThereMayBeAndNoMore(t *testing.T) {
 				text += fmt.Sprintf("    - {name: r%d, template: {spec: {template: {spec: "+container+"}}}}}\n", i, i)
 			}
 			return text
-		}, "17 roles with images of their own, more than 16"},
+		}, "17 roles with different images, more than 16"},
 		"pods of a group": {dag.MaxGang, func(n int) string { return podGroup(2, n) },
-			"job.yaml:1:1: spec: 17 pods, each of its own kind, are more than 16 that can start together"},
+			"job.yaml:1:1: spec: 17 different pods are more than the 16 that can start together"},
 		"pods that wait": {1000, func(n int) string {
 			return volcanoJob("JobTemplate", "flow.volcano.sh", "a", "{}", n) + "---\n" +
 				volcanoJob("JobTemplate", "flow.volcano.sh", "b", "{}", 1000) +
@@ -71,13 +71,13 @@ func TestAsMuchAsThereMayBeAndNoMore(t *testing.T) {
 		}
 	}
 	if _, err := kubernetes.Parse("job.yaml", []byte(podGroup(1, dag.MaxGang+1))); err != nil {
-		t.Errorf("pods of which one is enough: %v", err)
+		t.Errorf("independent pods: %v", err)
 	}
 }
 
-// TestAListOfHostsLeavesRoomForOtherVariables: all of a job's lists take 16 KiB at most, each task's as much of it as
-// another's. How many pods a task has is told with or without their list.
-func TestAListOfHostsLeavesRoomForOtherVariables(t *testing.T) {
+// TestHostListsAreLimited checks that all host lists of a job have at most 16 KiB, with the same limit for each task,
+// and that the number of pods of a task is set even without the list.
+func TestHostListsAreLimited(t *testing.T) {
 	for _, c := range []struct {
 		job, task   string
 		pods, bytes int

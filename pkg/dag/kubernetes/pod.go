@@ -7,28 +7,27 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
-// pod is what a template says, as far as it matters elsewhere.
+// pod has the fields of a pod template that matter outside a cluster.
 type pod struct {
 	meta      metadata
 	at        *yaml.Node
 	path      string
 	image     string
-	command   []string // as it stands: what it names of variables is known when all of them are
+	command   []string // unexpanded: variables are known only after the whole pod has been read
 	args      []string
 	env       []podtext.Variable
-	before    []step // what init containers run
-	inits     []*pod // what they ask for
+	before    []step // the commands of init containers
+	inits     []*pod // the resources of init containers
 	dir       string
 	folders   []mount // of volumes that are folders
 	files     []file
 	resources []dag.Resources
-	rules     []dag.Placement // about its own kind
+	rules     []dag.Placement // about pods of the same template
 	marks     []dag.Mark
 	subdomain string
 	hostname  string
@@ -38,7 +37,7 @@ type pod struct {
 
 // step is an init container.
 type step struct {
-	command []string // as it stands
+	command []string // unexpanded
 	env     []podtext.Variable
 	dir     string
 }
@@ -52,7 +51,7 @@ func (r *reader) template(n *yaml.Node) (*pod, error) {
 		"spec":     func(_ *pod, n *yaml.Node) error { spec = n; return nil },
 	}.with(passed[*pod]("apiVersion", "kind")), p)
 	if err == nil && spec == nil {
-		err = r.missing(n, "spec", "say what its pods run")
+		err = r.missing(n, "spec", "add the spec of its pods")
 	}
 	if err != nil {
 		return nil, err
@@ -62,7 +61,7 @@ func (r *reader) template(n *yaml.Node) (*pod, error) {
 	return p, fault.Within("spec", fault.At(yamlfile.PositionOf(spec), err))
 }
 
-// podParts are the parts of a pod that are read when all of it has been seen.
+// podParts are the fields of a pod that are read after all others.
 type podParts struct {
 	*pod
 	containers, init, volumes, selector, affinity *yaml.Node
@@ -84,12 +83,12 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		"priorityClassName": func(_ *podParts, n *yaml.Node) error { return r.takePriority(n) },
 		"restartPolicy": func(p *podParts, n *yaml.Node) (err error) {
 			if p.restart, err = r.Text(n); err == nil {
-				err = suggest.Check("restart policy", p.restart, "Never", "OnFailure", "Always")
+				err = fault.CheckWord("restart policy", p.restart, "Never", "OnFailure", "Always")
 			}
 			return err
 		},
 		"imagePullSecrets": func(_ *podParts, n *yaml.Node) error {
-			r.warn(n, "is not acted on: a registry's login is given with --secret SKYPILOT_DOCKER_PASSWORD")
+			r.warn(n, "is not acted on: give the login of a registry with --secret SKYPILOT_DOCKER_PASSWORD")
 			return nil
 		},
 		"securityContext": func(_ *podParts, n *yaml.Node) error { return r.securityContext(n) },
@@ -97,13 +96,13 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 	known.with(passed[*podParts]("terminationGracePeriodSeconds", "schedulerName", "automountServiceAccountToken",
 		"hostNetwork", "dnsPolicy", "shareProcessNamespace", "enableServiceLinks", "setHostnameAsFQDN", "os",
 		"overhead", "preemptionPolicy", "tolerations", "nodeName", "hostUsers", "readinessGates"))
-	known.with(ignored[*podParts](r, "is not acted on: what runs elsewhere has no rights in the cluster",
+	known.with(ignored[*podParts](r, "is not acted on: a machine outside the cluster has no rights in it",
 		"serviceAccountName", "serviceAccount"))
 	known.with(ignored[*podParts](r, notActedOn, "activeDeadlineSeconds", "hostPID", "hostIPC", "dnsConfig",
 		"topologySpreadConstraints", "runtimeClassName", "priority", "schedulingGates", "hostAliases", "resources",
 		"workloadRef", "schedulingGroup"))
-	known.with(denied[*podParts](r, "asks for devices of a cluster's drivers",
-		"ask for them by resources: nvidia.com/gpu and a node selector", "resourceClaims"))
+	known.with(denied[*podParts](r, "requests devices of the cluster's drivers",
+		"request them with nvidia.com/gpu and a node selector", "resourceClaims"))
 	if err := readInto(r, n, known, parts); err != nil {
 		return err
 	}
@@ -151,7 +150,7 @@ func (r *reader) containers(p *pod, n *yaml.Node) error {
 	seen := 0
 	err := r.list(n, func(i int, n *yaml.Node) error {
 		if seen++; seen > 1 {
-			return r.Fault(n, "is a second container: a task here is one", "run both by one command, or as two Jobs")
+			return r.Fault(n, "is a second container: a task has only one", "run both with one command, or as two Jobs")
 		}
 		c, err := r.container(p, n, false)
 		if err != nil {
@@ -166,7 +165,7 @@ func (r *reader) containers(p *pod, n *yaml.Node) error {
 	return err
 }
 
-// initContainers are run before the command, in its container.
+// initContainers adds the commands of init containers, which run before the pod's command, in its container.
 func (r *reader) initContainers(p *pod, n *yaml.Node) error {
 	return r.list(n, func(_ int, n *yaml.Node) error {
 		c, err := r.container(p, n, true)
@@ -176,19 +175,19 @@ func (r *reader) initContainers(p *pod, n *yaml.Node) error {
 		if c.image != "" && c.image != p.image {
 			return fault.Within(
 				"image",
-				r.Fault(c.imageAt, "is not that of the pod's container: what is run before it is run in it",
-					"use one image, or a Job of its own that the other waits for"),
+				r.Fault(c.imageAt, "differs from the image of the pod's container, in which init containers run",
+					"use the same image, or a separate Job that the other waits for"),
 			)
 		}
 		if len(c.command) == 0 {
-			return r.missing(n, "command", "say what it runs: what its image would run is not known here")
+			return r.missing(n, "command", "add the command: the default command of its image is unknown")
 		}
 		p.before = append(p.before, step{command: append(c.command, c.args...), env: c.env, dir: c.dir})
 		return nil
 	})
 }
 
-// container is one of a pod's while it is read.
+// container is a container while it is read.
 type container struct {
 	image         string
 	imageAt       *yaml.Node
@@ -230,7 +229,7 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 		"restartPolicy": func(_ *container, n *yaml.Node) error {
 			s, err := r.Text(n)
 			if err == nil && s == "Always" && before {
-				return r.Fault(n, "is a container that runs beside the others: a task here is one", "")
+				return r.Fault(n, "is a sidecar container: a task has only one container", "")
 			}
 			return err
 		},
@@ -240,7 +239,7 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 			"terminationMessagePolicy", "resizePolicy", "readinessProbe", "startupProbe"),
 	)
 	known.with(ignored[*container](r, notActedOn, "livenessProbe", "lifecycle", "restartPolicyRules"))
-	known.with(denied[*container](r, "are devices of a cluster's volumes", "", "volumeDevices"))
+	known.with(denied[*container](r, "are block devices of volumes, which exist only in a cluster", "", "volumeDevices"))
 	if err := readInto(r, n, known, c); err != nil {
 		return nil, err
 	}
@@ -269,14 +268,14 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 	}
 	if !before {
 		if c.image == "" {
-			return nil, r.missing(n, "image", "say in which image it runs")
+			return nil, r.missing(n, "image", "add the image in which it runs")
 		}
 		r.mark(p, "image", c.imageAt, fault.Join(r.where(), "image"))
 	}
 	return c, nil
 }
 
-// mark notes where a field of the resources stands.
+// mark records the position of a field of the resources.
 func (r *reader) mark(p *pod, field string, n *yaml.Node, path string) {
 	if n == nil {
 		return
@@ -285,7 +284,7 @@ func (r *reader) mark(p *pod, field string, n *yaml.Node, path string) {
 	p.marks = append(p.marks, dag.Mark{Pos: yamlfile.PositionOf(n), Field: field, Path: below})
 }
 
-// mentions says whether a word is in what a role's pods run.
+// mentions reports whether the commands of a role's pods contain a word.
 func (p *role) mentions(word string) bool {
 	all := [][]podtext.Value{expanded(p.pod.command, p.variables()), expanded(p.pod.args, p.variables())}
 	for _, s := range p.pod.before {

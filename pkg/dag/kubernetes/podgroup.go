@@ -10,18 +10,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// schedulingGroup has Volcano's Queues and PodGroups.
+// schedulingGroup is the API group of Volcano's Queues and PodGroups.
 const schedulingGroup = "scheduling.volcano.sh"
 
-// podGroup is a PodGroup of Volcano's: pods that say so start together.
+// podGroup is a PodGroup of Volcano: the pods that name it start together.
 type podGroup struct {
 	d     *document
-	least int        // of its pods that start together
+	least int        // minMember: the number of its pods that start together
 	at    *yaml.Node // of least
 	pods  []*role
 }
 
-// keepPodGroup reads a PodGroup for the pods that name it.
+// keepPodGroup reads a PodGroup.
 func (r *reader) keepPodGroup(d *document) error {
 	g := &podGroup{d: d}
 	spec, err := r.field(d.node, "spec")
@@ -54,7 +54,7 @@ func (r *reader) keepPodGroup(d *document) error {
 	return nil
 }
 
-// inPodGroup adds a pod to the PodGroup of the file that it names, if it names one.
+// inPodGroup adds a pod to the PodGroup that it names. It returns false if it names none of the file.
 func (r *reader) inPodGroup(d *document, pod *role) bool {
 	for _, name := range []string{"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"} {
 		if g := r.beside.podGroups[d.meta.annotations[name]]; g != nil {
@@ -65,20 +65,20 @@ func (r *reader) inPodGroup(d *document, pod *role) bool {
 	return false
 }
 
-// addPodGroups adds the pods of each PodGroup: together, or each by itself where one of them is enough.
+// addPodGroups adds the pods of each PodGroup: as a gang, or separately if minMember is at most one.
 func (r *reader) addPodGroups() error {
 	for _, g := range r.beside.inOrder {
 		if len(g.pods) == 0 {
-			continue // of pods that others make
+			continue // controllers of the cluster make its pods
 		}
 		if g.least > len(g.pods) {
 			return fault.Within("spec", fault.Within("minMember", r.Fault(g.at,
-				fmt.Sprintf("is %d, and pods of the group in the file are %d", g.least, len(g.pods)),
+				fmt.Sprintf("is %d, but the file has only %d pods of the group", g.least, len(g.pods)),
 				"add the others")))
 		}
 		if len(g.pods) > dag.MaxGang && g.least > 1 {
-			return fault.Within("spec", r.Fault(g.d.node, fmt.Sprintf("%d pods, each of its own kind, are more "+
-				"than %d that can start together", len(g.pods), dag.MaxGang), "write a Job with replicas"))
+			return fault.Within("spec", r.Fault(g.d.node, fmt.Sprintf("%d different pods are more "+
+				"than the %d that can start together", len(g.pods), dag.MaxGang), "write a Job with replicas"))
 		}
 		if g.least > 1 && g.least < len(g.pods) {
 			r.job.Warn(yamlfile.PositionOf(g.at), "spec.minMember", "is not acted on: all pods start together")

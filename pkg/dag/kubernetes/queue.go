@@ -13,25 +13,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/quantity"
 )
 
-// Queue is what a Queue of Volcano's says, in the words of ours. Amounts are vCPUs; 0 is none, and a weight of 1.
+// Queue is a Queue of Volcano, in the terms of Tradewind. Amounts are vCPUs; 0 is no amount. Weight 0 means 1.
 type Queue struct {
 	Name, Parent                          string
 	Weight                                int
 	MaxVCPU, DeservedVCPU, GuaranteedVCPU float64
 }
 
-// Volcano's older way to say which queues are below which.
+// Volcano's older annotations for the tree of queues.
 const (
 	hierarchy        = "volcano.sh/hierarchy"
 	hierarchyWeights = "volcano.sh/hierarchy-weights"
 )
 
-// Queues reads a file of Volcano's Queues, each behind those that it is below. ok is false of a file that has anything
-// else, or none. Warnings are about what is not acted on.
+// Queues reads a file of Volcano's Queues. The result has parents before their children. ok is false if the file has
+// other objects, or no queue. Warnings are about fields that are ignored.
 func Queues(name string, data []byte) (queues []Queue, warnings []string, ok bool, err error) {
 	roots, from, err := yamlfile.Decode(data)
 	if err != nil {
-		return nil, nil, false, nil // whoever reads jobs says why
+		return nil, nil, false, nil // the reader of jobs reports the error
 	}
 	for _, n := range roots {
 		if !Looks(n) {
@@ -53,10 +53,10 @@ func Queues(name string, data []byte) (queues []Queue, warnings []string, ok boo
 	return belowLast(queues), r.job.Warnings, true, nil
 }
 
-// addQueue adds what an object says, and the queues that it says are above it.
+// addQueue adds a queue and the parents that its annotations name.
 func (r *reader) addQueue(queues []Queue, d *document) ([]Queue, error) {
 	if d.name == "" {
-		return nil, r.Fault(d.node, "has no name", "give it metadata.name")
+		return nil, r.Fault(d.node, "has no name", "add metadata.name")
 	}
 	if err := dag.CheckName(d.name); err != nil {
 		return nil, fault.Within("metadata", fault.Within("name", fault.At(yamlfile.PositionOf(d.meta.at), err)))
@@ -110,21 +110,21 @@ func (r *reader) queueSpec(q *Queue, n *yaml.Node) error {
 			if on, err := r.Boolean(n); err != nil || on {
 				return err
 			}
-			r.warn(n, "is not acted on: what it holds beyond its share is taken back; guarantee it what it keeps")
+			r.warn(n, "is not acted on: capacity above its share is reclaimed; set guarantee to keep it")
 			return nil
 		},
 	}.with(passed[*Queue]("type")).with(ignored[*Queue](r, notActedOn, "affinity", "extendClusters", "priority",
 		"dequeueStrategy")), q)
 }
 
-// amounts reads a list of resources, of which queues here bound the vCPUs.
+// amounts reads a list of resources. Queues limit only vCPUs, so other resources get a warning.
 func (r *reader) amounts(to func(*Queue) *float64) func(*Queue, *yaml.Node) error {
 	return func(q *Queue, n *yaml.Node) error {
 		entries, err := r.Mapping(n)
 		for _, e := range entries {
 			if e.Key != "cpu" {
 				r.job.Warn(yamlfile.PositionOf(e.Name), fault.Join(r.where(), fault.KeyElement(e.Key)),
-					"is not acted on: queues here bound vCPUs")
+					"is not acted on: queues limit only vCPUs")
 				continue
 			}
 			s, err := r.Text(e.Node)
@@ -139,8 +139,8 @@ func (r *reader) amounts(to func(*Queue) *float64) func(*Queue, *yaml.Node) erro
 	}
 }
 
-// above are the queues that a path like root/eng/prod says are above a queue, named by the path to each; the weights
-// are of each step, the last the queue's own.
+// above returns the parents of a queue by a path like root/eng/prod; their names are the paths to each. There is one
+// weight for each step of the path, the last for the queue itself.
 func above(q *Queue, path, weights string) (out []Queue, err error) {
 	steps, given := strings.Split(path, "/"), strings.Split(weights, "/")
 	if weights != "" && len(given) != len(steps) {
@@ -173,7 +173,7 @@ func above(q *Queue, path, weights string) (out []Queue, err error) {
 	return out, nil
 }
 
-// belowLast orders queues so that each comes behind the one that it is below, where the file has that.
+// belowLast sorts queues so that each comes after its parent, if the file has the parent.
 func belowLast(queues []Queue) (out []Queue) {
 	for {
 		left := slices.DeleteFunc(slices.Clone(queues), func(q Queue) bool {
@@ -184,7 +184,7 @@ func belowLast(queues []Queue) (out []Queue) {
 			return !waits
 		})
 		if len(left) == len(queues) {
-			return append(out, left...) // none, or such as are below each other: who sets them is told
+			return append(out, left...) // none left, or a cycle, which is an error when the queues are set
 		}
 		queues = left
 	}

@@ -14,10 +14,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/quantity"
 )
 
-// anyGPU are the GPUs that a pod which only asks for some may get, as clusters of the clouds have them.
+// anyGPU returns the GPUs that a pod may get if it requests GPUs without a type: those that are common in the clouds'
+// clusters.
 func anyGPU() []string { return []string{"T4", "L4", "A10G", "V100", "A100", "A100-80GB", "H100"} }
 
-// first is the pod's only alternative so far.
+// first returns the pod's first alternative, and adds it if there is none.
 func (p *pod) first() *dag.Resources {
 	if p.resources == nil {
 		p.resources = []dag.Resources{{}}
@@ -37,12 +38,12 @@ func (r *reader) readResources(p *pod, n *yaml.Node) error {
 		}
 	}
 	err := readInto(r, n, fields[*pod]{"requests": keep(&requests), "limits": keep(&limits)}.
-		with(denied[*pod](r, "asks for devices of a cluster's drivers",
-			"ask for them by nvidia.com/gpu and a node selector", "claims")), p)
+		with(denied[*pod](r, "requests devices of the cluster's drivers",
+			"request them with nvidia.com/gpu and a node selector", "claims")), p)
 	if err != nil {
 		return err
 	}
-	// What is not requested is as much as the limit. A GPU is both.
+	// The default request is the limit. For a GPU, request and limit are the same.
 	for _, e := range limits {
 		asked := slices.ContainsFunc(requests, func(other yamlfile.Entry) bool { return other.Key == e.Key })
 		if asked || yamlfile.IsNull(e.Node) {
@@ -100,7 +101,7 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 		strings.HasPrefix(e.Key, "aws.amazon.com/neuron"),
 		e.Key == "habana.ai/gaudi",
 		strings.HasPrefix(e.Key, "gpu.intel.com/"):
-		err = fault.New("which device that is elsewhere is not known here",
+		err = fault.New("the accelerator of this device is unknown",
 			"convert the job, and name the accelerator: resources: {accelerators: tpu-v5e-8}")
 	case strings.HasPrefix(e.Key, "hugepages-"), strings.Contains(e.Key, "/"):
 		r.job.Warn(yamlfile.PositionOf(e.Node), place, "is a device of a cluster: "+notActedOn)
@@ -113,7 +114,7 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 	return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
 }
 
-// nodeSelector reads the labels that say what the clouds' own clusters call machines, zones and GPUs.
+// nodeSelector reads the labels with which the clouds' clusters describe machine types, zones and GPUs.
 func (r *reader) nodeSelector(p *pod, n *yaml.Node) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -187,7 +188,7 @@ func (r *reader) selectLabel(p *pod, label, s string, n *yaml.Node) error {
 	return dag.CheckWord(s)
 }
 
-// acceleratorOf is the name of a GPU as nodes are labelled: nvidia-tesla-t4, Tesla-V100-SXM2-16GB.
+// acceleratorOf returns the name of a GPU from a node label: nvidia-tesla-t4, Tesla-V100-SXM2-16GB.
 func acceleratorOf(label string) (string, error) {
 	for words := label; words != ""; words = words[:max(strings.LastIndexByte(words, '-'), 0)] {
 		if name, err := accel.Normalize(words); err == nil {
@@ -201,16 +202,17 @@ func acceleratorOf(label string) (string, error) {
 	return name, err
 }
 
-// affinity reads what is about the pods of one template, and names the rest, which is for those of a cluster.
+// affinity reads the rules about pods of the same template, and warns about all others, which need a cluster.
 func (r *reader) affinity(p *pod, n *yaml.Node) error {
 	if !r.ownPods(p, n) && len(p.rules) > 0 {
 		return nil
 	}
-	r.warn(n, "is for nodes and pods of a cluster: "+notActedOn+"; what must hold elsewhere stands in nodeSelector")
+	r.warn(n, "is for nodes and pods of a cluster: "+notActedOn+"; write requirements for other machines in nodeSelector")
 	return nil
 }
 
-// atLeast has a pod ask for as much as its init container does: the node has to have room for either.
+// atLeast raises the resources of a pod to those of its init container, because the machine must be large enough for
+// both.
 func (p *pod) atLeast(o *pod) {
 	res, other := p.first(), o.first()
 	more := map[string]bool{
@@ -224,21 +226,21 @@ func (p *pod) atLeast(o *pod) {
 	res.DiskGiB = max(res.DiskGiB, other.DiskGiB)
 	res.AcceleratorCount = max(res.AcceleratorCount, other.AcceleratorCount)
 	for _, m := range o.marks {
-		if more[m.Field] { // the first of a field is where a message says that it stands
+		if more[m.Field] { // messages use the first position of a field
 			p.marks = slices.Insert(p.marks, 0, m)
 		}
 	}
 }
 
-// settleResources counts in what init containers ask for, and names the GPUs of a pod that asks for some of whichever
-// kind.
+// settleResources adds the resources of init containers, and adds alternatives with all common GPUs if the pod
+// requests GPUs without a type.
 func (r *reader) settleResources(p *pod, n *yaml.Node) {
 	for _, init := range p.inits {
 		p.atLeast(init)
 	}
 	res := p.first()
 	if res.Accelerator != "" && res.AcceleratorCount == 0 {
-		res.Accelerator = "" // of a node whose GPUs are not asked for
+		res.Accelerator = "" // the pod runs on a GPU node but requests no GPU
 	}
 	if res.AcceleratorCount == 0 || res.Accelerator != "" {
 		return
@@ -255,6 +257,6 @@ func (r *reader) settleResources(p *pod, n *yaml.Node) {
 			pos, path = m.Pos, fault.Join(p.path, m.Path)
 		}
 	}
-	r.job.Warn(pos, path, "says not which GPU: any of "+strings.Join(anyGPU(), ", ")+
-		" will do (name one by nodeSelector: nvidia.com/gpu.product)")
+	r.job.Warn(pos, path, "does not name the GPU: any of "+strings.Join(anyGPU(), ", ")+
+		" is accepted (name one with nodeSelector: nvidia.com/gpu.product)")
 }

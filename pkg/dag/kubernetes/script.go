@@ -10,18 +10,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
-// script is a task's, with a part for each of its roles.
+// script is the script of a task, with a part for each of its roles.
 type script struct {
 	strings.Builder
 	parts []scriptPart
 }
 
 type scriptPart struct {
-	upTo int // ranks below it
+	upTo int // the part is for ranks below this, from the end of the previous part
 	text string
 }
 
-// variables are those of a role's pods in their order, later ones over earlier ones of the same name.
+// variables returns the variables of a role's pods in order. A later variable replaces an earlier one of the same
+// name.
 func (p *role) variables() []podtext.Variable {
 	var out []podtext.Variable
 	for _, v := range slices.Concat(p.env, p.pod.env) {
@@ -31,10 +32,10 @@ func (p *role) variables() []podtext.Variable {
 	return out
 }
 
-// variablesOf are those of an init container, over what the kind gives the pods.
+// variablesOf returns the variables of an init container, after those that the workload's kind sets.
 func (p *role) variablesOf(s step) []podtext.Variable { return slices.Concat(p.env, s.env) }
 
-// settle fills in a task that is one pod.
+// settle sets the script and environment of a task that is one pod.
 func (p *role) settle(t *dag.Task, at podtext.Place) {
 	var b strings.Builder
 	p.environment(t, at, &b, true)
@@ -42,7 +43,7 @@ func (p *role) settle(t *dag.Task, at podtext.Place) {
 	t.Run = b.String()
 }
 
-// settleIn adds a role to the script of a task with others.
+// settleIn adds a role to the script of a task that it shares with other roles.
 func (p *role) settleIn(t *dag.Task, s *script, g *group, at podtext.Place) {
 	var b strings.Builder
 	p.environment(t, at, &b, len(g.roles) == 1)
@@ -50,8 +51,8 @@ func (p *role) settleIn(t *dag.Task, s *script, g *group, at podtext.Place) {
 	s.parts = append(s.parts, scriptPart{upTo: at.First + p.pods, text: b.String()})
 }
 
-// environment gives a task what is known of the variables, and its script the rest. The variables of a role that shares
-// its task are all set by the script, but for those that are given.
+// environment adds variables with known values to the task, and the others to its script. If the role shares its task
+// with others, all variables are in the script, except those given at submission.
 func (p *role) environment(t *dag.Task, at podtext.Place, b *strings.Builder, alone bool) {
 	if p.usesAddress() {
 		b.WriteString(ownAddress)
@@ -95,7 +96,7 @@ func (p *role) usesAddress() bool {
 	return slices.ContainsFunc(all, func(v podtext.Variable) bool { return asks(v.Value) })
 }
 
-// ownAddress finds the pod's address among those of all nodes.
+// ownAddress finds the pod's address in the list of all nodes.
 const ownAddress = `rank=0
 for POD_ADDRESS in $TRADEWIND_NODES; do
   [ $rank = "$TRADEWIND_NODE_RANK" ] && break
@@ -103,7 +104,7 @@ for POD_ADDRESS in $TRADEWIND_NODES; do
 done
 `
 
-// commands are the folders and files of a pod, its init containers, and its command.
+// commands writes the folders and files of a pod, its init containers, and its command.
 func (p *role) commands(at podtext.Place, b *strings.Builder) {
 	p.pod.makeFolders(b)
 	for _, f := range p.pod.files {
@@ -121,7 +122,7 @@ func (p *role) commands(at podtext.Place, b *strings.Builder) {
 		b.WriteString("(")
 		b.WriteString(p.pod.changes(s.dir))
 		for _, v := range s.env {
-			if !v.Secret && !v.Given { // such are there anyway
+			if !v.Secret && !v.Given { // those are already in the environment
 				fmt.Fprintf(b, "export %s=%s\n", v.Name, v.Shell(at))
 			}
 		}
@@ -141,7 +142,7 @@ func (p *role) commands(at podtext.Place, b *strings.Builder) {
 	)
 }
 
-// changes goes to a folder that a container names, or else to the image's own.
+// changes returns the command that changes to the working folder of a container, or to the image's default.
 func (p *pod) changes(dir string) string {
 	switch {
 	case dir != "":
@@ -152,16 +153,16 @@ func (p *pod) changes(dir string) string {
 	return ""
 }
 
-// What the agent says of a task's image.
+// Variables with which the agent describes a task's image.
 const (
 	// workdirEnv is the working directory of the image.
 	workdirEnv = "TRADEWIND_IMAGE_WORKDIR"
-	// entrypointEnv is a script that runs what the image runs by itself, with its arguments or with those it is given.
+	// entrypointEnv is a script that runs the image's own command, with its default arguments or with given ones.
 	entrypointEnv = "TRADEWIND_IMAGE_ENTRYPOINT"
 )
 
-// expanded puts variables into words. Controllers add theirs to a pod's, and the kubelet knows all of them when it
-// expands command and args: this is done when a role is complete. A variable's own value has only those before it.
+// expanded expands variables in words. It must run when the role is complete, because controllers add variables to a
+// pod, and the kubelet uses all of them for command and args. The value of a variable may only use earlier ones.
 func expanded(words []string, env []podtext.Variable) (values []podtext.Value) {
 	for _, s := range words {
 		values = append(values, podtext.Expand(s, env))
@@ -177,7 +178,7 @@ func spaced(words []string, env []podtext.Variable, at podtext.Place) string {
 	return b.String()
 }
 
-// names tells a pod the names and addresses of the others, as the cluster's name service would.
+// names writes the names and addresses of the pods to /etc/hosts, in place of the cluster's name service.
 func (s *script) names(g *group, total int) {
 	if g.domain == "-" || total < 2 && g.of == nil {
 		return
@@ -212,7 +213,7 @@ func (s *script) names(g *group, total int) {
 		name = podtext.Quote(g.roles[0].called) + "-$n"
 	}
 	if g.jobsInName {
-		// A role's pods are counted by job; roles of a group may differ in how many a job has.
+		// The index of a pod is per job; roles of a group may have different numbers of pods per job.
 		s.perJob(g)
 		name = `$name`
 	}
@@ -226,7 +227,7 @@ func (s *script) names(g *group, total int) {
 	s.hostfiles(g)
 }
 
-// namesInGang is names for one of several roles that are tasks of a gang: the agent has written where each node is.
+// namesInGang is names for a role that is one task of a gang: the agent writes the addresses of all nodes to a file.
 func (s *script) namesInGang(g *group) {
 	_, _ = s.WriteString("# The names by which the pods know each other.\nhosts() {\n" +
 		"  while read -r address name; do\n    n=${name##*-}\n    case $name in\n")
@@ -247,7 +248,7 @@ func (s *script) namesInGang(g *group) {
 	s.hostfiles(g.of)
 }
 
-// hostfiles writes a file with the names of each role's pods, where somebody reads them.
+// hostfiles writes a file with the names of each role's pods, if the group needs them.
 func (s *script) hostfiles(g *group) {
 	if g.hostfiles {
 		_, _ = s.WriteString("mkdir -p /etc/volcano\n")
@@ -263,7 +264,7 @@ func (s *script) hostfiles(g *group) {
 	}
 }
 
-// perJob has a name with the index of the pod's job and its own in it.
+// perJob sets the variable name to a name that has the index of the pod's job and its index in the job.
 func (s *script) perJob(g *group) {
 	for i, p := range g.roles {
 		switch {
@@ -285,10 +286,10 @@ func (s *script) perJob(g *group) {
 	_, _ = s.WriteString("    esac\n")
 }
 
-// unquote is a word that needs no quotes within double ones.
+// unquote removes single quotes, for use within double quotes.
 func unquote(s string) string { return strings.Trim(s, "'") }
 
-// end writes the parts of the roles: those that are alike once.
+// end writes the parts of the roles; if all are equal, only once.
 func (s *script) end() {
 	alike := true
 	for _, p := range s.parts {

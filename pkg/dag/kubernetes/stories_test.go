@@ -11,10 +11,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 )
 
-// TestStories plays testdata/stories. Its commands, beside where, are:
+// TestStories runs testdata/stories. In addition to where, it has these commands:
 //
-//	read  what a manifest becomes, in the native form, with warnings; or what is wrong with it
-//	list  the same, but for what tasks run
+//	read  prints the job of a manifest in the native format, with warnings; or the error
+//	list  prints the same without scripts
 func TestStories(t *testing.T) {
 	tell := func(scripts bool) func(*testing.T, *dag.Job) string {
 		return func(t *testing.T, j *dag.Job) string {
@@ -27,7 +27,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// told is the job in the native form, but for what every job has, and perhaps for the scripts of its tasks.
+// told returns the job in the native format, without the fields that every job has, and optionally without scripts.
 func told(t *testing.T, j *dag.Job, scripts bool) string {
 	t.Helper()
 	shown := *j

@@ -13,19 +13,19 @@ import (
 
 const trainerGroup = "trainer.kubeflow.org"
 
-// trainJob is Kubeflow's TrainJob: a runtime, which is a JobSet's template, and what this training has of its own.
+// trainJob is Kubeflow's TrainJob: a runtime, which is a template of a JobSet, and the settings of this training.
 type trainJob struct {
 	runtime   string
 	runtimeAt *yaml.Node
-	nodes     int // 0 is the runtime's own
+	nodes     int // 0 is the number of the runtime
 	procs     string
-	policy    string // torch, mpi, or none
+	policy    string // torch, mpi, or empty
 	trainer   *trainer
 	dataset   *trainer
 	model     *trainer
 }
 
-// trainer is what a step of the runtime is run with.
+// trainer has the settings for a step of the runtime.
 type trainer struct {
 	image         string
 	imageAt       *yaml.Node
@@ -62,7 +62,7 @@ func (r *reader) trainJob(d *document) ([]*group, error) {
 	known.with(passed[*trainJob]("suspend", "labels", "annotations")).
 		with(ignored[*trainJob](r, notActedOn, "managedBy", "runtimePatches", "podTemplateOverrides",
 			"podSpecOverrides")).
-		with(ignored[*trainJob](r, "is not acted on: a job that is late goes on; give its end with --deadline",
+		with(ignored[*trainJob](r, "is not acted on: a late job continues; set its deadline with --deadline",
 			"activeDeadlineSeconds"))
 	if err := readInto(r, d.spec, known, t); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (r *reader) trainer(t *trainJob, n *yaml.Node) (*trainer, error) {
 	return s, err
 }
 
-// trainGroups reads the runtime at its own place in the file, and puts what the TrainJob says over it.
+// trainGroups reads the runtime, with its own positions in the file, and applies the settings of the TrainJob.
 func (r *reader) trainGroups(d *document, t *trainJob, rt *document) ([]*group, error) {
 	path := r.path
 	var set *jobSet
@@ -138,7 +138,7 @@ func (r *reader) trainGroups(d *document, t *trainJob, rt *document) ([]*group, 
 	return r.setGroups(set, at)
 }
 
-// trainStep puts what the TrainJob says over a replicated job of its runtime.
+// trainStep applies the settings of the TrainJob to a replicated job of its runtime.
 func (r *reader) trainStep(t *trainJob, p *setRole) error {
 	switch p.name {
 	case "node", "trainer":
@@ -159,7 +159,7 @@ func (r *reader) trainStep(t *trainJob, p *setRole) error {
 	return nil
 }
 
-// torch gives nodes what torchrun is told of them: with as many processes on each as it has GPUs, where nobody says.
+// torch sets the variables of torchrun. The default number of processes per node is its number of GPUs.
 func (t *trainJob) torch(p *setRole) {
 	if t.procs == "auto" {
 		t.procs = "1"
@@ -174,7 +174,7 @@ func (t *trainJob) torch(p *setRole) {
 	set(&p.role, "PET_MASTER_PORT", podtext.Part{Text: "29500"})
 }
 
-// putOver puts what is said of a step over its pod, if anything is.
+// putOver applies the settings of a step to its pod. A nil step changes nothing.
 func (r *reader) putOver(pod *pod, step *trainer, field string) error {
 	if step == nil {
 		return nil
@@ -220,7 +220,7 @@ func (r *reader) putOver(pod *pod, step *trainer, field string) error {
 	return nil
 }
 
-// mlPolicy says how many nodes a runtime has, and how its framework finds them.
+// mlPolicy reads the number of nodes of a runtime and its framework.
 func (r *reader) mlPolicy(t *trainJob, n *yaml.Node) error {
 	known := fields[*trainJob]{
 		"numNodes": func(t *trainJob, n *yaml.Node) error {
@@ -244,7 +244,7 @@ func (r *reader) mlPolicy(t *trainJob, n *yaml.Node) error {
 	}
 	for _, name := range []string{"mpi", "flux", "jax", "xgboost", "plainml"} {
 		known[name] = func(t *trainJob, n *yaml.Node) error {
-			return r.Fault(n, "is a framework whose nodes are not brought together here", "torch is")
+			return r.Fault(n, "is a framework that is not supported", "torch is supported")
 		}
 	}
 	return readInto(r, n, known, t)

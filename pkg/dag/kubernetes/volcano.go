@@ -17,15 +17,15 @@ import (
 
 const flowGroup = "flow.volcano.sh"
 
-// volcano is the spec of a Job of Volcano's.
+// volcano is the spec of a Volcano Job.
 type volcano struct {
 	roles        []*role
 	minAvailable int
 	retries      int
 	plugins      map[string][]string
-	completes    *yaml.Node // a policy by which the job is over when one of its tasks is
+	completes    *yaml.Node // the policy that ends the job when a task has ended
 	completed    string     // that task
-	completesIn  string     // where the policy stands, below spec
+	completesIn  string     // the path of the policy, below spec
 	pluginAt     map[string]*yaml.Node
 	minAt        *yaml.Node
 }
@@ -66,7 +66,7 @@ func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
 			if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 				return nil
 			}
-			return r.Fault(n, "are claims in a cluster, which are not there elsewhere",
+			return r.Fault(n, "are volume claims, which exist only in a cluster",
 				"keep the data in a bucket, and name it as inputs of the converted job")
 		},
 		"tasks": func(v *volcano, n *yaml.Node) error {
@@ -80,12 +80,12 @@ func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
 		return nil, err
 	}
 	if len(v.roles) == 0 {
-		return nil, r.missing(n, "tasks", "say what it runs")
+		return nil, r.missing(n, "tasks", "add at least one task")
 	}
 	return r.volcanoGroup(v, n, name)
 }
 
-// volcanoGroup says what of the job starts together.
+// volcanoGroup returns the group of the job's roles, and decides which of them start together.
 func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, error) { //nolint:gocyclo // a line for each field
 	_, svc := v.plugins["svc"]
 	_, ssh := v.plugins["ssh"]
@@ -102,11 +102,11 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 	}
 	if ssh {
 		r.job.Warn(yamlfile.PositionOf(v.pluginAt["ssh"]), fault.Join(r.where(), "plugins.ssh"),
-			"is not acted on: pods have no keys of each other")
+			"is not acted on: pods do not have each other's keys")
 	}
 	if v.minAvailable > total {
 		return nil, fault.Within("minAvailable", r.Fault(v.minAt,
-			fmt.Sprintf("is %d, and all tasks have %d pods", v.minAvailable, total), "as many as replicas at most"))
+			fmt.Sprintf("is %d, but all tasks together have %d pods", v.minAvailable, total), "use at most the number of pods"))
 	}
 	g := &group{name: name, roles: v.roles, domain: name, hostfiles: svc, at: n, path: r.where()}
 	g.array = v.minAvailable <= 1 && v.minAvailable >= 0 && !svc && !ssh && v.completes == nil || total == 1
@@ -132,13 +132,13 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 	}
 	if v.completed == "" {
 		return nil, fault.Within(v.completesIn, r.Fault(v.completes,
-			"ends the job with the first of its tasks that ends, whichever it is, which is not done here",
-			"write the policy in the task with which the job is to end"))
+			"ends the job when any of its tasks has ended, which is not supported",
+			"write the policy in the task whose end ends the job"))
 	}
 	for _, p := range v.roles {
 		if ssh && p.mentions("sshd") {
 			return nil, fault.Within("tasks", r.Fault(p.at,
-				"waits for the others by ssh, and pods have no keys of each other",
+				"waits for the others by ssh, but pods do not have each other's keys",
 				"write a gang of roles: TRADEWIND_RSH_AGENT starts programs on the others without ssh"))
 		}
 	}
@@ -146,11 +146,12 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 	return g, nil
 }
 
-// maxHosts is how long a list of names may be, in bytes: with the longer ones there would be no room for other
-// variables. Programs of so many pods read the file.
+// maxHosts limits the length of a list of names, in bytes: a longer list would leave no room for other variables.
+// Programs with that many pods read the file instead.
 const maxHosts = 16 << 10
 
-// hosts are the variables by which the plugin svc tells pods of the others: VC_TASK_HOSTS and VC_TASK_NUM of each task.
+// hosts returns the variables with which the plugin svc describes the pods of each task: VC_TASK_HOSTS and
+// VC_TASK_NUM.
 func (v *volcano) hosts(job string) (vars []podtext.Variable) {
 	for _, p := range v.roles {
 		prefix := "VC_" + strings.ToUpper(strings.ReplaceAll(p.name, "-", "_"))
@@ -169,7 +170,7 @@ func (v *volcano) hosts(job string) (vars []podtext.Variable) {
 	return vars
 }
 
-// volcanoTask reads a task: a number of pods.
+// volcanoTask reads a task of a Volcano Job, which is a number of pods.
 func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error {
 	p := &role{pods: 1, at: n, path: r.where()}
 	var policies *yaml.Node
@@ -183,7 +184,7 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 		},
 		"policies": func(_ *role, n *yaml.Node) error { policies = n; return nil },
 		"dependsOn": func(_ *role, n *yaml.Node) error {
-			r.warn(n, "is not acted on: what waits for another's start starts together with it")
+			r.warn(n, "is not acted on: it starts together with the one that it waits for")
 			return nil
 		},
 	}.with(passed[*role]("topologyPolicy")).with(ignored[*role](r, notActedOn, "minAvailable", "partitionPolicy")), p)
@@ -191,7 +192,7 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 		return err
 	}
 	if p.pod == nil {
-		return r.missing(n, "template", "say what its pods run")
+		return r.missing(n, "template", "add the template of its pods")
 	}
 	if p.name == "" {
 		p.name = "default" + strconv.Itoa(i)
@@ -208,8 +209,8 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 	return fault.Within("policies", fault.At(yamlfile.PositionOf(policies), err))
 }
 
-// policies reads what is done when something happens. Failures are tried again, machines that are taken replaced, and a
-// job ends when all of it has.
+// policies reads the reactions to events. The default behaviour here covers most of them: failed tasks are tried
+// again, interrupted machines are replaced, and a job ends when all of its tasks have ended.
 func (r *reader) policies(v *volcano, n *yaml.Node, task string) error {
 	before := map[string]bool{}
 	return r.list(n, func(_ int, n *yaml.Node) error {
@@ -256,7 +257,7 @@ type flow struct {
 	at             *yaml.Node
 }
 
-// jobFlow is a DAG of JobTemplates, which stand in the same file.
+// jobFlow reads a DAG of JobTemplates, which must be in the same file.
 func (r *reader) jobFlow(d *document) ([]*group, error) {
 	var flows []*flow
 	err := readInto(r, d.spec, fields[*document]{
@@ -316,10 +317,10 @@ func (r *reader) readFlow(n *yaml.Node) (*flow, error) {
 		"dependsOn": func(f *flow, n *yaml.Node) error {
 			return readInto(r, n, fields[*flow]{
 				"targets": func(f *flow, n *yaml.Node) (err error) { f.targets, err = r.words(n); return err },
-			}.with(denied[*flow](r, "asks the pods how they are, which is not done here",
-				"wait for the end of targets alone", "probe")).with(passed[*flow]("strategy")), f)
+			}.with(denied[*flow](r, "probes pods, which is not supported",
+				"wait only for the end of targets", "probe")).with(passed[*flow]("strategy")), f)
 		},
-	}.with(denied[*flow](r, "changes the template", "write a JobTemplate of its own", "patch")), f)
+	}.with(denied[*flow](r, "changes the template", "write a separate JobTemplate", "patch")), f)
 	if err == nil && f.name == "" {
 		err = r.missing(n, "name", "name a JobTemplate")
 	}
@@ -327,14 +328,14 @@ func (r *reader) readFlow(n *yaml.Node) (*flow, error) {
 	return f, err
 }
 
-// jobTemplate is a step of a flow, read at its own place in the file.
+// jobTemplate reads the template of a step of a flow, with its own positions in the file.
 func (r *reader) jobTemplate(d *document, name string) (*group, error) {
 	path := r.path
 	r.path = []string{"spec"}
 	defer func() { r.path = path }()
 	spec, err := r.field(d.node, "spec")
 	if err != nil || spec == nil {
-		return nil, cmp.Or(err, r.Fault(d.node, "is missing", "say what it runs"))
+		return nil, cmp.Or(err, r.Fault(d.node, "is missing", "add a spec"))
 	}
 	return r.volcanoSpec(spec, name)
 }

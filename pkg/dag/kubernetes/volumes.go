@@ -17,18 +17,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
-// file is one that a pod has from a ConfigMap or a Secret.
+// file is a file that a pod gets from a ConfigMap or a Secret.
 type file struct {
 	path, text string
-	secret     string // the variable that has the text instead
-	mode       string // octal; empty is the shell's own
+	secret     string // the variable with the text, if it is a secret
+	mode       string // octal; empty is the shell's default
 }
 
-// volume is a volume of a pod: a folder, files, or nothing that could be had here.
+// volume is a volume of a pod: a folder, files, or a kind that is not supported.
 type volume struct {
 	folder, memory bool
 	files          map[string]file // by path in it
-	kind           string          // of one that cannot be had
+	kind           string          // set for a kind that is not supported
 }
 
 func (r *reader) readVolumes(p *pod, n *yaml.Node) error {
@@ -63,7 +63,7 @@ func (r *reader) readVolumes(p *pod, n *yaml.Node) error {
 	})
 }
 
-// volumeOf reads a volume of a ConfigMap's or a Secret's keys.
+// volumeOf reads a volume with the keys of a ConfigMap or Secret.
 func (r *reader) volumeOf(v *volume, n *yaml.Node, kind string) error {
 	type item struct{ key, path, mode string }
 	type source struct {
@@ -136,13 +136,13 @@ func (r *reader) volumeOf(v *volume, n *yaml.Node, kind string) error {
 
 var inNoVariable = regexp.MustCompile(`[^A-Za-z0-9]`)
 
-// secretVariable is the variable by which a file of a Secret reaches its task.
+// secretVariable returns the variable that passes a file of a Secret to its task.
 func secretVariable(name, key string) string {
 	s := inNoVariable.ReplaceAllLiteralString(name+"_"+key, "_")
 	return "SECRET_" + strings.ToUpper(s[:min(len(s), 100)])
 }
 
-// mode reads the mode of a file, which YAML may have as 0644, 0o644 or, as JSON must, 420.
+// mode reads the mode of a file, which may be 0644, 0o644 or, as in JSON, 420.
 func (r *reader) mode(n *yaml.Node) (string, error) {
 	s, err := r.Text(n)
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *reader) mode(n *yaml.Node) (string, error) {
 	return strconv.FormatUint(v, 8), nil
 }
 
-// mount is where a container sees a volume.
+// mount is the path at which a container sees a volume.
 type mount struct {
 	name, path, sub string
 	at              *yaml.Node
@@ -173,7 +173,7 @@ func (r *reader) mountVolumes(p *pod, n *yaml.Node) error {
 			"mountPath": text(r, func(m *mount) *string { return &m.path }),
 			"subPath":   text(r, func(m *mount) *string { return &m.sub }),
 		}.with(passed[*mount]("readOnly", "mountPropagation", "recursiveReadOnly")).
-			with(denied[*mount](r, "cannot be had here", "write the path itself as subPath", "subPathExpr")), m)
+			with(denied[*mount](r, "is not supported", "write the path itself as subPath", "subPathExpr")), m)
 		if err != nil {
 			return err
 		}
@@ -185,33 +185,33 @@ func (r *reader) mountVolumes(p *pod, n *yaml.Node) error {
 		case !ok:
 			return fault.Within("name", r.Fault(n, "there is no volume "+fault.Quote(m.name)+" in the pod", ""))
 		case v.kind != "":
-			return r.Fault(n, "is a "+v.kind+" of a cluster, which is not there elsewhere",
+			return r.Fault(n, "is a "+v.kind+", which exists only in a cluster",
 				"keep the data in a bucket, and name it as inputs of the converted job")
 		case m.path == "/dev/shm" && v.memory:
-			return nil // is half of the memory anyway
+			return nil // it has half of the memory by default
 		}
 		if m.path = path.Join("/", m.path); m.path == "/" {
-			return r.missing(n, "mountPath", "say where the container sees it")
+			return r.missing(n, "mountPath", "add the path in the container")
 		}
 		i := slices.IndexFunc(p.folders, func(o mount) bool {
 			return o.path != m.path && (inside(o.path, m.path) || inside(m.path, o.path)) && o.name == m.name
 		})
 		if i >= 0 && len(v.files) == 0 {
 			return fault.Within("mountPath", r.Fault(n, fmt.Sprintf(
-				"is the volume %s once more, and one of %s and %s is inside the other",
-				fault.Quote(m.name), fault.Quote(p.folders[i].path), fault.Quote(m.path)), "mount it beside, or once"))
+				"mounts volume %s again, and one of %s and %s is inside the other",
+				fault.Quote(m.name), fault.Quote(p.folders[i].path), fault.Quote(m.path)), "mount it once, or at separate paths"))
 		}
 		r.mountFiles(p, m, v)
 		return nil
 	})
 }
 
-// inside says whether a path is below a folder.
+// inside reports whether a path is below a folder.
 func inside(name, folder string) bool {
 	return strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// mountFiles adds the folder or the files of a volume, unless an init container has them already.
+// mountFiles adds the folder or the files of a volume, unless an init container has added them.
 func (r *reader) mountFiles(p *pod, m *mount, v volume) {
 	if one, ok := v.files[m.sub]; ok && m.sub != "" {
 		one.path = m.path
@@ -232,9 +232,9 @@ func (r *reader) mountFiles(p *pod, m *mount, v volume) {
 	}
 }
 
-// makeFolders makes the folders of volumes. One that is seen at several paths, by an init container elsewhere or in
-// part, is a folder of its own, to which all of them lead: what an image has at such a path is hidden, as a mount
-// hides it.
+// makeFolders writes the commands that make the folders of volumes. If a volume has several paths, because init
+// containers mount it elsewhere or in part, it is a separate folder with links from all paths. A link hides the
+// image's own folder at the path, like a mount.
 func (p *pod) makeFolders(b *strings.Builder) {
 	paths := map[string]int{}
 	for _, m := range p.folders {
@@ -245,7 +245,7 @@ func (p *pod) makeFolders(b *strings.Builder) {
 	folders := slices.Clone(p.folders)
 	depth := func(m mount) int { return strings.Count(m.path, "/") }
 	slices.SortStableFunc(folders, func(a, b mount) int { return depth(a) - depth(b) })
-	for _, m := range folders { // a folder before those in it
+	for _, m := range folders { // outer folders first
 		at := podtext.Quote(m.path)
 		if paths[m.name] < 2 {
 			fmt.Fprintf(b, "mkdir -p %s\n", at)

@@ -10,36 +10,35 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
-// link is where a native file asks for an edge, or for an input.
+// link is the position in the file of the request for an edge, or of an input.
 type link struct {
 	pos      fault.Position
 	index    int32 // in after or inputs
 	isInput  bool
-	explicit bool // Data is as written, not the size of the outputs
+	explicit bool // the file has the amount of data: it is not the size of the outputs
 }
 
-// nativeAfter is an entry of after: which task to wait for, and what to read of it.
+// nativeAfter is an entry of after: the task to wait for, and the outputs to read.
 type nativeAfter struct {
 	task    string
 	taskAt  *yaml.Node
 	data    dag.GiB
-	sized   bool // data was given
+	sized   bool // the file has data
 	outputs []string
 }
 
-// nativeInput is an entry of inputs: data that exists, or an output of another task. The nodes are
-// where its fields stand; otherAt is any field of existing data but the URI.
+// nativeInput is an entry of inputs: existing data, or an output of another task. The nodes are those of its fields;
+// otherAt is any field of existing data except the URI.
 type nativeInput struct {
 	dag.Input
 	from, output                     string
 	uriAt, otherAt, fromAt, outputAt *yaml.Node
 }
 
-// taken is an output of a task, by index, that an input of the current task takes.
+// taken is an output of a task, by index, that an input of the current task reads.
 type taken struct {
 	from   int
 	output string
@@ -58,7 +57,7 @@ func (r *reader) forAfter() yamlfile.Fields[*nativeAfter] {
 			return yamlfile.TextField(y, func(a *nativeAfter) *dag.GiB { return &a.data }, dag.ParseSize)(a, n)
 		},
 		"outputs": func(a *nativeAfter, n *yaml.Node) error {
-			a.outputs = []string{} // an empty list is none of them
+			a.outputs = []string{} // an empty list means none of them
 			seen := make(map[string]bool)
 			return r.List(n, func(i int, n *yaml.Node) error {
 				s, err := r.Text(n)
@@ -91,7 +90,7 @@ func (r *reader) readAfter(i int, n *yaml.Node) error {
 		return err
 	}
 	if a.taskAt == nil {
-		return fault.Within("task", r.Fault(n, "is missing", "say which task to wait for"))
+		return fault.Within("task", r.Fault(n, "is missing", "add the task to wait for"))
 	}
 	return r.addEdge(a.task, a.taskAt, dag.Edge{Data: a.data, Outputs: a.outputs},
 		link{index: int32(i), explicit: a.sized}) //nolint:gosec // at most MaxFileBytes
@@ -100,7 +99,7 @@ func (r *reader) readAfter(i int, n *yaml.Node) error {
 func (r *reader) forInput() yamlfile.Fields[*nativeInput] {
 	y := &r.Reader
 	type read = func(*nativeInput, *yaml.Node) error
-	// noting remembers where a field stands.
+	// noting returns a function that records the node of a field and then reads it.
 	noting := func(where func(*nativeInput) **yaml.Node, then read) read {
 		return func(in *nativeInput, n *yaml.Node) error {
 			*where(in) = n
@@ -177,11 +176,11 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 	case exists && made:
 		return r.Fault(
 			n,
-			"mixes data that exists with the output of a task",
+			"mixes existing data with the output of a task",
 			"write {uri, path, size, mount} or {from, output}",
 		)
 	case made && in.fromAt == nil:
-		return fault.Within("from", r.Fault(n, "is missing", "say which task's output it is"))
+		return fault.Within("from", r.Fault(n, "is missing", "add the task that has the output"))
 	case made:
 		e := dag.Edge{}
 		if in.outputAt != nil {
@@ -192,7 +191,7 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 	case in.uriAt == nil:
 		return fault.Within(
 			"uri",
-			r.Fault(n, "is missing", "write uri for data that exists, or from for the output of a task"),
+			r.Fault(n, "is missing", "write uri for existing data, or from for the output of a task"),
 		)
 	case len(t.Inputs) == dag.MaxFiles:
 		return fault.OverLimit(fmt.Sprintf("more than %d inputs", dag.MaxFiles), "")
@@ -206,7 +205,7 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 	return nil
 }
 
-// addEdge adds an edge to the current task from the one named at node n.
+// addEdge adds an edge to the current task from the task with the name at node n.
 func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 	parent, ok := r.index[from]
 	if roles := r.gang[from]; !ok && roles != nil {
@@ -214,7 +213,7 @@ func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 	}
 	if !ok {
 		known := slices.AppendSeq(slices.Collect(maps.Keys(r.index)), maps.Keys(r.gang))
-		hint := suggest.DidYouMean(from, slices.Sorted(slices.Values(known)))
+		hint := fault.DidYouMean(from, slices.Sorted(slices.Values(known)))
 		if hint == "" {
 			hint = "tasks are named by their keys under tasks"
 		}
@@ -225,7 +224,7 @@ func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 	if l.isInput && e.Outputs != nil {
 		t := taken{parent, e.Outputs[0]}
 		if r.taken[t] {
-			return r.Fault(n, "output "+fault.Quote(t.output)+" is taken twice", "remove one")
+			return r.Fault(n, "output "+fault.Quote(t.output)+" is read twice", "remove one")
 		}
 		r.taken[t] = true
 	}
@@ -242,13 +241,13 @@ func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 	return nil
 }
 
-// addEdges adds edges from all roles of a gang; from those alone that have the outputs, where some are named.
+// addEdges adds edges from all roles of a gang, or only from those that have the named output.
 func (r *reader) addEdges(roles []int, n *yaml.Node, e dag.Edge, l link) error {
 	if len(e.Outputs) > 0 {
 		having := slices.DeleteFunc(slices.Clone(roles), func(i int) bool {
 			return !slices.Contains(r.parts[i].outputs, e.Outputs[0])
 		})
-		if len(having) > 0 { // else the error of a role that does not have it says so
+		if len(having) > 0 { // if no role has the output, the error comes from the check of the edges
 			roles = having
 		}
 	}
@@ -260,8 +259,8 @@ func (r *reader) addEdges(roles []int, n *yaml.Node, e dag.Edge, l link) error {
 	return nil
 }
 
-// joinEdge joins e, asked for by l at n, to edge k between the same two tasks: after says that one
-// waits for the other, inputs what it reads, and several inputs may take several outputs.
+// joinEdge merges e, requested by l at n, into edge k between the same two tasks. An entry of after only states that
+// one task waits for the other, inputs state what it reads, and several inputs may read several outputs.
 func (r *reader) joinEdge(k int, e dag.Edge, l link, n *yaml.Node) error {
 	have, had := &r.job.Edges[k], &r.links[k]
 	switch {
@@ -276,10 +275,10 @@ func (r *reader) joinEdge(k int, e dag.Edge, l link, n *yaml.Node) error {
 	}
 	return r.Fault(
 		n,
-		"task "+fault.Quote(r.job.Tasks[e.From].Name)+" is waited for already",
-		"say what is read of it in one place",
+		"task "+fault.Quote(r.job.Tasks[e.From].Name)+" is already named in after or inputs",
+		"write in one place what is read from it",
 	)
 }
 
-// bare says whether an edge was asked for in after with nothing but the name of a task.
+// bare reports whether the edge comes from an entry of after that has only the name of a task.
 func bare(l link, e dag.Edge) bool { return !l.isInput && !l.explicit && e.Outputs == nil }

@@ -14,13 +14,15 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// What follows the schema: examples, and what is read of other forms; and what the reader refuses does not.
+// These tests check that the schema accepts the examples and jobs of other formats, and rejects what the reader
+// rejects.
 
-// compiledSchema is a validator of documents in the native form.
+// compiledSchema returns a validator of documents in the native format.
 func compiledSchema(t testing.TB) func(document []byte) error {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(native.Schema()))
@@ -61,7 +63,7 @@ func exampleFiles(t testing.TB) []string {
 		}
 		files = append(files, some...)
 	}
-	// Jobs say so; scenarios for the local cloud lie beside them.
+	// The folder also has scenarios for the local cloud; only jobs have an apiVersion.
 	files = slices.DeleteFunc(files, func(file string) bool {
 		data, err := os.ReadFile(file)
 		return err != nil || !bytes.Contains(data, []byte("\napiVersion:"))
@@ -72,7 +74,7 @@ func exampleFiles(t testing.TB) []string {
 	return files
 }
 
-func TestExamplesReadCleanlyAndFollowTheSchema(t *testing.T) {
+func TestExamplesMatchSchema(t *testing.T) {
 	valid := compiledSchema(t)
 	for _, file := range exampleFiles(t) {
 		data, err := os.ReadFile(file)
@@ -93,7 +95,7 @@ func TestExamplesReadCleanlyAndFollowTheSchema(t *testing.T) {
 	}
 }
 
-// imports are files of the other forms.
+// imports returns files of the other formats.
 func imports(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "*", "testdata", "workflows", "*"))
@@ -103,7 +105,7 @@ func imports(t *testing.T) []string {
 	return files
 }
 
-func TestMarshalledImportsFollowTheSchema(t *testing.T) {
+func TestMarshalledImportsMatchSchema(t *testing.T) {
 	valid := compiledSchema(t)
 	for _, file := range imports(t) {
 		j, err := read.File(file)
@@ -111,7 +113,7 @@ func TestMarshalledImportsFollowTheSchema(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		data, err := native.Marshal(j)
+		data, err := dag.Marshal(j)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -122,21 +124,21 @@ func TestMarshalledImportsFollowTheSchema(t *testing.T) {
 	}
 }
 
-// What the reader refuses in a native file the schema refuses too, but for what no schema can say:
-// that words refer to each other, and which words a package knows.
-func TestSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
+// The schema rejects all files that the reader rejects, except for faults that a schema cannot express:
+// references between fields, and names that only a package knows.
+func TestSchemaRejectsWhatReaderRejects(t *testing.T) {
 	valid := compiledSchema(t)
 	beyond := []string{
-		"there is no task", "wait for each other", "waits for itself", "is waited for already", "has no output", "is taken twice", "named twice", "there are two outputs",
+		"there is no task", "wait for each other", "waits for itself", "is already named in after or inputs", "has no output", "is read twice", "named twice", "there are two outputs",
 		"unknown accelerator", "is a family of machines", "unknown cloud", "there is no emr on", "data cannot be read from", "names no data", "is in both env and secrets",
-		"in two spellings", "the least, ", "leaves the task's directory", "no machine has 0", "no machine has a disk", "a count is more than 0", "is more than any machine has", "is more than 1EiB",
+		"in two spellings", "the minimum, ", "leaves the task's directory", "no machine has 0", "no machine has a disk", "a count is more than 0", "is more than any machine has", "is more than 1EiB",
 		"a size of more than", "is more than 87600h", "must be more than 0", "there is a second document", "has the tag", "is not a place",
-		"does not wait for the same tasks", "would lie where", "would lie in ", "of its own gang", "has 17 tasks", "gang.roles.a: has nothing to run", "has role ", "a task and of a role",
-		"be mounted", "cannot be a mount", "is in no bucket", "is uploaded to a bucket", "is no local path", "keeps its checkpoints",
-		"is for the machines of a gang", "says another within",
-		"machines of one task are in one", "no task is called", "what another rule packs", "whose gang is within",
-		"what is within another distance",
-		"a service", "waits for service", "stands beside",
+		"does not wait for the same tasks", "has the same path as", "would be inside ", "would hide ", "of its own gang", "has 17 tasks", "gang.roles.a: has nothing to run", "has role ", "a task and of a role",
+		"be mounted", "cannot be a mount point", "is not in a bucket", "is uploaded to a bucket", "is not a local path", "the task's checkpoints",
+		"only a task of a gang has within", "has a different within",
+		"machines of one task are in one", "no task is called", "tasks that another rule packs", "whose gang is within",
+		"but within is different",
+		"a service", "waits for service", "cannot be combined with", "needs a p",
 	}
 	refused := 0
 	datadriven.RunTest(t, filepath.Join("testdata", "errors"), func(t *testing.T, d *datadriven.TestData) string {
@@ -145,11 +147,11 @@ func TestSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 			return d.Expected
 		}
 		if !slices.ContainsFunc(beyond, func(s string) bool { return strings.Contains(d.Expected, s) }) {
-			t.Errorf("%s: the schema takes what the reader refuses: %s", d.Pos, d.Expected)
+			t.Errorf("%s: the schema accepts what the reader rejects: %s", d.Pos, d.Expected)
 		}
 		return d.Expected
 	})
 	if refused < 50 {
-		t.Errorf("the schema refuses only %d files", refused)
+		t.Errorf("the schema rejects only %d files", refused)
 	}
 }

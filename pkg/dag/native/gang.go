@@ -13,36 +13,36 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A task whose gang is a mapping of roles is written down once for all of them. It is read as a task for each role,
-// named TASK.ROLE, in a gang that has the task's name: what stands beside gang holds for each role that does not have
-// it itself.
+// The file has a task whose gang is a mapping of roles once for all roles. It is read as one task for each role,
+// named TASK.ROLE, in a gang with the name of the task. The other fields of the task apply to each role that does not
+// have them itself.
 
-// part is one task of the file's tasks, or one role of one.
+// part is one of the job's tasks: a whole task of the file, one of its roles, or one replica.
 type part struct {
-	name  string // of the task that it becomes
-	path  string // below tasks, as the file has it
+	name  string // of the resulting task
+	path  string // the path in the file, below tasks
 	entry yamlfile.Entry
-	// Of a role: the task that it is one of, its own fields and name, and how its gang reacts.
+	// For a role: the task that has it, the role's own name and reactions, and fields of the gang.
 	outer *yamlfile.Entry
 	role  string
 	on    []dag.Reaction
-	near  *yaml.Node // of all of the gang: within
-	rules *yaml.Node // of all of the gang: placement
-	// span is how many machines it begins with and may have; joins says of a part that it is one of those beyond.
+	near  *yaml.Node // within of the whole gang
+	rules *yaml.Node // placement of the whole gang
+	// span is the number of machines at the start and at most; joins is set if the part is an additional machine.
 	span  span
 	joins bool
-	// service says that it is a replica of a service, and of which of several replicas it is one of.
+	// service is set for a replica of a service; of is the name of the task if it has several replicas.
 	service bool
 	of      string
-	// outputs are the names of its own, as far as they can be told before it is read.
+	// outputs are the names of its outputs, as far as they are known before it is read.
 	outputs []string
 }
 
-// roleMark stands between a task's name and a role's.
+// roleMark separates the name of a task from that of a role.
 const roleMark = "."
 
-// partsOf are the tasks that an entry of tasks becomes: one, or one for each role of its gang, and one for each machine
-// that may join a role.
+// partsOf returns the parts of an entry of tasks: one, or one for each role of its gang and one for each machine that
+// may join a role.
 func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 	gang, err := r.rolesOf(e)
 	if err != nil || gang == nil {
@@ -109,7 +109,7 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 			outputs: r.outputNames(role.Node), span: machines,
 		}
 		out = append(out, p)
-		for n := machines.min; n < machines.max; n++ { // each machine beyond is a task by itself
+		for n := machines.min; n < machines.max; n++ { // each additional machine is a separate task
 			p.name, p.joins = name+roleMark+strconv.Itoa(n), true
 			out = append(out, p)
 		}
@@ -117,7 +117,7 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 	return out, nil
 }
 
-// spansOf are how many machines the roles of a task's gang have.
+// spansOf returns the number of machines of the roles of a task's gang.
 func (r *reader) spansOf(task string, roles []yamlfile.Entry) ([]span, error) {
 	spans := make([]span, len(roles))
 	for i, role := range roles {
@@ -134,9 +134,10 @@ func (r *reader) spansOf(task string, roles []yamlfile.Entry) ([]span, error) {
 	return spans, nil
 }
 
-// begin has a gang begin with so many machines in all. Roles that may have more begin with more, the first of them
-// first. Where a gang is to begin with fewer than it has, those roles that say nothing of it begin with fewer, the last
-// of them first, each with one at least. It says what is wrong, or nothing.
+// begin sets how many machines each role starts with, so that the gang starts with enough in total. If the minimums
+// of the roles are too few, roles with a larger maximum start with more, the first role first. If they are too many,
+// roles with a fixed number start with fewer, the last role first, but with at least one each. It returns a
+// description of the fault, or "".
 func begin(spans []span, enough int) (problem string) {
 	least, most := 0, 0
 	for i, s := range spans {
@@ -146,7 +147,7 @@ func begin(spans []span, enough int) (problem string) {
 		least, most = least+spans[i].min, most+spans[i].max
 	}
 	if enough > most {
-		return fmt.Sprintf("is %d, and all roles have %d machines", enough, most)
+		return fmt.Sprintf("is %d, but all roles together have %d machines", enough, most)
 	}
 	for i := range spans {
 		more := min(max(enough-least, 0), spans[i].max-spans[i].min)
@@ -160,16 +161,16 @@ func begin(spans []span, enough int) (problem string) {
 	}
 	for _, s := range spans {
 		if s.max-s.min > dag.MaxJoining {
-			return fmt.Sprintf("leaves %d machines of a role that may join, more than %d", s.max-s.min, dag.MaxJoining)
+			return fmt.Sprintf("allows %d machines to join a role later, more than %d", s.max-s.min, dag.MaxJoining)
 		}
 	}
 	return ""
 }
 
-// rolesOf is the mapping that is a task's gang; nil where it is a name or there is none.
+// rolesOf returns the mapping in the field gang of a task, or nil if the field is a name or missing.
 func (r *reader) rolesOf(e yamlfile.Entry) (*yaml.Node, error) {
 	if e.Node.Kind != yaml.MappingNode {
-		return nil, nil // an error that the task's reader has better words for
+		return nil, nil // the reader of the task reports it better
 	}
 	fields, err := r.Mapping(e.Node)
 	if err != nil {
@@ -182,13 +183,14 @@ func (r *reader) rolesOf(e yamlfile.Entry) (*yaml.Node, error) {
 	return fields[i].Node, nil
 }
 
-// span is how many machines a role begins with, and how many it may have; zero where it says neither, and has fixed.
+// span is the number of machines that a role starts with, and its maximum. Both are zero if the role has neither; it
+// then has fixed machines.
 type span struct{ min, max, fixed int }
 
-// spanOf reads how many machines a role has: replicas, of which minAvailable are enough to begin with, or min and max.
+// spanOf reads the number of machines of a role: replicas with an optional minAvailable, or min and max.
 func (r *reader) spanOf(role yamlfile.Entry) (s span, err error) {
 	if role.Node.Kind != yaml.MappingNode {
-		return s, nil // its reader has better words
+		return s, nil // the reader of the role reports it better
 	}
 	fields, err := r.Mapping(role.Node)
 	if err != nil {
@@ -215,11 +217,11 @@ func (r *reader) spanOf(role yamlfile.Entry) (s span, err error) {
 	at := func(problem, hint string) error { return r.Fault(role.Node, problem, hint) }
 	switch {
 	case (least > 0 || most > 0) && (replicas > 0 || enough > 0):
-		return s, at("has replicas and min or max", "say how many it has, or from how many to how many")
+		return s, at("has replicas and min or max", "write replicas for a fixed number, or min and max")
 	case enough > 0 && replicas == 0:
-		return s, at("has minAvailable and no replicas", "say how many it has at most: replicas")
+		return s, at("has minAvailable and no replicas", "add the number of machines: replicas")
 	case least > 0 && most == 0:
-		return s, at("has min and no max", "say how many it may have: max")
+		return s, at("has min and no max", "add the maximum number of machines: max")
 	case enough > 0:
 		s = span{min: enough, max: replicas}
 	case most > 0:
@@ -232,12 +234,12 @@ func (r *reader) spanOf(role yamlfile.Entry) (s span, err error) {
 		return s, r.crossed(nodes, s)
 	case s.max-s.min > dag.MaxJoining:
 		return s, fault.At(yamlfile.PositionOf(role.Node), fault.OverLimit(fmt.Sprintf(
-			"may have %d machines more than it begins with, more than %d", s.max-s.min, dag.MaxJoining), ""))
+			"may have %d machines more than it starts with, more than %d", s.max-s.min, dag.MaxJoining), ""))
 	}
 	return s, nil
 }
 
-// crossed is the error about a role that begins with more machines than it may have, by its fields.
+// crossed returns the error for a role whose minimum number of machines is above its maximum.
 func (r *reader) crossed(fields map[string]*yaml.Node, s span) error {
 	least, most := "min", "max"
 	if fields[least] == nil {
@@ -248,7 +250,7 @@ func (r *reader) crossed(fields map[string]*yaml.Node, s span) error {
 	return fault.WithinKey(least, r.Fault(fields[least], problem, hint))
 }
 
-// outputNames are the names of a role's outputs. What is wrong with them is said when it is read.
+// outputNames returns the names of a role's outputs. It ignores errors, which are reported when the role is read.
 func (r *reader) outputNames(n *yaml.Node) (names []string) {
 	fields, err := r.Mapping(n)
 	if err != nil {
@@ -271,7 +273,7 @@ func (r *reader) outputNames(n *yaml.Node) (names []string) {
 	return names
 }
 
-// forRole are the fields of a role: those of a task but what has to be the same for the gang.
+// forRole returns the fields of a role: those of a task, except those that must be the same for the whole gang.
 func (r *reader) forRole() yamlfile.Fields[*dag.Task] {
 	known := r.forTask()
 	for _, field := range []string{"gang", "joins", "role", "framework", "within", "after", "inputs", "secrets",
@@ -280,19 +282,19 @@ func (r *reader) forRole() yamlfile.Fields[*dag.Task] {
 	}
 	known["replicas"] = r.forDefaults()["nodes"]
 	for _, field := range []string{"min", "max", "minAvailable"} {
-		known[field] = func(*dag.Task, *yaml.Node) error { return nil } // read before: spanOf
+		known[field] = func(*dag.Task, *yaml.Node) error { return nil } // already read by spanOf
 	}
 	return known
 }
 
-// readRole reads a role: what its task says for all of its gang, then what it says itself.
+// readRole reads a role: first the fields of its task, then its own.
 func (r *reader) readRole(t *dag.Task, p part) error {
 	fields := r.taskFields
 	roles := make(yamlfile.Fields[*dag.Task], len(fields))
 	for name, read := range fields {
 		roles[name] = read
 	}
-	roles["gang"] = func(*dag.Task, *yaml.Node) error { return nil } // read before
+	roles["gang"] = func(*dag.Task, *yaml.Node) error { return nil } // already read by partsOf
 	delete(roles, "role")
 	delete(roles, "joins")
 	delete(roles, "nodes")
@@ -317,15 +319,15 @@ func (r *reader) readRole(t *dag.Task, p part) error {
 	if p.joins {
 		t.Nodes, t.Gang, t.Joins, t.Outputs = 1, "", p.outer.Key, nil
 	}
-	t.On = grouped(append(t.On, p.on...)) // a role's own come first
+	t.On = grouped(append(t.On, p.on...)) // the role's own reactions come first
 	if err == nil {
 		err = notBoth(t)
 	}
 	return fault.WithinKey(p.outer.Key, fault.Within("gang", fault.Within("roles", fault.WithinKey(p.role, err))))
 }
 
-// readOn reads what becomes of a gang when something happens: by what happens, an action, a mapping of it with its
-// limits, or a list of those.
+// readOn reads reactions: a mapping from events to an action, to a mapping of the action with its limits, or to a
+// list of those.
 func (r *reader) readOn(n *yaml.Node) (on []dag.Reaction, err error) {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -356,7 +358,7 @@ func (r *reader) readOn(n *yaml.Node) (on []dag.Reaction, err error) {
 	return grouped(on), nil
 }
 
-// grouped are reactions by what they are to, in their order.
+// grouped sorts reactions by their event, with a stable order.
 func grouped(on []dag.Reaction) []dag.Reaction {
 	slices.SortStableFunc(on, func(a, b dag.Reaction) int { return cmp.Compare(a.Event, b.Event) })
 	return on
@@ -397,34 +399,7 @@ func (r *reader) readReaction(event dag.Happening, n *yaml.Node) (dag.Reaction, 
 	case err != nil:
 		return reaction, err
 	case reaction.Action == "":
-		return reaction, fault.Within("action", r.Fault(n, "is missing", "say what is done"))
+		return reaction, fault.Within("action", r.Fault(n, "is missing", "add the action"))
 	}
 	return reaction, reaction.Check()
-}
-
-// writeOn writes reactions as they are read.
-func writeOn(on []dag.Reaction) *mapping {
-	m := block()
-	for i, r := range on {
-		if slices.ContainsFunc(on[:i], func(before dag.Reaction) bool { return before.Event == r.Event }) {
-			continue
-		}
-		var list []*yaml.Node
-		for _, r := range on[i:] {
-			if r.Event != on[i].Event {
-				continue
-			}
-			one := flow()
-			one.text("action", string(r.Action))
-			one.count("limit", r.Limit)
-			var codes []*yaml.Node
-			for _, code := range r.ExitCodes {
-				codes = append(codes, plain(fmt.Sprint(code)))
-			}
-			one.list("exitCodes", codes)
-			list = append(list, one.node)
-		}
-		m.list(string(r.Event), list)
-	}
-	return m
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
@@ -31,43 +30,43 @@ tasks:
   last: {run: z, nodes: 1, after: [train]}
 `
 
-func TestRolesAreTasksOfOneGang(t *testing.T) {
+func TestRolesBecomeTasksOfOneGang(t *testing.T) {
 	j, err := native.Parse("roles.yaml", []byte(roles))
 	if err != nil {
 		t.Fatal(err)
 	}
 	chief, worker := j.Tasks[1], j.Tasks[2]
 	if chief.Name != "train.chief" || worker.Name != "train.worker" || chief.Gang != "train" || worker.Gang != "train" ||
-		worker.Role != "worker" || chief.Framework != framework.TensorFlow {
+		worker.Role != "worker" || chief.Framework != dag.TensorFlow {
 		t.Fatalf("read %+v and %+v", chief, worker)
 	}
 	if chief.Nodes != 1 || worker.Nodes != 1000 || worker.Retries != 1 || chief.Resources[0].CPUs.Min != 2 ||
 		worker.Resources[0].CPUs.Min != 8 {
-		t.Errorf("machines are not those of the roles: %+v and %+v", chief, worker)
+		t.Errorf("the roles have wrong machines: %+v and %+v", chief, worker)
 	}
 	if worker.Env["A"] != "all" || worker.Env["B"] != "mine" || chief.Env["B"] != "all" {
 		t.Errorf("variables %v and %v", chief.Env, worker.Env)
 	}
 	if r, _ := chief.Reacts(dag.PodFailed, 3); r.Action != dag.RestartGang {
-		t.Errorf("what the role says comes second: %+v", r)
+		t.Errorf("the role's own reaction is not first: %+v", r)
 	}
 	if r, _ := worker.Reacts(dag.PodFailed, 3); r.Action != dag.Abort {
-		t.Errorf("the gang's reaction is not the worker's: %+v", worker.On)
+		t.Errorf("the worker does not have the gang's reaction: %+v", worker.On)
 	}
 	if _, found := worker.Reacts(dag.PodFailed, 4); found {
-		t.Error("an exit code that is not named has a reaction")
+		t.Error("an exit code that is not listed has a reaction")
 	}
 	if !j.Chief(1) || j.Chief(2) || j.Chief(0) {
-		t.Error("the chief is the role chief, and no other")
+		t.Error("the role chief is not the only chief")
 	}
 	g := j.Graph()
 	if p := g.Parents(3); !reflect.DeepEqual(p, []int32{1}) {
-		t.Errorf("who reads the model waits for %v", p)
+		t.Errorf("the task that reads the model waits for %v", p)
 	}
 	if p := g.Parents(4); !reflect.DeepEqual(p, []int32{1, 2}) {
-		t.Errorf("who waits for the gang waits for %v", p)
+		t.Errorf("the task that waits for the gang waits for %v", p)
 	}
-	text, err := native.Marshal(j)
+	text, err := dag.Marshal(j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +75,13 @@ func TestRolesAreTasksOfOneGang(t *testing.T) {
 		t.Fatalf("%v in\n%s", err, text)
 	}
 	if !reflect.DeepEqual(j.Tasks, again.Tasks) || !reflect.DeepEqual(j.Edges, again.Edges) {
-		t.Errorf("written and read again it is another:\n%s", text)
+		t.Errorf("the round trip changes the job:\n%s", text)
 	}
 }
 
-// A role that may grow is a task of the machines that it begins with, and one for each that may join.
-func TestARoleThatMayGrow(t *testing.T) {
+// A role with min and max becomes a task with the machines that it starts with, and one task for each machine that
+// may join.
+func TestRoleWithMinAndMax(t *testing.T) {
 	const text = `
 apiVersion: tradewind/v1
 name: grow
@@ -105,7 +105,7 @@ tasks:
 		}
 		joining := j.Joining("train")
 		if j.Tasks[1].Nodes != want[0] || len(joining) != want[1] || len(j.Gang(1)) != 1 {
-			t.Errorf("%s: begins with %d, and %d join", words, j.Tasks[1].Nodes, len(joining))
+			t.Errorf("%s: starts with %d, and %d join", words, j.Tasks[1].Nodes, len(joining))
 		}
 		for k, i := range joining {
 			of := j.Tasks[i]
@@ -114,13 +114,13 @@ tasks:
 				t.Errorf("%s: %+v", words, of)
 			}
 		}
-		written, err := native.Marshal(j)
+		written, err := dag.Marshal(j)
 		if err != nil {
 			t.Fatal(err)
 		}
 		again, err := native.Parse("grow.yaml", written)
 		if err != nil || !reflect.DeepEqual(j.Tasks, again.Tasks) {
-			t.Errorf("%s: %v: written and read again it is another:\n%s", words, err, written)
+			t.Errorf("%s: %v: the round trip changes the job:\n%s", words, err, written)
 		}
 	}
 	for words, want := range map[string]string{
@@ -130,7 +130,7 @@ tasks:
 		"replicas: 2, max: 4":          "has replicas and min or max",
 		"replicas: 2, minAvailable: 3": "minAvailable 3 is more than replicas 2 (write minAvailable: 2 and replicas: 3)",
 		"min: 0, max: 2":               "tasks.train.gang.roles.worker.min",
-		"min: 1, max: 66":              "65 machines more than it begins with",
+		"min: 1, max: 66":              "65 machines more than it starts with",
 		"min: [1], max: 2":             "tasks.train.gang.roles.worker.min",
 	} {
 		if _, err := native.Parse("grow.yaml", fmt.Appendf(nil, text, words)); err == nil || !strings.Contains(err.Error(), want) {
@@ -139,8 +139,8 @@ tasks:
 	}
 }
 
-// What is enough for the whole gang is taken from roles that say nothing of it, or added to those that may have more.
-func TestAGangBeginsWithWhatIsEnoughForTheWhole(t *testing.T) {
+// minAvailable of a gang reduces the machines of roles with a fixed number, or adds machines to roles with a maximum.
+func TestMinAvailableOfGang(t *testing.T) {
 	const text = `
 apiVersion: tradewind/v1
 name: enough
@@ -151,7 +151,7 @@ tasks:
 	for _, c := range []struct {
 		enough  int
 		a, b    string
-		a0, aj  int // begins with, and join
+		a0, aj  int // machines at the start, and joining
 		b0, bj  int
 		problem string
 	}{
@@ -162,8 +162,8 @@ tasks:
 		{5, "replicas: 1", "min: 2, max: 6", 1, 0, 4, 2, ""},
 		{2, "replicas: 1", "min: 2, max: 6", 1, 0, 2, 4, ""},
 		{4, "max: 2", "replicas: 3, minAvailable: 1", 2, 0, 2, 1, ""},
-		{9, "replicas: 2", "replicas: 6", 0, 0, 0, 0, "is 9, and all roles have 8 machines"},
-		{2, "replicas: 2", "replicas: 99", 0, 0, 0, 0, "leaves 98 machines of a role"},
+		{9, "replicas: 2", "replicas: 6", 0, 0, 0, 0, "is 9, but all roles together have 8 machines"},
+		{2, "replicas: 2", "replicas: 99", 0, 0, 0, 0, "allows 98 machines to join a role"},
 	} {
 		j, err := native.Parse("enough.yaml", fmt.Appendf(nil, text, c.enough, c.a, c.b))
 		if c.problem != "" {
@@ -185,12 +185,12 @@ tasks:
 			}
 		}
 		if begins["a"] != c.a0 || joins["a"] != c.aj || begins["b"] != c.b0 || joins["b"] != c.bj {
-			t.Errorf("%+v: begins with %v, and %v join", c, begins, joins)
+			t.Errorf("%+v: starts with %v, and %v join", c, begins, joins)
 		}
 	}
 }
 
-func TestWhatCanNotJoin(t *testing.T) {
+func TestInvalidJoinsAreRejected(t *testing.T) {
 	const text = `
 apiVersion: tradewind/v1
 name: grow
@@ -202,12 +202,12 @@ tasks:
 `
 	for _, c := range []struct{ framework, more, last, want string }{
 		{"pytorch", "joins: g, role: worker, framework: pytorch, after: [data]", "", ""},
-		{"mpi", "joins: g, role: worker, framework: mpi, after: [data]", "", "programs of mpi can not be joined while they run"},
-		{"pytorch", "joins: h, role: worker, framework: pytorch, after: [data]", "", `role "worker" of gang "h", which no task of it has`},
-		{"pytorch", "joins: g, framework: pytorch, after: [data]", "", `role "more" of gang "g", which no task of it has`},
-		{"pytorch", "joins: g, role: worker, framework: ray, after: [data]", "", `has another framework than "lead"`},
+		{"mpi", "joins: g, role: worker, framework: mpi, after: [data]", "", "a running program of mpi cannot get more machines"},
+		{"pytorch", "joins: h, role: worker, framework: pytorch, after: [data]", "", `role "worker" of gang "h", but no task of the gang has that role`},
+		{"pytorch", "joins: g, framework: pytorch, after: [data]", "", `role "more" of gang "g", but no task of the gang has that role`},
+		{"pytorch", "joins: g, role: worker, framework: ray, after: [data]", "", `has a different framework than "lead"`},
 		{"pytorch", "joins: g, role: worker, framework: pytorch", "", `does not wait for the same tasks as "lead"`},
-		{"pytorch", "joins: g, gang: h, framework: pytorch, after: [data]", "", "is in a gang and joins one"},
+		{"pytorch", "joins: g, gang: h, framework: pytorch, after: [data]", "", "has both gang and joins"},
 		{"pytorch", "joins: g, role: worker, framework: pytorch, after: [data]", ", after: [more]", "another task waits for it"},
 	} {
 		_, err := native.Parse("grow.yaml", fmt.Appendf(nil, text, c.framework, c.more, c.last))

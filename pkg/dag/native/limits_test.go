@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// TestAsMuchAsThereMayBeAndNoMore: what is at its limit is read, and one more is told at its line.
-func TestAsMuchAsThereMayBeAndNoMore(t *testing.T) {
+// TestLimitsOfFile checks that the maximum of each field is accepted, and that one more is an error at its line.
+func TestLimitsOfFile(t *testing.T) {
 	list := func(n int, entry string) string { return "[" + strings.Repeat(entry+", ", n) + "]" }
 	names := func(n int, entry string) string {
 		var b strings.Builder
@@ -22,7 +22,7 @@ func TestAsMuchAsThereMayBeAndNoMore(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		most int
-		text func(n int) string // from the third line on
+		text func(n int) string // beginning with the third line
 		want string
 	}{
 		"reactions": {dag.MaxReactions, func(n int) string {
@@ -42,10 +42,10 @@ func TestAsMuchAsThereMayBeAndNoMore(t *testing.T) {
 		}, "tasks.t.inputs[10000]: more than 10000 inputs"},
 		"machines that may join": {dag.MaxJoining, func(n int) string {
 			return fmt.Sprintf("  t: {gang: {roles: {a: {run: x, min: 30, max: %d}}}}", 30+n)
-		}, "job.yaml:3:25: tasks.t.gang.roles.a: may have 65 machines more than it begins with, more than 64"},
+		}, "job.yaml:3:25: tasks.t.gang.roles.a: may have 65 machines more than it starts with, more than 64"},
 		"machines that may join all": {dag.MaxJoining, func(n int) string {
 			return fmt.Sprintf("  t: {gang: {minAvailable: 30, roles: {a: {run: x, replicas: %d}}}}", 30+n)
-		}, "job.yaml:3:28: tasks.t.gang.minAvailable: leaves 65 machines of a role that may join, more than 64"},
+		}, "job.yaml:3:28: tasks.t.gang.minAvailable: allows 65 machines to join a role later, more than 64"},
 		"letters of a name": {128, func(n int) string {
 			return "  " + strings.Repeat("n", n-4) + ": {gang: {roles: {a: {run: x, min: 1, max: 2}}}}"
 		}, "job.yaml:3:146: tasks." + strings.Repeat("n", 125) + ".gang.roles.a: "},
@@ -59,8 +59,8 @@ func TestAsMuchAsThereMayBeAndNoMore(t *testing.T) {
 	}
 }
 
-// TestLargeJobsReadBackTheSame: they are written in parts, of which none is empty.
-func TestLargeJobsReadBackTheSame(t *testing.T) {
+// TestLargeJobsRoundTrip checks jobs that are written in parts, none of which may be empty.
+func TestLargeJobsRoundTrip(t *testing.T) {
 	for _, n := range []int{1, 255, 256, 257, 512} {
 		j := &dag.Job{Name: "large", Objective: dag.MinimizeCost, Format: dag.Native}
 		for i := range n {
@@ -68,7 +68,7 @@ func TestLargeJobsReadBackTheSame(t *testing.T) {
 			j.Tasks = append(j.Tasks, task)
 		}
 		dagtest.ReadBack(t, j)
-		if text, err := native.Marshal(j); err != nil || strings.Contains(string(text), "{}") && n > 1 {
+		if text, err := dag.Marshal(j); err != nil || strings.Contains(string(text), "{}") && n > 1 {
 			t.Errorf("%d tasks: %v, and an empty mapping", n, err)
 		}
 	}

@@ -9,14 +9,13 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dagtest"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-func TestMarshalledJobsReadBackTheSame(t *testing.T) {
+func TestMarshalRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { dagtest.ReadBack(t, dagtest.Job().Draw(t, "job")) })
 }
 
-func TestJobsSurviveJSON(t *testing.T) {
+func TestJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := dagtest.Job().Draw(t, "job")
 		data, err := json.Marshal(j)
@@ -36,8 +35,8 @@ func TestJobsSurviveJSON(t *testing.T) {
 	})
 }
 
-func TestInvalidJobsAreNotMarshalled(t *testing.T) {
-	if _, err := native.Marshal(&dag.Job{Name: "x", Objective: dag.MinimizeCost}); err == nil {
+func TestMarshalRejectsInvalidJobs(t *testing.T) {
+	if _, err := dag.Marshal(&dag.Job{Name: "x", Objective: dag.MinimizeCost}); err == nil {
 		t.Error("a job without tasks was written")
 	}
 }

@@ -1,5 +1,5 @@
-// Package native reads and writes jobs in Tradewind's own form: YAML, or JSON, with apiVersion tradewind/v1. [Schema]
-// describes it to editors.
+// Package native reads and writes jobs in Tradewind's own format: YAML, or JSON, with apiVersion tradewind/v1.
+// [Schema] describes it for editors.
 package native
 
 import (
@@ -14,26 +14,22 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
-// APIVersion is what apiVersion must say in the native form.
-const APIVersion = "tradewind/v1"
-
-// Looks says whether a document means to be in the native form: a misspelled apiVersion, or
-// tasks without one, get the native reader's errors.
+// Looks reports whether a document is meant to be in the native format. Documents with a misspelled apiVersion, or
+// with tasks but no apiVersion, count too, so that they get the errors of this reader.
 func Looks(doc *yaml.Node) bool {
 	for i := 0; i < len(doc.Content); i += 2 {
 		key := doc.Content[i].Value
-		if key == "tasks" || suggest.Nearest(key, []string{"apiVersion"}) != "" {
+		if key == "tasks" || fault.Nearest(key, []string{"apiVersion"}) != "" {
 			return true
 		}
 	}
 	return false
 }
 
-// Parse reads a file in the native form, of text that is unpacked already. See [Schema] for its fields.
+// Parse reads a file in the native format. data is the unpacked text. See [Schema] for the fields.
 func Parse(name string, data []byte) (*dag.Job, error) {
 	docs, from, err := yamlfile.Decode(data)
 	if err != nil {
@@ -42,21 +38,21 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 	return FromYAML(name, docs, from)
 }
 
-// reader reads the one document of a native file.
+// reader reads a native file, which has one document.
 type reader struct {
 	yamlfile.Reader
 	job    *dag.Job
 	origin *dag.Origin
-	index  map[string]int   // of tasks by name
-	gang   map[string][]int // the tasks that are roles, by the name of the task that has them
+	index  map[string]int   // tasks by name
+	gang   map[string][]int // the tasks of the roles, by the name of the task that has the roles
 	parts  []part           // by task
 
-	env      map[string]string // of the job, under that of each task
-	secrets  []named           // of the job, in every task
+	env      map[string]string // of the job; variables of tasks override it
+	secrets  []named           // of the job, for every task
 	defaults dag.Task
 	tasks    *yaml.Node
-	labels   map[string]string // of the job, under those of each task
-	rules    *yaml.Node        // of the job: placement
+	labels   map[string]string // of the job; labels of tasks override them
+	rules    *yaml.Node        // placement of the job
 	ruled    []ruled           // parallel to job.Placement
 
 	jobFields      yamlfile.Fields[*dag.Job]
@@ -70,15 +66,15 @@ type reader struct {
 
 	current int                    // the task being read
 	links   []link                 // parallel to job.Edges
-	edgeOf  []int32                // by task: the last edge from it, valid if it leads to current
+	edgeOf  []int32                // by task: the last edge from it, valid if it goes to current
 	marks   []dag.Mark             // of the alternatives being read
 	files   []dag.Mark             // of the workdir and inputs of the task being read
-	gangs   map[int]fault.Position // by task: where its gang is named, or the one it joins
+	gangs   map[int]fault.Position // by task: where the file names its gang, or the gang it joins
 	inputs  []link                 // of current, parallel to its inputs
-	taken   map[taken]bool         // the outputs that inputs of current take
+	taken   map[taken]bool         // the outputs that inputs of current read
 }
 
-// FromYAML is Parse of a file that is decoded already.
+// FromYAML is Parse for a file that is already decoded.
 func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, error) {
 	r := &reader{
 		Reader: from, defaults: dag.Task{Nodes: 1}, taken: map[taken]bool{}, gangs: map[int]fault.Position{},
@@ -91,7 +87,7 @@ func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, e
 	err := r.read(docs[0])
 	if len(docs) > 1 {
 		err = r.Fault(docs[1], "there is a second document",
-			"a native file holds one job; SkyPilot chains have no apiVersion")
+			"a native file has one job; SkyPilot chains have no apiVersion")
 	}
 	return dag.Checked(name, r.job, err)
 }
@@ -101,7 +97,7 @@ func (r *reader) read(doc *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	// Of a file for something else, or for a version to come, apiVersion is what is wrong.
+	// Check apiVersion first: in a file of another kind or of a future version, that is the fault to report.
 	for _, e := range entries {
 		if e.Key == "apiVersion" {
 			if err := fault.WithinKey(e.Key, r.readVersion(e.Node)); err != nil {
@@ -113,14 +109,14 @@ func (r *reader) read(doc *yaml.Node) error {
 		return cmp.Or(r.ofTasks(entries), err)
 	}
 	for _, e := range entries {
-		if e.Key == "patience" { // whose faults depend on another field
+		if e.Key == "patience" { // it depends on another field, infeasible
 			if err := r.job.CheckPatience(); err != nil {
 				return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
 			}
 		}
 	}
 	if !slices.ContainsFunc(entries, func(e yamlfile.Entry) bool { return e.Key == "apiVersion" }) {
-		return fault.Within("apiVersion", r.Fault(doc, "is missing", "add apiVersion: "+APIVersion))
+		return fault.Within("apiVersion", r.Fault(doc, "is missing", "add apiVersion: "+dag.APIVersion))
 	}
 	if r.tasks == nil {
 		return fault.Within("tasks", r.Fault(doc, "is missing", "a job has at least one task"))
@@ -131,14 +127,15 @@ func (r *reader) read(doc *yaml.Node) error {
 	return r.finish(doc)
 }
 
-// ofTasks is what is wrong with a job that cannot be read where a field of its tasks stands beside them.
+// ofTasks returns a better error for a job that cannot be read because it has a field of its tasks. It returns nil if
+// that is not the fault.
 func (r *reader) ofTasks(entries []yamlfile.Entry) error {
 	for _, e := range entries {
 		_, known := r.jobFields[e.Key]
 		if _, ofTask := r.taskFields[e.Key]; known || !ofTask {
 			continue
 		}
-		hint := "write it below tasks, in the task that it is about"
+		hint := "write it below tasks, in its task"
 		if _, ofAll := r.defaultFields[e.Key]; ofAll {
 			hint += ", or below defaults for all of them"
 		}
@@ -147,8 +144,8 @@ func (r *reader) ofTasks(entries []yamlfile.Entry) error {
 	return nil
 }
 
-// ofOthers is the same for a task: a field of the job, or of what it runs on, stands in it. err is what it is
-// otherwise.
+// ofOthers returns a better error for a task that cannot be read because it has a field of the job or of resources.
+// It returns err if that is not the fault.
 func (r *reader) ofOthers(task *yaml.Node, err error) error {
 	entries, unread := r.Mapping(task)
 	if unread != nil {
@@ -160,7 +157,7 @@ func (r *reader) ofOthers(task *yaml.Node, err error) error {
 		}
 		if _, ofJob := r.jobFields[e.Key]; ofJob {
 			return fault.WithinKey(e.Key, r.Fault(e.Name, "is a field of the job, not of a task",
-				"write it beside tasks"))
+				"write it at the top level, next to tasks"))
 		}
 		if _, ofMachine := r.resourceFields[e.Key]; ofMachine {
 			return fault.WithinKey(e.Key, r.Fault(e.Name, "is a field of resources, not of a task",
@@ -175,8 +172,8 @@ func (r *reader) readVersion(n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	if s != APIVersion {
-		return r.Fault(n, fault.Quote(s)+" is not a version that is read here", "write "+APIVersion)
+	if s != dag.APIVersion {
+		return r.Fault(n, fault.Quote(s)+" is not a supported version", "write "+dag.APIVersion)
 	}
 	return nil
 }
@@ -313,7 +310,7 @@ func (r *reader) readTasks(n *yaml.Node) error {
 	return nil
 }
 
-// nameTasks gives each part of the file's tasks its place in the job, by its name and that of its gang.
+// nameTasks assigns an index to each part, and records it by its name and the name of its gang.
 func (r *reader) nameTasks(parts []part) error {
 	r.parts = parts
 	r.index = make(map[string]int, len(parts))
@@ -322,7 +319,7 @@ func (r *reader) nameTasks(parts []part) error {
 	r.origin.Tasks = make([]fault.Position, len(parts))
 	for i, p := range parts {
 		name, at, whole := p.name, p.entry.Name, p.whole()
-		if _, twice := r.index[whole]; twice && p.outer != nil { // another's role is called as all of this task is
+		if _, twice := r.index[whole]; twice && p.outer != nil { // another task's role has the name of this whole task
 			name, at = whole, p.outer.Name
 		}
 		if _, twice := r.index[name]; twice || r.gang[name] != nil && p.outer != nil {
@@ -334,7 +331,7 @@ func (r *reader) nameTasks(parts []part) error {
 			if r.gang == nil {
 				r.gang = map[string][]int{}
 			}
-			if !p.joins { // nothing waits for those that join: they are done with the others
+			if !p.joins { // nothing waits for joining tasks: they end with the gang's tasks
 				r.gang[whole] = append(r.gang[whole], i)
 			}
 		}
@@ -372,9 +369,9 @@ func (r *reader) readTask(i int, p part) error {
 	return fault.WithinKey(p.name, r.endTask(i, t))
 }
 
-// endTask checks what the fields of a task are together, and notes where they stand.
+// endTask makes the checks that concern several fields of a task, and records their positions.
 func (r *reader) endTask(i int, t *dag.Task) error {
-	if k, err := t.CheckInputs(); err != nil { // of a stand-in none are staged, which the last of its fields may say
+	if k, err := t.CheckInputs(); err != nil { // checked last: any field may make it a stand-in, which stages nothing
 		return fault.At(r.inputs[k].pos, fault.Within("inputs"+fault.Index(int(r.inputs[k].index)), err))
 	}
 	if len(t.Resources) == 0 {
@@ -401,7 +398,7 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 	return fault.Within("secrets", notBoth(t))
 }
 
-// copied is a copy that shares nothing which can be changed.
+// copied returns a copy that shares no mutable data with t.
 func copied(t dag.Task) dag.Task {
 	t.Resources = slices.Clone(t.Resources)
 	t.Time.On = maps.Clone(t.Time.On)
@@ -413,7 +410,7 @@ func copied(t dag.Task) dag.Task {
 	return t
 }
 
-// readEnv reads variables. Their values are text however they look to YAML.
+// readEnv reads variables. Their values are always text, whatever type YAML gives them.
 func (r *reader) readEnv(n *yaml.Node) (map[string]string, error) {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -434,7 +431,7 @@ func (r *reader) readEnv(n *yaml.Node) (map[string]string, error) {
 	return env, nil
 }
 
-// finish fills in what edges carry, and checks the graph.
+// finish computes the data of the edges and checks the graph.
 func (r *reader) finish(doc *yaml.Node) error {
 	j := r.job
 	sizes := dag.NewOutputSizes(j)
@@ -476,7 +473,7 @@ func (r *reader) finish(doc *yaml.Node) error {
 	return nil
 }
 
-// linkError puts an error at the place where the file asks for edge i.
+// linkError adds the position at which the file requests edge i to an error.
 func (r *reader) linkError(i int, err error) error {
 	l := r.links[i]
 	field := "after"
@@ -490,7 +487,7 @@ func (r *reader) linkError(i int, err error) error {
 	return fault.At(l.pos, err)
 }
 
-// word reads one of the words that a type of the model has.
+// word reads one of the values of an enumerated type of the model.
 func word[T interface {
 	~string
 	Check() error

@@ -7,11 +7,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-func TestBadFilesAreRefusedWithTheirLine(t *testing.T) { dagtest.Errors(t, "job.yaml", native.Parse) }
+func TestErrorsHavePositions(t *testing.T) { dagtest.Errors(t, "job.yaml", native.Parse) }
 
 func TestEveryFieldIsRead(t *testing.T) { dagtest.Workflows(t, native.Parse) }
 
-func TestTabsThatYAMLAllowsAreNoPartOfAValue(t *testing.T) {
+func TestTabsAreNotPartOfValues(t *testing.T) {
 	text := "apiVersion: tradewind/v1\nname:\tfoo\ntasks:\t# all\n  a: {run:\tx\t,\n\tworkdir: .}\n"
 	j, err := native.Parse("job.yaml", []byte(text))
 	if err != nil || j.Name != "foo" || j.Tasks[0].Run != "x" {

@@ -7,21 +7,20 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A rule of placement may stand at a task, for its own machines; at a gang, for those of all its roles; and at the job,
-// for those of the tasks that it names, or of all. The model knows rules of tasks and of the job alone.
+// A placement rule of a task applies to its own machines; one of a gang, to those of all its roles; and one of the
+// job, to those of the tasks that it names, or of all tasks. The model has only rules of tasks and of the job.
 
-// ruled is where the file says a rule of the job.
+// ruled is the position in the file of a rule of the job.
 type ruled struct {
 	pos  fault.Position
 	path string
 }
 
-// readLabels reads a mapping of labels. Their values are text however they look to YAML.
+// readLabels reads a mapping of labels. Their values are always text, whatever type YAML gives them.
 func (r *reader) readLabels(n *yaml.Node) (map[string]string, error) {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -48,7 +47,8 @@ func (r *reader) readLabels(n *yaml.Node) (map[string]string, error) {
 	return labels, nil
 }
 
-// readPlacement reads one rule, or a list of them. of is what a rule may name tasks by; empty is that it may not.
+// readPlacement reads one rule, or a list of them. of is the name of the field with which a rule may name tasks;
+// empty if it may not.
 func (r *reader) readPlacement(n *yaml.Node, of string) (rules []dag.Placement, err error) {
 	y := &r.Reader
 	level := func(at func(*dag.Placement) *dag.Level) func(*dag.Placement, *yaml.Node) error {
@@ -90,11 +90,12 @@ func (r *reader) readPlacement(n *yaml.Node, of string) (rules []dag.Placement, 
 	return rules, r.List(n, func(_ int, n *yaml.Node) error { return one(n) })
 }
 
-// finishPlacement reads the rules of gangs and of the job, which are about tasks that are all known by now.
+// finishPlacement reads the rules of gangs, services and the job. It runs when all tasks are known, because the rules
+// refer to them.
 func (r *reader) finishPlacement() error {
 	for i, p := range r.parts {
 		if p.rules == nil || i > 0 && r.parts[i-1].rules == p.rules {
-			continue // of each gang once
+			continue // read the rules of each gang or service once
 		}
 		read, path := r.gangPlacement, dag.TaskPath(p.whole())+".gang"
 		if p.of != "" {
@@ -119,8 +120,8 @@ func (r *reader) finishPlacement() error {
 	return nil
 }
 
-// named are the tasks that a name of the file means: one, all roles of its gang and what joins them, or all replicas of
-// its service.
+// named returns the tasks that a name in the file refers to: one task, all roles of its gang and the tasks that join
+// it, or all replicas of its service.
 func (r *reader) named(name string) (out []int) {
 	for i, p := range r.parts {
 		if p.name == name || p.whole() == name {
@@ -130,8 +131,8 @@ func (r *reader) named(name string) (out []int) {
 	return out
 }
 
-// gangPlacement has the rules of a gang be about all its machines. Zones and regions that pack it are what it is
-// within, and a rack is in a zone.
+// gangPlacement applies the rules of a gang to all its machines. A rule that packs the gang into a zone or region
+// sets its within; one that packs it into a rack also sets within to the zone, because a rack is in one zone.
 func (r *reader) gangPlacement(p part, members []int) error {
 	rules, err := r.readPlacement(p.rules, "")
 	if err != nil {
@@ -140,8 +141,8 @@ func (r *reader) gangPlacement(p part, members []int) error {
 	for _, rule := range rules {
 		if within := rule.Plan(); within != "" {
 			if p.near != nil && r.job.Tasks[members[0]].Within != within {
-				return r.Fault(p.rules, "packs by "+string(rule.Pack)+" what is within another distance",
-					"say one of the two")
+				return r.Fault(p.rules, "packs by "+string(rule.Pack)+", but within is different",
+					"keep one of the two")
 			}
 			for _, i := range members {
 				r.job.Tasks[i].Within = within
@@ -155,7 +156,7 @@ func (r *reader) gangPlacement(p part, members []int) error {
 	return nil
 }
 
-// add has a rule be one of the job, or of each of some tasks where it is about what others have.
+// add adds a rule to the job, or to each of the tasks if it is a rule with Apart or for one task.
 func (r *reader) add(rule dag.Placement, of []int, at ruled) {
 	rule.Of = nil
 	if len(rule.Apart) > 0 || len(of) == 1 {
@@ -170,7 +171,7 @@ func (r *reader) add(rule dag.Placement, of []int, at ruled) {
 	r.job.Placement, r.ruled = append(r.job.Placement, rule), append(r.ruled, at)
 }
 
-// checkEach checks tasks that were given rules beside their own, at the place of those.
+// checkEach checks tasks that got additional rules. Errors have the position of those rules.
 func (r *reader) checkEach(of []int, rules *yaml.Node) error {
 	for _, i := range of {
 		if err := r.job.Tasks[i].CheckPlacement(); err != nil {
@@ -197,7 +198,7 @@ func (r *reader) jobPlacement() error {
 			tasks := r.named(name)
 			if tasks == nil {
 				known := slices.AppendSeq(slices.Collect(maps.Keys(r.index)), maps.Keys(r.gang))
-				hint := suggest.DidYouMean(name, slices.Sorted(slices.Values(known)))
+				hint := fault.DidYouMean(name, slices.Sorted(slices.Values(known)))
 				return fault.Within("placement"+fault.Index(n)+".of"+fault.Index(k),
 					r.Fault(nodes[n], "no task is called "+fault.Quote(name), hint))
 			}
@@ -216,33 +217,4 @@ func (r *reader) jobPlacement() error {
 		}
 	}
 	return nil
-}
-
-func writeLabels(labels map[string]string) *mapping {
-	m := flow()
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		m.add(k, text(labels[k]))
-	}
-	return m
-}
-
-// writePlacement writes rules as they are read.
-func writePlacement(rules []dag.Placement) (list []*yaml.Node) {
-	for i := range rules {
-		p, m := &rules[i], flow()
-		m.text("spread", string(p.Spread))
-		m.count("max", p.Max)
-		m.text("pack", string(p.Pack))
-		m.part("apart", writeLabels(p.Apart))
-		m.text("by", string(p.By))
-		if len(p.Of) > 0 {
-			names := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-			for _, name := range p.Of {
-				names.Content = append(names.Content, text(name))
-			}
-			m.add("of", names)
-		}
-		list = append(list, m.node)
-	}
-	return list
 }

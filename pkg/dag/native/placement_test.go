@@ -17,9 +17,10 @@ func parse(t *testing.T, text string) *dag.Job {
 	return j
 }
 
-// TestARuleIsAboutWhatItStandsAt: at a task its own machines, at a gang those of all roles and of what joins them, at
-// the job those of the tasks that it names, or of all; labels of the job are those of each task.
-func TestARuleIsAboutWhatItStandsAt(t *testing.T) {
+// TestPlacementRulesApplyToTheirTasks checks that a rule of a task applies to its own machines, a rule of a gang to
+// those of all roles and joining tasks, and a rule of the job to those of the tasks that it names, or of all. Labels
+// of the job apply to each task.
+func TestPlacementRulesApplyToTheirTasks(t *testing.T) {
 	j := parse(t, `
 apiVersion: tradewind/v1
 labels: {team: red, app: all}
@@ -73,8 +74,8 @@ tasks:
 	}
 }
 
-// TestAGangThatIsPackedByZoneIsWithinIt: both words mean the same, and a rack is in a zone.
-func TestAGangThatIsPackedByZoneIsWithinIt(t *testing.T) {
+// TestPackOfGangSetsWithin checks that pack: zone means within: zone, and that a rack is in a zone.
+func TestPackOfGangSetsWithin(t *testing.T) {
 	for level, rules := range map[string]int{"zone": 0, "rack": 1} {
 		j := parse(t, `
 apiVersion: tradewind/v1

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
-// The fields of resources that hold alternatives, not wishes.
+// The fields of resources that contain alternatives.
 const (
 	anyOfField   = "anyOf"
 	orderedField = "ordered"
@@ -64,7 +64,7 @@ func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 			}
 			if err == nil && dag.LikeContainer(res.Image) {
 				r.job.Warn(yamlfile.PositionOf(n), "resources.image",
-					"is that of a machine; a container's is written docker:"+res.Image)
+					"is a machine image; a container image is written docker:"+res.Image)
 			}
 			return err
 		},
@@ -84,13 +84,13 @@ func parseArch(s string) (string, error) {
 func parseDisk(s string) (dag.GiB, error) {
 	g, err := dag.ParseSize(s)
 	if err == nil && g == 0 {
-		err = fault.New("no machine has a disk of 0", "leave it out for the cloud's own choice")
+		err = fault.New("no machine has a disk of 0", "leave it out for the cloud's default")
 	}
 	return g, err
 }
 
-// readResources reads the alternatives of a task: the fields themselves are the only one, or stand
-// in each of those under anyOf or ordered that does not have them itself.
+// readResources reads the alternatives of a task. Without anyOf or ordered, the fields are the only alternative. With
+// one of them, the fields apply to each of its alternatives that does not have them itself.
 func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -106,8 +106,8 @@ func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 					e.Key,
 					r.Fault(
 						e.Name,
-						"stands beside "+alternatives.Key,
-						"alternatives are in one order or in none: keep one of the two",
+						"cannot be combined with "+alternatives.Key,
+						"alternatives are either ordered or not: keep one of the two",
 					),
 				)
 			}
@@ -141,7 +141,7 @@ func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 	return fault.WithinKey(alternatives.Key, err)
 }
 
-// readAlternative adds an alternative that begins as base to t.
+// readAlternative adds an alternative to t. Its fields are those of base, overridden by those of n.
 func (r *reader) readAlternative(
 	t *dag.Task,
 	n *yaml.Node,
@@ -175,7 +175,7 @@ func (r *reader) readAlternative(
 	return fault.At(positionIn(marks, "service"), base.Check())
 }
 
-// positionIn is where a field stands.
+// positionIn returns the position of a field.
 func positionIn(marks []dag.Mark, field string) fault.Position {
 	for _, m := range marks {
 		if m.Field == field {
@@ -185,7 +185,7 @@ func positionIn(marks []dag.Mark, field string) fault.Position {
 	return fault.Position{}
 }
 
-// readResource reads one field of an alternative. besides are fields that there may be as well.
+// readResource reads one field of an alternative. besides are other fields that the mapping may have, for hints.
 func (r *reader) readResource(into *dag.Resources, e yamlfile.Entry, besides ...string) (dag.Mark, error) {
 	read, ok := r.resourceFields[e.Key]
 	if !ok {

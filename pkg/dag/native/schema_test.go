@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-var update = flag.Bool("update", false, "write schema.json anew")
+var update = flag.Bool("update", false, "write a new schema.json")
 
 type object = map[string]any
 
@@ -24,7 +24,7 @@ const (
 	sizePattern     = `\s*` + number + `\s*` + sizeUnitPattern + `?\s*`
 )
 
-// buildSchema writes the schema down field by field. Limits and patterns are the package's own.
+// buildSchema returns the schema, field by field. Limits and patterns come from the package.
 func buildSchema() object {
 	ref := func(name string) object { return object{"$ref": "#/$defs/" + name} }
 	with := func(o object, description string) object {
@@ -76,14 +76,14 @@ func buildSchema() object {
 		"cloud":        object{"type": "string", "pattern": `^[^\s*:/]+$`, "description": "aws, gcp, azure, …"},
 		"region":       with(word, "a region of the cloud"),
 		"zone":         with(word, "a zone of the region"),
-		"instanceType": with(word, "a machine type as its cloud calls it"),
+		"instanceType": with(word, "a machine type by its cloud's name"),
 		"arch": with(
 			oneOf("amd64", "arm64", "x86_64", "x86-64", "aarch64"),
-			"the processors' architecture; either if it is left out",
+			"the processor architecture; any if omitted",
 		),
 		"market": with(
 			oneOf("auto", "spot", "on-demand"),
-			"how capacity is bought; auto leaves it to the broker",
+			"how capacity is bought; with auto the broker chooses",
 		),
 		"service": with(oneOf("emr", "dataproc"), "a managed service instead of bare machines"),
 		"disk":    with(ref("size"), "the size of the machine's disk"),
@@ -107,7 +107,7 @@ func buildSchema() object {
 		"items":       alternative,
 		"minItems":    1,
 		"maxItems":    dag.MaxAlternatives,
-		"description": "alternatives, the cheapest first; the fields beside it hold for each that does not have them",
+		"description": "alternatives, the cheapest first; the other fields of resources apply to each that does not have them",
 	}
 	all["ordered"] = object{
 		"type":        "array",
@@ -130,8 +130,8 @@ func buildSchema() object {
 		}
 	}
 	secrets := object{
-		"description": "variables that are never printed: names, whose values are given when the job is handed in, " +
-			"or what they are, or where they are kept (ssm:/path)",
+		"description": "variables that are never printed: names, whose values the user passes at submission, " +
+			"or a mapping from names to values or to references to stored values (ssm:/path)",
 		"oneOf": []any{
 			object{"type": "array", "items": object{
 				"type": "string", "pattern": dag.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"},
@@ -149,8 +149,8 @@ func buildSchema() object {
 		"setup": with(script, "shell script, once on each machine before run"),
 		"workdir": object{
 			"oneOf": []any{line, record([]string{"url"}, object{
-				"url": with(line, "of a git repository"),
-				"ref": with(line, "a branch, tag or commit; the default branch if it is left out"),
+				"url": with(line, "the URL of a git repository"),
+				"ref": with(line, "a branch, tag or commit; the default branch if omitted"),
 			})},
 			"description": "a directory, a bucket URL or a git repository, staged to each machine",
 		},
@@ -168,48 +168,48 @@ func buildSchema() object {
 			"type":        "integer",
 			"minimum":     0,
 			"maximum":     dag.MaxRetries,
-			"description": "how often the task's own failure is tried again",
+			"description": "how often the task is tried again after its own failures",
 		},
 		"checkpoint": with(record([]string{"path"}, object{
-			"every": with(ref("duration"), "how often it is saved; on notice only if it is left out"),
+			"every": with(ref("duration"), "how often it is saved; only on notice of an interruption if omitted"),
 			"path":  with(inside, "where the task writes it, below its directory"),
 			"size":  ref("size"),
 		}), "how the task saves its progress"),
 		"time": object{
-			"description": "how long the task runs: one time, or times by accelerator and instance type, with default for all others",
+			"description": "the expected run time of the task: one time, or times by accelerator and instance type, with default for all others",
 			"oneOf": []any{
 				ref("duration"),
 				object{"type": "object", "minProperties": 1, "additionalProperties": ref("duration")},
 			},
 		},
-		"resources": with(ref("resources"), "what the task runs on"),
-		"labels":    labels("what rules of placement of other tasks know the task by"),
-		"placement": with(ref("placement"), "where its machines stand to each other, and to those of others"),
+		"resources": with(ref("resources"), "the machines on which the task runs"),
+		"labels":    labels("labels that identify the task in placement rules of other tasks"),
+		"placement": with(ref("placement"), "rules about the relative places of its machines, and of other tasks"),
 	}
 	output := record([]string{"name"}, object{
 		"name": ref("name"),
-		"path": with(inside, "what to keep, below $TRADEWIND_OUTPUT; all of it if it is left out"),
-		"uri":  with(line, "where to copy it to as well"),
+		"path": with(inside, "what to save, below $TRADEWIND_OUTPUT; all of it if omitted"),
+		"uri":  with(line, "also copy it there"),
 		"size": ref("size"),
 	})
 	input := object{"oneOf": []any{
-		with(line, "the URI of data that exists"),
+		with(line, "the URI of existing data"),
 		record([]string{"uri"}, object{
 			"uri":  with(line, "s3://, gs://, azblob://, file:// or a local path"),
 			"path": with(line, "where the task sees it"),
 			"size": ref("size"),
 			"mount": object{
 				"enum": []any{true, false, "write", "cached"},
-				"description": "read it where it lies instead of copying it first (true), read and write it there (write), " +
-					"or through a cache on the machine's disk (cached)",
+				"description": "mount the input read-only (true), for reading and writing (write), or for both through a cache on the " +
+					"machine's disk (cached), instead of copying it to the machine first",
 			},
 			"bucket": with(oneOf("make", "temporary"),
-				"make it where there is none, for good or until the job has ended"),
+				"create the bucket if it does not exist, and keep it (make) or delete it when the job has finished (temporary)"),
 			"source": with(line, "a local path that is uploaded to the URI first"),
 		}),
 		record([]string{"from"}, object{
-			"from":   with(ref("name"), "the task whose output is read; it is waited for"),
-			"output": with(ref("name"), "which of them; all if it is left out"),
+			"from":   with(ref("name"), "the task whose output is read; this task waits for it"),
+			"output": with(ref("name"), "the output; all if omitted"),
 		}),
 	}}
 	after := object{"oneOf": []any{
@@ -218,9 +218,9 @@ func buildSchema() object {
 			"task": ref("name"),
 			"outputs": with(
 				list(ref("name"), dag.MaxFiles),
-				"which outputs are read; none if it is empty, all if it is left out",
+				"the outputs that are read; none if empty, all if omitted",
 			),
-			"data": with(ref("size"), "how much is read, if not the size of the outputs"),
+			"data": with(ref("size"), "the amount of data read, if it differs from the size of the outputs"),
 		}),
 	}}
 	framework := oneOf("pytorch", "tensorflow", "mpi", "horovod", "ray", "spark", "dask")
@@ -229,47 +229,47 @@ func buildSchema() object {
 		"run": with(script, "shell script, on each machine"),
 		"gang": object{
 			"description": "tasks of the same gang start together or not at all; at most " + fmt.Sprint(dag.MaxGang) +
-				", which all wait for the same tasks. A mapping has the roles of a gang of its own",
+				" tasks, which all wait for the same tasks. A mapping makes the task a gang with several roles",
 			"oneOf": []any{ref("name"), ref("gang")},
 		},
-		"joins":     with(ref("name"), "the gang that it joins while that runs, as more machines of a role"),
-		"role":      with(ref("name"), "what the task is in its gang; its name if it is left out"),
-		"framework": with(framework, "what the machines of the task, or of its gang, are told of each other in words of"),
+		"joins":     with(ref("name"), "the running gang that the task joins, as more machines of a role"),
+		"role":      with(ref("name"), "the task's role in its gang; its name if omitted"),
+		"framework": with(framework, "the framework whose environment variables describe the machines of the task, or of its gang, to each other"),
 		"within": with(oneOf("zone", "region", "anywhere"),
-			"how close the machines of its gang are to each other; in one region if it is left out"),
-		"on":       with(ref("on"), "what becomes of the gang, or the task, when something happens to one of its machines"),
+			"the maximum distance between the machines of its gang; region if omitted"),
+		"on":       with(ref("on"), "reactions of the gang, or the task, to events of its machines"),
 		"service":  with(ref("service"), "the task is a service: it runs until its job is cancelled, and is replaced when it ends"),
-		"recorded": with(ref("duration"), "a measured run time that the task stands in for, instead of run"),
-		"env":      env("environment variables, besides the job's"),
+		"recorded": with(ref("duration"), "a measured run time; the task waits that long instead of running a script"),
+		"env":      env("environment variables, in addition to those of the job"),
 		"secrets":  secrets,
 		"after":    object{"type": "array", "items": after, "description": "the tasks to wait for"},
 		"inputs":   list(input, dag.MaxFiles),
-		"outputs":  with(list(output, dag.MaxFiles), "what the task leaves in $TRADEWIND_OUTPUT"),
+		"outputs":  with(list(output, dag.MaxFiles), "files in $TRADEWIND_OUTPUT that are saved"),
 	})
 
 	root := record([]string{"apiVersion", "tasks"}, object{
-		"apiVersion":  object{"const": native.APIVersion},
-		"name":        with(ref("name"), "the job's name; the file's if it is left out"),
+		"apiVersion":  object{"const": dag.APIVersion},
+		"name":        with(ref("name"), "the name of the job; the name of the file if omitted"),
 		"description": object{"type": "string", "maxLength": dag.MaxTextBytes},
 		"objective":   with(oneOf("cost", "makespan"), "what a plan minimises"),
 		"deadline":    with(ref("duration"), "from submission to the end of the last task"),
-		"budget": object{"description": "the most that may be spent, in USD", "oneOf": []any{
+		"budget": object{"description": "the maximum cost, in USD", "oneOf": []any{
 			object{"type": "number", "exclusiveMinimum": 0, "maximum": float64(dag.MaxBudget)},
 			object{"type": "string", "pattern": `^\s*\$?` + number + `\s*(USD)?\s*$`},
 		}},
-		"keepOnFailure": with(ref("duration"), "how long the machines of a task that failed are kept to look at, up to 24h"),
-		"queue":         with(ref("name"), "the queue that the job is scheduled by"),
-		"namespace":     with(ref("name"), "whose the job is, in the words of the policy's plugin namespace: a user or a team"),
+		"keepOnFailure": with(ref("duration"), "how long the machines of a failed task are kept for inspection, up to 24h"),
+		"queue":         with(ref("name"), "the queue of the job"),
+		"namespace":     with(ref("name"), "the user or team that owns the job, for the policy plugin namespace"),
 		"priority": object{
 			"type":        "integer",
 			"minimum":     -dag.MaxPriority,
 			"maximum":     dag.MaxPriority,
 			"description": "higher first",
 		},
-		"infeasible": with(oneOf("retry", "fail", "wait"), "what to do when no place is left: retry (the default) waits "+
-			"where blocks that end are all that stands in the way, fail does not wait, wait waits for anything"),
-		"patience": with(ref("duration"), "how long it waits at most while no place is left; a day, or until the deadline "+
-			"where that is later"),
+		"infeasible": with(oneOf("retry", "fail", "wait"), "what to do if no place is feasible: retry (the default) waits "+
+			"if only temporary blocks prevent a plan, fail does not wait, wait always waits"),
+		"patience": with(ref("duration"), "the maximum time to wait while no place is feasible; a day, or until the deadline "+
+			"if that is later"),
 		"regions": object{
 			"type":        "array",
 			"items":       object{"type": "string", "pattern": `^[^\s*:/]+(:[^\s*/]+)?$`},
@@ -277,8 +277,8 @@ func buildSchema() object {
 		},
 		"secrets": secrets,
 		"labels":  labels("labels of every task"),
-		"placement": with(ref("placements"), "where machines of several tasks stand to each other: of those that a rule "+
-			"names, or of all"),
+		"placement": with(ref("placements"), "rules about the relative places of machines of several tasks: those that a rule "+
+			"names, or all"),
 		"env":      env("environment variables of every task"),
 		"defaults": with(record(nil, defaults), "fields of every task that does not have them itself"),
 		"tasks": object{
@@ -296,47 +296,47 @@ func buildSchema() object {
 		delete(role, field)
 	}
 	for field, says := range map[string]string{
-		"min":          "how many machines it begins with, where it may have more; 1 if it is left out",
-		"max":          "how many machines it may have: the others join while it runs, and may leave",
-		"minAvailable": "how many of its replicas are enough to begin with; all if it is left out",
+		"min":          "the number of machines at the start, if more may join; 1 if omitted",
+		"max":          "the maximum number of machines: the others join while it runs, and may leave",
+		"minAvailable": "the number of replicas that are enough to start; all if omitted",
 	} {
 		role[field] = with(maps.Clone(defaults["nodes"].(object)), says)
 	}
-	role["replicas"] = with(defaults["nodes"].(object), "how many machines it has; 1 if it is left out")
+	role["replicas"] = with(defaults["nodes"].(object), "the number of machines; 1 if omitted")
 	gang := record([]string{"roles"}, object{
 		"minAvailable": with(object{"type": "integer", "minimum": 1, "maximum": dag.MaxGang * dag.MaxNodes},
-			"how many machines of all roles are enough to begin with; all that they begin with if it is left out"),
+			"the number of machines of all roles that is enough to start; the sum over the roles if omitted"),
 		"within": with(oneOf("zone", "region", "anywhere"),
-			"how close its machines are to each other; in one region if it is left out"),
+			"the maximum distance between its machines; region if omitted"),
 		"roles": object{
 			"type":                 "object",
 			"minProperties":        1,
 			"maxProperties":        dag.MaxGang,
 			"propertyNames":        ref("name"),
 			"additionalProperties": record(nil, role),
-			"description":          "the roles by name; fields of the task beside gang hold for each that does not have them",
+			"description":          "the roles by name; the other fields of the task apply to each role that does not have them",
 		},
-		"placement": with(ref("placement"), "where the machines of all roles stand to each other, and to those of others"),
-		"on":        with(ref("on"), "what becomes of the gang when something happens to a machine of any role"),
+		"placement": with(ref("placement"), "rules about the relative places of the machines of all roles, and of other tasks"),
+		"on":        with(ref("on"), "reactions of the gang to events of the machines of any role"),
 	})
 	probed := object{"type": "string", "maxLength": dag.MaxTextBytes, "pattern": `^/[^\s#]*$`}
 	service := record(nil, object{
 		"replicas": object{"type": "integer", "minimum": 1, "maximum": dag.MaxReplicas,
-			"description": "how many of it run; 1 if it is left out"},
-		"of": with(ref("name"), "the service that the task alone is a replica of, instead of replicas; its name if it is left out"),
+			"description": "the number of replicas; 1 if omitted"},
+		"of": with(ref("name"), "makes the task one replica of this service, instead of replicas; its name if omitted"),
 		"port": object{"type": "integer", "minimum": 1, "maximum": 65535,
-			"description": "where it listens; without one it is ready as soon as it runs"},
+			"description": "the port on which it listens; without one it is ready as soon as it runs"},
 		"readiness": object{
-			"description": "how it is found out whether a replica can be used: the path of a GET, or more; a TCP " +
-				"connection to the port without a path",
+			"description": "how the broker finds out whether a replica is ready: the path of a GET, or a mapping; without a path, " +
+				"a TCP connection to the port",
 			"oneOf": []any{probed, record(nil, object{
-				"path": with(probed, "of an HTTP request"),
+				"path": with(probed, "the path of an HTTP request"),
 				"post": object{"type": "string", "maxLength": dag.MaxTextBytes,
-					"description": "the body of a POST; a GET if it is left out"},
+					"description": "the body of a POST; a GET if omitted"},
 				"headers": object{"type": "object", "additionalProperties": object{
-					"type": []string{"string", "number", "boolean"}}, "description": "of the request"},
-				"initialDelay": with(ref("duration"), "how long it may take until it is ready first; 20m if it is left out"),
-				"timeout":      with(ref("duration"), "of one probe; 15s if it is left out"),
+					"type": []string{"string", "number", "boolean"}}, "description": "headers of the request"},
+				"initialDelay": with(ref("duration"), "the maximum time until it is ready for the first time; 20m if omitted"),
+				"timeout":      with(ref("duration"), "the maximum time of one probe; 15s if omitted"),
 			})},
 		},
 	})
@@ -350,12 +350,12 @@ func buildSchema() object {
 			rule("spread", object{
 				"spread": level("at most max machines in one", "region", "zone", "rack", "machine"),
 				"max": object{"type": "integer", "minimum": 1, "maximum": dag.MaxNodes,
-					"description": "how many; 1 if it is left out"},
+					"description": "the maximum number; 1 if omitted"},
 			}),
 			rule("pack", object{"pack": level("all machines in one", "region", "zone", "rack")}),
 			rule("apart", object{
-				"apart": labels("never where a task with one of these labels runs, of this job or another"),
-				"by":    level("how wide that is; machine if it is left out", "region", "zone", "rack", "machine"),
+				"apart": labels("never in the same place as a task with one of these labels, of this job or another"),
+				"by":    level("the size of that place; machine if omitted", "region", "zone", "rack", "machine"),
 			}),
 		}}
 		return object{"oneOf": []any{one, list(one, dag.MaxPlacements)}}
@@ -371,13 +371,13 @@ func buildSchema() object {
 		if event == dag.PodFailed {
 			reaction["limit"] = object{
 				"type": "integer", "minimum": 1, "maximum": dag.MaxRetries,
-				"description": "of restartGang and restartRole: how often, before the job fails",
+				"description": "for restartGang and restartRole: the maximum number of restarts before the job fails",
 			}
 		}
 		if event == dag.PodFailed {
 			reaction["exitCodes"] = with(
 				list(object{"type": "integer", "minimum": 1, "maximum": 255}, dag.MaxReactions),
-				"the exit codes that it is for; any if it is left out")
+				"the exit codes to which it applies; any if omitted")
 		}
 		one := record([]string{"action"}, reaction)
 		on[string(event)] = object{"oneOf": []any{oneOf(words...), one, list(one, dag.MaxReactions)}}
@@ -399,14 +399,14 @@ func buildSchema() object {
 		"$id":         "https://github.com/tradewind-broker/tradewind/blob/main/pkg/dag/native/schema.json",
 		"$comment":    "Generated by go test ./pkg/dag/native -run TestSchemaIsCurrent -update. Do not edit.",
 		"title":       "Tradewind job",
-		"description": "A directed acyclic graph of batch tasks, " + native.APIVersion,
+		"description": "A directed acyclic graph of batch tasks, " + dag.APIVersion,
 		"$defs": object{
 			"name":      object{"type": "string", "pattern": dag.NamePattern},
 			"task":      taskSchema,
 			"gang":      gang,
 			"placement": placement(object{}),
 			"placements": placement(object{"of": with(list(ref("name"), dag.MaxPlaced),
-				"the tasks that it is about; all if it is left out. The name of a task with roles is all of them")}),
+				"the tasks to which the rule applies; all if omitted. The name of a task with roles means all of them")}),
 			"on":        record(nil, on),
 			"service":   service,
 			"resources": resourcesSchema,
@@ -442,8 +442,8 @@ func TestSchemaIsCurrent(t *testing.T) {
 	}
 }
 
-// The schema has exactly the fields that the reader has.
-func TestSchemaHasTheReadersFields(t *testing.T) {
+// The schema has exactly the fields of the reader.
+func TestSchemaMatchesReaderFields(t *testing.T) {
 	var s struct {
 		Properties map[string]any
 		Defs       map[string]struct{ Properties map[string]any } `json:"$defs"`

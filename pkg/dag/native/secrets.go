@@ -8,13 +8,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// named is a secret where the file names it.
+// named is the name of a secret and its position in the file.
 type named struct {
 	name string
 	mark dag.Mark
 }
 
-// readSecrets reads secrets: a list of names, or a mapping that may say of each what it is, or where it is kept.
+// readSecrets reads secrets: a list of names, or a mapping from names to values, references to stored values, or
+// null.
 func (r *reader) readSecrets(n *yaml.Node, path string) (secrets []named, err error) {
 	add := func(name string, at *yaml.Node) error {
 		if err := dag.CheckEnvName(name); err != nil {
@@ -42,7 +43,7 @@ func (r *reader) readSecrets(n *yaml.Node, path string) (secrets []named, err er
 			return nil, fault.WithinKey(e.Key, err)
 		}
 		if yamlfile.IsNull(e.Node) {
-			continue // it is given when the job is handed in
+			continue // the user passes it at submission
 		}
 		value, err := r.Text(e.Node)
 		if err == nil {
@@ -55,7 +56,7 @@ func (r *reader) readSecrets(n *yaml.Node, path string) (secrets []named, err er
 	return secrets, nil
 }
 
-// addSecrets gives a task the secrets that it names.
+// addSecrets adds secrets to a task.
 func (r *reader) addSecrets(t *dag.Task, secrets []named) error {
 	for _, s := range secrets {
 		if _, both := t.Env[s.name]; both {
@@ -67,7 +68,7 @@ func (r *reader) addSecrets(t *dag.Task, secrets []named) error {
 	return nil
 }
 
-// addJobSecrets gives a task those that the job names for all, unless it has a variable of that name.
+// addJobSecrets adds the job's secrets to a task, except those that it has as variables.
 func (r *reader) addJobSecrets(t *dag.Task) {
 	if t.StandIn() {
 		return
@@ -79,7 +80,7 @@ func (r *reader) addJobSecrets(t *dag.Task) {
 	}
 }
 
-// notBoth refuses a name that is in both env and secrets of a task.
+// notBoth rejects a name that is in both env and secrets of a task.
 func notBoth(t *dag.Task) error {
 	for _, name := range t.Secrets {
 		if _, both := t.Env[name]; both {

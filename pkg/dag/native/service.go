@@ -14,13 +14,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A task with a service is written down once for all of its replicas. With more than one it is read as a task for each,
-// named TASK.N, and its rules of placement are about all of them.
+// The file has a task with a service once for all replicas. With several replicas it is read as one task for each,
+// named TASK.N, and its placement rules apply to all of them.
 
-// fieldOf is the entry of a mapping with a key; nil where there is none, or no mapping.
+// fieldOf returns the value of a field of a mapping, or nil if it is missing or n is not a mapping.
 func (r *reader) fieldOf(n *yaml.Node, key string) (*yaml.Node, error) {
 	if n.Kind != yaml.MappingNode {
-		return nil, nil // an error that the reader of the whole has better words for
+		return nil, nil // the reader of the whole node reports it better
 	}
 	fields, err := r.Mapping(n)
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *reader) fieldOf(n *yaml.Node, key string) (*yaml.Node, error) {
 	return fields[i].Node, nil
 }
 
-// replicasOf are the tasks that a task with a service becomes; nil of one without.
+// replicasOf returns the parts for the replicas of a task with a service, or nil for other tasks.
 func (r *reader) replicasOf(e yamlfile.Entry) ([]part, error) {
 	service, err := r.fieldOf(e.Node, "service")
 	if err != nil || service == nil {
@@ -50,7 +50,7 @@ func (r *reader) replicasOf(e yamlfile.Entry) ([]part, error) {
 	}
 	n, err := dag.ParseInt(text, 1, dag.MaxReplicas)
 	if of, _ := r.fieldOf(service, "of"); err == nil && of != nil {
-		err = fault.New("stands beside of: the task is one of the replicas then", "leave one of the two out")
+		err = fault.New("cannot be combined with of, which makes the task one of the replicas", "leave one of the two out")
 	}
 	if err != nil {
 		return nil, fault.Within("service", fault.Within("replicas", fault.At(yamlfile.PositionOf(replicas), err)))
@@ -69,7 +69,7 @@ func (r *reader) replicasOf(e yamlfile.Entry) ([]part, error) {
 	return parts, nil
 }
 
-// whole is the name of the task of the file that a part is one of several of; empty where it is all of it.
+// whole returns the name of the file's task of which the part is one of several; "" if the part is the whole task.
 func (p *part) whole() string {
 	if p.outer != nil {
 		return p.outer.Key
@@ -77,13 +77,13 @@ func (p *part) whole() string {
 	return p.of
 }
 
-// readReplica reads a replica of a service. What defaults say of work that ends is not about it.
+// readReplica reads a replica of a service. It drops the defaults that apply only to tasks that end.
 func (r *reader) readReplica(t *dag.Task, p part) error {
 	t.Time, t.Checkpoint, t.Retries = dag.TimeEstimate{}, nil, 0
 	fields := r.taskFields
 	if p.of != "" {
 		fields = maps.Clone(fields)
-		fields["placement"] = func(*dag.Task, *yaml.Node) error { return nil } // of all of them: finishPlacement
+		fields["placement"] = func(*dag.Task, *yaml.Node) error { return nil } // for all replicas: finishPlacement
 	}
 	if err := yamlfile.ReadFields(&r.Reader, p.entry.Node, fields, t); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (r *reader) readReplica(t *dag.Task, p part) error {
 	return nil
 }
 
-// positionIn is where the field of a task stands that an error is about, or else the task.
+// positionIn returns the position of the field that an error is about, or else of the task.
 func (r *reader) positionIn(e yamlfile.Entry, err error) fault.Position {
 	at := yamlfile.PositionOf(e.Name)
 	fields, _ := r.Mapping(e.Node)
@@ -119,7 +119,7 @@ func (r *reader) readService(t *dag.Task, n *yaml.Node) error {
 	}
 	t.Service = s
 	return yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Service]{
-		"replicas": func(*dag.Service, *yaml.Node) error { return nil }, // read before: replicasOf
+		"replicas": func(*dag.Service, *yaml.Node) error { return nil }, // already read by replicasOf
 		"of": yamlfile.TextField(y, func(s *dag.Service) *string { return &s.Of },
 			yamlfile.Checked(dag.CheckName)),
 		"port": yamlfile.TextField(y, func(s *dag.Service) *int { return &s.Port }, func(s string) (int, error) {
@@ -129,7 +129,7 @@ func (r *reader) readService(t *dag.Task, n *yaml.Node) error {
 	}, s)
 }
 
-// readReadiness reads how readiness is found out: a path alone, or a mapping.
+// readReadiness reads the readiness of a service: only a path, or a mapping.
 func (r *reader) readReadiness(s *dag.Service, n *yaml.Node) error {
 	y, to := &r.Reader, &s.Readiness
 	path := yamlfile.TextField(y, func(r *dag.Readiness) *string { return &r.Path },
@@ -158,7 +158,7 @@ func (r *reader) readReadiness(s *dag.Service, n *yaml.Node) error {
 	return err
 }
 
-// servicePlacement has the rules of a service be about all its replicas.
+// servicePlacement applies the placement rules of a service to all its replicas.
 func (r *reader) servicePlacement(p part, members []int) error {
 	rules, err := r.readPlacement(p.rules, "")
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *reader) servicePlacement(p part, members []int) error {
 	return nil
 }
 
-// finishServices refuses what waits for a service, and a deadline of a job that has one.
+// finishServices rejects tasks that wait for a service, and a deadline of a job that has a service.
 func (r *reader) finishServices(doc *yaml.Node) error {
 	j := r.job
 	if err := j.CheckDeadline(); err != nil {
@@ -189,30 +189,4 @@ func (r *reader) finishServices(doc *yaml.Node) error {
 		return r.linkError(edge, err)
 	}
 	return fault.At(r.origin.Tasks[task], fault.Within(fmt.Sprintf("tasks.%s.service", r.parts[task].path), err))
-}
-
-// writeService writes one replica as it is read.
-func writeService(s *dag.Service) *mapping {
-	m := flow()
-	if s == nil {
-		return m
-	}
-	m.text("of", s.Of)
-	m.count("port", s.Port)
-	is, r := flow(), &s.Readiness
-	is.text("path", r.Path)
-	is.text("post", r.Post)
-	headers := flow()
-	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
-		headers.add(name, text(r.Headers[name]))
-	}
-	is.part("headers", headers)
-	if r.InitialDelay > 0 {
-		is.add("initialDelay", plain(dag.FormatDuration(r.InitialDelay)))
-	}
-	if r.Timeout > 0 {
-		is.add("timeout", plain(dag.FormatDuration(r.Timeout)))
-	}
-	m.part("readiness", is)
-	return m
 }

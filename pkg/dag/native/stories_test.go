@@ -10,13 +10,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// TestStories plays testdata/stories. Its command, beside where, is read: what a file is read as, in the native form,
-// with warnings and secrets; or what is wrong with it.
+// TestStories runs testdata/stories. The command read prints the job that it reads in the native format, with
+// warnings and secrets, or the error; where is the other command.
 func TestStories(t *testing.T) {
 	dagtest.Stories(t, native.Parse, map[string]func(*testing.T, *dag.Job) string{"read": told})
 }
 
-// told is the job in the native form, but for what every job has.
+// told returns the job in the native format, without the fields that every job has.
 func told(t *testing.T, j *dag.Job) string {
 	t.Helper()
 	var b strings.Builder

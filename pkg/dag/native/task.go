@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
-// forDefaults are the fields of defaults, each of which a task replaces as a whole.
+// forDefaults returns the fields of defaults. A task that has such a field replaces the whole field.
 func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 	y := &r.Reader
 	return yamlfile.Fields[*dag.Task]{
@@ -99,7 +99,7 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 	return known
 }
 
-// firstOf returns err, or else what next returns.
+// firstOf returns err if it is not nil, or else the result of next.
 func firstOf(err error, next func() error) error {
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func firstOf(err error, next func() error) error {
 // readWorkdir reads a directory, or a repository as a mapping of url and ref.
 func (r *reader) readWorkdir(t *dag.Task, n *yaml.Node) error {
 	y := &r.Reader
-	t.Workdir, t.Repository = "", nil // of defaults
+	t.Workdir, t.Repository = "", nil // may be set by defaults
 	r.files = append(r.files, dag.Mark{
 		Alternative: dag.OfFiles, Pos: yamlfile.PositionOf(n), Field: "workdir", Path: "workdir",
 	})
@@ -134,7 +134,7 @@ func (r *reader) readWorkdir(t *dag.Task, n *yaml.Node) error {
 		"ref": yamlfile.TextField(y, func(r *dag.Repository) *string { return &r.Ref }, yamlfile.Checked(dag.CheckRef)),
 	}, t.Repository)
 	if err == nil && t.Repository.URL == "" {
-		err = fault.Within("url", r.Fault(n, "is missing", "say which git repository"))
+		err = fault.Within("url", r.Fault(n, "is missing", "add the URL of the git repository"))
 	}
 	return err
 }
@@ -153,13 +153,13 @@ func (r *reader) readCheckpoint(c *dag.Checkpoint, n *yaml.Node) error {
 	if err == nil && c.Path == "" {
 		err = fault.Within(
 			"path",
-			r.Fault(n, "is missing", "say where in the task's directory checkpoints are written"),
+			r.Fault(n, "is missing", "add the path, in the task's directory, at which checkpoints are written"),
 		)
 	}
 	return err
 }
 
-// readTime reads an estimate: one time, or a mapping of accelerators and instance types to times.
+// readTime reads an estimate: one time, or a mapping from accelerators and instance types to times.
 func (r *reader) readTime(t *dag.TimeEstimate, n *yaml.Node) error {
 	*t = dag.TimeEstimate{}
 	if n.Kind == yaml.ScalarNode {
@@ -202,7 +202,7 @@ func (r *reader) readTime(t *dag.TimeEstimate, n *yaml.Node) error {
 		t.On[key] = d
 	}
 	if t.Default == 0 && t.On == nil {
-		return r.Fault(n, "is empty", "say one time, or times by accelerator, instance type and default")
+		return r.Fault(n, "is empty", "write one time, or times by accelerator, instance type and default")
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func (r *reader) readOutputs(t *dag.Task, n *yaml.Node) error {
 		}
 		switch {
 		case o.Name == "":
-			return fault.Within("name", r.Fault(n, "is missing", "say what the output is called"))
+			return fault.Within("name", r.Fault(n, "is missing", "add the name of the output"))
 		case seen[o.Name]:
 			return fault.Within("name", r.Fault(n, "there are two outputs "+fault.Quote(o.Name), "rename one"))
 		case i == dag.MaxFiles:

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// The sizes of these benchmarks are the limits: MaxTasks tasks with some 3 edges each.
+// The sizes of these benchmarks are the limits: MaxTasks tasks with about 3 edges each.
 
 func benchmarkJob(b *testing.B) (*dag.Job, []byte) {
 	b.Helper()
@@ -35,7 +35,7 @@ func BenchmarkOrder(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if len(j.Order()) != len(j.Tasks) {
-			b.Fatal("not all are ordered")
+			b.Fatal("some tasks are not ordered")
 		}
 	}
 }
@@ -63,7 +63,7 @@ func BenchmarkMarshal(b *testing.B) {
 	j, _ := benchmarkJob(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := native.Marshal(j); err != nil {
+		if _, err := dag.Marshal(j); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func BenchmarkMarshal(b *testing.B) {
 
 func BenchmarkReadNative(b *testing.B) {
 	j, _ := benchmarkJob(b)
-	data, err := native.Marshal(j)
+	data, err := dag.Marshal(j)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// A job is read in whichever form it is; here a SkyPilot file becomes one of Tradewind's own.
+// Job detects the format. This example converts a SkyPilot file to the native format.
 func ExampleJob() {
 	job, err := read.Job(
 		"train.yaml",
@@ -21,7 +20,7 @@ func ExampleJob() {
 		fmt.Println(err)
 		return
 	}
-	text, err := native.Marshal(job)
+	text, err := dag.Marshal(job)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -38,7 +37,7 @@ func ExampleJob() {
 	//     resources: {accelerators: 'V100:4', market: spot}
 }
 
-// What is wrong is told with its line and field, and what was probably meant.
+// Errors have the line, the field, and a suggestion.
 func ExampleJob_error() {
 	_, err := read.Job("job.yaml", strings.NewReader("apiVersion: tradewind/v1\ntasks:\n  a:\n    rnu: echo\n"))
 	var bad *dag.Error

@@ -14,14 +14,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// The scripts of the examples run in plain sh, with the directories and variables that the agent gives
-// them, and say what their comments promise.
-func TestExamplesRunInPlainShell(t *testing.T) {
+// The scripts of the examples run in plain sh, with the directories and variables that the agent sets, and print what
+// their comments promise.
+func TestExamplesRunInSh(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
-		t.Skip("no sh here")
+		t.Skip("sh is not installed")
 	}
-	bin := t.TempDir() // where nobody sleeps
+	bin := t.TempDir() // with a sleep that returns at once
 	if err := os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestExamplesRunInPlainShell(t *testing.T) {
 				}
 			}
 			if !strings.Contains(log.String(), want) {
-				t.Errorf("nowhere in what the tasks said is %q:\n%s", want, log.String())
+				t.Errorf("%q is not in the output of the tasks:\n%s", want, log.String())
 			}
 		})
 	}
@@ -59,7 +59,7 @@ type exampleRun struct {
 	job           *dag.Job
 }
 
-// outputs is the directory of a task's outputs, and of one of its machines if it has several.
+// outputs returns the directory of a task's outputs, or of one of its machines if it has several.
 func (r *exampleRun) outputs(task, rank int) string {
 	dir := filepath.Join(r.dir, "outputs", r.job.Tasks[task].Name)
 	if r.job.Tasks[task].Nodes > 1 {

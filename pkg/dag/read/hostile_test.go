@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// repeat is head, and then text many times over.
+// repeat returns head followed by text n times.
 func repeat(head, text string, times int) io.Reader {
 	many := max(1, min(times, (64<<10)/len(text)))
 	chunk := strings.Repeat(text, many)
@@ -26,8 +26,7 @@ func repeat(head, text string, times int) io.Reader {
 	return io.MultiReader(parts...)
 }
 
-// refuse reads a file that must be refused, and sees to it that this takes little time and memory.
-// It returns the error.
+// refuse reads a file that must be rejected, checks that this takes little time and memory, and returns the error.
 func refuse(t *testing.T, name string, r io.Reader) error {
 	t.Helper()
 	type result struct {
@@ -52,13 +51,13 @@ func refuse(t *testing.T, name string, r io.Reader) error {
 			t.Errorf("a message of %d bytes: %s…", len(text), text[:200])
 		}
 		return got.err
-	case <-time.After(time.Minute): // far more than it takes: only a bug gets here
+	case <-time.After(time.Minute): // reached only if there is a bug
 		t.Fatalf("%s takes too long", name)
 		return nil
 	}
 }
 
-func TestFilesBeyondTheLimitsAreRefused(t *testing.T) {
+func TestFilesBeyondLimitsAreRejected(t *testing.T) {
 	const yamlHead = "apiVersion: tradewind/v1\ntasks:\n"
 	big := strings.Repeat("x", dag.MaxScriptBytes+1)
 	for name, c := range map[string]struct {
@@ -100,18 +99,17 @@ func attributes(n int) string {
 	return b.String()
 }
 
-// A gigabyte of nothing in a megabyte.
-func TestGzipBombIsRefused(t *testing.T) {
-	part := gzipped(t, make([]byte, 1<<20)) // parts that follow each other are one file
+// A gigabyte of zeros in a megabyte.
+func TestGzipBombIsRejected(t *testing.T) {
+	part := gzipped(t, make([]byte, 1<<20)) // concatenated gzip files are one file
 	err := refuse(t, "bomb.gz", repeat("", string(part), 1024))
 	if !errors.Is(err, dag.ErrLimit) || !strings.Contains(err.Error(), "the unpacked file has more than 64 MiB") {
 		t.Error(err)
 	}
 }
 
-// Nine aliases of nine aliases of nine … as a value where no value like it belongs, and as one where
-// it does.
-func TestYAMLBombsAreRefused(t *testing.T) {
+// Nine aliases of nine aliases of nine …, as a value of the wrong kind and as one of the right kind.
+func TestYAMLBombsAreRejected(t *testing.T) {
 	var laughs strings.Builder
 	laughs.WriteString("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
 	for i := range 12 {
@@ -143,7 +141,7 @@ func TestYAMLBombsAreRefused(t *testing.T) {
 	}
 }
 
-func TestXMLEntitiesAreRefused(t *testing.T) {
+func TestXMLEntitiesAreRejected(t *testing.T) {
 	for name, text := range map[string]string{
 		"laughs":    `<!DOCTYPE l [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;">]><adag><job id="&b;"/></adag>`,
 		"external":  `<!DOCTYPE l SYSTEM "file:///etc/passwd"><adag><job id="a"/></adag>`,
@@ -157,8 +155,8 @@ func TestXMLEntitiesAreRefused(t *testing.T) {
 	}
 }
 
-// Every pair of writers and readers of one file is a dependency: there are soon too many.
-func TestFilesOfManyWritersAreBounded(t *testing.T) {
+// Every pair of a writer and a reader of a file is a dependency, so their number grows fast.
+func TestDependenciesOfFilesAreLimited(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("<adag>")
 	for i := range 3000 {
@@ -174,8 +172,8 @@ func TestFilesOfManyWritersAreBounded(t *testing.T) {
 	}
 }
 
-func TestJobsOfTooManyTasksAreRefused(t *testing.T) {
-	job := func(n int) io.Reader { // ids are distinct without being many bytes
+func TestTooManyTasksAreRejected(t *testing.T) {
+	job := func(n int) io.Reader { // short but distinct IDs
 		var b strings.Builder
 		b.WriteString("<adag>")
 		for i := range n {
@@ -189,8 +187,8 @@ func TestJobsOfTooManyTasksAreRefused(t *testing.T) {
 	}
 }
 
-// What is kept of a file is a small multiple of it.
-func TestMemoryOfAJobIsBoundedByItsFile(t *testing.T) {
+// A job needs only a small multiple of the memory of its file.
+func TestJobMemoryIsBoundedByFileSize(t *testing.T) {
 	data := wideDAX(10_000, 3)
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -202,12 +200,12 @@ func TestMemoryOfAJobIsBoundedByItsFile(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 20*int64(len(data)) {
-		t.Errorf("%d MB kept of a file of %d MB", kept>>20, len(data)>>20)
+		t.Errorf("the job uses %d MB, the file has %d MB", kept>>20, len(data)>>20)
 	}
 	runtime.KeepAlive(j)
 }
 
-// wideDAX is a workflow of n tasks, each of which reads what up to parents tasks before it wrote.
+// wideDAX returns a workflow of n tasks; each reads files of up to parents tasks before it.
 func wideDAX(n, parents int) []byte {
 	var b bytes.Buffer
 	b.WriteString("<adag>\n")

@@ -6,12 +6,11 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// What planning finds later is told at the line that asked for it.
-func TestErrorAtNamesTheLineThatAsked(t *testing.T) {
+// Errors that planning finds later have the line of the request.
+func TestErrorAtFindsLine(t *testing.T) {
 	readJob := func(text string) *dag.Job {
 		t.Helper()
 		j, err := read.Job("job.yaml", strings.NewReader(text))
@@ -77,8 +76,8 @@ resources:
 	}
 }
 
-// What is refused of a job that was written anew is told at the line of the file that it was read from.
-func TestLocateNamesTheLineOfTheFirstWriting(t *testing.T) {
+// An error in a job that was converted to the native format has the line of the original file.
+func TestLocateFindsLineInOriginalFile(t *testing.T) {
 	first, err := read.Job("sky.yaml", strings.NewReader(`# of two tasks
 name: chain
 ---
@@ -100,7 +99,7 @@ resources:
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := native.Marshal(first)
+	text, err := dag.Marshal(first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +126,8 @@ resources:
 	}
 }
 
-// The values of secrets are in no message.
-func TestSecretsAreNotTold(t *testing.T) {
+// Errors never contain the values of secrets.
+func TestErrorsDoNotContainSecrets(t *testing.T) {
 	for _, text := range []string{
 		"run: x\nsecrets: {TOKEN: hunter2}\nnope: 1\n",
 		"run: x\nsecrets: {TOKEN: [hunter2]}\n",

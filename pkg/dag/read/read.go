@@ -1,5 +1,6 @@
-// Package read reads a job from a file in whichever form it is: Tradewind's own, SkyPilot YAML, WfCommons WfFormat,
-// Pegasus DAX, Kubernetes manifests or a batch script of Slurm, told apart by content, gzipped or not.
+// Package read reads a job from a file in any supported format: Tradewind's own, SkyPilot YAML, WfCommons WfFormat,
+// Pegasus DAX, Kubernetes manifests or a Slurm batch script. It detects the format by the content. Files may be
+// gzipped.
 package read
 
 import (
@@ -28,7 +29,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
-// File reads the job in the file at path, in any of the forms. Its errors are [*dag.Error].
+// File reads the job in the file at path, in any of the formats. Its errors are [*dag.Error].
 func File(path string) (*dag.Job, error) {
 	f, err := os.Open(path) //nolint:gosec // reading the file that the caller names is the purpose
 	if err != nil {
@@ -45,13 +46,12 @@ func File(path string) (*dag.Job, error) {
 	return Job(path, f)
 }
 
-// Job reads a job in any of the forms from r, gzipped or not. name is the file's name for messages;
-// its base is the job's name where the file gives none, and its extension settles the form where the
-// content does not. Errors are [*dag.Error].
+// Job reads a job in any of the formats from r, gzipped or not. name is the file's name for messages; its base is the
+// default name of the job, and its extension decides the format if the content is ambiguous. Errors are [*dag.Error].
 func Job(name string, r io.Reader) (*dag.Job, error) { return Given(name, r, nil) }
 
-// Given is Job with variables over those of the file, which every task with a script has. A SkyPilot file may name them
-// in its paths and buckets, a manifest in its commands and in other variables.
+// Given is Job with additional variables for every task with a script; they override those of the file. A SkyPilot
+// file may use them in its paths and buckets, a manifest in its commands and in other variables.
 func Given(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
 	j, err := parse(name, r, env)
 	if err == nil && len(env) > 0 {
@@ -81,14 +81,14 @@ func parse(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
 	return parseYAML(name, data, env)
 }
 
-// parseYAML reads a YAML file as what it is.
+// parseYAML detects the format of a YAML file and reads it.
 func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error) {
 	docs, from, err := yamlfile.Decode(data)
 	script := bytes.HasPrefix(data, []byte("#!"))
-	const scripts = "a batch script has a line that begins with #SBATCH before its first command, by which it is known"
+	const scripts = "a Slurm batch script has a line that begins with #SBATCH before its first command"
 	if err != nil {
 		if script {
-			err = fault.New("is a script, and none of Slurm", scripts)
+			err = fault.New("is a script, but not a Slurm batch script", scripts)
 		}
 		return dag.Checked(name, nil, err)
 	}
@@ -108,15 +108,15 @@ func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error
 	default:
 		err = from.Fault(
 			first,
-			"is in none of the forms that Tradewind reads",
-			"begin a job with apiVersion: "+native.APIVersion+
+			"is in none of the formats that Tradewind reads",
+			"begin a job with apiVersion: "+dag.APIVersion+
 				"; SkyPilot YAML, WfFormat JSON, Pegasus DAX and Kubernetes manifests are read too",
 		)
 	}
 	return dag.Checked(name, nil, err)
 }
 
-// load reads all of r, unpacks it if it is gzipped, and sees that it is text within the limits.
+// load reads all of r, unpacks it if it is gzipped, and checks that it is text within the limits.
 func load(name string, r io.Reader) ([]byte, error) {
 	data, err := readAll(name, r, "the file")
 	if err != nil {
@@ -185,7 +185,7 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// firstByte is the first that is not white space, or 0.
+// firstByte returns the first byte that is not white space, or 0.
 func firstByte(data []byte) byte {
 	if data = bytes.TrimLeft(data, " \t\r\n"); len(data) > 0 {
 		return data[0]
@@ -193,8 +193,7 @@ func firstByte(data []byte) byte {
 	return 0
 }
 
-// isWfFormat says whether an object in braces is WfFormat rather than YAML, in which such an object
-// could also be written.
+// isWfFormat reports whether an object in braces is WfFormat, not YAML, which can have this form too.
 func isWfFormat(name string, data []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if _, err := dec.Token(); err != nil {
@@ -222,7 +221,7 @@ func isWfFormat(name string, data []byte) bool {
 			case "apiVersion", "tasks":
 				return false
 			}
-			// Over the value of this key, whose first token may be a string too.
+			// Skip the value of this key, because its first token may be a string too.
 			value, err := dec.Token()
 			if d, ok := value.(json.Delim); ok && (d == '{' || d == '[') {
 				depth++

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// publicFiles are workflows of all forms that others published, where they are.
+// publicFiles returns published workflows of all formats, if they are available.
 func publicFiles(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(publicWorkflows, "*", "*"))
@@ -22,14 +22,14 @@ func publicFiles(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Skip("no public workflows in ../shared/data/workflows")
+		t.Skip("../shared/data/workflows is missing")
 	}
 	return files
 }
 
 const publicWorkflows = "../../../../shared/data/workflows"
 
-func TestEveryPublicWorkflowReads(t *testing.T) {
+func TestReadPublicWorkflows(t *testing.T) {
 	forms := map[string]dag.Format{"dax": dag.DAX, "wfformat": dag.WfFormat, "skypilot": dag.SkyPilot}
 	seen := map[dag.Format]int{}
 	for _, file := range publicFiles(t) {
@@ -53,15 +53,15 @@ func TestEveryPublicWorkflowReads(t *testing.T) {
 		}
 	}
 	if len(seen) != 3 {
-		t.Errorf("files read by form: %v", seen)
+		t.Errorf("files read by format: %v", seen)
 	}
 }
 
-// The published workflows state every dependency, so that files add none: neither those that are
-// written twice, nor those whose sizes differ from task to task.
+// The published workflows state every dependency, so their files add none, even if a file has several writers or
+// different sizes.
 func TestDependenciesOfPublicWorkflows(t *testing.T) {
 	for file, want := range map[string]struct{ tasks, edges int }{
-		"dax/CyberShake_1000.xml.gz":                                       {1000, 1988}, // more dependencies than files say
+		"dax/CyberShake_1000.xml.gz":                                       {1000, 1988}, // more dependencies than the files imply
 		"dax/Inspiral_1000.xml.gz":                                         {1000, 1233}, // three files have several writers
 		"dax/Montage_1000.xml.gz":                                          {1000, 2485},
 		"dax/Sipht_100.xml.gz":                                             {97, 109}, // 51 files have several writers
@@ -71,7 +71,7 @@ func TestDependenciesOfPublicWorkflows(t *testing.T) {
 	} {
 		j, err := read.File(filepath.Join(publicWorkflows, file))
 		if errors.Is(err, fs.ErrNotExist) {
-			t.Skip("no public workflows in ../shared/data/workflows")
+			t.Skip("../shared/data/workflows is missing")
 		}
 		if err != nil {
 			t.Error(err)
@@ -98,7 +98,7 @@ func gzipped(t testing.TB, data []byte) []byte {
 
 const minimal = "apiVersion: tradewind/v1\nname: m\ntasks:\n  a:\n    run: |\n      echo one\n      echo two\n"
 
-func TestHowAFileIsStoredDoesNotMatter(t *testing.T) {
+func TestReadAcceptsEncodings(t *testing.T) {
 	want, err := read.Job("m.yaml", strings.NewReader(minimal))
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestHowAFileIsStoredDoesNotMatter(t *testing.T) {
 	}
 }
 
-func TestFormIsToldByContent(t *testing.T) {
+func TestFormatIsDetectedByContent(t *testing.T) {
 	for _, c := range []struct {
 		name, content string
 		want          dag.Format
@@ -135,7 +135,7 @@ func TestFormIsToldByContent(t *testing.T) {
 		{"w", `{"author":{"schemaVersion":0,"tasks":[]},"workflow":{"tasks":[{"id":"a"}]},"schemaVersion":"1.4"}`, dag.WfFormat},
 		{"w.json", `<adag><job id="a"/></adag>`, dag.DAX},
 		{"w.xml", "run: echo\n", dag.SkyPilot},
-		{"w.json", `{"run":"echo","name":"x"}`, ""}, // a name says JSON is WfFormat
+		{"w.json", `{"run":"echo","name":"x"}`, ""}, // the extension decides for WfFormat
 		{"w.yaml", `{"run":"echo","name":"x"}`, dag.SkyPilot},
 		{"w", "name: chain\n---\nrun: a\n---\nrun: b\n", dag.SkyPilot},
 		{"w", minimal, dag.Native},
@@ -220,13 +220,13 @@ func TestTimesOfAPublicWorkflow(t *testing.T) {
 	}
 }
 
-// What is in no form at all is told from what is wrong in one.
-func TestFilesInNoForm(t *testing.T) {
+// A file in an unknown format gets another error than a faulty file of a known format.
+func TestUnknownFormats(t *testing.T) {
 	for text, want := range map[string]string{
-		"#!/bin/sh\necho hi": "x.yaml:2:1: is text, not a job (a batch script has a line that begins with #SBATCH before its first command, by which it is known)",
+		"#!/bin/sh\necho hi": "x.yaml:2:1: is text, not a job (a Slurm batch script has a line that begins with #SBATCH before its first command)",
 		"just words":         "x.yaml:1:1: is text, not a job (a job is a mapping: apiVersion, name, tasks)",
 		"- a\n- b\n":         "x.yaml:1:1: is a list, not a job (a job is a mapping: apiVersion, name, tasks)",
-		"services: {a: 1}": "x.yaml:1:1: is in none of the forms that Tradewind reads (begin a job with apiVersion: tradewind/v1; " +
+		"services: {a: 1}": "x.yaml:1:1: is in none of the formats that Tradewind reads (begin a job with apiVersion: tradewind/v1; " +
 			"SkyPilot YAML, WfFormat JSON, Pegasus DAX and Kubernetes manifests are read too)",
 	} {
 		if _, err := read.Job("x.yaml", strings.NewReader(text)); err == nil || err.Error() != want {

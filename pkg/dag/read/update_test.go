@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// What an update may not change is told at its line of the new file.
-func TestAnUpdateThatIsRefusedNamesALine(t *testing.T) {
+// The error for an update that changes too much has the line in the new file.
+func TestRejectedUpdatesHavePositions(t *testing.T) {
 	const head = "apiVersion: tradewind/v1\nname: web\n"
 	const web = "  web: {run: ./serve, service: {replicas: 2, port: 8080}}\n"
 	const load = "  load: {run: ./load}\n"
@@ -24,11 +24,11 @@ func TestAnUpdateThatIsRefusedNamesALine(t *testing.T) {
 	old := job(head + "tasks:\n" + load + web)
 	for text, want := range map[string]string{
 		head + "tasks:\n" + load + web:                                               "",
-		head + "tasks:\n" + load + strings.Replace(web, "2", "3", 1):                 "web.yaml:5:3: tasks.web.service: has 3 replicas, and 2 run",
-		head + "tasks:\n" + load + strings.Replace(web, "2", "1", 1):                 "web.yaml:5:3: tasks.web.service: has 1 replicas, and 2 run",
-		head + "tasks:\n" + load + web + "  more: {run: ./more}\n":                   `web.yaml:6:3: tasks.more: is new: the job that runs has no "more"`,
-		head + "tasks:\n" + web:                                                      `web.yaml: tasks: "load" is missing, and runs`,
-		head + "placement: [{spread: zone, of: [web, load]}]\ntasks:\n" + load + web: "web.yaml: placement: is another than before",
+		head + "tasks:\n" + load + strings.Replace(web, "2", "3", 1):                 "web.yaml:5:3: tasks.web.service: has 3 replicas, but 2 are running",
+		head + "tasks:\n" + load + strings.Replace(web, "2", "1", 1):                 "web.yaml:5:3: tasks.web.service: has 1 replicas, but 2 are running",
+		head + "tasks:\n" + load + web + "  more: {run: ./more}\n":                   `web.yaml:6:3: tasks.more: is new: the running job has no "more"`,
+		head + "tasks:\n" + web:                                                      `web.yaml: tasks: "load" is missing, but it is running`,
+		head + "placement: [{spread: zone, of: [web, load]}]\ntasks:\n" + load + web: "web.yaml: placement: differs from the running job",
 	} {
 		err := job(text).CheckUpdate(old)
 		var bad *dag.Error

@@ -18,15 +18,15 @@ func readSky(t *testing.T, text string) *dag.Job {
 	return j
 }
 
-// ~/sky_workdir is the task's folder, whatever its home is.
-func TestWhatLiesInTheWorkdirIsAPathOfIt(t *testing.T) {
+// ~/sky_workdir is the task's folder, regardless of its home.
+func TestPathsInWorkdirAreRelative(t *testing.T) {
 	for name, want := range map[string]string{
 		"~/sky_workdir": ".", "~/sky_workdir/data": "data", "~/sky_workdir/a/../b/": "b",
 		"~/sky_workdirs": "~/sky_workdirs", "~/data": "~/data", "data": "data",
 	} {
 		j := readSky(t, "run: x\nfile_mounts: {\""+name+"\": ./here}\n")
 		if got := j.Tasks[0].Inputs[0].Path; got != want {
-			t.Errorf("%s lies at %s, want %s", name, got, want)
+			t.Errorf("%s is at %s, want %s", name, got, want)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestSkyPilotResources(t *testing.T) {
 		ordered   bool
 		resources []dag.Resources
 	}{
-		// What is not said: SkyPilot's own defaults.
+		// SkyPilot's defaults.
 		"{}":                                 {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Market: od}}},
 		"null":                               {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Market: od}}},
 		"{cpus: null, infra: aws}":           {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Cloud: "aws", Market: od}}},
@@ -71,7 +71,7 @@ func TestSkyPilotResources(t *testing.T) {
 		"{cpus: 1+, cloud: Azure, zone: '1'}":              {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud, r.Zone = "azure", "1" })}},
 		"{cpus: 1+, infra: aws/x, any_of: [{infra: '*'}]}": {resources: []dag.Resources{some}},
 		"{cpus: 1+, infra: aws/x, any_of: [{cloud: gcp}]}": {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud = "gcp" })}},
-		// Accelerators in every spelling.
+		// Accelerators in all forms.
 		"{accelerators: V100}":                 {resources: []dag.Resources{accelerated("V100", 1)}},
 		"{accelerators: V100:4}":               {resources: []dag.Resources{accelerated("V100", 4)}},
 		"{accelerators: 'A10:0.5'}":            {resources: []dag.Resources{accelerated("A10", 0.5)}},
@@ -106,7 +106,7 @@ func TestSkyPilotResources(t *testing.T) {
 	}
 }
 
-func TestSkyPilotVariablesInMounts(t *testing.T) {
+func TestMountsExpandVariables(t *testing.T) {
 	for text, want := range map[string]string{
 		"$A": "1", "${A}": "1", "x$A/${B}y": "x1/2y", "$AB": "$AB", "${A": "${A", "$": "$", "a$": "a$", "$$A": "$1", "${}": "${}", "$1": "$1", "${C}": "${C}", "${A-x}": "${A-x}", "$A$B$A": "121",
 	} {
@@ -157,7 +157,7 @@ func TestSkyPilotGroupsRunInParallel(t *testing.T) {
 	}
 }
 
-// What is read and not acted on is told, with its line; what SkyPilot keeps for itself is not.
+// Ignored fields get a warning with their line; SkyPilot's internal fields do not.
 func TestSkyPilotWarnings(t *testing.T) {
 	j := readSky(t, `run: x
 num_nodes: 1
@@ -191,8 +191,8 @@ file_mounts:
 	}
 }
 
-// Modes, stores and persistence of SkyPilot's mounts, each as the native form has it.
-func TestMountsKeepTheirModeAndTheirBucket(t *testing.T) {
+// Modes, stores and persistence of SkyPilot's mounts, converted to the native format.
+func TestMountModesAndBuckets(t *testing.T) {
 	j := readSky(t, `run: x
 inputs: {s3://bucket/other: 1, s3://bucket/seen: 2}
 file_mounts:
@@ -231,7 +231,7 @@ file_mounts:
 	}
 }
 
-func TestContainersAreKept(t *testing.T) {
+func TestContainerImages(t *testing.T) {
 	j := readSky(t, `run: x
 resources:
   image_id: docker:ubuntu
@@ -246,7 +246,7 @@ resources:
 	}
 }
 
-func TestWarningsAreBounded(t *testing.T) {
+func TestWarningsAreLimited(t *testing.T) {
 	j := readSky(t, strings.Repeat("run: x\nevent_callback: x\n---\n", 1000))
 	if len(j.Warnings) != dag.MaxWarnings ||
 		!strings.HasSuffix(j.Warnings[dag.MaxWarnings-1], "more warnings than 100 are not shown") {
@@ -254,8 +254,8 @@ func TestWarningsAreBounded(t *testing.T) {
 	}
 }
 
-// Whoever writes a number that is another in YAML 1.1 is told, and of a secret no more than that.
-func TestNumbersThatComeOutAsOthersAreToldOf(t *testing.T) {
+// A number whose text changes in YAML 1.1 gets a warning. The warning does not contain the value of a secret.
+func TestChangedNumbersGetWarnings(t *testing.T) {
 	j := readSky(t, "run: x\nenvs:\n  ZIP: 010\n  PORT: 8080\n  AT: '12:30'\nsecrets:\n  PIN: 0012\n")
 	if got := j.Tasks[0].Env; got["ZIP"] != "8" || got["PORT"] != "8080" || got["AT"] != "12:30" {
 		t.Errorf("envs: %v", got)
@@ -266,17 +266,17 @@ func TestNumbersThatComeOutAsOthersAreToldOf(t *testing.T) {
 	const told = "is read as a number"
 	got := strings.Join(j.Warnings, "; ")
 	if strings.Count(got, told) != 2 || strings.Contains(got, "0012") {
-		t.Errorf("told: %s", got)
+		t.Errorf("warnings: %s", got)
 	}
 	for _, where := range []string{"sky.yaml:3:8: envs.ZIP: ", "sky.yaml:7:8: secrets.PIN: "} {
 		if !strings.Contains(got, where+told) {
-			t.Errorf("nothing is told of %s: %s", where, got)
+			t.Errorf("no warning about %s: %s", where, got)
 		}
 	}
 }
 
-// SkyPilot reads YAML 1.1 in Python: a word that is a truth there comes out as Python writes it.
-func TestTruthsAreWrittenAsPythonDoes(t *testing.T) {
+// SkyPilot reads YAML 1.1 in Python, so a boolean becomes the text that Python writes.
+func TestBooleansAreWrittenLikePython(t *testing.T) {
 	for value, want := range map[string]string{
 		"true": "True", "True": "True", "TRUE": "True", "yes": "True", "Yes": "True", "on": "True", "ON": "True",
 		"false": "False", "False": "False", "no": "False", "NO": "False", "off": "False", "Off": "False",

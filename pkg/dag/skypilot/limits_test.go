@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestSizesAreBinary, whatever their units say.
+// TestSizesAreBinary checks that all units are binary.
 func TestSizesAreBinary(t *testing.T) {
 	for text, want := range map[string]dag.GiB{
 		"2": 2, "2GB": 2, "2GI": 2, "2048MB": 2, "2048Mi": 2, "2097152KB": 2, "2097152KI": 2, "1TB": 1024, "1TI": 1024,
@@ -25,8 +25,8 @@ func TestSizesAreBinary(t *testing.T) {
 	}
 }
 
-// TestWhatIsJustWithinIsRead, and what is just beyond is refused.
-func TestWhatIsJustWithinIsRead(t *testing.T) {
+// TestLimits checks that values at a limit are accepted, and those just beyond are rejected.
+func TestLimits(t *testing.T) {
 	probe := func(seconds string) string {
 		return "run: x\nresources: {ports: 80}\n" +
 			"service: {readiness_probe: {path: /, initial_delay_seconds: " + seconds + "}}\n"
@@ -60,7 +60,7 @@ func TestWhatIsJustWithinIsRead(t *testing.T) {
 	}
 }
 
-func TestAllSecretsAreThoseOfTheTask(t *testing.T) {
+func TestSecretsOfTask(t *testing.T) {
 	for _, text := range []string{"secrets: {A: x, B: y, C: z}", "secrets: [A, \"name:B\", C]"} {
 		if got := readSky(t, "run: x\n"+text+"\n").Tasks[0].Secrets; !slices.Equal(got, []string{"A", "B", "C"}) {
 			t.Errorf("%s are %v", text, got)
@@ -68,8 +68,8 @@ func TestAllSecretsAreThoseOfTheTask(t *testing.T) {
 	}
 }
 
-// TestAServiceListensOnTheFirstPort, and it is said where there are others.
-func TestAServiceListensOnTheFirstPort(t *testing.T) {
+// TestServiceListensOnFirstPort checks the port, and the warning if there are others.
+func TestServiceListensOnFirstPort(t *testing.T) {
 	for ports, warned := range map[string]bool{"8080": false, "[8080]": false, "[8080, 8081]": true} {
 		j := readSky(t, "run: x\nresources: {ports: "+ports+"}\n"+
 			"service: {readiness_probe: {path: /, initial_delay_seconds: 2.5}}\n")
@@ -83,7 +83,7 @@ func TestAServiceListensOnTheFirstPort(t *testing.T) {
 	}
 }
 
-func TestADocumentLooksLikeATask(t *testing.T) {
+func TestLooks(t *testing.T) {
 	for text, want := range map[string]bool{
 		"{x: y}": false, "{}": false, "{x: run}": false, "{run: x}": true, "{x: y, setup: z}": true,
 	} {
@@ -97,15 +97,15 @@ func TestADocumentLooksLikeATask(t *testing.T) {
 	}
 }
 
-// TestAMountsNameHasTheTasksVariables, as a shell reads them.
-func TestAMountsNameHasTheTasksVariables(t *testing.T) {
+// TestMountPathsExpandVariables checks that variables are expanded like in a shell.
+func TestMountPathsExpandVariables(t *testing.T) {
 	for name, want := range map[string]string{
 		"/a/$A9/b": "/a/v/b", "/a/${A9}b": "/a/vb", "/a/$B": "/a/$B", "/a/$1": "/a/$1", "/a$": "/a$",
 		"/$/$A9": "/$/v", "/${A9": "/${A9",
 	} {
 		j := readSky(t, "run: x\nenvs: {A9: v}\nfile_mounts: {\""+name+"\": ./here}\n")
 		if got := j.Tasks[0].Inputs[0].Path; got != want {
-			t.Errorf("%s lies at %s, want %s", name, got, want)
+			t.Errorf("%s is at %s, want %s", name, got, want)
 		}
 	}
 }

@@ -11,21 +11,20 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
-// skyStorage is a file mount that is a bucket.
+// skyStorage is a file mount of a bucket.
 type skyStorage struct {
 	name, store, mode string
-	below             string // in the bucket
+	below             string // the path in the bucket
 	sources           []string
 	isVolume          bool
 	temporary         bool
 	at                *yaml.Node // of name or store
 }
 
-// readMounts reads file_mounts: where the task sees something, and what.
+// readMounts reads file_mounts: a mapping from the paths that the task sees to their sources.
 func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -53,8 +52,8 @@ func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
 	return nil
 }
 
-// inWorkdir is a place in the task's folder as a path of it: SkyPilot's files know that folder as ~/sky_workdir, which
-// here is a link that the task makes when it starts.
+// inWorkdir returns a path in ~/sky_workdir relative to the task's working folder. SkyPilot files use ~/sky_workdir
+// for that folder; here it is a link that the task makes when it starts.
 func inWorkdir(dst string) string {
 	const name = "~/sky_workdir"
 	clean := path.Clean(dst)
@@ -119,7 +118,7 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 			func(s *skyStorage) *string { return &s.store },
 			func(s string) (string, error) {
 				s = strings.ToLower(s)
-				return s, suggest.Check(
+				return s, fault.CheckWord(
 					"store",
 					s,
 					"s3",
@@ -136,7 +135,7 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 		),
 		"mode": yamlfile.TextField(y, func(s *skyStorage) *string { return &s.mode }, func(s string) (string, error) {
 			s = strings.ToUpper(s)
-			return s, suggest.Check("mode", s, "MOUNT", "COPY", "MOUNT_CACHED")
+			return s, fault.CheckWord("mode", s, "MOUNT", "COPY", "MOUNT_CACHED")
 		}),
 		"type": func(s *skyStorage, n *yaml.Node) error {
 			text, err := r.Text(n)
@@ -152,7 +151,7 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 			s.below, err = r.Text(n)
 			return err
 		},
-		// How it is mounted is left to the agent.
+		// The agent decides how to mount.
 		"config": ignored, "mount_options": ignored, "_is_sky_managed": ignored, "_force_delete": ignored,
 	}
 	for field, read := range known {
@@ -166,7 +165,7 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 	return known
 }
 
-// addInput adds data that lies somewhere, unless it would overwrite other data.
+// addInput adds an input. It returns an error if the input is invalid or conflicts with another one.
 func (t *skyTask) addInput(in dag.Input) error {
 	if err := dag.CheckURI(in.URI); err != nil {
 		return err
@@ -178,7 +177,7 @@ func (t *skyTask) addInput(in dag.Input) error {
 	return t.places.Take(&in)
 }
 
-// mounts are SkyPilot's modes.
+// mount converts SkyPilot's mode.
 func (s *skyStorage) mount() dag.Mount {
 	switch s.mode {
 	case "COPY":
@@ -189,8 +188,8 @@ func (s *skyStorage) mount() dag.Mount {
 	return dag.MountWrite // MOUNT, SkyPilot's default
 }
 
-// bucket is whose the bucket is that is named: SkyPilot makes one where there is none, and keeps it unless it is told
-// otherwise.
+// bucket returns how a named bucket is handled: like SkyPilot, the broker creates it if it does not exist, and keeps
+// it unless persistent is false.
 func (s *skyStorage) bucket() dag.Bucket {
 	if s.temporary {
 		return dag.BucketTemporary
@@ -198,7 +197,7 @@ func (s *skyStorage) bucket() dag.Bucket {
 	return dag.BucketMade
 }
 
-// addStorage turns a bucket mount into inputs: its sources, or the bucket itself.
+// addStorage converts a bucket mount to inputs: its sources, or the bucket itself.
 func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node) error {
 	field := "file_mounts." + dst
 	if s.isVolume || s.store == "volume" {
@@ -207,7 +206,7 @@ func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node)
 	}
 	if len(s.sources) == 0 {
 		if s.name == "" {
-			return fault.New("names neither a bucket nor a source", "give it a source or a name")
+			return fault.New("names neither a bucket nor a source", "add a source or a name")
 		}
 		uri, err := r.bucketURI(t, s, field)
 		if err != nil {
@@ -233,7 +232,7 @@ func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node)
 				in.URI += "/" + lastElement(src)
 			}
 		}
-		if len(s.sources) > 1 { // several are laid side by side
+		if len(s.sources) > 1 { // several sources go into one folder
 			in.Path = path.Join(dst, lastElement(src))
 		}
 		if err := t.addInput(in); err != nil {
@@ -248,7 +247,7 @@ func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node)
 	return nil
 }
 
-// bucketURI is the URI of a bucket that is asked for by its name.
+// bucketURI returns the URI of a bucket by its name.
 func (r *reader) bucketURI(t *skyTask, s *skyStorage, field string) (string, error) {
 	scheme, err := r.bucketScheme(t, s, field)
 	if err != nil {
@@ -261,8 +260,8 @@ func (r *reader) bucketURI(t *skyTask, s *skyStorage, field string) (string, err
 	return uri, nil
 }
 
-// bucketScheme is the scheme of a bucket that is named without one: by its store, else by the cloud
-// the task is on.
+// bucketScheme returns the URI scheme of a bucket that has only a name: that of its store, or else of the cloud of
+// the task.
 func (r *reader) bucketScheme(t *skyTask, s *skyStorage, field string) (string, error) {
 	stores := map[string]string{"s3": "s3", "gcs": "gs", "azure": "azblob"}
 	if s.store != "" {
@@ -275,18 +274,18 @@ func (r *reader) bucketScheme(t *skyTask, s *skyStorage, field string) (string, 
 	if scheme, ok := byCloud[t.Resources[0].Cloud]; ok {
 		return scheme, nil
 	}
-	r.job.Warn(yamlfile.PositionOf(s.at), field, "does not say in which store the bucket is: s3 is taken")
+	r.job.Warn(yamlfile.PositionOf(s.at), field, "does not name the store of the bucket, so it is s3")
 	return "s3", nil
 }
 
-// lastElement is the last part of a path or URL.
+// lastElement returns the last element of a path or URL.
 func lastElement(s string) string {
 	s = strings.TrimRight(s, "/")
 	return s[strings.LastIndexByte(s, '/')+1:]
 }
 
-// expand replaces $NAME and ${NAME} by the task's variables. Others stay, with a warning about those
-// the file names without a value.
+// expand replaces $NAME and ${NAME} with the values of the task's variables. Other names stay unchanged; it warns
+// about those that the file declares without a value.
 func (r *reader) expand(t *skyTask, n *yaml.Node, field, s string) string {
 	var b strings.Builder
 	for {
@@ -305,19 +304,18 @@ func (r *reader) expand(t *skyTask, n *yaml.Node, field, s string) string {
 				r.job.Warn(yamlfile.PositionOf(n), field, "uses "+s[:length]+", which has no value")
 			case slices.Contains(t.Secrets, name):
 				r.job.Warn(yamlfile.PositionOf(n), field,
-					"uses "+s[:length]+", a secret, which is in no name: use envs")
+					"uses "+s[:length]+", a secret, which cannot be part of a name: use envs")
 			}
 		}
 		b.WriteString(value)
 		s = s[length:]
-		if b.Len() > dag.MaxTextBytes { // which is refused; to go on could fill the memory
+		if b.Len() > dag.MaxTextBytes { // it will be rejected; continuing could exhaust the memory
 			return b.String()
 		}
 	}
 }
 
-// variable reads $NAME or ${NAME} at the beginning of s, and says how long that is; 1 if it is not
-// there.
+// variable reads $NAME or ${NAME} at the beginning of s and returns its length, or 1 if there is none.
 func variable(s string) (name string, length int) {
 	begin := 1
 	if strings.HasPrefix(s, "${") {

@@ -10,20 +10,20 @@ import (
 	"sync"
 )
 
-// The numbers of YAML 1.1 as PyYAML knows them, by which SkyPilot reads its files.
+// The number formats of YAML 1.1 as in PyYAML, with which SkyPilot reads its files.
 var (
 	wholeForm = pattern(`[-+]?(0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*(:[0-5]?[0-9])+)`)
 	realForm  = pattern(`[-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?|` +
 		`[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)`)
 )
 
-// pattern is of whole words, compiled when a file has the first variable.
+// pattern returns a regular expression for whole words. It is compiled on first use, when a file has a variable.
 func pattern(of string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^(" + of + ")$") })
 }
 
-// number is what Python writes of a word that is a number in YAML 1.1, such as 8 of 010 and 750 of 12:30; false for
-// other words.
+// number returns the text that Python writes for a word that is a number in YAML 1.1, such as 8 for 010 and 750 for
+// 12:30. It returns false for other words.
 func number(word string) (text string, ok bool) {
 	s := strings.ReplaceAll(word, "_", "")
 	switch {
@@ -35,7 +35,7 @@ func number(word string) (text string, ok bool) {
 	return "", false
 }
 
-// whole writes an integer, of any length.
+// whole returns the decimal text of an integer of any length.
 func whole(s string) (string, bool) {
 	rest := strings.TrimLeft(s, "+-")
 	base := 10
@@ -51,7 +51,7 @@ func whole(s string) (string, bool) {
 	for part := range strings.SplitSeq(rest, ":") {
 		n, ok := new(big.Int).SetString(part, base)
 		if !ok {
-			return "", false // nothing but underscores: Python fails too
+			return "", false // only underscores: Python fails too
 		}
 		sum.Add(sum.Mul(sum, big.NewInt(60)), n)
 	}
@@ -61,7 +61,8 @@ func whole(s string) (string, bool) {
 	return sum.String(), true
 }
 
-// real64 writes a number with a point: no shorter than 1.0, with an exponent where Python has one.
+// real64 returns the text of a number with a decimal point, like Python: always with a fraction, and with an exponent
+// where Python writes one.
 func real64(s string) (string, bool) {
 	switch strings.ToLower(strings.TrimPrefix(s, "+")) {
 	case ".inf":

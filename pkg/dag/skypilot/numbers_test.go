@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// asPython are words and what yaml.safe_load and str of Python make of them (PyYAML 6.0.3).
+// asPython has words and the results of Python's yaml.safe_load and str for them (PyYAML 6.0.3).
 const asPython = `
 	010=8 0=0 -0=0 +5=5 007=7 08=08 09=09 1_000=1000 _1=_1 1_=1 0_=0 0b=0b 0b101=5 0b_1=1 0b1_0=2 -0b11=-3 0x1F=31
 	0x=0x 0x_f=15 -0x10=-16 0o10=0o10 12:30=750 1:2:3=3723 12:60=12:60 12:5=725 -1:30=-90 +1:30=90 01:30=01:30
@@ -17,7 +17,7 @@ const asPython = `
 	3.140=3.14 100=100 42=42 4.0e+0=4.0 5_=5 5_.=5.0 5._=5.0 ._5=._5 1e+3=1e+3 1.e+3=1000.0 0.1e-400=0.0
 	1.0e+400=inf`
 
-func TestNumbersAreWrittenAsPythonDoes(t *testing.T) {
+func TestNumbersAreWrittenLikePython(t *testing.T) {
 	for line := range strings.FieldsSeq(asPython) {
 		word, want, _ := strings.Cut(line, "=")
 		got, is := number(word)
@@ -30,7 +30,7 @@ func TestNumbersAreWrittenAsPythonDoes(t *testing.T) {
 	}
 }
 
-// FuzzNumbers: whatever the word is, it is a number or it is not, and what is written of a number is one as well.
+// FuzzNumbers checks that the text that is written for a number is a number again.
 func FuzzNumbers(f *testing.F) {
 	for word := range strings.FieldsSeq(asPython) {
 		f.Add(word)
@@ -41,7 +41,7 @@ func FuzzNumbers(f *testing.F) {
 			return
 		}
 		again, is := number(text)
-		if strings.Contains(text, "e") || strings.ContainsAny(text, "in") { // 1e+16 and inf are none in YAML 1.1
+		if strings.Contains(text, "e") || strings.ContainsAny(text, "in") { // 1e+16 and inf are not numbers in YAML 1.1
 			return
 		}
 		if !is || again != text {

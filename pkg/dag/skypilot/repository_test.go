@@ -6,11 +6,10 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-func TestAWorkdirMayBeARepository(t *testing.T) {
+func TestWorkdirCanBeRepository(t *testing.T) {
 	for name, body := range map[string]string{
 		"sky":    "envs: {WHO: me}\nworkdir: {url: 'https://example.com/$WHO/x.git', ref: v1}\nrun: ls\n",
 		"native": "apiVersion: tradewind/v1\nname: x\ntasks: {x: {run: ls, workdir: {url: 'https://example.com/me/x.git', ref: v1}}}\n",
@@ -19,7 +18,7 @@ func TestAWorkdirMayBeARepository(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := native.Marshal(j)
+		again, err := dag.Marshal(j)
 		if err != nil {
 			t.Fatal(err)
 		}

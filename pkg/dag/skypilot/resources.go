@@ -14,13 +14,13 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
-// skyChoice is one entry of resources, which may stand for several alternatives.
+// skyChoice is one entry of resources; it can become several alternatives.
 type skyChoice struct {
 	dag.Resources
 	accelerators []skyAccelerator
-	inOrder      bool       // accelerators are to be tried as they are listed
+	inOrder      bool       // accelerators are in order of preference
 	images       []skyImage // by region; nil if there is one image
-	memoryRatio  float64    // GiB a vCPU
+	memoryRatio  float64    // GiB per vCPU
 	marks        []dag.Mark
 }
 
@@ -32,7 +32,7 @@ type skyAccelerator struct {
 
 type skyImage struct{ region, image string }
 
-// skyInto is where a field of resources is read into: an alternative, and what it says of the task.
+// skyInto is the target of a field of resources: an alternative, or the task.
 type skyInto struct {
 	task   *skyTask
 	choice *skyChoice
@@ -40,8 +40,7 @@ type skyInto struct {
 
 type skyResourceFields = yamlfile.Fields[skyInto]
 
-// skyMarks gives the fields of the native form that a field of SkyPilot's sets, where it is not the
-// same word.
+// skyMarks returns the fields of the native format that a SkyPilot field sets.
 func skyMarks(field string) []string {
 	switch field {
 	case "infra":
@@ -126,8 +125,8 @@ func parseSkyCloud(s string) (string, error) {
 	return s, dag.CheckCloud(s)
 }
 
-// readInfra reads CLOUD/REGION/ZONE, each of which may be missing or *. What follows kubernetes is a
-// context, with slashes of its own.
+// readInfra reads CLOUD/REGION/ZONE; each part may be missing or *. After kubernetes comes a context, which may
+// contain slashes.
 func (r *reader) readInfra(res *dag.Resources, n *yaml.Node) error {
 	s, err := r.Text(n)
 	if err != nil {
@@ -172,7 +171,7 @@ func parseSkyDisk(s string) (dag.GiB, error) {
 	if err == nil && g < 1 {
 		err = fault.New("a disk of less than 1 GiB", "")
 	}
-	return dag.GiB(math.Floor(float64(g))), err // as SkyPilot does
+	return dag.GiB(math.Floor(float64(g))), err // SkyPilot rounds down too
 }
 
 func (r *reader) readMemory(c *skyChoice, n *yaml.Node) error {
@@ -202,8 +201,8 @@ func (r *reader) readMemory(c *skyChoice, n *yaml.Node) error {
 	return fault.At(yamlfile.PositionOf(n), err)
 }
 
-// readAccelerators reads every spelling: NAME, NAME:COUNT, {NAME: COUNT}, a list in order of
-// preference, or a set, which in YAML is a mapping without values.
+// readAccelerators reads all forms: NAME, NAME:COUNT, {NAME: COUNT}, a list in order of preference, or a set, which
+// YAML writes as a mapping without values.
 func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 	c.accelerators, c.inOrder = nil, false
 	add := func(s string, n *yaml.Node) error {
@@ -257,7 +256,7 @@ func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 	return add(s, n)
 }
 
-// readImages reads an image, or one for each region, which limits the task to those regions.
+// readImages reads one image, or a mapping with an image for each region, which limits the task to those regions.
 func (r *reader) readImages(c *skyChoice, n *yaml.Node) error {
 	c.images, c.Image = nil, ""
 	if n.Kind != yaml.MappingNode {
@@ -285,7 +284,7 @@ func (r *reader) readImages(c *skyChoice, n *yaml.Node) error {
 	return nil
 }
 
-// readImage reads the image of a machine or of a container.
+// readImage reads a machine image or container image.
 func (r *reader) readImage(n *yaml.Node) (string, error) {
 	image, err := r.Text(n)
 	if err != nil {
@@ -294,11 +293,11 @@ func (r *reader) readImage(n *yaml.Node) (string, error) {
 	return image, dag.CheckImage(image)
 }
 
-// readRecovery takes the number of restarts from job_recovery. Where a task moves to when its machine
-// is taken is for Tradewind's plan to say.
+// readRecovery reads the number of restarts from job_recovery. It ignores the strategy, because Tradewind's plan
+// decides where an interrupted task continues.
 func (r *reader) readRecovery(t *skyTask, n *yaml.Node, field string) error {
 	if n.Kind != yaml.MappingNode {
-		return r.ignored(field, "is not acted on: where to move to is planned")(t, n)
+		return r.ignored(field, "is not acted on: the plan decides where to move")(t, n)
 	}
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -328,15 +327,15 @@ func (r *reader) readRecovery(t *skyTask, n *yaml.Node, field string) error {
 	return nil
 }
 
-// readResources reads the alternatives of a task. The fields beside any_of or ordered are defaults
-// for each of theirs.
+// readResources reads the alternatives of a task. Fields next to any_of or ordered are the defaults of each
+// alternative.
 func (r *reader) readResources(t *skyTask, n *yaml.Node) error {
 	base := skyChoice{}
 	var alternatives yamlfile.Entry
 	if err := r.readChoice(t, n, &base, "resources", func(e yamlfile.Entry) error {
 		if alternatives.Node != nil {
-			return r.Fault(e.Name, "stands beside "+alternatives.Key,
-				"alternatives are in one order or in none: keep one of the two")
+			return r.Fault(e.Name, "cannot be combined with "+alternatives.Key,
+				"alternatives are either ordered or not: keep one of the two")
 		}
 		alternatives = e
 		return nil
@@ -363,7 +362,8 @@ func (r *reader) readResources(t *skyTask, n *yaml.Node) error {
 	return fault.WithinKey(alternatives.Key, err)
 }
 
-// readChoice reads a mapping of resources. nested is called for any_of and ordered, where they may be.
+// readChoice reads a mapping of resources. It calls nested for any_of and ordered; nested is nil if they are not
+// allowed.
 func (r *reader) readChoice(
 	t *skyTask,
 	n *yaml.Node,
@@ -384,10 +384,10 @@ func (r *reader) readChoice(
 	if has("infra") && (has("cloud") || has("region") || has("zone")) {
 		return fault.Within(
 			"infra",
-			r.Fault(n, "stands beside cloud, region or zone", "infra says all three: remove the others"),
+			r.Fault(n, "cannot be combined with cloud, region or zone", "infra has all three: remove the others"),
 		)
 	}
-	if has("cloud") { // the region of another cloud is no default
+	if has("cloud") { // the default region may belong to another cloud
 		c.Region, c.Zone = "", ""
 	}
 	known := r.resources.Names()
@@ -416,7 +416,7 @@ func (r *reader) readChoice(
 	return nil
 }
 
-// mark remembers where fields stand that may have had other values by default.
+// mark records the positions of fields. They replace those of the default values.
 func (c *skyChoice) mark(fields []string, pos fault.Position, path string) {
 	c.marks = slices.DeleteFunc(c.marks, func(m dag.Mark) bool { return slices.Contains(fields, m.Field) })
 	for _, f := range fields {
@@ -424,7 +424,7 @@ func (c *skyChoice) mark(fields []string, pos fault.Position, path string) {
 	}
 }
 
-// addChoice adds the alternatives that a choice stands for: each accelerator with each region's image.
+// addChoice adds the alternatives of a choice: each accelerator combined with the image of each region.
 func (r *reader) addChoice(t *skyTask, c *skyChoice, n *yaml.Node, path string) error {
 	if c.memoryRatio > 0 && c.CPUs.Min == 0 {
 		r.job.Warn(yamlfile.PositionOf(n), path+".memory", "a ratio to cpus is not acted on without cpus")
@@ -442,7 +442,7 @@ func (r *reader) addChoice(t *skyTask, c *skyChoice, n *yaml.Node, path string) 
 				return fault.OverLimit(fmt.Sprintf("more than %d alternatives", dag.MaxAlternatives), "")
 			}
 			if c.Region != "" && c.Region != image.region {
-				continue // the image of a region that was not asked for
+				continue // the image of another region
 			}
 			one := *c
 			one.Accelerator, one.AcceleratorCount = a.name, a.count
@@ -460,7 +460,7 @@ func (r *reader) addChoice(t *skyTask, c *skyChoice, n *yaml.Node, path string) 
 	return nil
 }
 
-// markAlternative remembers where the next alternative of t stands.
+// markAlternative records the position of the next alternative of t.
 func (r *reader) markAlternative(t *skyTask, c *skyChoice, a skyAccelerator, pos fault.Position, path string) {
 	alternative := int32(len(t.Resources)) //nolint:gosec // at most dag.MaxAlternatives
 	for _, m := range c.marks {
@@ -473,8 +473,8 @@ func (r *reader) markAlternative(t *skyTask, c *skyChoice, a skyAccelerator, pos
 	t.marks = append(t.marks, dag.Mark{Alternative: alternative, Pos: pos, Path: path})
 }
 
-// skyDefaults fills in what SkyPilot takes where nothing is said: on-demand machines, and 8 vCPUs
-// with 32 GiB if the choice says nothing of the machine at all.
+// skyDefaults sets SkyPilot's defaults: on-demand machines, and 8 vCPUs with 32 GiB if the choice has no machine
+// requirements.
 func skyDefaults(c skyChoice) dag.Resources {
 	res := c.Resources
 	if res.Market == "" {

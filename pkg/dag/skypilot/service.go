@@ -19,12 +19,12 @@ type skyService struct {
 	dag.Service
 	at       *yaml.Node
 	replicas int
-	least    int // of its replica_policy
+	least    int // min_replicas of its replica_policy
 	policyAt *yaml.Node
 }
 
-// readService reads a service section. SkyPilot scales between bounds by the requests that its load balancer counts;
-// here the lower one runs, which is told.
+// readService reads a service section. SkyPilot scales between two limits by the requests that its load balancer
+// counts; here the lower number always runs, with a warning.
 func (r *reader) readService(t *skyTask, n *yaml.Node) error {
 	y := &r.Reader
 	s := &skyService{at: n}
@@ -52,7 +52,7 @@ func (r *reader) readService(t *skyTask, n *yaml.Node) error {
 		"pool":                  ignored("pool"),
 		"workers":               ignored("workers"),
 	}
-	for field, read := range known { // without a value, a field is as if it were not there
+	for field, read := range known { // a field without a value counts as missing
 		known[field] = func(s *skyService, n *yaml.Node) error {
 			if yamlfile.IsNull(n) {
 				return nil
@@ -65,7 +65,7 @@ func (r *reader) readService(t *skyTask, n *yaml.Node) error {
 	}
 	switch {
 	case s.replicas > 0 && s.least > 0:
-		return fault.Within("replica_policy", r.Fault(s.policyAt, "stands beside replicas", "leave one of the two out"))
+		return fault.Within("replica_policy", r.Fault(s.policyAt, "cannot be combined with replicas", "leave one of the two out"))
 	case s.replicas == 0:
 		s.replicas = max(s.least, 1)
 	}
@@ -73,7 +73,7 @@ func (r *reader) readService(t *skyTask, n *yaml.Node) error {
 	return nil
 }
 
-// readPolicy reads between which bounds a service would be scaled.
+// readPolicy reads the limits of the scaling of a service.
 func (r *reader) readPolicy(s *skyService, n *yaml.Node, least func(*skyService, *yaml.Node) error) error {
 	known := yamlfile.Fields[*skyService]{"min_replicas": least}
 	for _, field := range []string{"max_replicas", "num_overprovision", "target_qps_per_replica", "qps_upper_threshold",
@@ -128,7 +128,7 @@ func (r *reader) readProbe(to *dag.Readiness, n *yaml.Node) error {
 		},
 	}, to)
 	if err == nil && to.Path == "" {
-		err = fault.Within("path", r.Fault(n, "is missing", "say what is asked for, such as /health"))
+		err = fault.Within("path", r.Fault(n, "is missing", "add the path of the request, such as /health"))
 	}
 	if err == nil {
 		err = fault.At(yamlfile.PositionOf(n), to.Check())
@@ -136,7 +136,7 @@ func (r *reader) readProbe(to *dag.Readiness, n *yaml.Node) error {
 	return err
 }
 
-// readPost reads what a probe posts: text, or what is sent as JSON.
+// readPost reads the body that a probe posts: text, or a value that is sent as JSON.
 func (r *reader) readPost(to *dag.Readiness, n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		s, err := r.Text(n)
@@ -158,7 +158,7 @@ func (r *reader) readPost(to *dag.Readiness, n *yaml.Node) error {
 	return nil
 }
 
-// readPorts reads what resources open: of a service, where it listens.
+// readPorts records the ports of resources; a service listens on the first.
 func (r *reader) readPorts(t *skyTask, n *yaml.Node) error {
 	if t.portsAt == nil && !yamlfile.IsNull(n) {
 		t.portsAt = n
@@ -166,7 +166,7 @@ func (r *reader) readPorts(t *skyTask, n *yaml.Node) error {
 	return nil
 }
 
-// replicas are the tasks that a document becomes.
+// replicas returns the tasks of a document: one, or one for each replica of a service.
 func (r *reader) replicas(t *skyTask) ([]dag.Task, error) {
 	s := t.service
 	if s == nil {
@@ -191,7 +191,7 @@ func (r *reader) replicas(t *skyTask) ([]dag.Task, error) {
 		}
 	}
 	if s.Port == 0 {
-		return nil, fault.Within("service", r.Fault(s.at, "has no port", "say where it listens: resources.ports"))
+		return nil, fault.Within("service", r.Fault(s.at, "has no port", "add the port on which it listens: resources.ports"))
 	}
 	t.Service, t.Retries = &s.Service, 0
 	s.Of = t.Name
@@ -209,7 +209,7 @@ func (r *reader) replicas(t *skyTask) ([]dag.Task, error) {
 	return out, nil
 }
 
-// chain makes each task wait for the one before, and read what it leaves.
+// chain makes each task wait for the previous one and read its outputs.
 func (r *reader) chain() error {
 	j := r.job
 	if r.parallel {

@@ -1,5 +1,5 @@
-// Package skypilot reads SkyPilot task files: one YAML document a task, several documents a chain. What SkyPilot has
-// and Tradewind does not act on becomes a warning of the job.
+// Package skypilot reads SkyPilot task files: one YAML document is a task, several documents are a chain. Fields that
+// Tradewind ignores get a warning.
 package skypilot
 
 import (
@@ -11,28 +11,27 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
-// notActedOn is the warning about a field that SkyPilot has and Tradewind does not need or have.
+// notActedOn is the warning about a SkyPilot field that Tradewind ignores.
 const notActedOn = "is read but not acted on"
 
 // reader reads the documents of a SkyPilot file.
 type reader struct {
 	yamlfile.Reader
 	job       *dag.Job
-	given     map[string]string // variables over those of the file
+	given     map[string]string // variables that override those of the file
 	origin    *dag.Origin
 	names     *dag.Namer
 	docs      [][]int // the tasks of each document
-	parallel  bool    // tasks are a group, not a chain
+	parallel  bool    // the tasks are a group, not a chain
 	resources skyResourceFields
 	task      yamlfile.Fields[*skyTask]
 	storage   yamlfile.Fields[*skyStorage]
 }
 
-// skyTask is a document being read. What needs all of its fields is kept as nodes until they are.
+// skyTask is a document that is being read. Fields that depend on others are kept as nodes until all have been read.
 type skyTask struct {
 	dag.Task
 	at       *yaml.Node
@@ -45,7 +44,7 @@ type skyTask struct {
 	files    []dag.Mark // of its workdir and inputs
 	places   dag.InputPlaces
 	unset    map[string]bool // variables without a value
-	service  *skyService     // nil of a task that ends
+	service  *skyService     // nil for a task that ends
 	portsAt  *yaml.Node
 }
 
@@ -56,7 +55,7 @@ func newReader(name string, from yamlfile.Reader) *reader {
 	return r
 }
 
-// Looks says whether a document has a field of a SkyPilot task.
+// Looks reports whether a document has a field of a SkyPilot task.
 func Looks(doc *yaml.Node) bool {
 	known := newReader("", yamlfile.Reader{}).task
 	for i := 0; i+1 < len(doc.Content); i += 2 {
@@ -67,10 +66,10 @@ func Looks(doc *yaml.Node) bool {
 	return false
 }
 
-// Parse reads SkyPilot tasks, of text that is unpacked already: one YAML document a task, several documents a chain.
+// Parse reads SkyPilot tasks: one YAML document is a task, several documents are a chain. data is the unpacked text.
 //
-// What is not set means what it means to SkyPilot: no use_spot is on-demand, and no resources at all
-// are 8 vCPUs with 32 GiB.
+// The defaults are SkyPilot's: without use_spot, machines are on-demand; without resources, they have 8 vCPUs and 32
+// GiB.
 func Parse(name string, data []byte) (*dag.Job, error) {
 	docs, from, err := yamlfile.Decode(data)
 	if err != nil {
@@ -79,7 +78,7 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 	return FromYAML(name, docs, from, nil)
 }
 
-// FromYAML is Parse of a file that is decoded already, with variables that take the place of those in it.
+// FromYAML is Parse for a file that is already decoded. The variables env override those of the file.
 func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader, env map[string]string) (*dag.Job, error) {
 	r := newReader(name, from)
 	r.given = env
@@ -98,7 +97,7 @@ func (r *reader) read(docs []*yaml.Node) error {
 	case len(docs) == 0:
 		return fault.At(
 			fault.Position{Line: 1, Column: 1},
-			fault.New("has a name and no tasks", "write each task as a document of its own, after a line ---"),
+			fault.New("has a name and no tasks", "write each task as a separate document, after a line ---"),
 		)
 	case len(docs) > dag.MaxTasks:
 		return fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(docs), dag.MaxTasks), "")
@@ -111,8 +110,8 @@ func (r *reader) read(docs []*yaml.Node) error {
 	return r.chain()
 }
 
-// readHeader reads a first document that holds a name and no task. Newer files may say there that
-// the tasks are a group that runs in parallel.
+// readHeader reads a first document that has a name but no task. It may also declare the tasks as a group that runs
+// in parallel. It returns false if the document is a task.
 func (r *reader) readHeader(doc *yaml.Node) (bool, error) {
 	header := yamlfile.Fields[*dag.Job]{
 		"name": func(j *dag.Job, n *yaml.Node) error {
@@ -126,7 +125,7 @@ func (r *reader) readHeader(doc *yaml.Node) (bool, error) {
 				return err
 			}
 			r.parallel = s == "parallel"
-			return suggest.Check("execution", s, "serial", "parallel")
+			return fault.CheckWord("execution", s, "serial", "parallel")
 		},
 		"primary_tasks":     r.ignoredOfJob("primary_tasks"),
 		"termination_delay": r.ignoredOfJob("termination_delay"),
@@ -150,7 +149,7 @@ func (r *reader) ignoredOfJob(field string) func(*dag.Job, *yaml.Node) error {
 	}
 }
 
-// ignored reads a field that has no counterpart.
+// ignored returns a function that reads a field that has no counterpart here: it adds a warning.
 func (r *reader) ignored(field, why string) func(*skyTask, *yaml.Node) error {
 	return func(_ *skyTask, n *yaml.Node) error {
 		if !yamlfile.IsNull(n) {
@@ -193,7 +192,7 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 		"volume_mounts", "api_server_access", "experimental", "user_data"} {
 		known[field] = r.ignored(field, notActedOn)
 	}
-	// Without a value, a field is as if it were not there.
+	// A field without a value counts as missing.
 	for field, read := range known {
 		known[field] = func(t *skyTask, n *yaml.Node) error {
 			if yamlfile.IsNull(n) {
@@ -205,7 +204,7 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 	return known
 }
 
-// readTask reads a document. A task alone may give the job its name.
+// readTask reads a document. If it is the only one, its name is also the name of the job.
 func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	t := &skyTask{
 		Task: dag.Task{Nodes: 1, Login: true, Env: r.given}, at: doc, unset: map[string]bool{},
@@ -259,7 +258,7 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	return nil
 }
 
-// readKnown is readFields that passes over the fields SkyPilot keeps for itself.
+// readKnown reads the fields of a task, and ignores SkyPilot's internal fields.
 func (r *reader) readKnown(doc *yaml.Node, t *skyTask) error {
 	entries, err := r.Mapping(doc)
 	if err != nil {
@@ -280,7 +279,7 @@ func (r *reader) readKnown(doc *yaml.Node, t *skyTask) error {
 	return nil
 }
 
-// readEnvs reads variables. SkyPilot wants values that are missing on its command line.
+// readEnvs reads variables. Those without a value are given at submission, as with SkyPilot's command line.
 func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -311,8 +310,8 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 	return nil
 }
 
-// readSecrets reads secrets, which hide variables of their names, in whichever order they stand. One without a value is
-// given when the job is handed in; so is one of a list, which SkyPilot would keep itself.
+// readSecrets reads secrets, which override variables of the same name, in any order. The value of a secret without a
+// value is given at submission; so is that of a secret in a list, which SkyPilot would store itself.
 func (r *reader) readSecrets(t *skyTask, n *yaml.Node) error {
 	add := func(name string, at *yaml.Node) error {
 		if err := dag.CheckEnvName(name); err != nil {
@@ -353,12 +352,12 @@ func (r *reader) readSecret(e yamlfile.Entry, add func(string, *yaml.Node) error
 	}
 	value, err := r.variable("secrets."+e.Key, e.Node)
 	if err != nil || value == "" {
-		return err // an empty one is to be given, too
+		return err // an empty value is given at submission too
 	}
 	return fault.At(yamlfile.PositionOf(e.Node), r.job.StateSecret(e.Key, value))
 }
 
-// readData reads what names files and buckets, in which variables stand for their values.
+// readData reads the fields that name files and buckets, in which variables are expanded.
 func (r *reader) readData(t *skyTask) error {
 	if n := t.workdir; n != nil {
 		if err := fault.Within("workdir", r.readWorkdir(t, n)); err != nil {
@@ -406,7 +405,7 @@ func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
 	return fault.At(yamlfile.PositionOf(n), dag.CheckURI(t.Workdir))
 }
 
-// readRepository reads a git repository, in which variables stand for their values.
+// readRepository reads a git repository; variables are expanded.
 func (r *reader) readRepository(t *skyTask, n *yaml.Node) error {
 	y := &r.Reader
 	text := func(to func(*dag.Repository) *string, check func(string) error) func(*dag.Repository, *yaml.Node) error {
@@ -425,18 +424,18 @@ func (r *reader) readRepository(t *skyTask, n *yaml.Node) error {
 		"ref": text(func(r *dag.Repository) *string { return &r.Ref }, dag.CheckRef),
 	}, repo)
 	if err == nil && repo.URL == "" {
-		err = fault.Within("url", r.Fault(n, "is missing", "say which git repository"))
+		err = fault.Within("url", r.Fault(n, "is missing", "add the URL of the git repository"))
 	}
 	t.Repository = repo
 	return err
 }
 
-// markFile notes where a workdir or an input stands.
+// markFile records the position of a workdir, input or secret.
 func (t *skyTask) markFile(field string, n *yaml.Node, path string) {
 	t.files = append(t.files, dag.Mark{Alternative: dag.OfFiles, Pos: yamlfile.PositionOf(n), Field: field, Path: path})
 }
 
-// readEstimates reads what a task reads or writes, with sizes in GiB.
+// readEstimates reads the data that a task reads or writes, with sizes in GiB.
 func (r *reader) readEstimates(
 	t *skyTask,
 	n *yaml.Node,
@@ -462,8 +461,8 @@ func (r *reader) readEstimates(
 	return nil
 }
 
-// addEstimate notes the size of data that a task reads, of a field at n. SkyPilot does not stage it; the agent does
-// where no mount has it already.
+// addEstimate sets the size of data that a task reads; n is the node of the field. If no mount has the data, it
+// becomes an input that the agent stages, which SkyPilot does not do.
 func (r *reader) addEstimate(t *skyTask, uri string, size dag.GiB, n *yaml.Node) error {
 	for i := range t.Inputs {
 		if strings.TrimRight(t.Inputs[i].URI, "/") == strings.TrimRight(uri, "/") {

@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/skypilot"
 )
 
-func TestBadFilesAreRefusedWithTheirLine(t *testing.T) { dagtest.Errors(t, "job.yaml", skypilot.Parse) }
+func TestErrorsHavePositions(t *testing.T) { dagtest.Errors(t, "job.yaml", skypilot.Parse) }
 
 func TestEveryFieldIsRead(t *testing.T) { dagtest.Workflows(t, skypilot.Parse) }
 

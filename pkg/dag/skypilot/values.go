@@ -9,12 +9,12 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
-// truths are the words that YAML 1.1, which SkyPilot reads, takes for true and false.
+// truths are the words that are true and false in YAML 1.1, which SkyPilot uses.
 var truths = map[string][]string{"True": {"true", "yes", "on"}, "False": {"false", "no", "off"}}
 
-// variable is the value of one as SkyPilot has it: what its YAML takes for a truth or a number is written as Python
-// writes that. A word in quotes is text, and so is one that is written as no truth is, like tRUE. It warns of numbers
-// that come out as another text.
+// variable returns the value of a variable as SkyPilot reads it: a boolean or number of its YAML becomes the text
+// that Python writes for it. A word in quotes is text, and so is a word with unusual case, like tRUE. variable warns
+// about a number whose text changes.
 func (r *reader) variable(field string, n *yaml.Node) (string, error) {
 	s, err := r.Text(n)
 	if err != nil || n.Style != 0 && n.ShortTag() != "!!bool" {
@@ -23,7 +23,7 @@ func (r *reader) variable(field string, n *yaml.Node) (string, error) {
 	if text, is := number(s); is && n.Style == 0 {
 		if text != s {
 			r.job.Warn(yamlfile.PositionOf(n), field,
-				"is read as a number, as SkyPilot does, and comes out as another text: put it in quotes to keep it")
+				"is read as a number, as in SkyPilot, and its text changes: put it in quotes to keep it")
 		}
 		return text, nil
 	}

@@ -9,11 +9,10 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// dependency is what a script waits for.
+// dependency is the dependency of a script on other jobs.
 type dependency struct {
 	kind string   // afterok, aftercorr or singleton
 	jobs []string // by name
@@ -23,7 +22,7 @@ type dependency struct {
 // readDependency reads TYPE:JOB[:JOB...][,TYPE:JOB...].
 func readDependency(r *reader, s string) error {
 	if strings.Contains(s, "?") {
-		return fault.New("waits for one of several jobs, which is not done here",
+		return fault.New("waits for one of several jobs, which is not supported",
 			"name those that it needs, with commas")
 	}
 	for _, one := range strings.Split(s, ",") {
@@ -39,45 +38,45 @@ func readDependency(r *reader, s string) error {
 				return fault.New(fault.Quote(one)+" names no job", "as in "+kind+":NAME")
 			}
 		case "after", "afterany", "afternotok", "afterburstbuffer":
-			return fault.New(kind+" is not done here: what follows a task begins when it has succeeded",
-				"afterok, or retries: of the task that may fail")
+			return fault.New(kind+" is not supported: a task starts when the tasks that it waits for have succeeded",
+				"use afterok, or retries: for the task that may fail")
 		default:
-			return fault.New(fault.Quote(kind)+" is no dependency",
-				suggest.OneOf(kind, []string{"afterok", "aftercorr", "singleton"}))
+			return fault.New(fault.Quote(kind)+" is not a dependency",
+				fault.OneOf(kind, []string{"afterok", "aftercorr", "singleton"}))
 		}
 		r.after = append(r.after, d)
 	}
 	return nil
 }
 
-// Script is one of several that are read together.
+// Script is one of several scripts that are read together.
 type Script struct {
 	Name string // of its file
 	Data []byte
 }
 
-// link is a script that has been read, as a part of the job of all.
+// link is a script that has been read, as a part of the common job.
 type link struct {
 	*reader
 	file  string
-	name  string   // of its job: what -J says, or else its file's
-	names []string // by which others wait for it: what -J says, and its file's up to the first point
-	tasks []int    // all of its, in the job of all
-	ends  []int    // with whose end it is done: of a gang that of its first node
-	of    int      // tasks of each index of its array, or of the whole
+	name  string   // the name of its job: -J, or else the name of its file
+	names []string // the names by which other scripts wait for it: -J, and the name of its file up to the first dot
+	tasks []int    // all its tasks, in the common job
+	ends  []int    // the tasks whose end ends it: for a gang, the task of its first node
+	of    int      // the number of tasks for each index of its array, or for the whole script
 }
 
-// Chain reads scripts that wait for each other as one job, whose name is that of the first. A script waits by
-// --dependency=afterok:NAME for all of another, by aftercorr:NAME of an array for the same place in another array, and
-// by singleton for those of its own name that stand before it. NAME is the -J of a script, or the name of its file, up
-// to its first point. Tasks whose name an earlier one has are given a number.
+// Chain reads scripts that wait for each other as one job with the name of the first. With --dependency=afterok:NAME
+// a script waits for all tasks of another one, with aftercorr:NAME each task of an array waits for the task with the
+// same index in another array, and with singleton it waits for earlier scripts with its own name. NAME is the -J of a
+// script, or the name of its file up to the first dot. A task whose name is taken gets a number.
 func Chain(scripts []Script) (*dag.Job, error) {
 	var job *dag.Job
 	var links []*link
 	names := dag.NewNamer(0)
 	for _, s := range scripts {
 		if !Looks(s.Data) && !bytes.HasPrefix(s.Data, []byte("#!")) {
-			return nil, fault.InFile(s.Name, fault.New("is no script of Slurm", "only those are converted together"))
+			return nil, fault.InFile(s.Name, fault.New("is not a Slurm script", "only Slurm scripts can be converted together"))
 		}
 		l := &link{reader: newReader(s.Name), file: s.Name}
 		one, err := dag.Checked(s.Name, l.job, l.read(s.Data))
@@ -125,7 +124,7 @@ func Chain(scripts []Script) (*dag.Job, error) {
 	return dag.Checked(scripts[0].Name, job, nil)
 }
 
-// wait adds the edges of one dependency of the i-th script.
+// wait adds the edges for one dependency of script i.
 func (l *link) wait(job *dag.Job, d dependency, links []*link, i int) error {
 	if d.kind == "singleton" {
 		for _, before := range links[:i] {
@@ -149,7 +148,7 @@ func (l *link) wait(job *dag.Job, d dependency, links []*link, i int) error {
 			continue
 		}
 		if len(before.asks.array) == 0 || !slices.Equal(before.asks.array, l.asks.array) {
-			return fault.New("aftercorr waits for the same index of another array, and that of "+fault.Quote(name)+
+			return fault.New("aftercorr needs an array with the same indexes, but that of "+fault.Quote(name)+
 				" has others", "afterok waits for all of it")
 		}
 		for k := range l.asks.array {
@@ -161,7 +160,7 @@ func (l *link) wait(job *dag.Job, d dependency, links []*link, i int) error {
 	return nil
 }
 
-// named is the other script that has a name.
+// named returns the other script that has a name.
 func (l *link) named(name string, links []*link) (found *link, err error) {
 	var names []string
 	for _, o := range links {
@@ -170,18 +169,18 @@ func (l *link) named(name string, links []*link) (found *link, err error) {
 		case o == l || !slices.Contains(o.names, name):
 		case found != nil:
 			return nil, fault.New("there are two scripts "+fault.Quote(name),
-				"name the file of one, up to its first point")
+				"name the file of one, up to its first dot")
 		default:
 			found = o
 		}
 	}
 	if found == nil {
-		err = fault.New("there is no script "+fault.Quote(name), suggest.OneOf(name, names))
+		err = fault.New("there is no script "+fault.Quote(name), fault.OneOf(name, names))
 	}
 	return found, err
 }
 
-// edges lets each of some tasks wait for all of others.
+// edges makes each task of after wait for all tasks of before.
 func edges(job *dag.Job, before, after []int) error {
 	if len(job.Edges)+len(before)*len(after) > dag.MaxEdges {
 		return fault.OverLimit(fmt.Sprintf("tasks wait for each other more than %d times", dag.MaxEdges), "")

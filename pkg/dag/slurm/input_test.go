@@ -11,10 +11,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 )
 
-// shells are those that a script may be run by.
+// shells are the shells that can run a script.
 var shells = []string{"sh", "bash", "dash", "busybox"}
 
-// shellOf is the command of a shell that runs a script. A test is skipped where it is not there.
+// shellOf returns the command of a shell that runs a script. It skips the test if the shell is not installed.
 func shellOf(t *testing.T, shell string) []string {
 	t.Helper()
 	program, err := exec.LookPath(shell)
@@ -27,9 +27,9 @@ func shellOf(t *testing.T, shell string) []string {
 	return []string{program, "-c"}
 }
 
-// What is redirected or piped to srun is read by each program that it starts. What the script itself was started with
-// is left alone: here a pipe that says nothing and does not end.
-func TestSrunHandsOnItsInput(t *testing.T) {
+// Each program that srun starts reads the input that is redirected or piped to srun. srun does not read the input of
+// the script itself, which is an empty pipe here that never ends.
+func TestSrunPassesInput(t *testing.T) {
 	for _, c := range []struct{ name, script, want string }{
 		{"a file", `printf 'one\ntwo\n' >in
 srun -n 1 cat <in
@@ -72,22 +72,22 @@ echo in >in; srun -iin cat; srun --input=gone cat 2>&1 || echo "failed with $?"
 				late := time.AfterFunc(10*time.Second, func() { _ = theirs.Close() })
 				text, err := cmd.CombinedOutput()
 				if !late.Stop() {
-					t.Error("it waits for ever")
+					t.Error("srun never returns")
 				}
 				_, _ = ours.Close(), theirs.Close()
 				if err != nil || string(text) != c.want {
 					t.Errorf("%v: %q, not %q", err, text, c.want)
 				}
 				if left, _ := filepath.Glob(filepath.Join(cmd.Dir, ".slurm-input*")); left != nil {
-					t.Errorf("%v is left", left)
+					t.Errorf("%v was not deleted", left)
 				}
 			})
 		}
 	}
 }
 
-// A script may be read from standard input by its shell: srun reads nothing of it.
-func TestSrunLeavesTheScriptAlone(t *testing.T) {
+// A shell may read the script from standard input. srun reads nothing from it.
+func TestSrunDoesNotReadScript(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			args := shellOf(t, shell)

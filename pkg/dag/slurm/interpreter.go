@@ -9,17 +9,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
-// interpreter is what a script's first line says that it is run by.
+// interpreter is the program in the first line of a script.
 type interpreter struct {
-	words []string // the program and its arguments; nil where no line says so
-	shell bool     // one that the script can be run by as it stands
-	flags string   // of such a shell, as set takes them
+	words []string // the program and its arguments; nil if there is no such line
+	shell bool     // it is a shell that can run the prelude and the script
+	flags string   // of the shell, in the form for set
 }
 
-// shells are those that read the prelude. What they do beyond sh, bash does as well.
+// shells are the shells that can run the prelude. bash also supports the extensions of the others.
 var shells = []string{"sh", "bash", "dash", "ash", "ksh"}
 
-// interpreterOf reads a line that begins with #!.
+// interpreterOf reads the first line of a script, if it begins with #!.
 func interpreterOf(script string) (in interpreter) {
 	line, _, _ := strings.Cut(script, "\n")
 	rest, ok := strings.CutPrefix(strings.TrimRight(line, "\r"), "#!")
@@ -37,7 +37,7 @@ func interpreterOf(script string) (in interpreter) {
 	}
 	for _, word := range words[1:] {
 		if letters, ok := strings.CutPrefix(word, "-"); ok && !strings.HasPrefix(letters, "-") {
-			// A login shell it is anyway, and set knows no -l.
+			// It is a login shell anyway, and set has no -l.
 			in.flags += strings.Map(func(c rune) rune {
 				if strings.ContainsRune("aefnuvxC", c) {
 					return c
@@ -49,8 +49,8 @@ func interpreterOf(script string) (in interpreter) {
 	return in
 }
 
-// runs is the script as a task runs it, behind what it finds of Slurm. A script of another language is written to a
-// file beside it, and so are srun and scontrol, which such a script cannot call as functions.
+// runs returns the script of the task: the prelude and the script. A script in another language is written to a file.
+// It cannot call shell functions, so srun and scontrol are written to files too.
 func (in interpreter) runs(prelude, script string) string {
 	if in.shell {
 		if in.flags != "" {
@@ -72,7 +72,7 @@ func (in interpreter) runs(prelude, script string) string {
 	return b.String()
 }
 
-// written writes a text to a file.
+// written writes the shell command that writes a text to a file.
 func written(b *strings.Builder, name, text string) {
 	end := "END_OF_FILE"
 	for strings.Contains(text, end) {

@@ -11,13 +11,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// option is what becomes of one.
+// option describes how an option is handled.
 type option struct {
-	needs bool // a value
+	needs bool // needs a value
 	read  func(r *reader, value string) error
 }
 
-// short are the letters of options.
+// short has the long names of one-letter options.
 var short = map[byte]string{
 	'A': "account", 'a': "array",
 	'C': "constraint", 'c': "cpus-per-task", 'D': "chdir", 'd': "dependency", 'e': "error",
@@ -27,17 +27,17 @@ var short = map[byte]string{
 }
 
 const (
-	bySlurm  = "is of Slurm's own cluster: it has no meaning here"
-	byLogs   = "logs are kept by the broker: tradewind logs"
-	byMail   = "no mail is sent: tradewind status says how a job is"
-	byNeeds  = "machines are chosen by what the job needs, whichever cluster or partition they would be of"
-	byQueues = "who comes first is said by queues here: tradewind queue"
+	bySlurm  = "concerns Slurm's own cluster: it has no effect here"
+	byLogs   = "the broker keeps logs: tradewind logs"
+	byMail   = "no mail is sent: tradewind status shows the state of a job"
+	byNeeds  = "machines are chosen by the needs of the job, not by cluster or partition"
+	byQueues = "queues decide the order of jobs: tradewind queue"
 )
 
-// options are those that are read.
+// options are the supported options.
 var options map[string]option
 
-// optional are options whose value, if there is one, stands behind a =.
+// optional are options with an optional value, which comes after a =.
 var optional = []string{"exclusive", "oversubscribe", "overcommit", "contiguous", "nice", "propagate"}
 
 func init() { //nolint:gochecknoinits // the table's functions refer to it
@@ -62,12 +62,12 @@ func init() { //nolint:gochecknoinits // the table's functions refer to it
 		"export":          {true, readExport},
 		"requeue":         {false, func(r *reader, _ string) error { r.asks.requeue = true; return nil }},
 		"no-requeue":      {false, func(r *reader, _ string) error { r.asks.requeue = false; return nil }},
-		"chdir":           warned("the folder is the task's own: name local files as inputs"),
-		"signal":          warned("a machine that is taken sends SIGTERM when its cloud has said so"),
+		"chdir":           warned("the task has its own folder: name local files as inputs"),
+		"signal":          warned("a machine gets SIGTERM when its cloud announces an interruption"),
 		"dependency":      {true, readDependency},
-		"licenses":        refused("licences are not counted here", "a queue with a quota bounds how many run at once"),
-		"input":           refused("the script has no input here", "read the file in the script: program <FILE"),
-		"hold":            {false, refused("jobs are not held here", "submit it when it is to run").read},
+		"licenses":        refused("licences are not counted", "a queue with a quota limits how many run at once"),
+		"input":           refused("the script has no input", "read the file in the script: program <FILE"),
+		"hold":            {false, refused("jobs are not held", "submit it when it should run").read},
 	}
 	for text, names := range map[string]string{
 		bySlurm: "account uid gid wckey mcs-label clusters priority nice acctg-freq profile bb bbf comment " +
@@ -105,7 +105,7 @@ func value(to func(*asked) *string) option {
 	return option{true, func(r *reader, s string) error { *to(&r.asks) = s; return nil }}
 }
 
-// maxCount bounds what is counted over all nodes of a job: its tasks, their processors, its GPUs.
+// maxCount limits counts over all nodes of a job: its tasks, their processors, its GPUs.
 const maxCount = 10_000
 
 func number(to func(*asked) *int) option {
@@ -115,11 +115,11 @@ func number(to func(*asked) *int) option {
 	}}
 }
 
-// size reads an amount of memory: megabytes where no unit is said; 0 is all of a node's.
+// size reads an amount of memory. The default unit is megabytes; 0 is all memory of a node.
 func size(to func(*asked) *dag.GiB) option {
 	return option{true, func(r *reader, s string) error {
 		if s == "0" {
-			return r.warn("all of a machine's memory cannot be asked for: say how much is needed")
+			return r.warn("all of a machine's memory cannot be requested: write how much is needed")
 		}
 		digits := strings.TrimRight(s, "KMGTBkmgtb")
 		v, err := strconv.ParseFloat(digits, 64)
@@ -141,7 +141,7 @@ func size(to func(*asked) *dag.GiB) option {
 	}}
 }
 
-// devices reads a number of GPUs, with their type before it: 2, a100:2.
+// devices reads a number of GPUs with an optional type: 2, a100:2.
 func devices(to func(*asked) *int) option {
 	return option{true, func(r *reader, s string) error { return r.gpus(s, to(&r.asks)) }}
 }
@@ -162,13 +162,13 @@ func (r *reader) gpus(s string, to *int) (err error) {
 	return err
 }
 
-// readGRES reads generic resources, of which GPUs are known.
+// readGRES reads generic resources. Only GPUs are supported.
 func readGRES(r *reader, s string) error {
 	for _, one := range strings.Split(s, ",") {
 		kind, rest, more := strings.Cut(strings.TrimPrefix(one, "gres/"), ":")
 		if kind != "gpu" {
 			return fault.New(fault.Quote(kind)+" is a resource of Slurm's own cluster",
-				"of generic resources GPUs are known: gpu:a100:2")
+				"the only supported generic resource is gpu: gpu:a100:2")
 		}
 		if !more {
 			rest = "1"
@@ -180,11 +180,11 @@ func readGRES(r *reader, s string) error {
 	return nil
 }
 
-// readTime reads a limit: MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS, DAYS-HOURS:MINUTES[:SECONDS].
-// The work takes that long at most, and is planned with it.
+// readTime reads a time limit: MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS,
+// DAYS-HOURS:MINUTES[:SECONDS]. Plans use it as the expected run time.
 func readTime(r *reader, s string) error {
 	if s == "0" || strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
-		r.asks.time = 0 // without a limit: nothing is known of how long it takes
+		r.asks.time = 0 // no limit, so the run time is unknown
 		return nil
 	}
 	wrong := fault.New(fault.Quote(s)+" is not a time", "as in 90, 1:30:00 or 2-12:00")
@@ -219,7 +219,7 @@ func readTime(r *reader, s string) error {
 	return nil
 }
 
-// readNodes reads how many: 4, or 2-4.
+// readNodes reads the number of nodes: 4, or 2-4.
 func readNodes(r *reader, s string) (err error) {
 	least, most, span := strings.Cut(s, "-")
 	if r.asks.nodes, err = dag.ParseInt(least, 1, dag.MaxNodes); err != nil || !span {
@@ -232,13 +232,13 @@ func readNodes(r *reader, s string) (err error) {
 		return fault.New(fmt.Sprintf("%s ends before it begins", fault.Quote(s)), "")
 	}
 	if r.asks.most > r.asks.nodes {
-		return r.warn(fmt.Sprintf("it gets %d: how many it would get under Slurm depends on what is free there",
+		return r.warn(fmt.Sprintf("it gets %d: under Slurm the number depends on the nodes that are free",
 			r.asks.nodes))
 	}
 	return nil
 }
 
-// maxArray bounds the indexes of an array.
+// maxArray limits the indexes of an array.
 const maxArray = 10_000
 
 // readArray reads the indexes of an array: 0-9, 1-10:2, 1,3,5, each with %LIMIT at its end.
@@ -248,7 +248,7 @@ func readArray(r *reader, s string) error {
 		if _, err := dag.ParseInt(limit, 1, maxArray); err != nil {
 			return err
 		}
-		_ = r.warn("how many run at once is bounded by the job's queue here: tradewind queue set NAME --max-running " +
+		_ = r.warn("the job's queue limits how many run at once: tradewind queue set NAME --max-running " +
 			limit)
 	}
 	r.asks.array, r.asks.step = nil, 1
@@ -277,7 +277,7 @@ func readArray(r *reader, s string) error {
 		}
 		for i := from; i <= to; i += step {
 			if seen[i] {
-				return fault.New(fmt.Sprintf("index %d is there twice", i), "")
+				return fault.New(fmt.Sprintf("index %d is listed twice", i), "")
 			}
 			seen[i] = true
 			if r.asks.array = append(r.asks.array, i); len(r.asks.array) > maxArray {
@@ -288,7 +288,8 @@ func readArray(r *reader, s string) error {
 	return nil
 }
 
-// readExport reads variables: those with values; which of the submitter's a script would see has no meaning here.
+// readExport reads variables with values. Names without values get a warning, because the submitter's environment is
+// not used.
 func readExport(r *reader, s string) error {
 	for _, one := range strings.Split(s, ",") {
 		name, value, given := strings.Cut(one, "=")
@@ -302,7 +303,7 @@ func readExport(r *reader, s string) error {
 			}
 			r.asks.env[name] = value
 		case one != "ALL" && one != "NONE" && one != "NIL":
-			_ = r.warn("the value that a variable has where the job is submitted is not taken along: " +
+			_ = r.warn("the value of the variable in the submitter's environment is not used: " +
 				"tradewind run --env " + name + "=VALUE")
 		}
 	}

@@ -9,19 +9,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
-// prelude is what a script finds of Slurm: its variables, and the functions that it may call. With several nodes the
-// script runs on the first.
+// prelude returns the shell code that provides Slurm's variables and the functions that the script may call. With
+// several nodes the script runs on the first one.
 func prelude(a *asked, job string, nodes int, functions string) string {
 	var b strings.Builder
 	if nodes > 1 {
 		b.WriteString("export TRADEWIND_GIVEN=\"$(" + variables + ")\"\n")
 	}
 	id := `"$TRADEWIND_JOB"`
-	if a.array != nil { // each task of an array is a job of its own
+	if a.array != nil { // each task of an array has its own job ID
 		b.WriteString("export SLURM_ARRAY_JOB_ID=\"$TRADEWIND_JOB\"\n")
 		id = `"${TRADEWIND_JOB}_$SLURM_ARRAY_TASK_ID"`
 	}
-	onNode := func(n int) string { // as Slurm writes what all nodes have
+	onNode := func(n int) string { // Slurm's notation for a value that is equal on all nodes
 		if nodes > 1 {
 			return fmt.Sprintf("'%d(x%d)'", n, nodes)
 		}
@@ -62,8 +62,8 @@ var (
 	mayRead     = regexp.MustCompile(`(?m)(^|[;&|])\s*(\.|source|eval)\s`)
 )
 
-// functions are those that a script may call, by itself or in another that it reads. They are left out of a script that
-// can not: it stays short for who reads the converted job.
+// functions returns the functions that a script may call, directly or in a file that it reads. It omits those that
+// the script cannot call, to keep the converted job short.
 func functions(script string) (found string) {
 	reads := mayRead.MatchString(script)
 	if reads || maySrun.MatchString(script) {
@@ -75,7 +75,7 @@ func functions(script string) (found string) {
 	return found
 }
 
-// scontrol says the addresses of the nodes one by one, which scripts look for their head by.
+// scontrol prints the addresses of the nodes, one per line; scripts use this to find their head node.
 const scontrol = `scontrol() (
   case "${1-} ${2-} $#" in
   'show hostname 2'|'show hostnames 2'|'show hostname 3'|'show hostnames 3') ;;
@@ -88,16 +88,17 @@ const scontrol = `scontrol() (
 )
 `
 
-// ownOfNode are the variables that srun does not take to another node: those that the system or the agent sets for each
-// by itself, its devices and network among them, and those that differ by rank. LC_ALL is for awk, and goes by itself.
+// ownOfNode are the variables that srun does not copy to another node: those that the system or the agent sets on
+// each node, including its devices and network, and those that differ by rank. LC_ALL is copied separately, because
+// awk needs it.
 const ownOfNode = `TRADEWIND_.*|SKYPILOT_.*|SSH_.*|HOME|HOSTNAME|USER|LOGNAME|SHELL|TMPDIR|PWD|OLDPWD|SHLVL|_|LC_ALL` +
 	`|SLURM_(NODEID|PROCID|LOCALID|SUBMIT_DIR)|SLURMD_NODENAME|(CUDA|NVIDIA)_VISIBLE_DEVICES|CUDA_DEVICE_ORDER` +
 	`|HYDRA_(HOST_FILE|LAUNCHER_EXEC)|OMPI_MCA_(orte_default_hostfile|plm_rsh_agent|(oob|btl)_tcp_if_include)` +
 	`|HOROVOD_GLOO_IFACE`
 
-// variables writes the exported variables, but for those of the node and those that are as the task was given them,
-// each as a quoted argument of env. What a task was given, its secrets among it, the other nodes were given too: it is
-// in no command line, which others on a machine may read.
+// variables prints the exported variables as quoted arguments of env, except those of the node and those that the
+// task was given. The other nodes have the variables that the task was given, so its secrets are in no command line,
+// which other users of a machine could read.
 const variables = `LC_ALL=C awk -v q="'" -v ORS= 'BEGIN {
   for (name in ENVIRON) if (name !~ /^(` + ownOfNode + `)$/) {
     value = ENVIRON[name]
@@ -107,27 +108,28 @@ const variables = `LC_ALL=C awk -v q="'" -v ORS= 'BEGIN {
   }
 }'`
 
-// whichInput tells standard inputs apart: a pipe, too, has a number of its own.
+// whichInput identifies a standard input; a pipe has a unique number too.
 const whichInput = `"$(stat -L -c %d:%i /dev/stdin 2>/dev/null || ls -L -i /dev/stdin 2>/dev/null || :)"`
 
-// ownInput notes what the script itself has for standard input: nothing as a rule, and else what may never end, or the
-// rest of the script.
+// ownInput records the standard input of the script itself: usually nothing, but it may be an input that never ends,
+// or the rest of the script.
 const ownInput = `export TRADEWIND_STDIN=` + whichInput + `
 `
 
-// srun starts a program on each node as often as was asked for, by the agents, and fails as the first of them does. It
-// takes the options that change how often, where and with which input; the others are Slurm's own.
+// srun starts a program on each node, as often as requested, through the agents. It fails if one of them fails. It
+// supports the options for the number of programs, their nodes and their input; it ignores the others, which concern
+// Slurm.
 //
-// Programs run beside each other, and what a shell runs so has no standard input. One program alone is given that of
-// srun, as it comes. Where there are several each has to have all of it: it is read to its end first. To another node
-// it goes in the command, whose size is limited. What the script was started with is left alone: to read it could take
-// for ever, or the rest of the script.
+// Programs run in parallel, and a shell gives background programs no standard input. A single program on the first
+// node gets the standard input of srun directly. Otherwise each program must get all of it, so srun reads it to its
+// end first. For another node it is part of the command, whose size is limited. srun never reads the standard input
+// of the script itself, because that could block forever, or consume the rest of the script.
 //
-// Variables are handed on as arguments of env, which asks of no name that a shell would take it: bash exports functions
-// as BASH_FUNC_f%%, which other shells drop, and some of its variables can not be set. Awk reads them, and not from
-// the text of export -p, a line of which may be one of a value. The folder is found by the shell's name for it, or by
-// its true one where another program than a shell has gone there. Its own variables begin with _: those of the script
-// that a program is to see may have any name.
+// Variables are passed as arguments of env, because it accepts names that a shell does not: bash exports functions as
+// BASH_FUNC_f%%, which other shells drop, and some of its variables cannot be set. Awk reads them from the
+// environment and not from the output of export -p, in which a value may have several lines. The working folder is
+// found by the shell's name for it, or by its real path if a program other than a shell changed to it. The names of
+// srun's own variables begin with _, because the script may export variables of any name.
 const srun = `srun() (
   unset IFS
   _tasks= _nodes= _each= _label= _list= _input=all
@@ -234,8 +236,8 @@ const srun = `srun() (
 )
 `
 
-// srunNodes are the nodes that a program is started on, in the job's order: those that are named, and as many others
-// as it asks for beyond.
+// srunNodes determines the nodes on which a program is started, in the job's order: the named ones, and others up to
+// the requested number.
 const srunNodes = `  _named= _count=0
   for _name in $(printf %s "$_list" | tr , ' '); do
     [ "$_name" != "$(uname -n)" ] || _name=$SLURMD_NODENAME
@@ -265,8 +267,8 @@ const srunNodes = `  _named= _count=0
   done
 `
 
-// srunInput is what programs read: what is given to srun by a redirection, a pipe or --input, as long as it is not the
-// script's own. It is kept in a file, or is srun's own for a program that is alone.
+// srunInput determines the input of the programs: a redirection, a pipe or --input of srun, unless it is the input of
+// the script itself. It is kept in a file, or passed directly if there is only one program.
 const srunInput = `  case $_input in
   all|[0-9]|[1-9][0-9]|[1-9][0-9][0-9]|[1-9][0-9][0-9][0-9]) ;;
   none) exec </dev/null ;;

@@ -1,10 +1,10 @@
-// Package slurm reads batch scripts of Slurm: a shell script whose first comments say, as #SBATCH, what it needs
+// Package slurm reads Slurm batch scripts: shell scripts whose first comments, #SBATCH, have the requirements
 // (https://slurm.schedmd.com/sbatch.html).
 //
-// A script is one task, or one for each index of its array. One of several nodes is a gang: the script runs on the
-// first node, as it does under Slurm, and what it starts with srun or mpirun on all of them. What Slurm says of its own
-// cluster (account, partition, mail) has no meaning elsewhere: it is a warning, or refused where the work would come
-// out differently without it.
+// A script becomes one task, or one for each index of its array. A script with several nodes becomes a gang: it runs
+// on the first node, as under Slurm, and starts programs on all nodes with srun or mpirun. Options that concern
+// Slurm's own cluster (account, partition, mail) get a warning, or are an error if the work would have another result
+// without them.
 package slurm
 
 import (
@@ -18,14 +18,12 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
 const mark = "#SBATCH"
 
-// Looks says whether text is a script with #SBATCH before its first command.
+// Looks reports whether the text is a script with #SBATCH before its first command.
 func Looks(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimSpace(line)
@@ -39,20 +37,20 @@ func Looks(data []byte) bool {
 	return false
 }
 
-// asked is what the comments of a script ask for.
+// asked has the requirements in the comments of a script.
 type asked struct {
 	name                  string
 	time                  time.Duration
-	nodes, most           int // from how many to how many
-	tasks, perNode        int // processes, of all nodes and of one
-	cpus                  int // of a process
+	nodes, most           int // minimum and maximum
+	tasks, perNode        int // processes, in total and per node
+	cpus                  int // per process
 	memory, perCPU        dag.GiB
 	gpu                   string
-	gpus, gpusNode, gpusA int // of all nodes, of one, of a process
-	tasksGPU, cpusGPU     int // of a GPU
+	gpus, gpusNode, gpusA int // in total, per node, per process
+	tasksGPU, cpusGPU     int // per GPU
 	memoryGPU             dag.GiB
 	array                 []int
-	step                  int // of its last range
+	step                  int // the step of its last range
 	env                   map[string]string
 	requeue               bool
 	image                 string
@@ -60,16 +58,16 @@ type asked struct {
 
 type reader struct {
 	job   *dag.Job
-	pos   fault.Position // of the option that is read
-	gpuAt fault.Position // of what asks for GPUs
-	boxAt fault.Position // of what names an image
-	name  string         // of the option that is read
+	pos   fault.Position // of the option that is being read
+	gpuAt fault.Position // of the option that requests GPUs
+	boxAt fault.Position // of the option that names an image
+	name  string         // of the option that is being read
 	asks  asked
 	after []dependency
-	said  map[string]bool // what was warned of
+	said  map[string]bool // options that have a warning
 }
 
-// Parse reads a batch script, of text that is unpacked already.
+// Parse reads a batch script. data is the unpacked text.
 func Parse(name string, data []byte) (*dag.Job, error) {
 	r := newReader(name)
 	err := r.read(data)
@@ -77,12 +75,12 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 		switch {
 		case err != nil:
 		case d.kind == "singleton":
-			r.job.Warn(d.pos, "--dependency", "singleton is between scripts that are converted together: "+
+			r.job.Warn(d.pos, "--dependency", "singleton applies to scripts that are converted together: "+
 				"tradewind convert a.sbatch b.sbatch")
 		default:
 			err = fault.At(d.pos, fault.Within("--dependency", fault.New("names a job that is not in the file",
-				"convert its script with this one, and name its -J: tradewind convert a.sbatch b.sbatch; "+
-					"or write tasks of one file, with after: [NAME]")))
+				"convert its script together with this one, and use its -J: tradewind convert a.sbatch b.sbatch; "+
+					"or write tasks in one file, with after: [NAME]")))
 		}
 	}
 	return dag.Checked(name, r.job, err)
@@ -132,7 +130,7 @@ func (r *reader) options(words []string) error {
 			}
 			name = long
 		default:
-			return fault.New(fmt.Sprintf("%s is no option", fault.Quote(name)), "options begin with - or --")
+			return fault.New(fmt.Sprintf("%s is not an option", fault.Quote(name)), "options begin with - or --")
 		}
 		o, ok := options[name]
 		if !ok {
@@ -152,14 +150,14 @@ func (r *reader) options(words []string) error {
 }
 
 func (r *reader) unknown(name string) error {
-	hint := "options that are: docs/from-slurm.md"
-	if near := suggest.Nearest(strings.TrimPrefix(name, "--"), slices.Sorted(maps.Keys(options))); near != "" {
+	hint := "the supported options are in docs/from-slurm.md"
+	if near := fault.Nearest(strings.TrimPrefix(name, "--"), slices.Sorted(maps.Keys(options))); near != "" {
 		hint = "did you mean --" + near + "?"
 	}
-	return fault.New(name+" is not known here", hint)
+	return fault.New(name+" is not supported", hint)
 }
 
-// warn says once of an option what becomes of it.
+// warn adds a warning about the current option, once per option.
 func (r *reader) warn(text string) error {
 	if !r.said[r.name] {
 		r.said[r.name] = true
@@ -168,7 +166,7 @@ func (r *reader) warn(text string) error {
 	return nil
 }
 
-// split parts a line as a shell does, as far as quotes go. A comment ends it.
+// split splits a line into words like a shell, with quotes. A comment ends the line.
 func split(line string) (words []string, err error) {
 	var word strings.Builder
 	in, quote := false, rune(0)
@@ -202,7 +200,7 @@ func split(line string) (words []string, err error) {
 	return words, nil
 }
 
-// build makes the tasks of what was asked for.
+// build adds the tasks of the script.
 func (r *reader) build(script string) error {
 	a := &r.asks
 	if a.name != "" {
@@ -222,11 +220,11 @@ func (r *reader) build(script string) error {
 		}
 	}
 	if res.AcceleratorCount > 0 && res.Accelerator == "" {
-		return fault.At(r.gpuAt, fault.New("asks for GPUs and not for which", "say the type: --gres=gpu:a100:1"))
+		return fault.At(r.gpuAt, fault.New("requests GPUs without a type", "add the type: --gres=gpu:a100:1"))
 	}
 	if nodes > 1 && a.image != "" {
 		return fault.At(r.boxAt, fault.Within("--container-image",
-			fault.New("is of several nodes: what runs in a container starts nothing on the others, by srun or mpirun",
+			fault.New("cannot be combined with several nodes: srun and mpirun in a container start nothing on other nodes",
 				"leave the image out, or write a gang of roles whose programs find each other by TRADEWIND_NODES")))
 	}
 	job, in := cmp.Or(a.name, r.job.Name), interpreterOf(script)
@@ -259,12 +257,12 @@ func (r *reader) build(script string) error {
 	return nil
 }
 
-// add adds a task: of several nodes the first, which the script runs on, and the others, which are there for what it
-// starts, as the roles of a gang.
+// add adds a task. With several nodes it adds the roles of a gang: the first node, on which the script runs, and the
+// others, on which the script starts programs.
 func (r *reader) add(name string, t dag.Task, nodes int) {
 	t.Name = dag.ToName(name, "job")
 	if nodes > 1 {
-		t.Gang, t.Role, t.Framework, t.Nodes = t.Name, "launcher", framework.MPI, 1
+		t.Gang, t.Role, t.Framework, t.Nodes = t.Name, "launcher", dag.MPI, 1
 		others := t
 		others.Name, others.Role, others.Nodes = t.Name+".nodes", "node", nodes-1
 		others.Run = "exec sleep 2147483647 # ended with the first node\n"
@@ -275,7 +273,7 @@ func (r *reader) add(name string, t dag.Task, nodes int) {
 	r.job.Tasks = append(r.job.Tasks, t)
 }
 
-// spread is how many nodes there are, with how many processes on each.
+// spread returns the number of nodes, and computes the number of processes on each.
 func (a *asked) spread() (nodes int, err error) {
 	nodes = max(a.nodes, 1)
 	if a.tasks == 0 && a.perNode == 0 {
@@ -292,23 +290,23 @@ func (a *asked) spread() (nodes int, err error) {
 		a.tasks = a.perNode * nodes
 	}
 	if nodes > dag.MaxNodes || a.perNode*a.cpus > dag.MaxCPUs {
-		return 0, fault.OverLimit(fmt.Sprintf("%d nodes of %d processors, more than can be asked for", nodes,
+		return 0, fault.OverLimit(fmt.Sprintf("%d nodes of %d processors are more than can be requested", nodes,
 			a.perNode*a.cpus), "")
 	}
 	return nodes, nil
 }
 
-// devices is how many GPUs a node has.
+// devices returns the number of GPUs of a node.
 func (a *asked) devices(nodes int) int {
 	return max(a.gpusNode, a.gpusA*a.perNode, (a.gpus+nodes-1)/nodes)
 }
 
-// resources is what a node has at least.
+// resources returns the minimum resources of a node.
 func (a *asked) resources(nodes int) (res dag.Resources, err error) {
 	gpus := a.devices(nodes)
 	cpus := max(a.perNode*a.cpus, gpus*a.cpusGPU)
 	if cpus > dag.MaxCPUs {
-		return res, fault.OverLimit(fmt.Sprintf("%d processors of a node, more than can be asked for", cpus), "")
+		return res, fault.OverLimit(fmt.Sprintf("%d processors per node are more than can be requested", cpus), "")
 	}
 	res.CPUs.Min = float64(cpus)
 	res.Memory.Min = float64(max(a.memory, a.perCPU*dag.GiB(cpus), a.memoryGPU*dag.GiB(gpus)))

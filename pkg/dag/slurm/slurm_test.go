@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 )
 
-// TestStories reads the scripts of testdata, and prints what each asks for, or what is wrong with it.
+// TestStories reads the scripts of testdata, and prints the requirements of each, or the error.
 func TestStories(t *testing.T) {
 	datadriven.RunTest(t, "testdata/scripts", func(t *testing.T, d *datadriven.TestData) string {
 		if !slurm.Looks([]byte(d.Input)) {
@@ -55,9 +55,9 @@ func tell(out *strings.Builder, t *dag.Task) {
 	out.WriteString("\n")
 }
 
-// What a script becomes runs in a shell as it is: its variables are there, srun starts a program as often as it says,
-// and the program of its first line runs it.
-func TestAScriptOfOneNodeRuns(t *testing.T) {
+// The converted script runs in a shell: its variables are set, srun starts a program the requested number of times,
+// and the interpreter of its first line runs it.
+func TestSingleNodeScriptRuns(t *testing.T) {
 	for _, c := range []struct {
 		name, needs, script string
 		want                []string
@@ -114,14 +114,14 @@ subprocess.run(["srun", "sh", "-c", "echo rank $SLURM_PROCID"], check=True)
 				}
 			}
 			if strings.Contains(string(text), "went on") {
-				t.Error("it went on")
+				t.Error("the script continued after an error")
 			}
 		})
 	}
 }
 
-// node answers as the agent of another node does: a program that is called with an address and a command, and runs that
-// in the node's own task folder, with what its task has for variables and nothing else.
+// node takes the place of the agent of another node: a program that is called with an address and a command, and runs
+// the command in the node's task folder, with only the variables of its task.
 const node = `#!/bin/sh
 [ "$1" = 10.0.0.2 ] || exit 99
 cd "$OTHER_NODE" || exit 98
@@ -129,8 +129,9 @@ exec env -i PATH="$OTHER_PATH" HOME=/home/other USER=other TRADEWIND_JOB=j TRADE
   sh -c "$2"
 `
 
-// What srun starts on another node finds what the script has exported and its folder there, and what is the node's own.
-func TestOtherNodesFindTheScriptsEnvironment(t *testing.T) {
+// A program that srun starts on another node sees the variables that the script exported, its working folder, and the
+// node's own variables.
+func TestSrunCopiesEnvironmentToOtherNodes(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
 		want         []string
@@ -273,10 +274,10 @@ print("head", subprocess.run(["scontrol", "show", "hostnames"], check=True, capt
 					}
 				}
 				if said, err := os.ReadFile(commands); err == nil && strings.Contains(string(said), "s3cret") {
-					t.Errorf("what the task was given is in a command line:\n%s", said)
+					t.Errorf("the variables of the task are in a command line:\n%s", said)
 				}
 				if found, _ := filepath.Glob(filepath.Join(dir, "*/hacked")); found != nil {
-					t.Error("a variable's value was run")
+					t.Error("the value of a variable was executed")
 				}
 			})
 		}
@@ -290,8 +291,8 @@ func write(t *testing.T, file, text string, mode os.FileMode) {
 	}
 }
 
-// A script that calls neither srun nor scontrol stays short.
-func TestOnlyWhatIsCalledIsThere(t *testing.T) {
+// A script that calls neither srun nor scontrol does not contain them.
+func TestUnusedFunctionsAreOmitted(t *testing.T) {
 	for script, want := range map[string][2]bool{
 		"./solve":                              {false, false},
 		"srun ./solve":                         {true, false},
@@ -305,12 +306,12 @@ func TestOnlyWhatIsCalledIsThere(t *testing.T) {
 		}
 		run := j.Tasks[0].Run
 		if got := [2]bool{strings.Contains(run, "srun() "), strings.Contains(run, "scontrol() ")}; got != want {
-			t.Errorf("%s: srun, scontrol are there: %v, want %v", script, got, want)
+			t.Errorf("%s: has srun, scontrol: %v, want %v", script, got, want)
 		}
 	}
 }
 
-// Scripts that wait for each other are one job. Files are parted by lines "-- NAME".
+// Scripts that wait for each other become one job. Lines "-- NAME" separate the files.
 func TestChains(t *testing.T) {
 	datadriven.RunTest(t, "testdata/chains", func(t *testing.T, d *datadriven.TestData) string {
 		var scripts []slurm.Script
@@ -337,7 +338,7 @@ func TestChains(t *testing.T) {
 	})
 }
 
-// Whatever the text, there is a job that can be written down, or an error that says where.
+// Any text gives either a job that can be marshalled, or an error with a position.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*")
 	for _, file := range files {
@@ -351,7 +352,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		text, err := native.Marshal(j)
+		text, err := dag.Marshal(j)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 )
 
-// TestScriptsSeeWhatTheyAskedFor plays testdata/stories: each is a script, which is run as its first task runs it, on
-// machines 10.0.0.1 and so on, and what it prints.
-func TestScriptsSeeWhatTheyAskedFor(t *testing.T) {
+// TestScriptsSeeSlurmVariables runs testdata/stories: each has a script, which runs like its first task, on machines
+// 10.0.0.1 and so on, and its output.
+func TestScriptsSeeSlurmVariables(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip(err)
@@ -49,7 +49,7 @@ func TestScriptsSeeWhatTheyAskedFor(t *testing.T) {
 	})
 }
 
-// nodesOf is how many machines the first task of a job starts together with.
+// nodesOf returns the number of machines with which the first task of a job starts.
 func nodesOf(j *dag.Job) (n int) {
 	for _, i := range j.Gang(0) {
 		n += j.Tasks[i].Nodes
@@ -57,9 +57,9 @@ func nodesOf(j *dag.Job) (n int) {
 	return n
 }
 
-// TestTheFirstLineSaysWhoRunsAScript: a shell runs it behind the prelude, with its own flags as far as set knows them;
-// whatever else is named is given the script as a file.
-func TestTheFirstLineSaysWhoRunsAScript(t *testing.T) {
+// TestInterpreter checks that a shell runs the script after the prelude, with the flags that set supports, and that
+// any other interpreter gets the script as a file.
+func TestInterpreter(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                                   "",
 		"#!":                                 "",
@@ -94,7 +94,7 @@ func TestTheFirstLineSaysWhoRunsAScript(t *testing.T) {
 		}
 		flags := ""
 		if before, ok := strings.CutSuffix(run, script); !ok {
-			t.Errorf("%s: is not run as it is:\n%s", line, run)
+			t.Errorf("%s: the script was changed:\n%s", line, run)
 		} else if _, after, found := strings.Cut(before, "\nset "); found {
 			flags = "set " + strings.TrimSuffix(after, "\n")
 		}
@@ -104,8 +104,8 @@ func TestTheFirstLineSaysWhoRunsAScript(t *testing.T) {
 	}
 }
 
-// TestAsMuchAsCanBeAskedFor: what is at its limit is read, and more is told of.
-func TestAsMuchAsCanBeAskedFor(t *testing.T) {
+// TestLimitsOfOptions checks that maximums are accepted, and that more is an error.
+func TestLimitsOfOptions(t *testing.T) {
 	for options, want := range map[string]string{
 		"--mem=1000000G":                            "",
 		"--mem=1000001G":                            `--mem: "1000001G" is more than a machine has`,
@@ -117,11 +117,11 @@ func TestAsMuchAsCanBeAskedFor(t *testing.T) {
 		"--array=0-9999":                            "",
 		"--array=1-10001":                           "--array: an array of more than 10000",
 		"-n 1000 --ntasks-per-node=1":               "",
-		"-n 1001 --ntasks-per-node=1":               "1001 nodes of 1 processors, more than can be asked for",
+		"-n 1001 --ntasks-per-node=1":               "1001 nodes of 1 processors are more than can be requested",
 		"-n 10000 -c 10":                            "",
-		"-n 10000 -c 11":                            "1 nodes of 110000 processors, more than can be asked for",
+		"-n 10000 -c 11":                            "1 nodes of 110000 processors are more than can be requested",
 		"--gpus=a100:10 --cpus-per-gpu=10000":       "",
-		"--gpus=a100:11 --cpus-per-gpu=10000":       "110000 processors of a node, more than can be asked for",
+		"--gpus=a100:11 --cpus-per-gpu=10000":       "110000 processors per node are more than can be requested",
 		"-N 1000 --ntasks-per-node=2":               "",
 		"-N 1001":                                   "--nodes: ",
 		"--array=1-2%10001":                         "--array: ",
@@ -140,7 +140,7 @@ func TestAsMuchAsCanBeAskedFor(t *testing.T) {
 	}
 }
 
-// chained are scripts of arrays, each of which waits for the one before.
+// chained returns scripts with arrays; each waits for the previous one.
 func chained(arrays ...string) (scripts []slurm.Script) {
 	for i, array := range arrays {
 		text := fmt.Sprintf("#SBATCH -J s%d --array=%s\n", i, array)
@@ -152,8 +152,8 @@ func chained(arrays ...string) (scripts []slurm.Script) {
 	return scripts
 }
 
-// TestArraysWaitForEachOtherUpToALimit: all of one for all of another.
-func TestArraysWaitForEachOtherUpToALimit(t *testing.T) {
+// TestDependenciesOfArraysAreLimited checks dependencies of all tasks of an array on all of another.
+func TestDependenciesOfArraysAreLimited(t *testing.T) {
 	j, err := slurm.Chain(chained("1-1000", "1-1000"))
 	if err != nil || len(j.Edges) != dag.MaxEdges {
 		t.Errorf("%v", err)
@@ -166,8 +166,8 @@ func TestArraysWaitForEachOtherUpToALimit(t *testing.T) {
 	}
 }
 
-// TestOfManyWarningsTheFirstAreKept: those of all scripts together are as many as a job may have.
-func TestOfManyWarningsTheFirstAreKept(t *testing.T) {
+// TestWarningsAreLimited checks that the warnings of all scripts together stay within the limit of a job.
+func TestWarningsAreLimited(t *testing.T) {
 	var scripts []slurm.Script
 	for i := range 4 {
 		text := fmt.Sprintf("#SBATCH -J s%d\n", i)

@@ -13,8 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// jsonReader pulls a JSON file apart token by token, and knows at each of them where in the file and
-// in the structure it is.
+// jsonReader reads a JSON file token by token, and knows the position of each in the file and in its structure.
 type jsonReader struct {
 	data  []byte
 	dec   *json.Decoder
@@ -22,7 +21,7 @@ type jsonReader struct {
 	path  []pathElement
 	depth int
 
-	// The line that offset seenTo is in, so that positions are found without counting from the start.
+	// The line of offset seenTo, so that lines need not be counted from the beginning each time.
 	seenTo, seenLine int
 }
 
@@ -33,8 +32,8 @@ type pathElement struct {
 	isIndex bool
 }
 
-// members are the keys that an object may have, each with what reads its value. Other keys are passed
-// over: the files come from other programs, which may write more.
+// members are the known keys of an object, each with the function that reads its value. Other keys are ignored,
+// because other programs write the files and may add keys.
 type members map[string]func() error
 
 func newJSONReader(data []byte) *jsonReader {
@@ -43,7 +42,7 @@ func newJSONReader(data []byte) *jsonReader {
 	return &jsonReader{data: data, dec: dec, seenLine: 1}
 }
 
-// token reads a token and notes where it begins.
+// token reads a token and records its position.
 func (r *jsonReader) token() (json.Token, error) {
 	from := int(r.dec.InputOffset())
 	for from < len(r.data) && (r.data[from] <= ' ' || r.data[from] == ',' || r.data[from] == ':') {
@@ -81,7 +80,7 @@ func (r *jsonReader) syntax(err error) error {
 	return e
 }
 
-// position is where the last token begins.
+// position returns the position of the last token.
 func (r *jsonReader) position() fault.Position {
 	if r.start < r.seenTo {
 		r.seenTo, r.seenLine = 0, 1
@@ -104,7 +103,7 @@ func (r *jsonReader) field() string {
 	return path
 }
 
-// locate puts an error at the last token.
+// locate adds the position of the last token to an error.
 func (r *jsonReader) locate(err error) error {
 	var e *dag.Error
 	if errors.As(err, &e) && e.Line == 0 {
@@ -116,7 +115,7 @@ func (r *jsonReader) locate(err error) error {
 
 func (r *jsonReader) fault(reason, hint string) error { return r.locate(fault.New(reason, hint)) }
 
-// open reads the beginning of an object or array; false if there is null instead.
+// open reads the beginning of an object or array; it returns false for null.
 func (r *jsonReader) open(delim json.Delim, what string) (bool, error) {
 	t, err := r.token()
 	if err != nil || t == nil {
@@ -128,7 +127,7 @@ func (r *jsonReader) open(delim json.Delim, what string) (bool, error) {
 	return true, nil
 }
 
-// object reads an object of known members, or null.
+// object reads an object with known members, or null.
 func (r *jsonReader) object(known members) error {
 	if ok, err := r.open('{', "an object"); !ok {
 		return err
@@ -160,7 +159,7 @@ func (r *jsonReader) object(known members) error {
 	return err
 }
 
-// array reads an array, or null, with each for every element.
+// array reads an array, or null, and calls each for every element.
 func (r *jsonReader) array(each func(i int) error) error {
 	if ok, err := r.open('[', "an array"); !ok {
 		return err
@@ -177,7 +176,7 @@ func (r *jsonReader) array(each func(i int) error) error {
 	return err
 }
 
-// skip passes over a value.
+// skip skips a value.
 func (r *jsonReader) skip() error {
 	for outer := r.depth; ; {
 		if _, err := r.token(); err != nil || r.depth == outer {
@@ -186,7 +185,7 @@ func (r *jsonReader) skip() error {
 	}
 }
 
-// text reads a string; null is empty.
+// text reads a string; null becomes "".
 func (r *jsonReader) text() (string, error) {
 	t, err := r.token()
 	if err != nil || t == nil {
@@ -199,7 +198,7 @@ func (r *jsonReader) text() (string, error) {
 	return s, r.locate(fault.CheckString(s))
 }
 
-// number reads a number that is not negative; null is 0.
+// number reads a number that is not negative; null becomes 0.
 func (r *jsonReader) number() (float64, error) {
 	t, err := r.token()
 	if err != nil || t == nil {
@@ -219,7 +218,7 @@ func (r *jsonReader) number() (float64, error) {
 	return v, nil
 }
 
-// end sees that nothing follows the value.
+// end returns an error if more data follows the value.
 func (r *jsonReader) end() error {
 	r.path = nil
 	_, err := r.dec.Token()
@@ -227,7 +226,7 @@ func (r *jsonReader) end() error {
 		return nil
 	}
 	r.start = int(r.dec.InputOffset()) - 1
-	return r.fault("something follows the end of the object", "a file holds one workflow")
+	return r.fault("more data follows the end of the object", "a file has one workflow")
 }
 
 func describeToken(t json.Token) string {

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/wfformat"
 )
 
-// TestTheMostThatARecordMayHaveIsRead: each limit is the most that is read, and one more is refused.
-func TestTheMostThatARecordMayHaveIsRead(t *testing.T) {
+// TestLimitsOfFile checks that each maximum is accepted, and one more is rejected.
+func TestLimitsOfFile(t *testing.T) {
 	member := func(name string) func(int) string {
 		return func(n int) string { return fmt.Sprintf(`"%s": %d`, name, n) }
 	}
@@ -21,7 +21,7 @@ func TestTheMostThatARecordMayHaveIsRead(t *testing.T) {
 		"time":   {int(dag.MaxDuration.Seconds()), member("runtimeInSeconds")},
 		"cores":  {dag.MaxCPUs, member("coreCount")},
 		"memory": {dag.MaxMemoryGiB * (1 << 30), member("memoryInBytes")},
-		// The task stands in an array of an object of the file's object.
+		// The task is in an array, in an object, in the object of the file.
 		"depth": {64, func(n int) string { return `"x": ` + strings.Repeat("[", n-4) + strings.Repeat("]", n-4) }},
 	} {
 		for n, want := range map[int]bool{c.most: true, c.most + 1: false} {

@@ -1,4 +1,4 @@
-// Package wfformat reads WfCommons WfFormat 1.3 to 1.5, the JSON of recorded workflow executions
+// Package wfformat reads WfCommons WfFormat 1.3 to 1.5, a JSON format for recorded workflow executions
 // (https://wfcommons.org/format).
 package wfformat
 
@@ -12,26 +12,26 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// reader reads WfFormat, whose versions lay the same things out differently: from 1.5 on, what is to
-// be done (specification) and what was measured (execution) stand apart, tasks name files that are
-// listed once, and references are ids; before that, a task says all of itself, and references are
-// names. Members of the other versions do not clash, so that one set of them reads all.
+// reader reads WfFormat. Its versions have different structures: from 1.5 on, the work (specification) and its
+// measurements (execution) are separate, tasks refer to files in a common list, and references are IDs; before that,
+// a task has all its data, and references are names. The members of the versions do not conflict, so one set of
+// functions reads all versions.
 type reader struct {
 	*jsonReader
 	importer *recorded.Importer
 	version  string
 	hasTasks bool
 
-	task   wfTask // being read
+	task   wfTask // that is being read
 	record wfRecord
 	size   wfSize
 
 	taskMembers, recordMembers, fileMembers, sizeMembers members
 
-	records map[string]wfRecord // by task's id
+	records map[string]wfRecord // by task ID
 }
 
-// wfTask is a task as the file has it.
+// wfTask is a task of the file.
 type wfTask struct {
 	id, name string
 	pos      fault.Position
@@ -40,28 +40,28 @@ type wfTask struct {
 	measured wfRecord // before 1.5
 }
 
-// wfUse is a file of a task.
+// wfUse is a reference from a task to a file.
 type wfUse struct {
 	name, link string
-	size       float64 // in bytes; of 1.3 and 1.4
+	size       float64 // in bytes; only in 1.3 and 1.4
 	pos        fault.Position
 }
 
-// wfSize is a file of the specification.
+// wfSize is a file in the list of the specification.
 type wfSize struct {
 	id    string
 	bytes float64
 }
 
-// wfRecord is what was measured of a task.
+// wfRecord has the measurements of a task.
 type wfRecord struct {
 	id                     string
 	seconds, cores, memory float64 // memory in bytes
 	timed                  bool
 }
 
-// Parse reads a recorded execution in WfCommons WfFormat 1.3, 1.4 or 1.5, of text that is unpacked already. Its tasks
-// are stand-ins: the command in the record is what ran there, and cannot run anywhere else.
+// Parse reads a recorded execution in WfCommons WfFormat 1.3, 1.4 or 1.5. data is the unpacked text. The tasks become
+// stand-ins, because the recorded commands can only run in their original environment.
 func Parse(name string, data []byte) (*dag.Job, error) {
 	r := &reader{jsonReader: newJSONReader(data), records: map[string]wfRecord{}}
 	r.importer = recorded.NewImporter(name, dag.WfFormat, func(task string, d recorded.Dependency) string {
@@ -104,7 +104,7 @@ func (r *reader) read() error {
 		return fault.At(
 			fault.Position{Line: 1, Column: 1},
 			fault.Within("schemaVersion", fault.New("is missing",
-				"a WfFormat file says 1.3, 1.4 or 1.5; other JSON is read where it has apiVersion")),
+				"a WfFormat file has 1.3, 1.4 or 1.5; other JSON files need apiVersion")),
 		)
 	case !r.hasTasks || len(job.Tasks) == 0:
 		return fault.At(fault.Position{Line: 1, Column: 1}, fault.Within("workflow", fault.New("has no tasks", "")))
@@ -124,8 +124,8 @@ func (r *reader) readVersion() (err error) {
 		return nil
 	}
 	return r.fault(
-		"WfFormat "+fault.Quote(r.version)+" is not read",
-		"1.3, 1.4 and 1.5 are; wfcommons-migrate-instance turns older into newer",
+		"WfFormat "+fault.Quote(r.version)+" is not supported",
+		"1.3, 1.4 and 1.5 are; wfcommons-migrate-instance converts older files",
 	)
 }
 
@@ -216,7 +216,7 @@ func (r *reader) useFile(task int, f wfUse) error {
 func (r *reader) forTask() members {
 	t := &r.task
 	known := r.forRecord(&t.measured)
-	// From here on a task says where it is: any of its members stands in it.
+	// Each member of a task updates its position, so it is known as soon as one has been read.
 	text := func(to *string) func() error {
 		return func() (err error) {
 			*to, err = r.text()
@@ -258,7 +258,7 @@ func (r *reader) forTask() members {
 	return known
 }
 
-// forFile are the members of a file of a task before 1.5.
+// forFile returns the members of a file of a task before 1.5.
 func (r *reader) forFile() members {
 	last := func() *wfUse { return &r.task.files[len(r.task.files)-1] }
 	size := func() (err error) {
@@ -273,7 +273,7 @@ func (r *reader) forFile() members {
 	}
 }
 
-// forSize are the members of a file of the specification.
+// forSize returns the members of a file of the specification.
 func (r *reader) forSize() members {
 	return members{
 		"id":          func() (err error) { r.size.id, err = r.text(); return err },
@@ -300,7 +300,7 @@ func (r *reader) readSize() error {
 	return nil
 }
 
-// forRecord are the members of what was measured.
+// forRecord returns the members of measurements.
 func (r *reader) forRecord(to *wfRecord) members {
 	number := func(v *float64, factor, most float64) func() error {
 		return func() error {
@@ -339,11 +339,11 @@ func (r *reader) readRecord() error {
 	if r.record.id == "" {
 		return r.fault("has no id", "")
 	}
-	r.records[r.record.id] = r.record // of a task that ran again, the last
+	r.records[r.record.id] = r.record // if a task ran several times, the last run
 	return nil
 }
 
-// join gives each task what was measured of it.
+// join adds the measurements to the tasks.
 func (r *reader) join() error {
 	m := r.importer
 	for i, id := range m.IDs {
@@ -360,14 +360,13 @@ func (r *reader) join() error {
 		m.Job.Warn(
 			fault.Position{},
 			"workflow.execution.tasks",
-			strconv.Itoa(n)+" records are of tasks that there are not",
+			strconv.Itoa(n)+" records belong to unknown tasks",
 		)
 	}
 	return nil
 }
 
-// apply turns what a task took into what it is given: its time, and at least the cores and memory
-// that it used.
+// apply sets the recorded time of a task, and the cores and memory that it used as its minimum resources.
 func (r *reader) apply(task int, rec wfRecord) error {
 	t := &r.importer.Job.Tasks[task]
 	if rec.timed {

@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/wfformat"
 )
 
-func TestBadFilesAreRefusedWithTheirLine(t *testing.T) { dagtest.Errors(t, "job.json", wfformat.Parse) }
+func TestErrorsHavePositions(t *testing.T) { dagtest.Errors(t, "job.json", wfformat.Parse) }
 
 func TestEveryFieldIsRead(t *testing.T) { dagtest.Workflows(t, wfformat.Parse) }
 

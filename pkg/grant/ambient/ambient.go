@@ -1,6 +1,6 @@
-// Package ambient has the stores of the three clouds with the credentials of whoever runs this process, as each cloud's
-// own tools find them: for a broker on somebody's computer or in a cluster. A store is opened when it is first asked
-// for, so that who uses none needs no credentials, and starts no later.
+// Package ambient opens the stores of the three clouds with the credentials of the user who runs this process, as
+// found by each cloud's own tools. It is for a broker on a user's computer or in a cluster. A store is opened at its
+// first use, so that users of other clouds need no credentials for it and start no later.
 package ambient
 
 import (
@@ -22,39 +22,39 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// Stores are the stores by scheme: s3, gs and azblob.
+// Stores returns the stores by scheme: s3, gs and azblob.
 func Stores() grant.Mux {
 	return grant.Mux{"s3": &lazy{open: openS3}, "gs": &lazy{open: openGoogle}, "azblob": &lazy{open: openAzure}}
 }
 
-// EnvMountsRole names the role, by its ARN, whose credentials are lent for mounts of S3, each bounded to one prefix.
-// Who has the long-lived keys of a user needs none.
+// EnvMountsRole is the variable with the ARN of the role whose credentials are lent for mounts of S3, each limited to
+// one prefix. Users with long-lived keys do not need it.
 const EnvMountsRole = "TRADEWIND_MOUNTS_ROLE"
 
-// openS3 takes what the AWS SDK finds: the environment, the shared files, a role.
+// openS3 uses the credentials that the AWS SDK finds: the environment, the shared files, a role.
 func openS3(ctx context.Context) (grant.Store, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, err
 	}
-	// Without credentials every request would fail in words that could pass for a fault of the network.
+	// Check here: without credentials, every request would fail with an error that looks like a network problem.
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, err
 	}
 	if cfg.Region == "" {
-		cfg.Region = "us-east-1" // a bucket's own is asked for
+		cfg.Region = "us-east-1" // NewAnywhere looks up each bucket's region
 	}
 	return s3grant.NewAnywhere(s3.NewFromConfig(cfg, func(o *s3.Options) {
-		o.UsePathStyle = o.BaseEndpoint != nil // what is named by a URL has no host for each bucket
+		o.UsePathStyle = o.BaseEndpoint != nil // a custom endpoint has no host for each bucket
 	}), s3grant.Options{Loans: s3grant.Loans{STS: sts.NewFromConfig(cfg), Role: os.Getenv(EnvMountsRole)}}), nil
 }
 
-// openAzure takes the account that AZURE_STORAGE_ACCOUNT names, with AZURE_STORAGE_KEY, else with what the Azure SDK
-// finds, by user delegation.
+// openAzure opens the account in AZURE_STORAGE_ACCOUNT, with AZURE_STORAGE_KEY, or else by user delegation with the
+// credentials that the Azure SDK finds.
 func openAzure(context.Context) (grant.Store, error) {
 	account, key := os.Getenv("AZURE_STORAGE_ACCOUNT"), os.Getenv("AZURE_STORAGE_KEY")
 	if account == "" {
-		return nil, fmt.Errorf("AZURE_STORAGE_ACCOUNT does not name the account")
+		return nil, fmt.Errorf("AZURE_STORAGE_ACCOUNT is not set")
 	}
 	endpoint := "https://" + account + ".blob.core.windows.net"
 	if key != "" {
@@ -75,7 +75,7 @@ func openAzure(context.Context) (grant.Store, error) {
 	return azgrant.New(endpoint, azgrant.Delegation(client), azgrant.Options{})
 }
 
-// lazy is a store that is opened when it is first asked for, again and again while it cannot be.
+// lazy is a store that is opened at its first use. If that fails, it tries again at the next use.
 type lazy struct {
 	open func(context.Context) (grant.Store, error)
 

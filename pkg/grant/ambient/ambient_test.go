@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// alone takes away what the test's own environment would have found.
+// alone hides the credentials of the test's environment.
 func alone(t *testing.T) {
 	t.Helper()
 	home := t.TempDir()
@@ -40,7 +40,7 @@ func sign(t *testing.T, uri string) (grant.Grant, error) {
 	return grants[0], nil
 }
 
-func TestWithoutCredentialsNothingIsGrantedAndItIsSaidWhatIsMissing(t *testing.T) {
+func TestSignWithoutCredentialsNamesWhatIsMissing(t *testing.T) {
 	alone(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "user.json"))
 	user := `{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r"}`
@@ -56,9 +56,9 @@ func TestWithoutCredentialsNothingIsGrantedAndItIsSaidWhatIsMissing(t *testing.T
 	}
 }
 
-// What a file mounts or has made is asked for when it is handed in: that there are no credentials must not pass for a
-// fault that goes away.
-func TestWithoutCredentialsABucketIsNotAskedFor(t *testing.T) {
+// Buckets that a job file mounts or creates are checked when the job is submitted. Missing credentials must not look
+// like a temporary error.
+func TestBucketsNeedCredentials(t *testing.T) {
 	alone(t)
 	stores := Stores()
 	if _, err := stores.List(t.Context(), "s3://bucket/x/", ""); !errors.Is(err, grant.ErrCredentials) {
@@ -70,7 +70,7 @@ func TestWithoutCredentialsABucketIsNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestCredentialsOfTheEnvironmentSign(t *testing.T) {
+func TestEnvironmentCredentialsSign(t *testing.T) {
 	alone(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIA")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")

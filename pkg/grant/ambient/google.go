@@ -14,8 +14,8 @@ import (
 
 const googleScope = "https://www.googleapis.com/auth/cloud-platform"
 
-// openGoogle takes Google's application default credentials, which have to be a service account's, for only those sign:
-// with its key, or, where the account is the machine's own, by IAM.
+// openGoogle uses Google's application default credentials. They must be a service account's, because only those can
+// sign: with the account's key or, if the account is the machine's own, through IAM.
 func openGoogle(ctx context.Context) (grant.Store, error) {
 	found, err := google.FindDefaultCredentials(ctx, googleScope)
 	if err != nil {
@@ -34,7 +34,7 @@ func openGoogle(ctx context.Context) (grant.Store, error) {
 	}
 	key, err := google.JWTConfigFromJSON(found.JSON, googleScope)
 	if err != nil {
-		return nil, errors.New("gs:// needs a service account's credentials: GOOGLE_APPLICATION_CREDENTIALS names " +
+		return nil, errors.New("gs:// needs a service account's credentials: set GOOGLE_APPLICATION_CREDENTIALS to " +
 			"the file of its key")
 	}
 	sign, err := gcsgrant.PEM(key.PrivateKey)

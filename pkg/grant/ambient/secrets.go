@@ -21,8 +21,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
 )
 
-// Secrets fetch what jobs refer to, with the same credentials. They are looked for when something is first fetched, and
-// again while there are none.
+// Secrets returns the sources of the secrets that jobs refer to, with the same credentials. Credentials are looked up
+// at the first fetch, and again as long as none are found.
 func Secrets() map[string]secret.Source {
 	parameters := once(func(ctx context.Context) (awssecret.SSM, error) {
 		cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
@@ -38,7 +38,7 @@ func Secrets() map[string]secret.Source {
 	return sources
 }
 
-// once keeps the first client that can be had.
+// once returns a function that keeps the first client that open returns without error.
 func once[C any](open func(context.Context) (C, error)) func(context.Context) (C, error) {
 	var mu sync.Mutex
 	var client C
@@ -57,7 +57,7 @@ func once[C any](open func(context.Context) (C, error)) func(context.Context) (C
 	}
 }
 
-// The clients outlive the call in which they are made.
+// The clients outlive the call that creates them, hence context.WithoutCancel.
 
 func googleClient(ctx context.Context) (*http.Client, error) {
 	tokens, err := google.DefaultTokenSource(context.WithoutCancel(ctx), googleScope)
@@ -75,7 +75,7 @@ func azureClient(ctx context.Context) (*http.Client, error) {
 	return oauth2.NewClient(context.WithoutCancel(ctx), vaultTokens{context.WithoutCancel(ctx), identity}), nil
 }
 
-// vaultTokens are Azure's for Key Vault; the credential keeps one as long as it is good.
+// vaultTokens provides Azure tokens for Key Vault; the credential caches a token as long as it is valid.
 type vaultTokens struct {
 	ctx      context.Context //nolint:containedctx // oauth2.TokenSource has none
 	identity azcore.TokenCredential
@@ -90,8 +90,8 @@ func (v vaultTokens) Token() (*oauth2.Token, error) {
 	return &oauth2.Token{AccessToken: t.Token, TokenType: "Bearer", Expiry: t.ExpiresOn}, nil
 }
 
-// cluster is that of the kubeconfig's current context, read anew as people change it, or the one that this runs in. In
-// a pod it is the broker's rights that read, not those of a person at a computer.
+// cluster returns the cluster of the kubeconfig's current context, read again each time because users change it, or the
+// cluster in which this process runs. In a pod, secrets are read with the broker's rights, not with a user's.
 func cluster(context.Context) (endpoint string, client *http.Client, labelled bool, err error) {
 	a, err := kubeapi.Open("")
 	if err != nil {

@@ -1,18 +1,18 @@
-// Package azgrant is the grant.Store of Azure Blob Storage. It signs shared access signatures for one blob: by a user
-// delegation key (Delegation), which Azure hands to an identity and which lasts up to seven days, or by an account's
-// key (SharedKey), for accounts that have nothing else.
+// Package azgrant is the grant.Store of Azure Blob Storage. It creates shared access signatures for one blob, either
+// with a user delegation key (Delegation), which Azure gives to an identity for up to seven days, or with an
+// account's key (SharedKey), for accounts without identities.
 //
-// Either binds the blob, reading or writing, the expiry and, but for a loopback address, HTTPS. A signature says
-// nothing of the method among those that write, of headers or of the query, so that who holds a grant to write a blob
-// can write it in other ways: whole, by blocks, longer than was said. The harm ends at that blob. By a user delegation
-// key, headers and query parameters can be required (the srh and srq fields, since version 2026-04-06 of the service),
-// and are: the upload and number of a part, the range, the checksum. The length is not, as the documentation does not
-// say that this header may be; the MD5, which bounds it, should be given.
+// Both bind the blob, reading or writing, the expiry and, except for a loopback address, HTTPS. A signature does not
+// bind the writing method, headers or the query, so the holder of a grant to write a blob can write it in
+// other ways: whole, in blocks, or longer than declared. The harm is limited to that blob. With a user delegation
+// key, headers and query parameters can be required (fields srh and srq, since version 2026-04-06 of the service),
+// and are: the upload and number of a part, the range, the checksum. The length is not, because the documentation does
+// not say that this header can be required; callers should give the MD5, which bounds the length.
 //
-// An upload in parts is blocks, whose identifiers begin with the upload's name. Azure keeps a blob's blocks from all
-// uploads together until a list of them is committed, which drops the others: of two uploads of one object the first
-// that completes wins, and the other fails with ErrUpload. Azure has no way to abort one: uncommitted blocks are seen
-// by nobody, and it drops them after a week.
+// A multipart upload consists of blocks, whose identifiers begin with the upload's name. Azure keeps the blocks of all
+// uploads of a blob together until a list of them is committed, which drops the others. So if an object has two
+// uploads, the first to complete wins and the other fails with ErrUpload. Azure cannot abort an upload: uncommitted
+// blocks are invisible, and Azure drops them after a week.
 package azgrant
 
 import (
@@ -36,8 +36,8 @@ import (
 
 const (
 	scheme  = "azblob"
-	longest = 7 * 24 * time.Hour // a user delegation key's life; no more for an account's key
-	callFor = 5 * time.Minute    // the store's own requests
+	longest = 7 * 24 * time.Hour // lifetime of a user delegation key; also used for an account's key
+	callFor = 5 * time.Minute    // lifetime of signatures for the store's own requests
 
 	maxAnswer = 16 << 20 // bytes
 )
@@ -50,17 +50,17 @@ type Store struct {
 	opts     Options
 }
 
-// Options are what a Store may be told.
+// Options of a Store.
 type Options struct {
-	Client *http.Client     // completes uploads; nil for http.DefaultClient
-	Now    func() time.Time // nil for time.Now
+	Client *http.Client     // for the store's own requests; nil means http.DefaultClient
+	Now    func() time.Time // nil means time.Now
 }
 
 // New returns a store for the account at endpoint: https://ACCOUNT.blob.core.windows.net.
 func New(endpoint string, keys Credential, opts Options) (*Store, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" {
-		return nil, errors.New("azgrant: the endpoint is no URL")
+		return nil, errors.New("azgrant: the endpoint is not a URL")
 	}
 	if opts.Client == nil {
 		opts.Client = http.DefaultClient
@@ -75,15 +75,15 @@ func New(endpoint string, keys Credential, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// request is what a grant lets the client send, before it is signed.
+// request is a request to grant, before it is signed.
 type request struct {
 	method string
 	query  map[string]string
 	header map[string]string
-	rights string // as sas.BlobPermissions or, of a container, sas.ContainerPermissions write them
+	rights string // in the format of sas.BlobPermissions or, for a container, sas.ContainerPermissions
 }
 
-// Sign implements grant.Signer. Of checksums it takes MD5.
+// Sign implements grant.Signer. The only supported checksum is MD5.
 func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
 	grants := make([]grant.Grant, 0, len(wants))
 	for _, w := range wants {
@@ -104,12 +104,12 @@ func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 	return grants, nil
 }
 
-// ask says what request a want is (Blob service REST API: Get Blob, Put Blob, Put Block).
+// ask returns the request for a want (Blob service REST API: Get Blob, Put Blob, Put Block).
 func ask(w grant.Want) (request, error) {
 	if w.Op == grant.Get {
 		r := request{method: http.MethodGet, rights: reading.String()}
 		if w.Range != nil {
-			r.header = map[string]string{"x-ms-range": w.Range.Header()} // counts before Range
+			r.header = map[string]string{"x-ms-range": w.Range.Header()} // takes precedence over Range
 		}
 		return r, nil
 	}
@@ -118,7 +118,7 @@ func ask(w grant.Want) (request, error) {
 	case w.Sum.Kind == grant.MD5:
 		r.header["Content-MD5"] = base64.StdEncoding.EncodeToString(w.Sum.Value)
 	case w.Sum.Kind != "":
-		return request{}, fmt.Errorf("a checksum by %s: %w", w.Sum.Kind, errors.ErrUnsupported)
+		return request{}, fmt.Errorf("checksum %s: %w", w.Sum.Kind, errors.ErrUnsupported)
 	case w.Size == 0:
 		r.header["Content-MD5"] = emptyMD5
 	}
@@ -139,7 +139,7 @@ var (
 
 const emptyMD5 = "1B2M2Y8AsgTpgAmY7PhCfg=="
 
-// block is the identifier of a part; those of one blob must have the same length.
+// block returns the block identifier of a part; all identifiers of a blob must have the same length.
 func block(upload string, number int) string {
 	return base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%s-%05d", upload, number))
 }
@@ -168,10 +168,10 @@ func (s *Store) sign(ctx context.Context, o grant.Object, r request, lasts time.
 	}, nil
 }
 
-// uploadName is as long for all uploads, as blocks' identifiers must be.
+// uploadName is the length of every upload's name, because block identifiers must have equal lengths.
 var uploadName = len(rand.Text())
 
-// Begin implements grant.Store. It asks Azure nothing.
+// Begin implements grant.Store. It makes no request to Azure.
 func (s *Store) Begin(_ context.Context, uri string) (string, error) {
 	if _, err := grant.ParseOf(scheme, uri); err != nil {
 		return "", err
@@ -179,14 +179,14 @@ func (s *Store) Begin(_ context.Context, uri string) (string, error) {
 	return rand.Text(), nil
 }
 
-// Complete implements grant.Store by a block list (Put Block List), which it grants itself and sends.
+// Complete implements grant.Store with a block list (Put Block List), which it signs and sends.
 func (s *Store) Complete(ctx context.Context, uri, upload string, parts []grant.Uploaded) error {
 	o, err := grant.ParseOf(scheme, uri)
 	if err != nil {
 		return err
 	}
 	if len(upload) != uploadName {
-		return fmt.Errorf("azgrant: %w: not the name of one", grant.ErrUpload)
+		return fmt.Errorf("azgrant: %w: bad upload name", grant.ErrUpload)
 	}
 	if parts, err = grant.CheckParts(parts); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (s *Store) Complete(ctx context.Context, uri, upload string, parts []grant.
 	return nil
 }
 
-// call grants itself a request and sends it.
+// call signs a request and sends it.
 func (s *Store) call(ctx context.Context, o grant.Object, r request, body []byte) (answer []byte, err error) {
 	g, err := s.sign(ctx, o, r, callFor)
 	if err != nil {
@@ -241,7 +241,7 @@ func (s *Store) call(ctx context.Context, o grant.Object, r request, body []byte
 	}
 }
 
-// Abort implements grant.Store. There is nothing to do: see the package's comment.
+// Abort implements grant.Store. It has nothing to do: see the package comment.
 func (s *Store) Abort(_ context.Context, uri, _ string) error {
 	_, err := grant.ParseOf(scheme, uri)
 	return err

@@ -25,7 +25,7 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 const (
 	serviceSAS = "a service SAS does not sign it " +
 		"(learn.microsoft.com/rest/api/storageservices/create-service-sas, string-to-sign)"
-	noLength = "azgrant does not sign it, for want of documentation that a SAS may require that header " +
+	noLength = "azgrant does not sign it: the documentation does not say that a SAS can require that header " +
 		"(learn.microsoft.com/rest/api/storageservices/create-user-delegation-sas)"
 	noETag  = "a block list has no ETags (learn.microsoft.com/rest/api/storageservices/put-block-list)"
 	noLeast = "blocks may be of any size (learn.microsoft.com/rest/api/storageservices/put-block)"
@@ -68,7 +68,7 @@ func harness(t *testing.T, endpoint string, keys azgrant.Credential) granttest.H
 	}
 }
 
-func TestContainersAreMadeAndRemoved(t *testing.T) {
+func TestMakeAndRemoveContainers(t *testing.T) {
 	endpoint, key := azurite(t)
 	s, err := azgrant.New(endpoint, azgrant.SharedKey(key), azgrant.Options{})
 	if err != nil {

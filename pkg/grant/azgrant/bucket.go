@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// MakeBucket implements grant.Bucketer by a container of the account, with the store's own rights: no signature of a
-// blob or container can make one (Blob service REST API, "Create Container").
+// MakeBucket implements grant.Bucketer by creating a container in the account, with the store's own rights: no SAS of a
+// blob or container can create one (Blob service REST API, "Create Container").
 func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 	o, err := grant.ParsePrefixOf(scheme, bucket)
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 	_, err = client.CreateContainer(ctx, o.Bucket, nil)
 	switch {
 	case bloberror.HasCode(err, bloberror.ContainerAlreadyExists):
-		return nil // names are the account's own
+		return nil // names are local to the account, so it is ours
 	case bloberror.HasCode(err, bloberror.AuthorizationFailure, bloberror.InsufficientAccountPermissions,
 		bloberror.InvalidResourceName, bloberror.OutOfRangeInput):
 		return fmt.Errorf("azgrant: make %s: %w: %w", o, grant.ErrNoBucket, grant.Redact(err))
@@ -33,7 +33,7 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 	return nil
 }
 
-// RemoveBucket implements grant.Bucketer: Azure removes a container with all that is in it.
+// RemoveBucket implements grant.Bucketer: Azure removes a container with all its blobs.
 func (s *Store) RemoveBucket(ctx context.Context, bucket string) error {
 	o, err := grant.ParsePrefixOf(scheme, bucket)
 	if err != nil {

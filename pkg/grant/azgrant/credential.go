@@ -16,10 +16,10 @@ import (
 
 // Credential signs shared access signatures. Delegation and SharedKey make one.
 type Credential interface {
-	// sign returns the signature, and when it ends, which may be earlier than asked for.
+	// sign returns the signature and its expiry, which may be earlier than requested.
 	sign(ctx context.Context, now time.Time, v sas.BlobSignatureValues, r request) (
 		sas.QueryParameters, time.Time, error)
-	// account is a client with the rights of whoever signs.
+	// account returns a client with the signer's rights.
 	account(endpoint string) (*service.Client, error)
 }
 
@@ -39,14 +39,14 @@ func (k sharedKey) account(endpoint string) (*service.Client, error) {
 	return service.NewClientWithSharedKeyCredential(endpoint, k.key, nil)
 }
 
-// Delegation signs with user delegation keys, which it asks the account for with the client's identity: one, and
-// another when less than two days of it are left. The identity needs the right to generate such keys (role Storage Blob
-// Delegator) and to read and write the blobs.
+// Delegation signs with a user delegation key, which it requests from the account with the client's identity. It renews
+// the key when less than two days of its life remain. The identity needs the right to generate such keys (role Storage
+// Blob Delegator) and to read and write the blobs.
 func Delegation(client *service.Client) Credential { return &delegation{client: client} }
 
 const (
 	renewBefore = 2 * 24 * time.Hour
-	skew        = 15 * time.Minute // clocks differ; Azure's advice for start times
+	skew        = 15 * time.Minute // clocks differ; Azure recommends this for start times
 )
 
 type delegation struct {
@@ -78,7 +78,7 @@ func (d *delegation) sign(ctx context.Context, now time.Time, v sas.BlobSignatur
 
 func (d *delegation) account(string) (*service.Client, error) { return d.client, nil }
 
-// current returns a key with days left. If Azure gives no new one, the old one serves until it ends.
+// current returns a key with days of life left. If the renewal fails, it returns the old key until that expires.
 func (d *delegation) current(ctx context.Context, now time.Time) (*service.UserDelegationCredential, time.Time, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 
 const delegationKey = "ZGVsZWdhdGlvbi1rZXktb2YtdGhlLXRlc3Rz"
 
-// keys is a client's transport that answers Get User Delegation Key.
+// keys is an HTTP transport that answers Get User Delegation Key.
 type keys struct {
 	calls atomic.Int64
 	fails atomic.Bool
@@ -60,8 +60,8 @@ func TestConformanceByUserDelegation(t *testing.T) {
 	byDelegation(t, func(s grant.Store) grant.Store { return s })
 }
 
-// With the driver behind package remote, as a function that links no SDK has it.
-func TestConformanceFromAfar(t *testing.T) {
+// Uses the driver through package remote, like a function that does not link the SDK.
+func TestConformanceThroughRemote(t *testing.T) {
 	byDelegation(t, func(s grant.Store) grant.Store { return remote.New(remote.Server{Store: s}.Serve) })
 }
 
@@ -89,11 +89,11 @@ func byDelegation(t *testing.T, seen func(grant.Store) grant.Store) {
 		return h
 	})
 	if n := asked.calls.Load(); n != 1 {
-		t.Errorf("%d user delegation keys were asked for, want one for all", n)
+		t.Errorf("%d user delegation keys were requested, want one for all", n)
 	}
 }
 
-func TestDelegationKeysAreRenewedAndBoundGrants(t *testing.T) {
+func TestDelegationKeysAreRenewedAndLimitGrants(t *testing.T) {
 	var k keys
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s, err := azgrant.New("https://account.blob.core.windows.net", delegation(t, &k), azgrant.Options{
@@ -115,11 +115,11 @@ func TestDelegationKeysAreRenewedAndBoundGrants(t *testing.T) {
 		after, lasts time.Duration
 		fails        bool
 		calls        int64
-		until        time.Duration // after the start; 0: refused
+		until        time.Duration // after the start; 0: Sign fails
 	}{
 		{0, hour, false, 1, hour},
-		{4 * day, 10 * day, false, 1, 7*day - 15*time.Minute}, // with the key
-		{6 * day, hour, true, 2, 6*day + hour},                // no new key, and the old one serves
+		{4 * day, 10 * day, false, 1, 7*day - 15*time.Minute}, // until the key expires
+		{6 * day, hour, true, 2, 6*day + hour},                // renewal fails, the old key is used
 		{6 * day, hour, false, 3, 6*day + hour},
 		{12 * day, hour, true, 4, 12*day + hour},
 		{13 * day, hour, true, 5, 0},
@@ -128,7 +128,7 @@ func TestDelegationKeysAreRenewedAndBoundGrants(t *testing.T) {
 		k.fails.Store(step.fails)
 		g, err := sign(step.lasts)
 		if k.calls.Load() != step.calls {
-			t.Errorf("after %v: %d keys asked for, want %d", step.after, k.calls.Load(), step.calls)
+			t.Errorf("after %v: %d keys requested, want %d", step.after, k.calls.Load(), step.calls)
 		}
 		if step.until == 0 {
 			if !errors.Is(err, grant.ErrCredentials) {
@@ -140,13 +140,13 @@ func TestDelegationKeysAreRenewedAndBoundGrants(t *testing.T) {
 			t.Errorf("after %v: %v, %v; want until %v", step.after, g, err, start.Add(step.until))
 		}
 		if !strings.Contains(g.URL, "spr=https&") {
-			t.Errorf("a grant for more than HTTPS: %v", g)
+			t.Errorf("a grant not limited to HTTPS: %v", g)
 		}
 	}
 }
 
 // Cloud clients repeat the URL in their errors.
-func TestErrorsKeepTheSignature(t *testing.T) {
+func TestErrorsOmitSignature(t *testing.T) {
 	s, err := azgrant.New("http://127.0.0.1:1", azgrant.SharedKey(mustKey(t)), azgrant.Options{})
 	if err != nil {
 		t.Fatal(err)

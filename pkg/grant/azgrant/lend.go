@@ -11,9 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Lend implements grant.Lender by a shared access signature: of the container, or of a directory where the prefix has
-// one. Azure bounds a signature to a directory in accounts with a hierarchical namespace only (Storage services REST
-// API, "Create a user delegation SAS", field sdd); elsewhere it refuses to take it.
+// Lend implements grant.Lender with a shared access signature of the container, or of a directory if the prefix has
+// one. Azure supports directory signatures only in accounts with a hierarchical namespace (Storage services REST
+// API, "Create a user delegation SAS", field sdd); other accounts reject them.
 func (s *Store) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, error) {
 	o, err := grant.ParsePrefixOf(scheme, l.Prefix)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
 
-// holder is a store with some credentials: those of a signature, or the account's own where there is none.
+// holder accesses a store with a signature or, if there is none, with the account's key.
 type holder struct {
 	endpoint, query string
 	key             *service.SharedKeyCredential
@@ -82,8 +82,8 @@ func (h holder) Remove(ctx context.Context, uri string) error {
 	return err
 }
 
-// Azurite has no hierarchical namespace, so what is lent here are containers, each for itself.
-func TestLoansConform(t *testing.T) {
+// Azurite has no hierarchical namespace, so this test lends whole containers.
+func TestLoanConformance(t *testing.T) {
 	granttest.RunLoans(t, func(t *testing.T) granttest.LoanHarness {
 		endpoint := servers.Azurite(t) + "/" + servers.AzureAccount
 		key, err := service.NewSharedKeyCredential(servers.AzureAccount, servers.AzureKey)
@@ -95,7 +95,7 @@ func TestLoansConform(t *testing.T) {
 			t.Fatal(err)
 		}
 		made := func(name string) string {
-			_, _ = account.CreateContainer(t.Context(), name, nil) // or it is there
+			_, _ = account.CreateContainer(t.Context(), name, nil) // it may exist already
 			return "azblob://" + name
 		}
 		store, err := azgrant.New(endpoint, azgrant.SharedKey(key), azgrant.Options{})
@@ -113,8 +113,8 @@ func TestLoansConform(t *testing.T) {
 	})
 }
 
-// A directory's signature names the directory and how deep it lies, which Azure checks.
-func TestALentDirectoryIsSignedAsOne(t *testing.T) {
+// A directory's signature names the directory and its depth, which Azure checks.
+func TestLendSignsDirectory(t *testing.T) {
 	key, err := service.NewSharedKeyCredential("account", servers.AzureKey)
 	if err != nil {
 		t.Fatal(err)

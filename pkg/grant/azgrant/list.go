@@ -12,7 +12,7 @@ import (
 
 var errNoBlob = errors.New("azgrant: no such blob")
 
-// List implements grant.Store (Blob service REST API: List Blobs). Its pages are after Azure's own markers.
+// List implements grant.Store (Blob service REST API: List Blobs). Page.Next is Azure's marker.
 func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, error) {
 	o, err := grant.ParsePrefixOf(scheme, prefix)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
-// An agent that gets no answer in time asks to complete again, and again: one copy of the parts is made for all.
-func TestAnUploadIsCompletedOnceAtATime(t *testing.T) {
+// An agent that gets no answer in time repeats Complete several times. Only one copy of the parts may be made.
+func TestConcurrentCompleteCopiesOnce(t *testing.T) {
 	dir := t.TempDir()
 	var s *filegrant.Store
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.ServeHTTP(w, r) }))
@@ -26,7 +26,7 @@ func TestAnUploadIsCompletedOnceAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // a test's
+	defer s.Close() //nolint:errcheck // in a test
 	uri := "file://" + dir + "/object"
 	upload, err := s.Begin(t.Context(), uri)
 	if err != nil {
@@ -52,12 +52,12 @@ func TestAnUploadIsCompletedOnceAtATime(t *testing.T) {
 		parts = append(parts, grant.Uploaded{Number: n, ETag: resp.Header.Get("ETag")})
 	}
 	gone, cancel := context.WithCancel(t.Context())
-	cancel() // the client has gone
+	cancel() // the first client stops waiting
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			err := s.Complete(gone, uri, upload, parts)
-			if err != nil && !errors.Is(err, grant.ErrUpload) { // it is the object already
+			if err != nil && !errors.Is(err, grant.ErrUpload) { // the upload may be complete already
 				t.Error(err)
 			}
 		})

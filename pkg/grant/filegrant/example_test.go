@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
-// An attempt writes one object and may write no other.
+// An attempt may write its own objects and no others.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "store")
@@ -34,7 +34,7 @@ func Example() {
 	defer func() { _ = store.Close() }()
 	mux.Handle("/", store)
 
-	// The broker signs what the attempt may do.
+	// The broker signs what the attempt may access.
 	scope := grant.Scope{Write: []string{"file://" + dir + "/job-7/3/"}}
 	signer := scope.Over(grant.Mux{"file": store})
 	want := grant.Want{Op: grant.Put, URI: "file://" + dir + "/job-7/3/log.txt", For: time.Hour, Size: 5}

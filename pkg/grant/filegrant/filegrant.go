@@ -1,8 +1,8 @@
-// Package filegrant is the grant.Store of a local folder: an HTTP handler on loopback that serves what it has signed
-// itself, by HMAC, and nothing else. A file appears under its name when it is complete. No link leads out of the
+// Package filegrant is the grant.Store of a local folder: an HTTP handler on loopback that serves only requests that it
+// has signed itself, with HMAC. A file appears under its name when it is complete. No link leads out of the
 // folder.
 //
-// Parts of multipart uploads lie in the folder under .uploads until the upload ends; no object can be granted there.
+// Parts of a multipart upload are in the folder .uploads until the upload ends; objects there cannot be granted.
 package filegrant
 
 import (
@@ -32,11 +32,11 @@ import (
 const (
 	uploads = ".uploads" // the folder of multipart uploads
 	temps   = uploads + "/tmp"
-	nameOf  = "object" // the file of an upload that has its object's key
+	nameOf  = "object" // the file of an upload that contains its object's key
 	longest = 7 * 24 * time.Hour
 )
 
-// The terms of a grant in its URL's query, beside those of the algorithms of checksums.
+// Query parameters of a grant's URL. A checksum's parameter has the name of its algorithm.
 const (
 	qExpires = "expires" // Unix seconds
 	qRange   = "range"
@@ -46,26 +46,26 @@ const (
 	qSig     = "signature"
 )
 
-// Store is a folder. Make one with New, and serve it at the address that it was told.
+// Store is a folder. Make one with New, and serve it at Options.BaseURL.
 type Store struct {
 	root *os.Root
-	dir  string // as the keys of file URIs have it: absolute, with slashes, without the first and the last one
+	dir  string // as in keys of file URIs: absolute, without the first and the last slash
 	opts Options
-	// completing are uploads that are being completed, by their folders. Who asks again meanwhile, as no answer came in
-	// time, gets the answer of the first.
+	// completing holds the folders of uploads that are being completed. A caller that repeats Complete meanwhile,
+	// because it got no answer in time, gets the answer of the first call.
 	completing singleflight.Group
 }
 
-// Options are what a Store is told. BaseURL is needed.
+// Options of a Store. BaseURL is required.
 type Options struct {
-	// BaseURL is where the handler is reached: "http://127.0.0.1:8080", and the path it is mounted at; or that path
-	// alone, "/objects", where whoever is granted something knows the address.
+	// BaseURL is the URL of the handler: "http://127.0.0.1:8080" plus the path at which it is mounted, or only that
+	// path ("/objects") if holders of grants know the address.
 	BaseURL string
-	Key     []byte           // of the HMAC, at least 32 bytes; nil for a random one: grants end with the process
-	Now     func() time.Time // nil for time.Now
+	Key     []byte           // HMAC key, at least 32 bytes; nil means a random one, so grants end with the process
+	Now     func() time.Time // nil means time.Now
 }
 
-// New opens the folder, which must be there. Close the Store to let go of it.
+// New opens the folder, which must exist. Call Close to release it.
 func New(dir string, opts Options) (*Store, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -79,7 +79,7 @@ func New(dir string, opts Options) (*Store, error) {
 		return nil, fmt.Errorf("filegrant: the key is shorter than %d bytes", sha256.Size)
 	}
 	if _, err := url.Parse(opts.BaseURL); err != nil || opts.BaseURL == "" {
-		return nil, errors.New("filegrant: no URL to be reached at")
+		return nil, errors.New("filegrant: the base URL is missing or invalid")
 	}
 	opts.BaseURL = strings.TrimSuffix(opts.BaseURL, "/")
 	if opts.Now == nil {
@@ -95,7 +95,7 @@ func New(dir string, opts Options) (*Store, error) {
 	return &Store{root: root, dir: strings.Trim(filepath.ToSlash(abs), "/"), opts: opts}, nil
 }
 
-// Close lets go of the folder.
+// Close releases the folder.
 func (s *Store) Close() error { return s.root.Close() }
 
 // name returns an object's path below the folder.
@@ -105,12 +105,12 @@ func (s *Store) name(o grant.Object) (string, error) {
 		return "", fmt.Errorf("%w: %s is not below the folder", grant.ErrStore, o)
 	}
 	if top, _, _ := strings.Cut(name, "/"); strings.EqualFold(top, uploads) { // some disks ignore case
-		return "", fmt.Errorf("%w: %s lies among the uploads", grant.ErrURI, o)
+		return "", fmt.Errorf("%w: %s is in the folder of uploads", grant.ErrURI, o)
 	}
 	return name, nil
 }
 
-// Sign implements grant.Signer. A grant lasts seven days at most.
+// Sign implements grant.Signer. A grant lasts at most seven days.
 func (s *Store) Sign(_ context.Context, wants ...grant.Want) ([]grant.Grant, error) {
 	grants := make([]grant.Grant, 0, len(wants))
 	for _, w := range wants {
@@ -150,7 +150,7 @@ func (s *Store) sign(o grant.Object, w grant.Want) grant.Grant {
 	return g
 }
 
-// signature is over all that the request is allowed to be. The lines cannot run into each other: a key has no control
+// signature signs everything that the grant fixes. The lines cannot be confused with each other: a key has no control
 // characters, and the query is encoded and sorted.
 func (s *Store) signature(method, key string, q url.Values) string {
 	terms := url.Values{}
@@ -189,7 +189,7 @@ func (s *Store) Begin(_ context.Context, uri string) (string, error) {
 func (s *Store) find(name, upload string) (string, error) {
 	dir := path.Join(uploads, upload)
 	if !filepath.IsLocal(upload) || path.Dir(dir) != uploads || dir == temps {
-		return "", fmt.Errorf("%w: not the name of one", grant.ErrUpload)
+		return "", fmt.Errorf("%w: bad upload name", grant.ErrUpload)
 	}
 	of, err := s.root.ReadFile(path.Join(dir, nameOf))
 	if err != nil || string(of) != name {
@@ -245,11 +245,11 @@ func (s *Store) join(name, dir string, parts []grant.Uploaded) error {
 	})
 }
 
-// part opens a part, whose file is named by number and ETag so that one that was sent again cannot be mixed up.
+// part opens a part. The file name has number and ETag, so that a part that was sent again is another file.
 func (s *Store) part(dir string, p grant.Uploaded) (*os.File, error) {
 	etag := strings.Trim(p.ETag, `"`)
-	if _, err := strconv.ParseUint(etag, 16, 64); err != nil { // as handler.go makes them
-		return nil, fmt.Errorf("%w: part %d has no such ETag", grant.ErrUpload, p.Number)
+	if _, err := strconv.ParseUint(etag, 16, 64); err != nil { // the format of ETags from handler.go
+		return nil, fmt.Errorf("%w: part %d has a bad ETag", grant.ErrUpload, p.Number)
 	}
 	f, err := s.root.Open(path.Join(dir, partFile(p.Number, etag)))
 	if errors.Is(err, os.ErrNotExist) {
@@ -280,7 +280,7 @@ func (s *Store) Abort(_ context.Context, uri, upload string) error {
 	return s.root.RemoveAll(dir)
 }
 
-// Sweep removes uploads and temporary files that nothing was written to since before: those that a crash left behind.
+// Sweep removes uploads and temporary files that were not written to since before, as left behind by a crash.
 func (s *Store) Sweep(before time.Time) error {
 	var failed error
 	for _, dir := range []string{uploads, temps} {
@@ -300,7 +300,7 @@ func (s *Store) Sweep(before time.Time) error {
 	return failed
 }
 
-// write gives fill a temporary file, and when that succeeds, moves it to its name, over what was there.
+// write calls fill with a temporary file. If fill succeeds, it moves the file to name and replaces an existing one.
 func (s *Store) write(name string, fill func(io.Writer) error) error {
 	return atomicfile.FillIn(s.root, path.Join(temps, rand.Text()), name, 0o644, fill)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
 )
 
-// serve returns stores of one folder by what their clocks say; the server's is the real one.
+// serve returns stores of one folder with different clocks; the server's store has the real clock.
 func serve(t *testing.T, dir string) (at func(time.Time) grant.Store, calls func() int, now *filegrant.Store) {
 	t.Helper()
 	var store *filegrant.Store
@@ -70,7 +70,7 @@ func request(t *testing.T, s grant.Store, w grant.Want, body string) int {
 	return resp.StatusCode
 }
 
-func TestLinksLeadNowhere(t *testing.T) {
+func TestLinksCannotLeaveFolder(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -80,17 +80,17 @@ func TestLinksLeadNowhere(t *testing.T) {
 	}
 	_, _, s := serve(t, dir)
 	if status := request(t, s, grant.Want{Op: grant.Get, URI: "file://" + dir + "/link/secret"}, ""); status < 400 {
-		t.Errorf("read through a link out of the folder: %d", status)
+		t.Errorf("could read through a link out of the folder: %d", status)
 	}
 	if status := request(t, s, grant.Want{Op: grant.Put, URI: "file://" + dir + "/link/new"}, "x"); status < 400 {
-		t.Errorf("written through a link out of the folder: %d", status)
+		t.Errorf("could write through a link out of the folder: %d", status)
 	}
 	if _, err := os.Stat(filepath.Join(outside, "new")); err == nil {
-		t.Error("a file appeared outside")
+		t.Error("a file was written outside")
 	}
 }
 
-func TestOtherFoldersAndUploadsAreNotGranted(t *testing.T) {
+func TestSignRejectsOtherFoldersAndUploads(t *testing.T) {
 	dir := t.TempDir()
 	_, _, s := serve(t, dir)
 	for _, uri := range []string{
@@ -103,8 +103,8 @@ func TestOtherFoldersAndUploadsAreNotGranted(t *testing.T) {
 	}
 }
 
-// A body that ends early, as that of a machine that is taken, leaves what was there.
-func TestCutBodyLeavesNothing(t *testing.T) {
+// A body that ends early, like that of an interrupted machine, leaves the old object.
+func TestTruncatedBodyKeepsOldObject(t *testing.T) {
 	dir := t.TempDir()
 	_, _, s := serve(t, dir)
 	uri := "file://" + dir + "/object"
@@ -126,11 +126,11 @@ func TestCutBodyLeavesNothing(t *testing.T) {
 		t.Errorf("the object is %q", got)
 	}
 	if left, _ := os.ReadDir(filepath.Join(dir, ".uploads", "tmp")); len(left) != 0 {
-		t.Errorf("temporary files are left: %v", left)
+		t.Errorf("temporary files remain: %v", left)
 	}
 }
 
-func TestSweepRemovesWhatWasLeft(t *testing.T) {
+func TestSweepRemovesAbandonedFiles(t *testing.T) {
 	dir := t.TempDir()
 	_, _, s := serve(t, dir)
 	uri := "file://" + dir + "/object"
@@ -145,7 +145,7 @@ func TestSweepRemovesWhatWasLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".uploads", upload)); err != nil {
-		t.Errorf("one that is being written was swept: %v", err)
+		t.Errorf("an upload in progress was swept: %v", err)
 	}
 	if err := s.Sweep(time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestSweepRemovesWhatWasLeft(t *testing.T) {
 	}
 }
 
-func TestAListOfTheFolderHasNoUploads(t *testing.T) {
+func TestListOmitsUploads(t *testing.T) {
 	dir := t.TempDir()
 	_, _, s := serve(t, dir)
 	uri := "file://" + dir + "/object"

@@ -17,8 +17,8 @@ func (full) Write([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
 }
 
-// A full disk is not the client's fault, and it is said to be full.
-func TestAFullDiskIsSaidToBeFull(t *testing.T) {
+// A full disk is not the client's fault: the answer says that the disk is full.
+func TestFullDiskIsReported(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPut, "/x", strings.NewReader("four"))
 	err := body(r, url.Values{})(full{})
 	w := httptest.NewRecorder()

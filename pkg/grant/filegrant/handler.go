@@ -3,7 +3,7 @@ package filegrant
 import (
 	"bytes"
 	"crypto/hmac"
-	"crypto/md5" //nolint:gosec // what clients send as Content-MD5, not a secret
+	"crypto/md5" //nolint:gosec // for Content-MD5, not for security
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -23,12 +23,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// ServeHTTP serves what was granted. It answers 403 to all else, 400 to a body that is not the promised one, 507 where
-// the disk is full, and says in no answer what the signature should have been.
+// ServeHTTP serves granted requests. It answers 403 to all others, 400 if the body is not the granted one, and 507 if
+// the disk is full. No answer reveals the expected signature.
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o, q, ok := s.granted(r)
 	if !ok {
-		http.Error(w, "not granted, or no longer", http.StatusForbidden)
+		http.Error(w, "not granted, or expired", http.StatusForbidden)
 		return
 	}
 	name, err := s.name(o)
@@ -57,7 +57,7 @@ func (s *Store) granted(r *http.Request) (grant.Object, url.Values, bool) {
 	if err != nil {
 		return grant.Object{}, nil, false
 	}
-	base, _ := url.Parse(s.opts.BaseURL) // New has read it
+	base, _ := url.Parse(s.opts.BaseURL) // New has checked it
 	key, mounted := strings.CutPrefix(r.URL.Path, base.Path+"/")
 	want := s.signature(r.Method, key, q)
 	if !mounted || !hmac.Equal([]byte(want), []byte(q.Get(qSig))) {
@@ -85,13 +85,13 @@ func (s *Store) get(w http.ResponseWriter, r *http.Request, name string) {
 		http.Error(w, "no such object", http.StatusNotFound)
 		return
 	}
-	w.Header().Set("Content-Type", "application/octet-stream") // not for a browser to guess
+	w.Header().Set("Content-Type", "application/octet-stream") // so that browsers do not guess it
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("ETag", fmt.Sprintf(`"%x-%x"`, info.ModTime().UnixNano(), info.Size()))
 	http.ServeContent(w, r, "", info.ModTime(), f)
 }
 
-// putPart stores a part under its number and a name of its own, which is its ETag.
+// putPart stores a part under its number and a random name, which is its ETag.
 func (s *Store) putPart(w http.ResponseWriter, r *http.Request, q url.Values, name string) {
 	dir, err := s.find(name, q.Get(qUpload))
 	if err != nil {
@@ -107,8 +107,8 @@ func (s *Store) putPart(w http.ResponseWriter, r *http.Request, q url.Values, na
 	_, _ = rand.Read(random[:]) // never fails
 	etag := hex.EncodeToString(random[:])
 	err = s.write(path.Join(dir, partFile(number, etag)), body(r, q))
-	if _, ended := s.find(name, q.Get(qUpload)); ended != nil { // while the body came
-		err = errors.Join(ended, s.root.RemoveAll(dir)) // which the part has made again
+	if _, ended := s.find(name, q.Get(qUpload)); ended != nil { // while the body was sent
+		err = errors.Join(ended, s.root.RemoveAll(dir)) // which the part has created again
 	}
 	if err == nil {
 		w.Header().Set("ETag", `"`+etag+`"`)
@@ -116,7 +116,7 @@ func (s *Store) putPart(w http.ResponseWriter, r *http.Request, q url.Values, na
 	s.answer(w, err)
 }
 
-var errBody = errors.New("the body is not the granted one")
+var errBody = errors.New("the body differs from the granted one")
 
 // body copies a request's body, whose length net/http enforces, and compares its checksum.
 func body(r *http.Request, q url.Values) func(io.Writer) error {
@@ -124,7 +124,7 @@ func body(r *http.Request, q url.Values) func(io.Writer) error {
 		sum, want := checksum(q)
 		kept := &keeper{to: w}
 		n, err := io.Copy(io.MultiWriter(kept, sum), r.Body)
-		if kept.err != nil { // the disk's fault, not the body's
+		if kept.err != nil { // caused by the disk, not by the body
 			return kept.err
 		}
 		if err != nil || n != r.ContentLength || want != nil && !bytes.Equal(sum.Sum(nil), want) {
@@ -134,7 +134,7 @@ func body(r *http.Request, q url.Values) func(io.Writer) error {
 	}
 }
 
-// keeper remembers why what it writes to could not take more.
+// keeper records the error of its writer.
 type keeper struct {
 	to  io.Writer
 	err error
@@ -146,18 +146,18 @@ func (k *keeper) Write(p []byte) (n int, err error) {
 	return n, k.err
 }
 
-// checksum returns the granted one, and nil for its value if there is none.
+// checksum returns the granted checksum's algorithm and value; the value is nil if there is none.
 func checksum(q url.Values) (hash.Hash, []byte) {
 	for kind, hasher := range map[grant.SumKind]func() hash.Hash{
 		grant.MD5: md5.New, grant.SHA256: sha256.New,
 		grant.CRC32C: func() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) },
 	} {
 		if q.Has(string(kind)) {
-			want, _ := base64.RawURLEncoding.DecodeString(q.Get(string(kind))) // signed by us
+			want, _ := base64.RawURLEncoding.DecodeString(q.Get(string(kind))) // we signed it, so it is valid
 			return hasher(), want
 		}
 	}
-	return crc32.NewIEEE(), nil // of no interest
+	return crc32.NewIEEE(), nil // not used
 }
 
 func (s *Store) answer(w http.ResponseWriter, err error) {
@@ -169,7 +169,7 @@ func (s *Store) answer(w http.ResponseWriter, err error) {
 	case errors.Is(err, grant.ErrUpload):
 		http.Error(w, "no such upload", http.StatusNotFound)
 	case errors.Is(err, syscall.ENOSPC):
-		http.Error(w, "no space is left on the disk of the store", http.StatusInsufficientStorage)
+		http.Error(w, "no space is left on the store's disk", http.StatusInsufficientStorage)
 	default: // a file where a folder should be
 		http.Error(w, "the store cannot write this", http.StatusInternalServerError)
 	}

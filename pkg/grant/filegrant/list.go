@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// List implements grant.Store. Its order is that in which a tree is walked: a folder's content where the folder stands.
+// List implements grant.Store. Objects are in the order of a tree walk: a folder's content is at the folder's position.
 func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, error) {
 	o, err := grant.ParsePrefixOf("file", prefix)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, err
 	err = fs.WalkDir(s.root.FS(), top, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // it went while we looked
+			return nil // removed during the walk
 		case err != nil || ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
 		case d.IsDir() && (name == uploads || before(name, after) && !strings.HasPrefix(after, name+"/")):
@@ -39,7 +39,7 @@ func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, err
 		}
 		info, err := d.Info()
 		if err != nil {
-			return nil //nolint:nilerr // it went while we looked
+			return nil //nolint:nilerr // removed during the walk
 		}
 		if len(page.Objects) == grant.PageSize {
 			page.Next = last
@@ -54,13 +54,13 @@ func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, err
 	return page, nil
 }
 
-// before says whether a walk comes to a before it comes to b.
+// before reports whether a walk reaches a before b.
 func before(a, b string) bool {
 	order := func(name string) string { return strings.ReplaceAll(name, "/", "\x00") }
 	return order(a) < order(b)
 }
 
-// Remove implements grant.Store. Folders that it leaves empty go with it.
+// Remove implements grant.Store. It also removes folders that become empty.
 func (s *Store) Remove(_ context.Context, uri string) error {
 	o, err := grant.ParseOf("file", uri)
 	if err != nil {

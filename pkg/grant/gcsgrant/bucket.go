@@ -17,7 +17,7 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 		return err
 	}
 	if s.opts.Project == "" {
-		return fmt.Errorf("gcsgrant: make %s: no project is known: %w", o, grant.ErrNoMaking)
+		return fmt.Errorf("gcsgrant: make %s: no project is configured: %w", o, grant.ErrNoMaking)
 	}
 	r := request{method: http.MethodPut, header: map[string]string{"X-Goog-Project-Id": s.opts.Project}}
 	var body []byte
@@ -37,7 +37,7 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 	return nil
 }
 
-// RemoveBucket implements grant.Bucketer: its objects, one by one, and then the bucket.
+// RemoveBucket implements grant.Bucketer: it removes the objects one by one, then the bucket.
 func (s *Store) RemoveBucket(ctx context.Context, bucket string) error {
 	o, err := grant.ParsePrefixOf(scheme, bucket)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Store) RemoveBucket(ctx context.Context, bucket string) error {
 	}
 	o.Key = ""
 	for {
-		page, err := s.List(ctx, o.String(), "") // what follows, when what was found is gone
+		page, err := s.List(ctx, o.String(), "") // always the first page: earlier objects have been removed
 		if errors.Is(err, grant.ErrNoBucket) {
 			return nil
 		}

@@ -1,18 +1,19 @@
-// Package gcsgrant is the grant.Store of Google Cloud Storage. It signs V4 URLs by the published algorithm
-// ("Signatures", "Canonical requests" in the documentation of Cloud Storage), which is a page of code and spares
-// programs the SDK. Who signs is a function: RSA for a service account's key, or IAM's signBlob for an identity that
-// has none. The latter is a call a signature, made side by side; who signs a thousand at once should have a key.
+// Package gcsgrant is the grant.Store of Google Cloud Storage. It signs V4 URLs with the published algorithm
+// ("Signatures", "Canonical requests" in the documentation of Cloud Storage), which is a page of code and avoids the
+// SDK. A SignFunc does the signing: RSA for a service account's key, or IAM's signBlob for an identity without a key.
+// signBlob takes one call for each signature, made in parallel; programs that sign a thousand at once should have a
+// key.
 //
-// A grant binds the method, the object, the upload and number of a part, the range and the checksum, all signed, and
-// the length by x-goog-content-length-range, which is documented for objects put whole. A part's length is bounded by
-// its MD5, which should be given. It lasts seven days at most, as V4 says.
+// A grant binds the method, the object, the upload and number of a part, the range and the checksum, all signed. It
+// binds the length with x-goog-content-length-range, which is documented only for whole objects. A part's length is
+// bounded by its MD5, which callers should give. A grant lasts at most seven days, the limit of V4.
 //
-// Uploads in parts are those of the XML API, not resumable uploads or composed objects: a resumable upload takes one
-// part after the other, and its session's URL is a right without an expiry of its own that lasts a week; composing
-// leaves a temporary object a part, which anyone who may list can see, which retention and soft delete charge for, and
-// of which 32 at a time are joined. Parts of the XML API come in parallel, are no objects, are dropped by one call, and
-// a rule of the bucket (AbortIncompleteMultipartUpload) removes those left over. The store makes these calls by URLs
-// that it signs itself, so that it needs no other right than those it grants.
+// Multipart uploads are those of the XML API, not resumable uploads or composed objects. A resumable upload takes one
+// part after the other, and its session URL is a right that lasts a week without its own expiry. Composing creates a
+// temporary object for each part, which anyone with list permission can see, which retention and soft delete charge
+// for, and of which at most 32 are joined at a time. Parts of the XML API are uploaded in parallel, are not objects,
+// are dropped with one call, and a rule of the bucket (AbortIncompleteMultipartUpload) removes forgotten ones. The
+// store makes these calls with URLs that it signs itself, so it needs no rights other than those it grants.
 package gcsgrant
 
 import (
@@ -44,8 +45,8 @@ import (
 const (
 	scheme     = "gs"
 	longest    = 7 * 24 * time.Hour
-	callFor    = 5 * time.Minute // the store's own requests
-	atOnce     = 16              // signatures side by side
+	callFor    = 5 * time.Minute // lifetime of signatures for the store's own requests
+	atOnce     = 16              // maximum number of concurrent signatures
 	algorithm  = "GOOG4-RSA-SHA256"
 	iso8601    = "20060102T150405Z"
 	public     = "https://storage.googleapis.com"
@@ -53,21 +54,21 @@ const (
 	xmlContent = "application/xml"
 )
 
-// Store signs for the buckets that one service account may reach. Make one with New.
+// Store signs for the buckets that one service account may access. Make one with New.
 type Store struct{ opts Options }
 
-// Options are what a Store is told. Account and Sign are needed.
+// Options of a Store. Account and Sign are required.
 type Options struct {
-	Account  string           // the service account's address
-	Sign     SignFunc         // in its name
-	Endpoint string           // "" for https://storage.googleapis.com
-	Client   *http.Client     // begins and ends uploads; nil for http.DefaultClient
-	Now      func() time.Time // nil for time.Now
-	// Project is whose buckets are made; empty makes none.
+	Account  string           // the service account's email address
+	Sign     SignFunc         // signs for the account
+	Endpoint string           // "" means https://storage.googleapis.com
+	Client   *http.Client     // for the store's own requests; nil means http.DefaultClient
+	Now      func() time.Time // nil means time.Now
+	// Project is the project for new buckets; if empty, the store cannot create buckets.
 	Project string
-	// Locations are those of buckets that are made, by name; Google's own choice where there is none.
+	// Locations has the locations of new buckets by bucket name; for others, Google chooses.
 	Locations map[string]string
-	// Token is the account's own, of which parts are lent; nil lends nothing.
+	// Token is the account's token, from which Lend derives limited ones; if nil, Lend fails.
 	Token oauth2.TokenSource
 }
 
@@ -83,7 +84,7 @@ func RSA(key *rsa.PrivateKey) SignFunc {
 	}
 }
 
-// PEM is RSA of a key as the file of a service account's key has it.
+// PEM is RSA with a PEM-encoded key, as in a service account's key file.
 func PEM(text []byte) (SignFunc, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -91,7 +92,7 @@ func PEM(text []byte) (SignFunc, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("gcsgrant: the key: %w", err)
+		return nil, fmt.Errorf("gcsgrant: parse the key: %w", err)
 	}
 	private, ok := key.(*rsa.PrivateKey)
 	if !ok {
@@ -103,13 +104,13 @@ func PEM(text []byte) (SignFunc, error) {
 // New returns a store.
 func New(opts Options) (*Store, error) {
 	if opts.Account == "" || opts.Sign == nil {
-		return nil, errors.New("gcsgrant: no account, or nothing that signs for it")
+		return nil, errors.New("gcsgrant: the account or its sign function is missing")
 	}
 	if opts.Endpoint == "" {
 		opts.Endpoint = public
 	}
 	if u, err := url.Parse(opts.Endpoint); err != nil || u.Host == "" {
-		return nil, errors.New("gcsgrant: the endpoint is no URL")
+		return nil, errors.New("gcsgrant: the endpoint is not a URL")
 	}
 	opts.Endpoint = strings.TrimSuffix(opts.Endpoint, "/")
 	if opts.Client == nil {
@@ -121,14 +122,14 @@ func New(opts Options) (*Store, error) {
 	return &Store{opts: opts}, nil
 }
 
-// request is what a grant lets the client send, before it is signed.
+// request is a request to grant, before it is signed.
 type request struct {
 	method string
 	query  map[string]string
 	header map[string]string
 }
 
-// Sign implements grant.Signer. Of checksums it takes MD5 and CRC32C.
+// Sign implements grant.Signer. Supported checksums are MD5 and CRC32C.
 func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
 	grants := make([]grant.Grant, len(wants))
 	group, ctx := errgroup.WithContext(ctx)
@@ -154,7 +155,7 @@ func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 	return grants, nil
 }
 
-// ask says what request a want is (XML API: GET Object, PUT Object, Upload a part).
+// ask returns the request for a want (XML API: GET Object, PUT Object, Upload a part).
 func ask(w grant.Want) (request, error) {
 	r := request{method: http.MethodGet, header: map[string]string{}}
 	if w.Range != nil {
@@ -175,7 +176,7 @@ func ask(w grant.Want) (request, error) {
 	case grant.CRC32C:
 		r.header["X-Goog-Hash"] = "crc32c=" + value
 	case grant.SHA256:
-		return request{}, fmt.Errorf("a checksum by sha256: %w", errors.ErrUnsupported)
+		return request{}, fmt.Errorf("checksum sha256: %w", errors.ErrUnsupported)
 	}
 	return r, nil
 }
@@ -213,7 +214,7 @@ func (s *Store) sign(ctx context.Context, o grant.Object, r request, lasts time.
 	return g, nil
 }
 
-// canonicalHeaders returns the signed headers' names, and the lines of names and values, an empty one last.
+// canonicalHeaders returns the signed headers' names, and the lines of names and values, with an empty last line.
 func canonicalHeaders(host string, header map[string]string) (names, lines string) {
 	lower := map[string]string{"host": host}
 	for k, v := range header {
@@ -245,7 +246,7 @@ func (s *Store) Begin(ctx context.Context, uri string) (string, error) {
 		return "", fmt.Errorf("gcsgrant: begin %s: %w", o, err)
 	}
 	if answer.Upload == "" {
-		return "", fmt.Errorf("gcsgrant: begin %s: the answer names no upload", o)
+		return "", fmt.Errorf("gcsgrant: begin %s: the answer has no upload ID", o)
 	}
 	return answer.Upload, nil
 }
@@ -294,7 +295,7 @@ func (s *Store) Abort(ctx context.Context, uri, upload string) error {
 	return nil
 }
 
-// call signs a request, sends it and reads the answer into it, if that is not nil.
+// call signs a request, sends it and decodes the XML answer into answer, if that is not nil.
 func (s *Store) call(ctx context.Context, o grant.Object, r request, body []byte, answer any) error {
 	g, err := s.sign(ctx, o, r, callFor)
 	if err != nil {
@@ -325,10 +326,10 @@ func (s *Store) call(ctx context.Context, o grant.Object, r request, body []byte
 	return xml.Unmarshal(text, answer)
 }
 
-// failed reads an error's code. Its details repeat what was signed, and are left out.
+// failed returns an error with the answer's code. It omits the details, which repeat the signed text.
 func failed(status string, text []byte) error {
 	var answer struct{ Code string }
-	_ = xml.Unmarshal(text, &answer) // a proxy's answer is no XML: the status will do
+	_ = xml.Unmarshal(text, &answer) // a proxy's answer is not XML; then use only the status
 	switch answer.Code {
 	case "NoSuchUpload", "InvalidPart", "InvalidPartOrder", "EntityTooSmall":
 		return fmt.Errorf("%w: %s", grant.ErrUpload, answer.Code)

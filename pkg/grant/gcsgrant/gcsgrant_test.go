@@ -53,11 +53,11 @@ func newStore(t *testing.T, opts gcsgrant.Options) *gcsgrant.Store {
 	return s
 }
 
-// fake-gcs-server checks no signature and has no multipart uploads of the XML API; the gate before it does.
+// fake-gcs-server checks no signature and has no multipart uploads of the XML API; the gate in front of it does both.
 func TestConformance(t *testing.T) { granttest.Run(t, open) }
 
-// With the driver behind package remote, as a function that links no SDK has it.
-func TestConformanceFromAfar(t *testing.T) {
+// Uses the driver through package remote, like a function that does not link the SDK.
+func TestConformanceThroughRemote(t *testing.T) {
 	granttest.Run(t, func(t *testing.T) granttest.Harness {
 		h := open(t)
 		near := h.At
@@ -66,7 +66,7 @@ func TestConformanceFromAfar(t *testing.T) {
 	})
 }
 
-func TestBucketsAreMadeAndRemoved(t *testing.T) {
+func TestMakeAndRemoveBuckets(t *testing.T) {
 	key := newKey(t)
 	gate, err := gcs.New(servers.FakeGCS(t), serviceAccount, key)
 	if err != nil {
@@ -78,11 +78,11 @@ func TestBucketsAreMadeAndRemoved(t *testing.T) {
 	granttest.RunBuckets(t, newStore(t, opts), "gs://made")
 	opts.Project = ""
 	if err := newStore(t, opts).MakeBucket(t.Context(), "gs://made"); !errors.Is(err, grant.ErrNoMaking) {
-		t.Errorf("of no project: %v", err)
+		t.Errorf("without a project: %v", err)
 	}
 }
 
-// open starts a server with the gate before it.
+// open starts a server with the gate in front of it.
 func open(t *testing.T) granttest.Harness {
 	key := newKey(t)
 	gate, err := gcs.New(servers.FakeGCS(t), serviceAccount, key)
@@ -109,8 +109,8 @@ func open(t *testing.T) granttest.Harness {
 	}
 }
 
-// The same URL as Google's own library signs.
-func TestSignsAsGooglesLibrary(t *testing.T) {
+// The URL must be the one that Google's own library signs.
+func TestSignaturesMatchGoogleLibrary(t *testing.T) {
 	key := newKey(t)
 	for _, c := range []struct {
 		want    grant.Want
@@ -154,7 +154,7 @@ func TestSignsAsGooglesLibrary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Their clock, and what they made of an hour from then on.
+		// Use the time of Google's library, and the expiry that it computed for an hour.
 		date, err := time.Parse("20060102T150405Z", u.Query().Get("X-Goog-Date"))
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +178,7 @@ func TestSignsAsGooglesLibrary(t *testing.T) {
 	}
 }
 
-func TestASignerThatFailsFailsTheBatch(t *testing.T) {
+func TestFailingSignerFailsBatch(t *testing.T) {
 	secret := hex.EncodeToString([]byte("secret"))
 	var calls atomic.Int64
 	s := newStore(t, gcsgrant.Options{Sign: func(context.Context, []byte) ([]byte, error) {
@@ -196,6 +196,6 @@ func TestASignerThatFailsFailsTheBatch(t *testing.T) {
 		t.Errorf("%d grants, %v", len(grants), err)
 	}
 	if err != nil && strings.Contains(err.Error(), secret) {
-		t.Errorf("a key is in the error: %v", err)
+		t.Errorf("the error contains a key: %v", err)
 	}
 }

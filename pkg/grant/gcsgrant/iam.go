@@ -13,8 +13,8 @@ import (
 
 const iam = "https://iamcredentials.googleapis.com"
 
-// ByIAM has IAM sign in the name of an account, as the client, which has to be allowed to (IAM Service Account
-// Credentials API, projects.serviceAccounts.signBlob). An empty endpoint is Google's own.
+// ByIAM signs through IAM for an account (IAM Service Account Credentials API, projects.serviceAccounts.signBlob).
+// The client's identity must be allowed to do so. An empty endpoint means Google's own.
 func ByIAM(client *http.Client, endpoint, email string) SignFunc {
 	if endpoint == "" {
 		endpoint = iam

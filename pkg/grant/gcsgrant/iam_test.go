@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
 )
 
-func TestIAMSignsForAnAccountWithoutAKey(t *testing.T) {
+func TestByIAMSignsWithoutKey(t *testing.T) {
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked struct{ Payload []byte }

@@ -12,15 +12,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Lend implements grant.Lender by a credential access boundary: Google's token service trades the account's token for
-// one that is good for one prefix. It lasts as long as the account's own has left, an hour at most.
+// Lend implements grant.Lender with a credential access boundary: Google's token service exchanges the account's token
+// for one that is limited to one prefix. It expires with the account's token, after at most an hour.
 func (s *Store) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, error) {
 	o, err := grant.ParsePrefixOf(scheme, l.Prefix)
 	if err != nil {
 		return grant.Credentials{}, err
 	}
 	if s.opts.Token == nil {
-		return grant.Credentials{}, fmt.Errorf("gcsgrant: no token is known that could be lent for %s: %w", o,
+		return grant.Credentials{}, fmt.Errorf("gcsgrant: no token is configured, so none can be lent for %s: %w", o,
 			errors.ErrUnsupported)
 	}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, s.opts.Client)
@@ -42,8 +42,8 @@ func (s *Store) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, erro
 	return out, nil
 }
 
-// boundary allows what lies below a prefix (Cloud Storage, "Credential Access Boundaries", limiting to an object name
-// prefix: the name of an object when it is asked for, the prefix of a list when that is).
+// boundary allows access below a prefix (Cloud Storage, "Credential Access Boundaries", limiting to an object name
+// prefix: it checks the object name of an object request, and the prefix of a list request).
 func boundary(o grant.Object, write bool) downscope.AccessBoundaryRule {
 	role := "inRole:roles/storage.objectViewer"
 	if write {

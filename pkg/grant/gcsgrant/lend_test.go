@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
 )
 
-// exchange answers as Google's token service does, which no emulator here has, and keeps what it was asked.
+// exchange answers like Google's token service, which no emulator here has, and records the request.
 type exchange struct{ asked http.Request }
 
 func (e *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -31,9 +31,9 @@ func (e *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, err
 }
 
-// What is asked for is a token for the bucket, with a condition on the prefix for objects and lists, as Google has it
-// written. The suite of lenders cannot be run: nothing here checks such tokens.
-func TestATokenIsBoundedToItsPrefix(t *testing.T) {
+// The requested token must be limited to the bucket, with a condition on the prefix for objects and lists in Google's
+// syntax. The suite of lenders cannot run, because no emulator here checks such tokens.
+func TestLendLimitsTokenToPrefix(t *testing.T) {
 	var e exchange
 	store, err := gcsgrant.New(gcsgrant.Options{
 		Account: "a@p", Sign: gcsgrant.RSA(nil), Client: &http.Client{Transport: &e},

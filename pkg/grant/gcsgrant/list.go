@@ -11,7 +11,7 @@ import (
 
 var (
 	errNoObject  = errors.New("gcsgrant: no such object")
-	errOwnBucket = errors.New("gcsgrant: the bucket is there already")
+	errOwnBucket = errors.New("gcsgrant: the bucket already exists")
 )
 
 // List implements grant.Store (XML API, List objects, version 2).

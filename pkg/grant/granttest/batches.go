@@ -2,7 +2,7 @@ package granttest
 
 import (
 	"bytes"
-	"crypto/md5" //nolint:gosec // what the clouds check
+	"crypto/md5" //nolint:gosec // the clouds check MD5
 	"errors"
 	"fmt"
 	"strings"
@@ -43,7 +43,7 @@ func (s *suite) batch(t *testing.T) {
 	}
 	mustDo(t, grants[8], []byte("of eight"))
 	if none, err := s.store.Sign(t.Context()); err != nil || len(none) != 0 {
-		t.Errorf("a batch of none: %v, %v", none, err)
+		t.Errorf("an empty batch: %v, %v", none, err)
 	}
 }
 
@@ -52,7 +52,7 @@ func (s *suite) badWant(t *testing.T) {
 	for name, change := range map[string]func(*grant.Want){
 		"no operation":   func(w *grant.Want) { w.Op = "" },
 		"no object":      func(w *grant.Want) { w.URI = s.Prefix },
-		"a way out":      func(w *grant.Want) { w.URI = s.Prefix + "../x" },
+		"a path with ..": func(w *grant.Want) { w.URI = s.Prefix + "../x" },
 		"no time":        func(w *grant.Want) { w.For = 0 },
 		"get of a size":  func(w *grant.Want) { w.Size = 1 },
 		"negative size":  func(w *grant.Want) { w.Op, w.Size = grant.Put, -1 },
@@ -73,7 +73,7 @@ func (s *suite) badWant(t *testing.T) {
 	}
 }
 
-// secrets looks for keys and signatures in what is printed.
+// secrets looks for keys and signatures in printed text.
 func (s *suite) secrets(t *testing.T) {
 	g := sign(t, s.store, grant.Want{Op: grant.Get, URI: s.uri(t, "object")})
 	_, query, _ := strings.Cut(g.URL, "?")
@@ -112,7 +112,7 @@ func (s *suite) begin(t *testing.T) (uri, upload string, parts []grant.Uploaded,
 
 func (s *suite) part(t *testing.T, uri, upload string, number int, body []byte) grant.Grant {
 	t.Helper()
-	sum := md5.Sum(body) //nolint:gosec // what the clouds check
+	sum := md5.Sum(body) //nolint:gosec // the clouds check MD5
 	return sign(t, s.store, grant.Want{
 		Op: grant.Part, URI: uri, Upload: upload, Number: number, Size: int64(len(body)),
 		Sum: grant.Sum{Kind: grant.MD5, Value: sum[:]},
@@ -122,7 +122,7 @@ func (s *suite) part(t *testing.T, uri, upload string, number int, body []byte) 
 func (s *suite) multipart(t *testing.T) {
 	uri, upload, parts, whole := s.begin(t)
 	s.absent(t, uri)
-	again := mustDo(t, s.part(t, uri, upload, 2, []byte("the end")), []byte("the end")) // its answer was lost
+	again := mustDo(t, s.part(t, uri, upload, 2, []byte("the end")), []byte("the end")) // again
 	parts[1].ETag = again.header.Get("ETag")
 	parts[0], parts[1] = parts[1], parts[0]
 	if err := s.store.Complete(t.Context(), uri, upload, parts); err != nil {
@@ -183,9 +183,9 @@ func (s *suite) abort(t *testing.T) {
 	}
 	s.absent(t, uri)
 	s.needs(t, Aborts)
-	refused(t, "a part after the end", do(t, late, []byte("the end")))
+	refused(t, "a part after the abort", do(t, late, []byte("the end")))
 	if err := s.store.Complete(t.Context(), uri, upload, parts); !errors.Is(err, grant.ErrUpload) {
-		t.Errorf("completed after it was aborted: %v", err)
+		t.Errorf("Complete after Abort: %v", err)
 	}
 	s.absent(t, uri)
 }
@@ -220,7 +220,7 @@ func (s *suite) noUpload(t *testing.T) {
 	}{
 		"of another object": {other, upload, parts},
 		"no parts":          {uri, upload, nil},
-		"a part twice":      {uri, upload, []grant.Uploaded{parts[0], parts[0]}},
+		"a duplicate part":  {uri, upload, []grant.Uploaded{parts[0], parts[0]}},
 		"part 0":            {uri, upload, []grant.Uploaded{{Number: 0, ETag: parts[0].ETag}}},
 		"a missing part":    {uri, upload, append([]grant.Uploaded{{Number: 3, ETag: parts[0].ETag}}, parts...)},
 	} {
@@ -233,7 +233,7 @@ func (s *suite) noUpload(t *testing.T) {
 	if _, lacks := s.Lacks[PartETags]; !lacks {
 		wrong := []grant.Uploaded{parts[0], {Number: 2, ETag: parts[0].ETag}}
 		if err := s.store.Complete(t.Context(), uri, upload, wrong); !errors.Is(err, grant.ErrUpload) {
-			t.Errorf("a part with another's ETag: %v, want ErrUpload", err)
+			t.Errorf("a part with another part's ETag: %v, want ErrUpload", err)
 		}
 	}
 	if err := s.store.Abort(t.Context(), uri, upload); err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// RunBuckets is the conformance suite of grant.Bucketer. bucket is the URI of one that is not there.
+// RunBuckets is the conformance suite of grant.Bucketer. bucket is the URI of a missing bucket.
 func RunBuckets(t *testing.T, s grant.Store, bucket string) {
 	t.Helper()
 	ctx := t.Context()
-	for range 2 { // one that is there is no error
+	for range 2 { // an existing bucket is no error
 		if err := grant.MakeBucket(ctx, s, bucket); err != nil {
 			t.Fatalf("make: %v", err)
 		}
@@ -46,12 +46,12 @@ func RunBuckets(t *testing.T, s grant.Store, bucket string) {
 	if page, err := s.List(ctx, bucket, ""); err != nil || len(page.Objects) != 3 {
 		t.Fatalf("%d objects, %v", len(page.Objects), err)
 	}
-	for range 2 { // nor is one that is gone
+	for range 2 { // a missing bucket is no error
 		if err := grant.RemoveBucket(ctx, s, bucket); err != nil {
 			t.Fatalf("remove: %v", err)
 		}
 	}
 	if _, err := s.List(ctx, bucket, ""); !errors.Is(err, grant.ErrNoBucket) {
-		t.Errorf("what was removed is there: %v", err)
+		t.Errorf("the removed bucket still exists: %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 const lasting = 10 * time.Minute
 
-// uri returns the URI of an object that no other test has.
+// uri returns the URI of an object that no other test uses.
 func (s *suite) uri(t *testing.T, name string) string {
 	t.Helper()
 	s.made++
@@ -49,7 +49,7 @@ type answer struct {
 
 func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
 
-// do sends the granted request as any client would: the method, the URL, the headers and the body.
+// do sends the granted request like any client: the method, the URL, the headers and the body.
 func do(t *testing.T, g grant.Grant, body []byte) answer {
 	t.Helper()
 	req, err := g.Request(t.Context(), bytes.NewReader(body), int64(len(body)))
@@ -61,7 +61,7 @@ func do(t *testing.T, g grant.Grant, body []byte) answer {
 
 func send(t *testing.T, req *http.Request) answer {
 	t.Helper()
-	// Without compression, which a client would ask for by itself, and without following a redirect to elsewhere.
+	// Without compression, which a client requests by default, and without following redirects.
 	client := &http.Client{
 		Transport:     &http.Transport{DisableCompression: true, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -87,11 +87,11 @@ func mustDo(t *testing.T, g grant.Grant, body []byte) answer {
 	return a
 }
 
-// refused fails if the request was done. A fault of the server is no refusal.
+// refused fails unless the server rejected the request. A server error is not a rejection.
 func refused(t *testing.T, what string, a answer) {
 	t.Helper()
 	if a.status < 400 || a.status >= 500 {
-		t.Errorf("%s: status %d, want a refusal: %.300s", what, a.status, a.body)
+		t.Errorf("%s: status %d, want 4xx: %.300s", what, a.status, a.body)
 	}
 }
 
@@ -119,6 +119,6 @@ func (s *suite) holds(t *testing.T, uri string, want []byte) {
 func (s *suite) absent(t *testing.T, uri string) {
 	t.Helper()
 	if a := s.get(t, uri); a.status != http.StatusNotFound {
-		t.Errorf("%s: status %d, want that it is not there", uri, a.status)
+		t.Errorf("%s: status %d, want 404", uri, a.status)
 	}
 }

@@ -1,5 +1,5 @@
-// Package granttest is the conformance suite of grant's drivers: what is granted works with a plain HTTP client, and
-// nothing else does.
+// Package granttest is the conformance suite of grant's drivers: granted requests work with a plain HTTP client, and
+// all other requests are rejected.
 package granttest
 
 import (
@@ -9,21 +9,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Harness is a store under test and the server that answers for its cloud.
+// Harness is a store under test and the server that emulates its cloud.
 type Harness struct {
-	// At returns the store with a clock that says now.
+	// At returns the store with a clock that shows now.
 	At func(now time.Time) grant.Store
-	// Calls counts what the stores asked their cloud so far.
+	// Calls returns the number of requests that the stores have made to their cloud.
 	Calls func() int
-	// Prefix is a URI, ending in a slash, below which objects can be written; Other is one in another bucket, or in
-	// another folder, that the same store serves.
+	// Prefix is a URI that ends in a slash, below which objects can be written. Other is a prefix in another bucket or
+	// folder of the same store.
 	Prefix, Other string
-	// Lacks says why a check cannot be made here, by its name: what the server does not do though the cloud does, or
-	// what the cloud itself does not, each with its documentation. The check is skipped with these words.
+	// Lacks has the reasons why checks cannot be made here: features that the server lacks although the cloud has
+	// them, or that the cloud lacks, each with its documentation. These checks are skipped with the reason.
 	Lacks map[Check]string
-	// Secrets are words that no error may have in it: keys, session tokens.
+	// Secrets are strings that no error may contain: keys, session tokens.
 	Secrets []string
-	// NoBucket is a prefix in a bucket that is not there.
+	// NoBucket is a prefix in a missing bucket.
 	NoBucket string
 }
 
@@ -37,7 +37,7 @@ const (
 	Lengths   Check = "another length of the body"
 	PartETags Check = "a part's ETag"
 	MinParts  Check = "a small part before the last"
-	Aborts    Check = "what comes after an abort"
+	Aborts    Check = "requests after an abort"
 )
 
 // Run runs the suite. open is called once.
@@ -48,27 +48,27 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		name string
 		run  func(*testing.T)
 	}{
-		{"what is written is read", s.roundTrip},
+		{"a written object can be read", s.roundTrip},
 		{"names", s.names},
 		{"ranges", s.ranges},
 		{"sums", s.sums},
-		{"another object is refused", s.otherObject},
-		{"another method is refused", s.otherMethod},
-		{"an expired grant is refused", s.expiry},
-		{"another header is refused", s.otherHeader},
-		{"another length is refused", s.otherLength},
-		{"a changed term is refused", s.otherTerm},
+		{"another object is rejected", s.otherObject},
+		{"another method is rejected", s.otherMethod},
+		{"an expired grant is rejected", s.expiry},
+		{"another header is rejected", s.otherHeader},
+		{"another length is rejected", s.otherLength},
+		{"a changed query parameter is rejected", s.otherTerm},
 		{"a batch needs no call", s.batch},
-		{"a batch with one bad want is refused", s.badWant},
+		{"a batch with one bad want is rejected", s.badWant},
 		{"parts become an object", s.multipart},
-		{"another part is refused", s.otherPart},
+		{"another part is rejected", s.otherPart},
 		{"an aborted upload leaves nothing", s.abort},
-		{"a small part before the last is refused", s.smallPart},
-		{"uploads that are not there", s.noUpload},
+		{"a small part before the last is rejected", s.smallPart},
+		{"missing uploads", s.noUpload},
 		{"lists", s.lists},
 		{"pages of a list", s.pages},
-		{"what is removed is gone", s.remove},
-		{"errors and texts keep secrets", s.secrets},
+		{"a removed object is missing", s.remove},
+		{"errors and texts contain no secrets", s.secrets},
 	} {
 		t.Run(c.name, c.run)
 	}
@@ -80,7 +80,7 @@ type suite struct {
 	made  int
 }
 
-// needs skips the test if the harness lacks the check, and says why.
+// needs skips the test, with the reason, if the harness lacks the check.
 func (s *suite) needs(t *testing.T, c Check) {
 	t.Helper()
 	if why, lacks := s.Lacks[c]; lacks {

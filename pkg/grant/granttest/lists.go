@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// below lists all that lies below a prefix, and says how many pages that took.
+// below lists all objects below a prefix and returns them with the number of pages.
 func (s *suite) below(t *testing.T, prefix string) (all []grant.Listed, pages int) {
 	t.Helper()
 	for after := ""; ; {
@@ -48,7 +48,7 @@ func (s *suite) lists(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
-	for _, l := range got { // what is listed can be read
+	for _, l := range got { // listed objects can be read
 		if a := s.get(t, l.URI); !a.ok() || int64(len(a.body)) != l.Size {
 			t.Errorf("%s: status %d, %d bytes, listed with %d", l.URI, a.status, len(a.body), l.Size)
 		}
@@ -57,14 +57,14 @@ func (s *suite) lists(t *testing.T) {
 		t.Errorf("below deep/: %v", deep)
 	}
 	if none, _ := s.below(t, prefix+"none/"); len(none) != 0 {
-		t.Errorf("below what is not there: %v", none)
+		t.Errorf("below a missing prefix: %v", none)
 	}
 	if _, err := s.store.List(t.Context(), strings.TrimSuffix(prefix, "/"), ""); !errors.Is(err, grant.ErrURI) {
 		t.Errorf("a list of an object: %v, want ErrURI", err)
 	}
 	if s.NoBucket != "" {
 		if _, err := s.store.List(t.Context(), s.NoBucket, ""); !errors.Is(err, grant.ErrNoBucket) {
-			t.Errorf("a list of no bucket: %v, want ErrNoBucket", err)
+			t.Errorf("a list of a missing bucket: %v, want ErrNoBucket", err)
 		}
 	}
 }
@@ -93,12 +93,12 @@ func (s *suite) pages(t *testing.T) {
 	got, pages := s.below(t, prefix)
 	for _, l := range got {
 		if !uris[l.URI] || l.Size != 1 {
-			t.Errorf("listed %v twice, or of another size, or though it is none of those written", l)
+			t.Errorf("listed %v twice, with a wrong size, or although it was not written", l)
 		}
 		delete(uris, l.URI)
 	}
 	if len(uris) != 0 || pages < 2 {
-		t.Errorf("%d objects are missing of a list of %d in %d pages", len(uris), many, pages)
+		t.Errorf("%d of %d objects are missing in %d pages", len(uris), many, pages)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Holder does what a cloud lets whoever holds some credentials do, with the cloud's own SDK. A refusal is an error.
+// Holder accesses a cloud with certain credentials, using the cloud's SDK. If the cloud denies access, it returns an
+// error.
 type Holder interface {
 	Read(ctx context.Context, uri string) ([]byte, error)
 	Write(ctx context.Context, uri string, body []byte) error
@@ -22,20 +23,20 @@ type Holder interface {
 // LoanHarness is a lender under test and the server that checks what it lends.
 type LoanHarness struct {
 	Lender grant.Lender
-	Owner  Holder                                         // of everything
-	Hold   func(t *testing.T, c grant.Credentials) Holder // with what was lent
+	Owner  Holder                                         // has access to everything
+	Hold   func(t *testing.T, c grant.Credentials) Holder // with lent credentials
 	Bucket string                                         // a URI without a slash at its end
-	Other  string                                         // another one
-	Prefix func(name string) (lent, beside string)        // prefixes to lend, and to be refused
-	// Lacks is why what is refused cannot be checked here; empty where it is.
+	Other  string                                         // another bucket
+	Prefix func(name string) (lent, beside string)        // a prefix to lend, and one that must be denied
+	// Lacks is the reason why denials cannot be checked here; empty if they can.
 	Lacks string
-	// Escapes is why a prefix with the characters of patterns is refused here, though the cloud takes it.
+	// Escapes is the reason why the server rejects a prefix with wildcard characters although the cloud accepts it.
 	Escapes string
-	// Buckets says that prefixes are whole buckets, as nothing less can be lent here.
+	// Buckets is true if only whole buckets can be lent here.
 	Buckets bool
 }
 
-// RunLoans is the conformance suite of lenders: what is lent does what it is for below its prefix, and nothing else.
+// RunLoans is the conformance suite of lenders: lent credentials work below their prefix and nowhere else.
 func RunLoans(t *testing.T, open func(t *testing.T) LoanHarness) {
 	h := open(t)
 	for _, c := range []struct {
@@ -45,10 +46,10 @@ func RunLoans(t *testing.T, open func(t *testing.T) LoanHarness) {
 		{"a reader reads", h.reader},
 		{"a writer writes", h.writer},
 		{"a whole bucket is lent", h.whole},
-		{"another prefix is refused", h.beside},
-		{"a prefix with the characters of patterns is itself alone", h.patterns},
-		{"what is no prefix is not lent", h.noPrefix},
-		{"credentials end and keep their secrets", h.secrets},
+		{"another prefix is denied", h.beside},
+		{"wildcard characters in a prefix match only themselves", h.patterns},
+		{"only prefixes are lent", h.noPrefix},
+		{"credentials expire and hide their secrets", h.secrets},
 	} {
 		t.Run(c.name, c.run)
 	}
@@ -138,17 +139,17 @@ func (h LoanHarness) beside(t *testing.T) {
 	h.put(t, beside+"x")
 	held := h.lend(t, lent, true)
 	_, err := held.Read(t.Context(), beside+"x")
-	denied(t, "read beside", err)
-	denied(t, "write beside", held.Write(t.Context(), beside+"new", []byte("new")))
-	denied(t, "remove beside", held.Remove(t.Context(), beside+"x"))
-	denied(t, "list beside", held.List(t.Context(), beside))
-	denied(t, "list above", held.List(t.Context(), h.Bucket))
+	denied(t, "read in another prefix", err)
+	denied(t, "write in another prefix", held.Write(t.Context(), beside+"new", []byte("new")))
+	denied(t, "remove in another prefix", held.Remove(t.Context(), beside+"x"))
+	denied(t, "list another prefix", held.List(t.Context(), beside))
+	denied(t, "list the whole bucket", held.List(t.Context(), h.Bucket))
 	denied(t, "write to another bucket", held.Write(t.Context(), h.Other+"/new", []byte("new")))
 }
 
 func (h LoanHarness) patterns(t *testing.T) {
 	if h.Lacks != "" || h.Buckets {
-		t.Skip("prefixes are buckets here, whose names have no such characters", h.Lacks)
+		t.Skip("prefixes are buckets here, whose names cannot have such characters", h.Lacks)
 	}
 	lent, beside := h.Prefix("pattern")
 	star := strings.TrimSuffix(lent, "/") + "*/"
@@ -158,8 +159,8 @@ func (h LoanHarness) patterns(t *testing.T) {
 	if _, err := held.Read(t.Context(), star+"x"); err != nil && h.Escapes == "" {
 		t.Errorf("read in %s: %v", star, err)
 	}
-	_, err := held.Read(t.Context(), beside+"x") // which begins as the prefix does
-	denied(t, "read what the pattern would match", err)
+	_, err := held.Read(t.Context(), beside+"x") // it matches the prefix as a pattern
+	denied(t, "read what the wildcard would match", err)
 }
 
 func (h LoanHarness) noPrefix(t *testing.T) {
@@ -183,7 +184,7 @@ func (h LoanHarness) secrets(t *testing.T) {
 	told := fmt.Sprintf("%v %+v %#v %s", c, c, c, c.LogValue())
 	for _, secret := range []string{c.SecretKey, c.SessionToken, c.Token, c.Query} {
 		if secret != "" && strings.Contains(told, secret) {
-			t.Errorf("%s tells %s", told, secret)
+			t.Errorf("%s contains %s", told, secret)
 		}
 	}
 }

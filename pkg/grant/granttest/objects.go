@@ -2,7 +2,7 @@ package granttest
 
 import (
 	"bytes"
-	"crypto/md5" //nolint:gosec // what the clouds check
+	"crypto/md5" //nolint:gosec // the clouds check MD5
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -23,7 +23,7 @@ func (s *suite) roundTrip(t *testing.T) {
 		s.absent(t, uri)
 		s.put(t, uri, body)
 		s.holds(t, uri, body)
-		s.put(t, uri, []byte("over it")) // an answer may be lost, and the put repeated
+		s.put(t, uri, []byte("over it")) // the put may be repeated if an answer was lost
 		s.holds(t, uri, []byte("over it"))
 	}
 }
@@ -51,14 +51,14 @@ func (s *suite) ranges(t *testing.T) {
 	open := sign(t, s.store, grant.Want{Op: grant.Get, URI: uri})
 	a := do(t, with(open, "Range", "bytes=7-"), nil)
 	if a.status != http.StatusPartialContent || string(a.body) != "789" {
-		t.Errorf("range of the client's own: status %d, %q", a.status, a.body)
+		t.Errorf("range chosen by the client: status %d, %q", a.status, a.body)
 	}
 }
 
-// sums sends what was promised and something else of the same length.
+// sums sends the promised body and another one of the same length.
 func (s *suite) sums(t *testing.T) {
 	body, other := []byte("the right bytes"), []byte("the wrong bytes")
-	md, sha := md5.Sum(body), sha256.Sum256(body) //nolint:gosec // what the clouds check
+	md, sha := md5.Sum(body), sha256.Sum256(body) //nolint:gosec // the clouds check MD5
 	crc := binary.BigEndian.AppendUint32(nil, crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
 	for _, sum := range []grant.Sum{
 		{Kind: grant.MD5, Value: md[:]}, {Kind: grant.SHA256, Value: sha[:]}, {Kind: grant.CRC32C, Value: crc},
@@ -68,7 +68,7 @@ func (s *suite) sums(t *testing.T) {
 			want := grant.Want{Op: grant.Put, URI: uri, For: lasting, Size: int64(len(body)), Sum: sum}
 			grants, err := s.store.Sign(t.Context(), want)
 			if errors.Is(err, errors.ErrUnsupported) && sum.Kind != grant.MD5 {
-				t.Skipf("the store says that its cloud does not check it: %v", err)
+				t.Skipf("the cloud does not check it: %v", err)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -128,7 +128,7 @@ func (s *suite) otherMethod(t *testing.T) {
 	s.put(t, uri, []byte("body"))
 	read := sign(t, s.store, grant.Want{Op: grant.Get, URI: uri})
 	write := sign(t, s.store, grant.Want{Op: grant.Put, URI: uri, Size: 4})
-	overwrite := read // with all that a write is made of but the right to it
+	overwrite := read // a write request in all except the signature
 	overwrite.Header = write.Header
 	for method, g := range map[string]grant.Grant{
 		http.MethodPut: overwrite, http.MethodDelete: write, http.MethodPost: read, http.MethodGet: write,
@@ -155,10 +155,10 @@ func (s *suite) expiry(t *testing.T) {
 	} {
 		g := sign(t, past, w)
 		if d := g.Expires.Sub(now.Add(-30 * time.Minute)); d > time.Second || d < -2*time.Second {
-			t.Errorf("%s expires %v off", w.Op, d)
+			t.Errorf("the expiry of %s is wrong by %v", w.Op, d)
 		}
 		refused(t, "expired "+string(w.Op), do(t, g, bytes.Repeat([]byte("x"), int(w.Size))))
-		w.For = 2 * time.Hour // signed in the past, too, and still good: it is the expiry that was refused
+		w.For = 2 * time.Hour // also signed in the past but still valid: only the expiry was rejected
 		mustDo(t, sign(t, past, w), []byte("body")[:w.Size])
 	}
 	s.holds(t, uri, []byte("body"))
@@ -195,7 +195,7 @@ func (s *suite) otherLength(t *testing.T) {
 	}
 }
 
-// otherTerm changes each term of the query in turn, and takes it away.
+// otherTerm changes each query parameter in turn, and removes it.
 func (s *suite) otherTerm(t *testing.T) {
 	uri := s.uri(t, "object")
 	s.put(t, uri, []byte("body"))

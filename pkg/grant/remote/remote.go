@@ -1,8 +1,8 @@
-// Package remote is a grant.Store whose driver runs elsewhere: in the function of a cloud, which alone links that
-// cloud's SDK and alone is trusted there. [Client] is the store that the broker sees; [Server] is what it calls. They
-// exchange one message of JSON each way, by whatever carries it; a batch of grants is one message.
+// Package remote is a grant.Store whose driver runs elsewhere: in a function of the cloud, which alone links that
+// cloud's SDK and alone is trusted there. [Client] is the store that the broker uses; [Server] answers its calls. They
+// exchange one JSON message in each direction over any transport; a batch of grants is one message.
 //
-// Answers have signed URLs and lent credentials in them: what carries them keeps them out of logs.
+// Answers contain signed URLs and lent credentials: the transport must not log them.
 package remote
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Call carries a message to the other side and its answer back.
+// Call sends a message to the server and returns its answer.
 type Call func(ctx context.Context, message []byte) ([]byte, error)
 
 // The calls.
@@ -31,9 +31,9 @@ const (
 	opUnmake   = "removeBucket"
 )
 
-// call is what is asked.
+// call is a request.
 type call struct {
-	Grant  string           `json:"grant"` // which of the calls; no other message has this field
+	Grant  string           `json:"grant"` // the operation; no other kind of message has this field
 	Wants  []grant.Want     `json:"wants,omitempty"`
 	URI    string           `json:"uri,omitempty"` // of an object, a prefix or a bucket
 	Upload string           `json:"upload,omitempty"`
@@ -44,7 +44,7 @@ type call struct {
 	Within time.Duration `json:"within,omitempty"`
 }
 
-// answer is what comes back.
+// answer is the response to a call.
 type answer struct {
 	Grants      []grant.Grant      `json:"grants,omitempty"`
 	Upload      string             `json:"upload,omitempty"`
@@ -53,7 +53,7 @@ type answer struct {
 	Failure     *Failure           `json:"failure,omitempty"`
 }
 
-// Failure is an error on its way: its words, and which of the port's errors it is.
+// Failure is an error in a message: its text, and which of package grant's errors it is.
 type Failure struct {
 	Kind    string `json:"kind,omitempty"`
 	Message string `json:"message"`
@@ -63,10 +63,10 @@ type Failure struct {
 // Error implements error.
 func (f *Failure) Error() string { return f.Message }
 
-// Unwrap is the port's error; nil for one that may go away.
+// Unwrap returns package grant's error, or nil for a possibly temporary error.
 func (f *Failure) Unwrap() error { return f.kind }
 
-// kinds are the errors that a caller tells apart. The first that fits is sent.
+// kinds returns the errors that callers distinguish. The first that matches is sent.
 func kinds() []struct {
 	name string
 	err  error
@@ -81,7 +81,7 @@ func kinds() []struct {
 	}
 }
 
-// Of says whether a message is one of this package's calls: a function that answers others asks first.
+// Of reports whether a message is a call of this package. A function that also answers other messages checks it first.
 func Of(message []byte) bool {
 	var probe struct {
 		Grant string `json:"grant"`
@@ -89,7 +89,7 @@ func Of(message []byte) bool {
 	return json.Unmarshal(message, &probe) == nil && probe.Grant != ""
 }
 
-// Client is a store whose driver is called. It implements grant.Store, grant.Lender and grant.Bucketer.
+// Client is a store that calls a Server. It implements grant.Store, grant.Lender and grant.Bucketer.
 type Client struct{ call Call }
 
 var (
@@ -98,7 +98,7 @@ var (
 	_ grant.Bucketer = (*Client)(nil)
 )
 
-// New makes a store.
+// New returns a store that sends its calls with c.
 func New(c Call) *Client { return &Client{call: c} }
 
 func (c *Client) ask(ctx context.Context, what call) (a answer, err error) {
@@ -117,7 +117,7 @@ func (c *Client) ask(ctx context.Context, what call) (a answer, err error) {
 		return a, fmt.Errorf("grant: %s: no answer: %w", what.Grant, err)
 	}
 	if err := json.Unmarshal(back, &a); err != nil {
-		return answer{}, fmt.Errorf("grant: %s: the answer cannot be read", what.Grant) // err may repeat what it has
+		return answer{}, fmt.Errorf("grant: %s: the answer is not valid JSON", what.Grant) // err may have secrets
 	}
 	if f := a.Failure; f != nil {
 		for _, k := range kinds() {
@@ -130,7 +130,7 @@ func (c *Client) ask(ctx context.Context, what call) (a answer, err error) {
 	return a, nil
 }
 
-// Sign implements grant.Signer by one message for all wants. Those that no store takes are refused here.
+// Sign implements grant.Signer with one message for all wants. It rejects invalid wants itself.
 func (c *Client) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
 	for _, w := range wants {
 		if _, err := w.Check(); err != nil {
@@ -142,7 +142,7 @@ func (c *Client) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, 
 	}
 	a, err := c.ask(ctx, call{Grant: opSign, Wants: wants})
 	if err == nil && len(a.Grants) != len(wants) {
-		err = fmt.Errorf("grant: %d grants for %d wants", len(a.Grants), len(wants))
+		err = fmt.Errorf("grant: the answer has %d grants for %d wants", len(a.Grants), len(wants))
 	}
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (c *Client) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, err
 		return grant.Credentials{}, err
 	}
 	if a.Credentials == nil {
-		return grant.Credentials{}, fmt.Errorf("grant: %w: none came for %s", grant.ErrCredentials, l.Prefix)
+		return grant.Credentials{}, fmt.Errorf("grant: %w: the answer has none for %s", grant.ErrCredentials, l.Prefix)
 	}
 	return *a.Credentials, nil
 }

@@ -19,24 +19,24 @@ type broken struct {
 
 func (b broken) Begin(context.Context, string) (string, error) { return "", b.err }
 
-// What went wrong is told apart on this side as on that one, and in the same words.
-func TestErrorsKeepTheirKindAndWords(t *testing.T) {
+// The client returns errors of the same kind and with the same text as the server's store.
+func TestErrorsKeepKindAndText(t *testing.T) {
 	for _, kind := range []error{
 		grant.ErrURI, grant.ErrWant, grant.ErrOutside, grant.ErrUpload, grant.ErrNoBucket, grant.ErrCredentials,
 		grant.ErrStore, errors.ErrUnsupported, grant.ErrNoMaking,
 	} {
 		cause := errors.Join(kind, errors.New("said the cloud"))
 		_, err := remote.New(remote.Server{Store: broken{err: cause}}.Serve).Begin(t.Context(), "gs://b/x")
-		if errors.Is(kind, grant.ErrNoMaking) { // it is one that is not supported, and sent as that
+		if errors.Is(kind, grant.ErrNoMaking) { // it wraps ErrUnsupported and is sent as that
 			kind = errors.ErrUnsupported
 		}
 		if !errors.Is(err, kind) || err.Error() != cause.Error() {
-			t.Errorf("%v arrived as %v", cause, err)
+			t.Errorf("%v was received as %v", cause, err)
 		}
 	}
 }
 
-func TestABucketIsNotMadeWhereTheStoreMakesNone(t *testing.T) {
+func TestMakeBucketFailsWithoutBucketer(t *testing.T) {
 	c := remote.New(remote.Server{Store: broken{}}.Serve)
 	if err := c.MakeBucket(t.Context(), "gs://b"); !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
@@ -46,8 +46,8 @@ func TestABucketIsNotMadeWhereTheStoreMakesNone(t *testing.T) {
 	}
 }
 
-// An answer has signatures in it: none is in the error of one that cannot be read, or has too few.
-func TestAnAnswerThatIsNoneTellsNothing(t *testing.T) {
+// An answer contains signatures. The error for an unreadable or incomplete answer must not repeat them.
+func TestBadAnswersRevealNoSignatures(t *testing.T) {
 	for _, answer := range []string{
 		`{"grants":["https://x?sig=secret"]}`, `https://x?sig=secret`, `{}`,
 	} {
@@ -59,7 +59,7 @@ func TestAnAnswerThatIsNoneTellsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatMayGoAwayIsOfNoKind(t *testing.T) {
+func TestTemporaryErrorsHaveNoKind(t *testing.T) {
 	c := remote.New(func(context.Context, []byte) ([]byte, error) { return nil, errors.New("throttled") })
 	_, err := c.Begin(t.Context(), "gs://b/x")
 	if err == nil || !strings.Contains(err.Error(), "throttled") || errors.Is(err, grant.ErrNoBucket) {
@@ -72,7 +72,7 @@ func TestWhatMayGoAwayIsOfNoKind(t *testing.T) {
 	}
 }
 
-func TestMessagesAreToldFromOthers(t *testing.T) {
+func TestOfRecognisesCalls(t *testing.T) {
 	for message, ours := range map[string]bool{
 		`{"grant":"sign"}`: true, `{"op":"launch"}`: false, `null`: false, `[]`: false, `x`: false,
 	} {
@@ -81,6 +81,6 @@ func TestMessagesAreToldFromOthers(t *testing.T) {
 		}
 	}
 	if _, err := (remote.Server{Store: broken{}}).Serve(t.Context(), []byte("x")); err == nil {
-		t.Error("what is no message was answered")
+		t.Error("an invalid message was answered")
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Server answers the calls of clients with a store.
 type Server struct{ Store grant.Store }
 
-// Serve answers one call. It fails only for what is no message of this package: a failure of the store is an answer.
+// Serve answers one call. It fails only if message is not a call of this package; an error of the store is an answer.
 func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
 	var in call
 	if err := json.Unmarshal(message, &in); err != nil {
@@ -50,18 +50,18 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 		err = grant.RemoveBucket(ctx, s.Store, in.URI)
 	case opLend:
 		if in.Loan == nil {
-			return out, fmt.Errorf("%w: a loan of nothing", grant.ErrWant)
+			return out, fmt.Errorf("%w: the call has no loan", grant.ErrWant)
 		}
 		var lent grant.Credentials
 		lent, err = grant.Lend(ctx, s.Store, *in.Loan)
 		out.Credentials = &lent
-	default: // the caller is newer
-		err = fmt.Errorf("grant: a call of %q: %w", in.Grant, errors.ErrUnsupported)
+	default: // from a newer client
+		err = fmt.Errorf("grant: operation %q: %w", in.Grant, errors.ErrUnsupported)
 	}
 	return out, err
 }
 
-// failed is what becomes of an error on its way.
+// failed converts an error to a Failure.
 func failed(err error) *Failure {
 	f := &Failure{Message: grant.Redact(err).Error()}
 	for _, k := range kinds() {

@@ -13,11 +13,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Anywhere signs for buckets in any region: a task's data need not lie where the broker is, and S3 takes a request in
-// the bucket's own region only. Where a bucket lies it asks once. Make one with NewAnywhere.
+// Anywhere signs for buckets in any region: a task's data may be in another region than the broker, and S3 accepts a
+// request only in the bucket's own region. It looks up each bucket's region once. Make one with NewAnywhere.
 type Anywhere struct {
 	home *Store
-	// public is where S3 answers for every region; empty where the client has an endpoint of its own, which has no
+	// public is the S3 endpoint that answers for every region; empty if the client has a custom endpoint, which has no
 	// other regions.
 	public string
 	client *http.Client
@@ -27,7 +27,7 @@ type Anywhere struct {
 	regions map[string]*Store
 }
 
-// NewAnywhere returns a store with the client's credentials. What it does not find it takes for the client's region.
+// NewAnywhere returns a store with the client's credentials. If it cannot find a bucket's region, it uses the client's.
 func NewAnywhere(client *s3.Client, opts Options) *Anywhere {
 	a := &Anywhere{
 		home: New(client, opts), client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -42,7 +42,7 @@ func NewAnywhere(client *s3.Client, opts Options) *Anywhere {
 	return a
 }
 
-// Home says that buckets are in the client's region, so that nobody is asked.
+// Home declares that buckets are in the client's region, so that no lookup is needed.
 func (a *Anywhere) Home(buckets ...string) *Anywhere {
 	for _, b := range buckets {
 		a.buckets[b] = a.home
@@ -50,7 +50,7 @@ func (a *Anywhere) Home(buckets ...string) *Anywhere {
 	return a
 }
 
-// lookupWithin bounds the question where a bucket is.
+// lookupWithin bounds the lookup of a bucket's region.
 const lookupWithin = 5 * time.Second
 
 // of returns the store of a bucket's region.
@@ -68,12 +68,12 @@ func (a *Anywhere) of(ctx context.Context, bucket string) *Store {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if region == "" {
-		return a.home // and asked again the next time
+		return a.home // and look it up again next time
 	}
 	if s = a.regions[region]; s == nil {
 		opts := a.home.client.Options()
 		opts.Region = region
-		opts.ExpressCredentials = nil // the home client's own, which a client that has them writes to
+		opts.ExpressCredentials = nil // these belong to the home client; another client would write to them
 		s = New(s3.New(opts), Options{Now: a.home.now, Loans: a.home.loans})
 		a.regions[region] = s
 	}
@@ -81,7 +81,7 @@ func (a *Anywhere) of(ctx context.Context, bucket string) *Store {
 	return s
 }
 
-// region asks S3 where a bucket is. It says so to anybody, in a header, whatever else it answers (Amazon S3 API
+// region asks S3 for a bucket's region. S3 returns it in a header to any caller, whatever the status (Amazon S3 API
 // reference, HeadBucket).
 func (a *Anywhere) region(ctx context.Context, bucket string) string {
 	ctx, cancel := context.WithTimeout(ctx, lookupWithin)
@@ -99,7 +99,7 @@ func (a *Anywhere) region(ctx context.Context, bucket string) string {
 	return resp.Header.Get("X-Amz-Bucket-Region")
 }
 
-// find returns the store of a URI's bucket; errors are the store's to tell.
+// find returns the store of a URI's bucket. For a bad URI it returns the home store, which reports the error.
 func (a *Anywhere) find(ctx context.Context, uri string) *Store {
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(uri, scheme+"://"), "/")
 	if _, err := grant.ParsePrefix(scheme + "://" + bucket); err != nil {

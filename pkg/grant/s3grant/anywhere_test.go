@@ -18,7 +18,7 @@ import (
 
 var _ grant.Store = (*Anywhere)(nil)
 
-func TestABucketIsSignedForInItsOwnRegion(t *testing.T) {
+func TestAnywhereSignsForBucketRegion(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -26,7 +26,7 @@ func TestABucketIsSignedForInItsOwnRegion(t *testing.T) {
 			t.Errorf("%s %v", r.Method, r.Header)
 		}
 		switch r.URL.Path {
-		case "/elsewhere": // as S3 answers to whoever asks in the wrong region, or may not read it
+		case "/elsewhere": // S3's answer in the wrong region, or without read permission
 			w.Header().Set("X-Amz-Bucket-Region", "eu-central-1")
 			w.Header().Set("Location", "http://127.0.0.1:1/")
 			w.WriteHeader(http.StatusMovedPermanently)
@@ -58,15 +58,15 @@ func TestABucketIsSignedForInItsOwnRegion(t *testing.T) {
 			}
 		}
 	}
-	if n := asked.Load(); n != 4 { // once of each that is somewhere, again of the one that is nowhere
-		t.Errorf("asked %d times", n)
+	if n := asked.Load(); n != 4 { // once for each bucket with a region, again for the one without
+		t.Errorf("%d lookups, want 4", n)
 	}
 	options.BaseEndpoint = aws.String("http://127.0.0.1:1")
 	alone := NewAnywhere(s3.New(options), Options{})
 	if grants, err := alone.Sign(context.Background(), wants[0]); err != nil || !strings.Contains(grants[0].URL, "us-east-1") {
-		t.Errorf("an endpoint of its own: %v, %v", grants, err)
+		t.Errorf("a custom endpoint: %v, %v", grants, err)
 	}
 	if asked.Load() != 4 {
-		t.Error("Amazon was asked where a bucket of another server is")
+		t.Error("Amazon was asked for a bucket of another server")
 	}
 }

@@ -20,7 +20,7 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 		return err
 	}
 	in := &s3.CreateBucketInput{Bucket: &o.Bucket}
-	// S3 wants the region named everywhere but in its first one, where it may not be.
+	// S3 requires the region's name, except in its first region, where it rejects it.
 	if opts := s.client.Options(); opts.BaseEndpoint == nil && opts.Region != "us-east-1" {
 		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{
 			LocationConstraint: types.BucketLocationConstraint(opts.Region),
@@ -33,7 +33,7 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 		case "BucketAlreadyOwnedByYou":
 			return nil
 		case "BucketAlreadyExists":
-			return fmt.Errorf("s3grant: make %s: %w: the name is somebody else's", o, grant.ErrNoBucket)
+			return fmt.Errorf("s3grant: make %s: %w: another account owns the name", o, grant.ErrNoBucket)
 		case "AccessDenied", "InvalidBucketName":
 			return fmt.Errorf("s3grant: make %s: %w: %s", o, grant.ErrNoBucket, api.ErrorCode())
 		}
@@ -54,7 +54,7 @@ func (s *Store) RemoveBucket(ctx context.Context, bucket string) error {
 	return gone(failed("remove", o, err))
 }
 
-// gone passes over a bucket that is not there, or not to be had.
+// gone drops the error of a bucket that is missing or not accessible.
 func gone(err error) error {
 	if errors.Is(err, grant.ErrNoBucket) {
 		return nil

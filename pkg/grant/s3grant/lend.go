@@ -16,22 +16,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Loans is how a Store lends credentials: by AWS STS, under a session policy that allows one prefix.
+// Loans configures how a Store lends credentials: with AWS STS and a session policy that allows one prefix.
 type Loans struct {
-	STS *sts.Client // nil lends nothing
-	// Role is the ARN of the role that is assumed. What is lent may do what both the role and the policy allow. Empty
-	// asks for a federation token, which takes the long-lived keys of a user.
+	STS *sts.Client // nil: Lend fails
+	// Role is the ARN of the role to assume. Lent credentials may do what both the role and the policy allow. If it is
+	// empty, Lend requests a federation token, which needs the long-lived keys of a user.
 	Role string
 }
 
-// What STS gives: AssumeRole and GetFederationToken no less than 15 minutes, a role that another role assumes no more
-// than an hour (AWS Security Token Service API reference).
+// Limits of STS: AssumeRole and GetFederationToken give at least 15 minutes, and a role that another role assumes at
+// most an hour (AWS Security Token Service API reference).
 const (
 	shortestLoan = 15 * time.Minute
 	longestLoan  = time.Hour
 )
 
-// session names what is lent in the logs of the account.
+// session is the name of lent credentials in the account's logs.
 const session = "tradewind-mount"
 
 // Lend implements grant.Lender.
@@ -41,7 +41,7 @@ func (s *Store) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, erro
 		return grant.Credentials{}, err
 	}
 	if s.loans.STS == nil {
-		return grant.Credentials{}, fmt.Errorf("s3grant: no role is known that could be lent for %s: %w", o,
+		return grant.Credentials{}, fmt.Errorf("s3grant: lending is not configured, so no credentials for %s: %w", o,
 			errors.ErrUnsupported)
 	}
 	opts := s.client.Options()
@@ -83,7 +83,7 @@ func lendError(o grant.Object, err error) error {
 	if errors.As(err, &api) {
 		switch api.ErrorCode() {
 		case "PackedPolicyTooLarge", "MalformedPolicyDocument":
-			return fmt.Errorf("s3grant: credentials cannot be bounded to %s: %s: %w", o, api.ErrorMessage(),
+			return fmt.Errorf("s3grant: credentials cannot be limited to %s: %s: %w", o, api.ErrorMessage(),
 				grant.ErrURI)
 		}
 		return fmt.Errorf("s3grant: %w to lend for %s: %s: %s", grant.ErrCredentials, o, api.ErrorCode(),
@@ -92,7 +92,7 @@ func lendError(o grant.Object, err error) error {
 	return fmt.Errorf("s3grant: lend for %s: %w", o, grant.Redact(err))
 }
 
-// statement is one of an IAM policy.
+// statement is a statement of an IAM policy.
 type statement struct {
 	Effect    string                         `json:"Effect"`
 	Action    []string                       `json:"Action"`
@@ -100,7 +100,7 @@ type statement struct {
 	Condition map[string]map[string][]string `json:"Condition,omitempty"`
 }
 
-// policyFor allows what lies below a prefix. It has no spaces: STS counts characters.
+// policyFor returns a policy that allows access below a prefix. It has no spaces: STS counts characters.
 func policyFor(o grant.Object, write bool, partition string) string {
 	bucket := "arn:" + partition + ":s3:::" + o.Bucket
 	actions := []string{"s3:GetObject"}
@@ -119,17 +119,17 @@ func policyFor(o grant.Object, write bool, partition string) string {
 		list, {Effect: "Allow", Action: actions, Resource: bucket + "/" + literal(o.Key) + "*"},
 	}})
 	if err != nil {
-		panic(err) // of strings
+		panic(err) // strings always encode
 	}
 	return string(body)
 }
 
-// literal is a key in a pattern of IAM, in which some characters stand for others.
+// literal escapes the wildcard characters of IAM patterns in a key.
 func literal(key string) string {
 	return strings.NewReplacer("*", "${*}", "?", "${?}", "$", "${$}").Replace(key)
 }
 
-// partition is the part of AWS that a region is in, as ARNs name it.
+// partition returns the AWS partition of a region, as used in ARNs.
 func partition(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):

@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// holder is S3 with some credentials.
+// holder accesses S3 with certain credentials.
 type holder struct{ client *s3.Client }
 
 func split(uri string) (bucket, key *string) {
@@ -56,8 +56,8 @@ func (h holder) Remove(ctx context.Context, uri string) error {
 	return err
 }
 
-// On MinIO, which checks session policies; its AssumeRole takes any ARN and lends of the user's own rights.
-func TestLoansConform(t *testing.T) {
+// On MinIO, which checks session policies; its AssumeRole accepts any ARN and lends the user's own rights.
+func TestLoanConformance(t *testing.T) {
 	granttest.RunLoans(t, func(t *testing.T) granttest.LoanHarness {
 		endpoint := servers.Minio(t)
 		owner := credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, "")
@@ -77,7 +77,7 @@ func TestLoansConform(t *testing.T) {
 				return holder{client(lent.Endpoint,
 					credentials.NewStaticCredentialsProvider(lent.AccessKey, lent.SecretKey, lent.SessionToken), nil)}
 			},
-			Escapes: "MinIO does not know IAM's way to write a star that is one: ${*}",
+			Escapes: "MinIO does not support IAM's escape of a star: ${*}",
 			Bucket:  "s3://lent", Other: "s3://others",
 			Prefix: func(name string) (lent, beside string) {
 				return "s3://lent/" + name + "/", "s3://lent/" + name + "-beside/"
@@ -86,7 +86,7 @@ func TestLoansConform(t *testing.T) {
 	})
 }
 
-func TestAStoreThatWasToldNothingLendsNothing(t *testing.T) {
+func TestLendFailsWithoutConfiguration(t *testing.T) {
 	s := s3grant.New(client("https://s3.example", lent(time.Now().Add(time.Hour)), nil), s3grant.Options{})
 	if c, err := s.Lend(t.Context(), grant.Loan{Prefix: "s3://b/x/", For: time.Hour}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("%v, %v", c, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// Many agents ask at once, and each request has a presigner of its own on the same client.
-func TestManySignAtOnce(t *testing.T) {
+// Many agents request grants at once, and each request has its own presigner on the same client.
+func TestConcurrentSign(t *testing.T) {
 	s := s3grant.New(s3.New(s3.Options{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""),
 	}), s3grant.Options{})

@@ -1,11 +1,10 @@
-// Package s3grant is the grant.Store of Amazon S3 and of what speaks its protocol. It signs with Signature Version 4 in
-// the query (Amazon S3 API reference, "Authenticating Requests: Using Query Parameters"), by the SDK's presigner.
+// Package s3grant is the grant.Store of Amazon S3 and of compatible stores. It signs with Signature Version 4 in
+// the query (Amazon S3 API reference, "Authenticating Requests: Using Query Parameters"), with the SDK's presigner.
 //
 // A grant binds the method, the object, the upload and number of a part, the range, the length and the checksum: they
-// are in the signed query or the signed headers. It lasts as long as the credentials it was signed with, at most: S3
-// refuses a URL whose session token has ended, whatever the URL says. That is up to 12 hours for an assumed role and as
-// long as a function's own credentials have left in Lambda, which are hours as well; and seven days with a long-lived
-// key.
+// are in the signed query or the signed headers. It never outlives the credentials that signed it: S3 rejects a URL
+// whose session token has expired, whatever the URL says. That is up to 12 hours for an assumed role, the remaining
+// life (also hours) of a function's credentials in Lambda, and seven days with a long-lived key.
 package s3grant
 
 import (
@@ -28,20 +27,20 @@ import (
 
 const scheme = "s3"
 
-const longest = 7 * 24 * time.Hour // Signature Version 4's own limit
+const longest = 7 * 24 * time.Hour // limit of Signature Version 4
 
-// Store signs for the buckets of one region, those of the client's. Make one with New.
+// Store signs for the buckets of the client's region. Make one with New.
 type Store struct {
 	client *s3.Client
-	signer *s3.PresignClient // one for all: making one writes to options that it shares with the client
+	signer *s3.PresignClient // shared, because creating one writes to options shared with the client
 	now    func() time.Time
 	loans  Loans
 }
 
-// Options are what a Store may be told.
+// Options of a Store.
 type Options struct {
-	Now   func() time.Time // nil for time.Now
-	Loans Loans            // the zero value lends nothing
+	Now   func() time.Time // nil means time.Now
+	Loans Loans            // with the zero value, Lend fails
 }
 
 // New returns a store with the client's credentials, region and endpoint.
@@ -61,7 +60,7 @@ func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 	if err != nil {
 		return nil, err
 	}
-	// Signature Version 4 counts in seconds, and what it rounds away must not lengthen a grant.
+	// Signature Version 4 uses whole seconds; rounding must not lengthen a grant.
 	b := batch{signer: s.signer, creds: creds, now: s.now().Truncate(time.Second)}
 	grants := make([]grant.Grant, 0, len(wants))
 	for _, w := range wants {
@@ -74,7 +73,7 @@ func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 	return grants, nil
 }
 
-// credentials fetches those of a whole batch, so that they are not renewed in the middle of it.
+// credentials fetches the credentials for a whole batch, so that they are not renewed in the middle.
 func (s *Store) credentials(ctx context.Context) (aws.Credentials, error) {
 	provider := s.client.Options().Credentials
 	if provider == nil {
@@ -85,7 +84,7 @@ func (s *Store) credentials(ctx context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, fmt.Errorf("s3grant: %w: %w", grant.ErrCredentials, grant.Redact(err))
 	}
 	if creds.CanExpire && creds.Expires.Sub(s.now()) < time.Second {
-		return aws.Credentials{}, fmt.Errorf("s3grant: %w: they ended at %s", grant.ErrCredentials, creds.Expires)
+		return aws.Credentials{}, fmt.Errorf("s3grant: %w: they expired at %s", grant.ErrCredentials, creds.Expires)
 	}
 	return creds, nil
 }
@@ -113,7 +112,7 @@ func (b batch) sign(ctx context.Context, w grant.Want) (grant.Grant, error) {
 	g := grant.Grant{Method: signed.Method, URL: signed.URL, Expires: b.now.Add(lasts)}
 	for name := range signed.SignedHeader {
 		if name = http.CanonicalHeaderKey(name); name == "Host" || name == "Content-Length" {
-			continue // net/http makes them of the URL and the body
+			continue // net/http sets them from the URL and the body
 		}
 		if g.Header == nil {
 			g.Header = map[string]string{}
@@ -123,7 +122,7 @@ func (b batch) sign(ctx context.Context, w grant.Want) (grant.Grant, error) {
 	return g, nil
 }
 
-// presign has the SDK make and sign the request.
+// presign lets the SDK build and sign the request.
 func (b batch) presign(ctx context.Context, o grant.Object, w grant.Want, lasts time.Duration) (
 	*v4.PresignedHTTPRequest, error,
 ) {
@@ -132,7 +131,7 @@ func (b batch) presign(ctx context.Context, o grant.Object, w grant.Want, lasts 
 		p.Presigner = signer{now: b.now}
 		p.ClientOptions = append(p.ClientOptions, func(c *s3.Options) {
 			c.Credentials = credentials.StaticCredentialsProvider{Value: b.creds}
-			c.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired // there is no body to take it of
+			c.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired // no body yet
 			c.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		})
 	}
@@ -171,10 +170,10 @@ func (b batch) presign(ctx context.Context, o grant.Object, w grant.Want, lasts 
 	return b.signer.PresignGetObject(ctx, in, as)
 }
 
-// emptyMD5 bounds an empty body: the signer leaves out a length of zero, as a request without a body has none.
+// emptyMD5 bounds an empty body: the signer omits a length of zero, because a request without a body has no length.
 const emptyMD5 = "1B2M2Y8AsgTpgAmY7PhCfg=="
 
-// signer is the SDK's, but signs at the store's time.
+// signer is the SDK's signer, but uses the store's time.
 type signer struct{ now time.Time }
 
 func (s signer) PresignHTTP(ctx context.Context, creds aws.Credentials, r *http.Request,
@@ -182,7 +181,7 @@ func (s signer) PresignHTTP(ctx context.Context, creds aws.Credentials, r *http.
 ) (string, http.Header, error) {
 	return v4.NewSigner().PresignHTTP(ctx, creds, r, payload, service, region, s.now,
 		append(opts, func(o *v4.SignerOptions) {
-			o.DisableURIPathEscaping = true // S3 alone escapes once
+			o.DisableURIPathEscaping = true // only S3 escapes once
 		})...)
 }
 
@@ -201,7 +200,7 @@ func (s *Store) Begin(ctx context.Context, uri string) (string, error) {
 	return aws.ToString(out.UploadId), nil
 }
 
-// noChecksum keeps the SDK from promising S3 a checksum of every part, which a plain client does not send.
+// noChecksum prevents the SDK from promising S3 a checksum for every part, which a plain client does not send.
 func noChecksum(o *s3.Options) {
 	o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 }

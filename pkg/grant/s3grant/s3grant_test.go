@@ -55,7 +55,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// lent are credentials of a role.
+// lent returns credentials of a role.
 func lent(until time.Time) aws.CredentialsProvider {
 	return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{
@@ -64,7 +64,7 @@ func lent(until time.Time) aws.CredentialsProvider {
 	})
 }
 
-func TestGrantsEndWithTheCredentials(t *testing.T) {
+func TestGrantsExpireWithCredentials(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
 	sign := func(until time.Time, want time.Duration) (grant.Grant, error) {
 		s := s3grant.New(client("https://s3.example", lent(until), nil), s3grant.Options{Now: func() time.Time { return now }})
@@ -82,18 +82,18 @@ func TestGrantsEndWithTheCredentials(t *testing.T) {
 		t.Errorf("expires %v: %s", g.Expires, g.URL)
 	}
 	if !strings.Contains(g.URL, "X-Amz-Security-Token=the-session-token") {
-		t.Error("the session token is not in the URL, and S3 would refuse it")
+		t.Error("the session token is not in the URL, so S3 would reject it")
 	}
 	if g, err = sign(now.Add(20*time.Minute), time.Minute); err != nil || !strings.Contains(g.URL, "X-Amz-Expires=60&") {
 		t.Errorf("%v, %v: want a minute", g, err)
 	}
 	_, err = sign(now.Add(-time.Second), time.Hour)
 	if !errors.Is(err, grant.ErrCredentials) || strings.Contains(err.Error(), "the-") {
-		t.Errorf("with credentials that have ended: %v", err)
+		t.Errorf("with expired credentials: %v", err)
 	}
 }
 
-// What S3 compares must be among the signed headers: in the query, or left out, the client could change it.
+// What S3 compares must be in the signed headers. In the query, or unsigned, the client could change it.
 func TestLengthAndChecksumAreSignedHeaders(t *testing.T) {
 	s := s3grant.New(client("https://s3.example", lent(time.Now().Add(time.Hour)), nil), s3grant.Options{})
 	for kind, header := range map[grant.SumKind]string{
@@ -115,7 +115,7 @@ func TestLengthAndChecksumAreSignedHeaders(t *testing.T) {
 			}
 		}
 		if grants[0].Header[http.CanonicalHeaderKey(header)] == "" {
-			t.Errorf("%s: the client is not told to send it: %v", kind, grants[0].Header)
+			t.Errorf("%s: the grant lacks a header: %v", kind, grants[0].Header)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package awsid checks the instance identity documents of EC2, signed as PKCS7 with RSA-2048 (EC2 User Guide, "Verify
-// the instance identity document"). AWS publishes one certificate a region for that, good until the 2190s; they are
-// compiled in, so that no call is made.
+// the instance identity document"). AWS publishes one certificate for each region, valid until the 2190s; they are
+// compiled in, so that no request is needed.
 package awsid
 
 import (
@@ -33,7 +33,7 @@ const Name = "aws"
 //go:embed certificates.pem
 var published []byte
 
-// ErrCertificates says that a setting has no certificates in it, or others than RSA.
+// ErrCertificates says that a setting contains no certificates, or one without an RSA key.
 var ErrCertificates = errors.New("awsid: certificates")
 
 // Verifier is an identity.Verifier.
@@ -43,19 +43,19 @@ type Verifier struct {
 
 var _ identity.Verifier = (*Verifier)(nil)
 
-// certificates are of regions, and for any.
+// certificates are for one region each, or for any region.
 type certificates struct {
 	regions map[string]*x509.Certificate
 	any     []*x509.Certificate
 }
 
-// ofAWS reads what is published when the first machine proves itself: most processes end before, and each would begin
-// later for it.
+// ofAWS parses the published certificates when the first machine proves itself: most processes never need them and
+// start faster without.
 var ofAWS = sync.OnceValues(func() (*certificates, error) { return read(published) })
 
-// New makes a verifier by AWS's certificates, or by those of text, PEM, alone where that is not empty: for emulators,
-// and for regions newer than this program. One after a comment "# REGION" is good for that region alone. It fails with
-// ErrCertificates.
+// New returns a verifier with AWS's certificates or, if text is not empty, only with the PEM certificates in text: for
+// emulators, and for regions newer than this program. A certificate after a comment "# REGION" is valid only for that
+// region. It fails with ErrCertificates.
 func New(text string) (*Verifier, error) {
 	if strings.TrimSpace(text) == "" {
 		return &Verifier{ofAWS}, nil
@@ -81,7 +81,7 @@ func read(text []byte) (*certificates, error) {
 			return nil, fmt.Errorf("%w: %w", ErrCertificates, err)
 		}
 		if _, ok := cert.PublicKey.(*rsa.PublicKey); !ok {
-			return nil, fmt.Errorf("%w: %s is not of an RSA key", ErrCertificates, cert.Subject)
+			return nil, fmt.Errorf("%w: the key of %s is not RSA", ErrCertificates, cert.Subject)
 		}
 		if region := commented(string(before)); region != "" {
 			all.regions[region] = cert
@@ -95,7 +95,7 @@ func read(text []byte) (*certificates, error) {
 	return all, nil
 }
 
-// commented is the region of the last comment of a text.
+// commented returns the region in the last comment of a text.
 func commented(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	region, ok := strings.CutPrefix(lines[len(lines)-1], "#")
@@ -105,15 +105,15 @@ func commented(text string) string {
 	return strings.TrimSpace(region)
 }
 
-// document is what of the instance identity document is of use.
+// document has the fields of the instance identity document that are used.
 type document struct {
 	AccountID  string `json:"accountId"`
 	InstanceID string `json:"instanceId"`
 	Region     string `json:"region"`
 }
 
-// Verify implements identity.Verifier. The text is base64 of a PKCS7 message with the document in it, with or without
-// the lines of PEM. EC2 signs no nonce.
+// Verify implements identity.Verifier. The text is the base64 of a PKCS7 message that contains the document, with or
+// without PEM lines. EC2 signs no nonce.
 func (v *Verifier) Verify(_ context.Context, text, _ string) (wire.Machine, error) {
 	raw, err := base64.StdEncoding.DecodeString(unwrapped(text))
 	if err != nil {
@@ -121,7 +121,7 @@ func (v *Verifier) Verify(_ context.Context, text, _ string) (wire.Machine, erro
 	}
 	message, err := pkcs7.Parse(raw)
 	if err != nil {
-		return invalid("it is no PKCS7 message")
+		return invalid("it is not a PKCS7 message")
 	}
 	if len(message.Signers) != 1 {
 		return invalid("it has %d signatures", len(message.Signers))
@@ -129,7 +129,7 @@ func (v *Verifier) Verify(_ context.Context, text, _ string) (wire.Machine, erro
 	var doc document
 	if err := json.Unmarshal(message.Content, &doc); err != nil || doc.InstanceID == "" || doc.Region == "" ||
 		doc.AccountID == "" {
-		return invalid("it is no instance identity document")
+		return invalid("it is not an instance identity document")
 	}
 	known, err := v.trusted()
 	if err != nil {
@@ -140,10 +140,10 @@ func (v *Verifier) Verify(_ context.Context, text, _ string) (wire.Machine, erro
 		trusted = append([]*x509.Certificate{cert}, trusted...)
 	}
 	if len(trusted) == 0 {
-		return invalid("no certificate is known of region %q", doc.Region)
+		return invalid("no certificate is known for region %q", doc.Region)
 	}
 	for _, cert := range trusted {
-		// What the message brings along itself is nobody's word.
+		// Ignore the certificates in the message: anyone can put them there.
 		message.Certificates = []*x509.Certificate{cert}
 		if message.Verify() == nil {
 			return wire.Machine{Cloud: Name, Account: doc.AccountID, Region: doc.Region, ID: doc.InstanceID}, nil
@@ -152,7 +152,7 @@ func (v *Verifier) Verify(_ context.Context, text, _ string) (wire.Machine, erro
 	return invalid("its signature is not AWS's for region %q", doc.Region)
 }
 
-// unwrapped leaves the base64 of a text.
+// unwrapped returns only the base64 of a text.
 func unwrapped(text string) string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "-----BEGIN PKCS7-----", ""), "-----END PKCS7-----", "")
 	return strings.Map(func(r rune) rune {

@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 	identitytest.Run(t, verifier(t, own.Certificates()), identitytest.Cloud{Machine: machine, Prove: proofs(own), Forge: proofs(other)})
 }
 
-func TestWithoutASettingOnlyAWSIsBelieved(t *testing.T) {
+func TestDefaultTrustsOnlyAWS(t *testing.T) {
 	v := verifier(t, "")
 	for region, want := range map[string]string{"eu-west-1": "signature is not AWS's", "mars-1": "no certificate is known"} {
 		m := machine
@@ -55,7 +55,7 @@ func TestWithoutASettingOnlyAWSIsBelieved(t *testing.T) {
 	}
 }
 
-func TestACertificateOfOneRegionIsOfNoOther(t *testing.T) {
+func TestCertificatesAreValidOnlyForTheirRegion(t *testing.T) {
 	a, b := authority(t), authority(t)
 	v := verifier(t, "# eu-west-1\n"+a.Certificates()+"# us-east-1\n"+b.Certificates())
 	for _, c := range []struct {
@@ -71,15 +71,15 @@ func TestACertificateOfOneRegionIsOfNoOther(t *testing.T) {
 	}
 }
 
-// What a message brings along to be checked by is nobody's word: it is the way in that a careless check leaves open.
-func TestTheMessagesOwnCertificateCountsForNothing(t *testing.T) {
+// A certificate in the message proves nothing. A careless check would accept it.
+func TestVerifyIgnoresCertificatesInMessage(t *testing.T) {
 	forged := proofs(authority(t))(machine, "")
 	if m, err := verifier(t, authority(t).Certificates()).Verify(t.Context(), forged, ""); err == nil {
-		t.Errorf("a message that vouches for itself proves %+v", m)
+		t.Errorf("a message with its own certificate proves %+v", m)
 	}
 }
 
-func TestADocumentThatLacksSomethingIsRefused(t *testing.T) {
+func TestVerifyRejectsIncompleteDocuments(t *testing.T) {
 	a := authority(t)
 	v := verifier(t, a.Certificates())
 	for _, text := range []string{`{}`, `[]`, `{"instanceId":"i-1","region":"r"}`, `{"instanceId":"i-1","accountId":"1"}`, `{"accountId":"1","region":"r"}`} {
@@ -93,7 +93,7 @@ func TestADocumentThatLacksSomethingIsRefused(t *testing.T) {
 	}
 }
 
-func TestASettingWithoutCertificatesIsAnError(t *testing.T) {
+func TestNewRejectsTextWithoutCertificates(t *testing.T) {
 	for _, text := range []string{"x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"} {
 		if _, err := awsid.New(text); !errors.Is(err, awsid.ErrCertificates) {
 			t.Errorf("%q: %v", text, err)

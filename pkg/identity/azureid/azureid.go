@@ -1,6 +1,6 @@
 // Package azureid checks the attested documents of Azure's instance metadata service (Azure Instance Metadata Service,
-// "Attested data"): a PKCS7 message with the machine's ID, its subscription, the nonce that was asked with and when it
-// expires, signed by a certificate of metadata.azure.com. The document names no region.
+// "Attested data"): a PKCS7 message with the machine's ID, its subscription, the nonce of the request and the expiry,
+// signed by a certificate of metadata.azure.com. The document does not contain the region.
 package azureid
 
 import (
@@ -23,15 +23,15 @@ import (
 // Name is the catalogue's name of the cloud.
 const Name = "azure"
 
-// Config says what is trusted. Zero values are those of Azure's public cloud.
+// Config says what to trust. The zero values are for Azure's public cloud.
 type Config struct {
-	// Roots are the authorities that may have issued the certificate; nil is the system's.
+	// Roots are the authorities that may have issued the certificate; nil means the system's.
 	Roots *x509.CertPool
-	// Intermediates stand between, where a document does not bring its own.
+	// Intermediates are used if a document does not include its own.
 	Intermediates []*x509.Certificate
-	// Names are the domains of which, or below which, the certificate has to be; metadata.azure.com when empty.
+	// Names are the domains that the certificate must be for, or below; empty means metadata.azure.com.
 	Names []string
-	// Now is the time at which documents and certificates have to be good; the machine's when nil.
+	// Now is the time at which documents and certificates must be valid; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -40,7 +40,7 @@ type Verifier struct{ cfg Config }
 
 var _ identity.Verifier = (*Verifier)(nil)
 
-// New makes a verifier. It fails where no roots are given and the system has none.
+// New returns a verifier. It fails if no roots are given and the system has none.
 func New(cfg Config) (*Verifier, error) {
 	if cfg.Roots == nil {
 		roots, err := x509.SystemCertPool()
@@ -58,7 +58,7 @@ func New(cfg Config) (*Verifier, error) {
 	return &Verifier{cfg}, nil
 }
 
-// document is what of the attested document is of use.
+// document has the fields of the attested document that are used.
 type document struct {
 	Nonce        string `json:"nonce"`
 	VMID         string `json:"vmId"`
@@ -69,21 +69,21 @@ type document struct {
 	} `json:"timeStamp"`
 }
 
-// skew is how far Azure's clock and the broker's may differ.
+// skew is the maximum difference between Azure's clock and the broker's.
 const skew = time.Minute
 
 // stamp is the form of Azure's times.
 const stamp = "01/02/06 15:04:05 -0700"
 
-// Verify implements identity.Verifier. The text is what the metadata service answers with: JSON with the encoding and
-// the signature. The document has to be of the agent's nonce.
+// Verify implements identity.Verifier. The text is the answer of the metadata service: JSON with the encoding and
+// the signature. The document must contain the agent's nonce.
 func (v *Verifier) Verify(_ context.Context, text, nonce string) (wire.Machine, error) {
 	var answer struct {
 		Encoding  string `json:"encoding"`
 		Signature string `json:"signature"`
 	}
 	if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Encoding != "pkcs7" {
-		return invalid("it is no answer of Azure's metadata service")
+		return invalid("it is not an answer of Azure's metadata service")
 	}
 	raw, err := base64.StdEncoding.DecodeString(answer.Signature)
 	if err != nil {
@@ -91,30 +91,30 @@ func (v *Verifier) Verify(_ context.Context, text, nonce string) (wire.Machine, 
 	}
 	message, err := pkcs7.Parse(raw)
 	if err != nil || len(message.Signers) != 1 {
-		return invalid("it is no PKCS7 message with one signature")
+		return invalid("it is not a PKCS7 message with one signature")
 	}
 	now := v.cfg.Now()
 	message.Certificates = append(message.Certificates, v.cfg.Intermediates...)
 	if err := message.VerifyWithChainAtTime(v.cfg.Roots, now); err != nil {
-		return invalid("its signature is not of a trusted authority")
+		return invalid("its signature is not from a trusted authority")
 	}
 	if signer := message.GetOnlySigner(); signer == nil || !v.named(signer) {
-		return invalid("it was signed by somebody else than %s", strings.Join(v.cfg.Names, " or "))
+		return invalid("its signer is not %s", strings.Join(v.cfg.Names, " or "))
 	}
 	var doc document
 	if err := json.Unmarshal(message.Content, &doc); err != nil || doc.VMID == "" || doc.Subscription == "" {
-		return invalid("it is no attested document")
+		return invalid("it is not an attested document")
 	}
 	if err := fresh(doc, now); err != nil {
 		return invalid("%v", err)
 	}
 	if nonce == "" || doc.Nonce != nonce {
-		return invalid("it was asked for by another agent")
+		return invalid("it was issued to another agent")
 	}
 	return wire.Machine{Cloud: Name, Account: doc.Subscription, ID: doc.VMID}, nil
 }
 
-// named says whether a certificate is of one of the domains.
+// named reports whether a certificate is for one of the domains.
 func (v *Verifier) named(cert *x509.Certificate) bool {
 	return slices.ContainsFunc(append(slices.Clone(cert.DNSNames), cert.Subject.CommonName), func(name string) bool {
 		return slices.ContainsFunc(v.cfg.Names, func(domain string) bool {
@@ -123,18 +123,18 @@ func (v *Verifier) named(cert *x509.Certificate) bool {
 	})
 }
 
-// fresh says why a document is not of now.
+// fresh returns an error if the document is not valid now.
 func fresh(doc document, now time.Time) error {
 	created, err := time.Parse(stamp, doc.TimeStamp.Created)
 	if err != nil {
-		return errors.New("it does not say when it was made")
+		return errors.New("it has no creation time")
 	}
 	expires, err := time.Parse(stamp, doc.TimeStamp.Expires)
 	if err != nil {
-		return errors.New("it does not say when it expires")
+		return errors.New("it has no expiry")
 	}
 	if now.Before(created.Add(-skew)) || now.After(expires.Add(skew)) {
-		return fmt.Errorf("it was good from %s to %s", created.Format(time.RFC3339), expires.Format(time.RFC3339))
+		return fmt.Errorf("it was valid from %s to %s", created.Format(time.RFC3339), expires.Format(time.RFC3339))
 	}
 	return nil
 }

@@ -22,14 +22,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/identitytest"
 )
 
-// issuer is an authority with a certificate that it gave to somebody.
+// issuer is an authority and a certificate that it issued.
 type issuer struct {
 	testing.TB
 	root, leaf *x509.Certificate
 	key        *rsa.PrivateKey
 }
 
-// now is the machine's own time, as what signs notes that.
+// now is the real time, because the signing library records it.
 var now = time.Now().UTC().Truncate(time.Second)
 
 func newIssuer(t testing.TB, name string) *issuer {
@@ -61,7 +61,7 @@ func newIssuer(t testing.TB, name string) *issuer {
 	return i
 }
 
-// prove answers as the metadata service does, with a document of some time.
+// prove answers like the metadata service, with a document created at the given time.
 func (i *issuer) prove(at time.Time) func(wire.Machine, string) string {
 	return func(m wire.Machine, nonce string) string {
 		i.Helper()
@@ -106,7 +106,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestOnlyTheMetadataServiceSigns(t *testing.T) {
+func TestVerifyRejectsOtherSigners(t *testing.T) {
 	for _, name := range []string{"example.com", "metadata.azure.com.example.com", "notmetadata.azure.com"} {
 		i := newIssuer(t, name)
 		if _, err := i.verifier().Verify(t.Context(), i.prove(now)(machine, "n"), "n"); !errors.Is(err, identity.ErrInvalid) {
@@ -115,11 +115,11 @@ func TestOnlyTheMetadataServiceSigns(t *testing.T) {
 	}
 }
 
-func TestADocumentIsGoodForItsTime(t *testing.T) {
+func TestVerifyChecksDocumentTimes(t *testing.T) {
 	i := newIssuer(t, "metadata.azure.com")
 	for at, good := range map[time.Duration]bool{-7 * time.Hour: false, -5 * time.Hour: true, 0: true, 2 * time.Minute: false} {
 		if _, err := i.verifier().Verify(t.Context(), i.prove(now.Add(at))(machine, "n"), "n"); (err == nil) != good {
-			t.Errorf("made at %v: %v", at, err)
+			t.Errorf("created at %v: %v", at, err)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package googleid checks the identity tokens of Compute Engine (Compute Engine documentation, "Verify the identity of
-// VMs"): JSON Web Tokens for the broker's address, signed by one of Google's keys, which are fetched and kept. A
-// machine has them only with a service account; one without any role is enough.
+// VMs"): JSON Web Tokens for the broker's address, signed by one of Google's keys, which are fetched and cached. A
+// machine has such tokens only with a service account; the account needs no role.
 package googleid
 
 import (
@@ -22,31 +22,31 @@ import (
 // Name is the catalogue's name of the cloud.
 const Name = "gcp"
 
-// Where Google is.
+// Google's addresses.
 const (
 	Issuer = "https://accounts.google.com"
 	Keys   = "https://www.googleapis.com/oauth2/v3/certs"
 )
 
-// Config says what is trusted.
+// Config says what to trust.
 type Config struct {
 	// Audience is the broker's address, as agents know it. Required.
 	Audience string
-	// Issuer and Keys, the URL of a JSON Web Key Set, are Google's when empty.
+	// Issuer and Keys, the URL of a JSON Web Key Set, default to Google's.
 	Issuer, Keys string
-	Client       *http.Client     // that fetches the keys; one of its own when nil
-	Now          func() time.Time // the machine's when nil
+	Client       *http.Client     // fetches the keys; nil means a new client
+	Now          func() time.Time // nil means time.Now
 }
 
 // Verifier is an identity.Verifier.
 type Verifier struct {
 	cfg  Config
-	keys keyset.Set // Google's change within days
+	keys keyset.Set // Google changes its keys within days
 }
 
 var _ identity.Verifier = (*Verifier)(nil)
 
-// New makes a verifier. It calls nobody.
+// New returns a verifier. It makes no requests.
 func New(cfg Config) (*Verifier, error) {
 	if cfg.Audience == "" {
 		return nil, errors.New("googleid: no audience")
@@ -68,7 +68,7 @@ func New(cfg Config) (*Verifier, error) {
 	return v, nil
 }
 
-// payload is what of a token is of use; it is there where the token was asked for with format=full.
+// payload has the claims of a token that are used. They exist if the token was requested with format=full.
 type payload struct {
 	jwt.RegisteredClaims
 	Google struct {
@@ -80,7 +80,7 @@ type payload struct {
 	} `json:"google"`
 }
 
-// Verify implements identity.Verifier. The machine's ID is the number that Google gave it.
+// Verify implements identity.Verifier. The machine's ID is Google's numeric instance ID.
 func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, error) {
 	var p payload
 	if err := v.parse(ctx, text, &p); err != nil {
@@ -88,7 +88,7 @@ func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, er
 	}
 	m := p.Google.Machine
 	if m.ID == "" || m.Project == "" || m.Zone == "" {
-		return wire.Machine{}, invalid("it names no machine")
+		return wire.Machine{}, invalid("it does not name a machine")
 	}
 	region := m.Zone
 	if i := strings.LastIndexByte(region, '-'); i > 0 {
@@ -97,8 +97,8 @@ func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, er
 	return wire.Machine{Cloud: Name, Account: m.Project, Region: region, ID: m.ID}, nil
 }
 
-// Account is the address of the service account that a token was made for: of pushes of Pub/Sub the one that their
-// subscription names (Pub/Sub documentation, "Authentication for push subscriptions"). It fails as Verify does.
+// Account returns the email address of the service account of a token. A push of Pub/Sub has the account that its
+// subscription names (Pub/Sub documentation, "Authentication for push subscriptions"). It fails like Verify.
 func (v *Verifier) Account(ctx context.Context, text string) (string, error) {
 	var p struct {
 		jwt.RegisteredClaims
@@ -109,7 +109,7 @@ func (v *Verifier) Account(ctx context.Context, text string) (string, error) {
 		return "", err
 	}
 	if p.Email == "" || !p.Verified {
-		return "", invalid("it names no service account")
+		return "", invalid("it does not name a service account")
 	}
 	return p.Email, nil
 }
@@ -133,7 +133,7 @@ func (v *Verifier) parse(ctx context.Context, text string, p jwt.Claims) error {
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return invalid("it has expired")
 	case err != nil:
-		return invalid("it is no identity token of %s", v.cfg.Issuer)
+		return invalid("it is not an identity token of %s", v.cfg.Issuer)
 	}
 	return nil
 }

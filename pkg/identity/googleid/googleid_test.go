@@ -25,7 +25,7 @@ import (
 
 const address = "https://broker.example.com"
 
-// issuer plays Google: a key, and where it is published.
+// issuer simulates Google: a key, and the server that publishes it.
 type issuer struct {
 	testing.TB
 	key    *rsa.PrivateKey
@@ -103,12 +103,12 @@ func TestConformance(t *testing.T) {
 	identitytest.Run(t, i.verifier(), identitytest.Cloud{Machine: machine, Prove: i.prove, Forge: newIssuer(t).prove})
 }
 
-func TestATokenForSomebodyElseIsRefused(t *testing.T) {
+func TestVerifyRejectsOtherTokens(t *testing.T) {
 	for name, spoil := range map[string]func(jwt.MapClaims){
 		"another address": func(c jwt.MapClaims) { c["aud"] = "https://other.example.com" },
 		"another issuer":  func(c jwt.MapClaims) { c["iss"] = "https://accounts.google.com" },
 		"expired":         func(c jwt.MapClaims) { c["exp"] = 1 },
-		"no end":          func(c jwt.MapClaims) { delete(c, "exp") },
+		"no expiry":       func(c jwt.MapClaims) { delete(c, "exp") },
 		"no machine":      func(c jwt.MapClaims) { delete(c, "google") },
 	} {
 		i := newIssuer(t)
@@ -119,8 +119,8 @@ func TestATokenForSomebodyElseIsRefused(t *testing.T) {
 	}
 }
 
-// A token that says itself how it was signed is not believed: without a signature, or with the public key as a secret.
-func TestTheAlgorithmIsNotTheTokensToChoose(t *testing.T) {
+// A token must not choose its algorithm: no signature ("none"), or an HMAC with the public key as the secret.
+func TestVerifyFixesAlgorithm(t *testing.T) {
 	i := newIssuer(t)
 	genuine := strings.Split(i.prove(machine, ""), ".")
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"k1"}`)) + "." + genuine[1] + "."
@@ -129,7 +129,7 @@ func TestTheAlgorithmIsNotTheTokensToChoose(t *testing.T) {
 	}
 }
 
-func TestKeysAreKeptAndFetchedAnew(t *testing.T) {
+func TestKeysAreCachedAndRefreshed(t *testing.T) {
 	i := newIssuer(t)
 	v := i.verifier()
 	check := func(what string, want error, asked int32) {
@@ -138,21 +138,21 @@ func TestKeysAreKeptAndFetchedAnew(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, err, want)
 		}
 		if n := i.asked.Load(); n != asked {
-			t.Errorf("%s: Google was asked %d times, want %d", what, n, asked)
+			t.Errorf("%s: %d requests to Google, want %d", what, n, asked)
 		}
 	}
 	i.down.Store(true)
-	check("while the keys cannot be had", identity.ErrUnavailable, 1)
+	check("while the keys are not available", identity.ErrUnavailable, 1)
 	i.down.Store(false)
-	check("when they can", nil, 2)
+	check("when they are available", nil, 2)
 	check("a second time", nil, 2)
 	i.renew("k2")
-	check("a new key, at once", identity.ErrInvalid, 2)
+	check("a new key, immediately", identity.ErrInvalid, 2)
 	i.clock.Advance(2 * time.Minute)
 	check("a new key, later", nil, 3)
 	i.clock.Advance(2 * time.Hour)
 	i.down.Store(true)
-	check("an old key, while there are no others", nil, 4)
+	check("an old key, while no others are available", nil, 4)
 }
 
 func FuzzVerify(f *testing.F) {

@@ -1,4 +1,4 @@
-// Package identitytest is what every identity.Verifier is held to.
+// Package identitytest is the conformance suite of identity.Verifier.
 package identitytest
 
 import (
@@ -11,18 +11,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
-// Cloud plays the cloud whose proofs a verifier checks.
+// Cloud simulates the cloud whose proofs a verifier checks.
 type Cloud struct {
-	// Machine is one that the cloud can prove, with all that its proofs say.
+	// Machine is a machine that the cloud can prove, with all fields that its proofs contain.
 	Machine wire.Machine
-	// Prove signs what the metadata service would answer with; Forge does the same with the keys of somebody else, who
-	// names himself as the cloud does.
+	// Prove signs a proof as the metadata service does. Forge does the same with an attacker's keys that have the
+	// cloud's name.
 	Prove, Forge func(m wire.Machine, nonce string) string
-	// Nonced says that the nonce is part of what is signed.
+	// Nonced is true if the signature includes the nonce.
 	Nonced bool
 }
 
-// Run holds a verifier to its contract.
+// Run tests a verifier.
 func Run(t *testing.T, v identity.Verifier, c Cloud) {
 	const nonce = "NONCE7NONCE7NONCE7NONCE7"
 	refused := func(t *testing.T, document, nonce string) {
@@ -38,27 +38,27 @@ func Run(t *testing.T, v identity.Verifier, c Cloud) {
 			t.Errorf("%+v, %v, want %+v", m, err, c.Machine)
 		}
 		if c.Machine.Cloud == "" || c.Machine.ID == "" {
-			t.Error("a proof says cloud and ID at least")
+			t.Error("a proof must contain at least cloud and ID")
 		}
 	})
-	t.Run("a forged one is refused", func(t *testing.T) { refused(t, c.Forge(c.Machine, nonce), nonce) })
-	t.Run("one of another nonce is refused, where it is signed", func(t *testing.T) {
+	t.Run("a forged proof is rejected", func(t *testing.T) { refused(t, c.Forge(c.Machine, nonce), nonce) })
+	t.Run("a proof with another nonce is rejected if the nonce is signed", func(t *testing.T) {
 		if !c.Nonced {
-			t.Skip("this cloud signs none")
+			t.Skip("this cloud signs no nonce")
 		}
 		refused(t, genuine, "another")
 		refused(t, genuine, "")
 		refused(t, c.Prove(c.Machine, ""), "")
 	})
-	t.Run("nonsense is refused", func(t *testing.T) {
+	t.Run("malformed proofs are rejected", func(t *testing.T) {
 		for _, text := range []string{"", " ", "x", "{}", "bm9uZQ==", "a.b.c", strings.Repeat("A", 10_000),
 			genuine[:len(genuine)/2], `{"encoding":"pkcs7","signature":""}`, "MAA=",
 			"MIAGCSqGSIb3DQEHAqCAMIACAQExADAL"} {
 			refused(t, text, nonce)
 		}
 	})
-	t.Run("one that was changed names no other machine", func(t *testing.T) { changed(t, v, c, genuine, nonce) })
-	t.Run("many at once", func(t *testing.T) {
+	t.Run("a changed proof never proves another machine", func(t *testing.T) { changed(t, v, c, genuine, nonce) })
+	t.Run("concurrent calls", func(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
@@ -71,7 +71,7 @@ func Run(t *testing.T, v identity.Verifier, c Cloud) {
 	})
 }
 
-// changed changes single characters, some hundred over the whole of a proof.
+// changed changes single characters at about 300 positions of a proof.
 func changed(t *testing.T, v identity.Verifier, c Cloud, genuine, nonce string) {
 	step := max(len(genuine)/300, 1)
 	for i := 0; i < len(genuine); i += step {
@@ -83,7 +83,7 @@ func changed(t *testing.T, v identity.Verifier, c Cloud, genuine, nonce string) 
 		m, err := v.Verify(t.Context(), text, nonce)
 		switch {
 		case err == nil && m != c.Machine:
-			t.Fatalf("with %q at %d it is of %+v", other, i, m)
+			t.Fatalf("with %q at %d it proves %+v", other, i, m)
 		case err != nil && !errors.Is(err, identity.ErrInvalid):
 			t.Fatalf("with %q at %d: %v", other, i, err)
 		}

@@ -1,8 +1,8 @@
-// Package kubeid checks by which pod of which cluster the broker is called: by the token of a service account that the
-// kubelet has made for that pod and for the broker's address (Kubernetes documentation, "ServiceAccount token volume
-// projection"; the claims are of KEP-1205 and KEP-4193). It is signed with the cluster's keys, which its API server
-// publishes to all service accounts (the role system:service-account-issuer-discovery). What account it is of does not
-// matter: one without any right is enough, and an API server takes no token that was made for somebody else.
+// Package kubeid checks which pod of which cluster calls the broker, with the token of a service account that the
+// kubelet created for that pod and for the broker's address (Kubernetes documentation, "ServiceAccount token volume
+// projection"; the claims are from KEP-1205 and KEP-4193). It is signed with the cluster's keys, which its API server
+// publishes to all service accounts (the role system:service-account-issuer-discovery). The account does not matter: it
+// needs no rights, and an API server rejects tokens that were created for another recipient.
 package kubeid
 
 import (
@@ -24,18 +24,18 @@ const Name = "kubernetes"
 
 // Place is a cluster whose pods are known.
 type Place struct {
-	// Name is the region of its offers, Namespace the one that pods are made in.
+	// Name is the region of its offers. Namespace is the namespace of its pods.
 	Name, Namespace string
-	// Keys reads the cluster's key set: what its API server answers at /openid/v1/jwks.
+	// Keys reads the cluster's key set: the answer of its API server at /openid/v1/jwks.
 	Keys func(ctx context.Context) ([]byte, error)
 }
 
-// Config says what is trusted.
+// Config says what to trust.
 type Config struct {
 	// Audience is the broker's address, as agents know it. Required.
 	Audience string
-	Places   []Place          // one at least
-	Now      func() time.Time // the machine's when nil
+	Places   []Place          // at least one
+	Now      func() time.Time // nil means time.Now
 }
 
 // Verifier is an identity.Verifier.
@@ -46,10 +46,10 @@ type Verifier struct {
 
 var _ identity.Verifier = (*Verifier)(nil)
 
-// New makes a verifier. It calls nobody.
+// New returns a verifier. It makes no requests.
 func New(cfg Config) (*Verifier, error) {
 	if cfg.Audience == "" || len(cfg.Places) == 0 {
-		return nil, errors.New("kubeid: no audience, or no cluster")
+		return nil, errors.New("kubeid: audience or clusters are missing")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -61,7 +61,7 @@ func New(cfg Config) (*Verifier, error) {
 	return v, nil
 }
 
-// payload is what of a token is of use.
+// payload has the claims of a token that are used.
 type payload struct {
 	jwt.RegisteredClaims
 	Bound struct {
@@ -72,8 +72,8 @@ type payload struct {
 	} `json:"kubernetes.io"`
 }
 
-// Verify implements identity.Verifier. The machine's ID is the pod's UID, its region the place. Which cluster a token
-// is of its key says: all may call themselves the same.
+// Verify implements identity.Verifier. The machine's ID is the pod's UID, its region is the place. The key shows which
+// cluster a token is from, because all clusters may use the same issuer name.
 func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, error) {
 	var away error
 	for i := range v.cfg.Places {
@@ -88,13 +88,13 @@ func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, er
 	if away != nil {
 		return wire.Machine{}, away
 	}
-	return wire.Machine{}, invalid("it is no token of a pod in a cluster of this broker's")
+	return wire.Machine{}, invalid("it is not a token of a pod in one of this broker's clusters")
 }
 
-// errOther says that a token is not of this cluster.
-var errOther = errors.New("of no key of this cluster")
+// errOther says that a token is not from this cluster.
+var errOther = errors.New("not signed with a key of this cluster")
 
-// of checks a token by the keys of one place.
+// of checks a token with the keys of one place.
 func (v *Verifier) of(ctx context.Context, i int, text string) (wire.Machine, error) {
 	place := &v.cfg.Places[i]
 	parser := jwt.NewParser(
@@ -117,9 +117,9 @@ func (v *Verifier) of(ctx context.Context, i int, text string) (wire.Machine, er
 	case err != nil:
 		return wire.Machine{}, fmt.Errorf("%w: %w", identity.ErrInvalid, errOther)
 	case p.Bound.Pod.UID == "":
-		return wire.Machine{}, invalid("it is of no pod")
+		return wire.Machine{}, invalid("it is not a pod's token")
 	case p.Bound.Namespace != place.Namespace:
-		return wire.Machine{}, invalid("it is of namespace %.100q, and pods of this broker are in %s",
+		return wire.Machine{}, invalid("its namespace is %.100q, but pods of this broker are in %s",
 			p.Bound.Namespace, place.Namespace)
 	}
 	return wire.Machine{Cloud: Name, Region: place.Name, ID: p.Bound.Pod.UID}, nil

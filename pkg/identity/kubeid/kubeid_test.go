@@ -24,7 +24,7 @@ import (
 
 const address = "https://broker.example.org"
 
-// cluster signs tokens as an API server does.
+// cluster signs tokens like an API server.
 type cluster struct {
 	*testing.T
 	method jwt.SigningMethod
@@ -51,7 +51,7 @@ func newCluster(t *testing.T, elliptical bool) *cluster {
 	return c
 }
 
-// id is the key's name, which follows from the key.
+// id returns the key's ID, which is derived from the key.
 func (c *cluster) id() string {
 	switch k := c.key.Public().(type) {
 	case *rsa.PublicKey:
@@ -134,35 +134,35 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// Of two clusters that call themselves the same, the key says which one signed.
-func TestTheKeySaysWhichCluster(t *testing.T) {
+// If two clusters have the same issuer name, the key shows which one signed.
+func TestKeyDeterminesCluster(t *testing.T) {
 	work, lab := newCluster(t, false), newCluster(t, true)
 	v := verifier(t, work.now, work.place("work"), lab.place("lab"))
 	for name, c := range map[string]*cluster{"work": work, "lab": lab} {
 		if m, err := v.Verify(t.Context(), c.prove(machine, ""), ""); err != nil || m.Region != name {
-			t.Errorf("%+v, %v, want one of %s", m, err, name)
+			t.Errorf("%+v, %v, want a machine of %s", m, err, name)
 		}
 	}
 }
 
-// A cluster that does not answer is no reason to refuse a pod, unless another knows it.
-func TestAClusterThatIsAwayIsAskedAgain(t *testing.T) {
+// If a cluster does not answer, a pod is not rejected; another cluster may know it.
+func TestUnavailableClusterIsTriedAgain(t *testing.T) {
 	work, lab := newCluster(t, false), newCluster(t, false)
 	work.away = true
 	v := verifier(t, work.now, work.place("work"), lab.place("lab"))
 	if m, err := v.Verify(t.Context(), lab.prove(machine, ""), ""); err != nil || m.Region != "lab" {
-		t.Errorf("%+v, %v, want one of lab", m, err)
+		t.Errorf("%+v, %v, want a machine of lab", m, err)
 	}
 	if _, err := v.Verify(t.Context(), work.prove(machine, ""), ""); !errors.Is(err, identity.ErrUnavailable) {
 		t.Errorf("%v, want %v", err, identity.ErrUnavailable)
 	}
 	work.away = false
 	if m, err := v.Verify(t.Context(), work.prove(machine, ""), ""); err != nil || m.Region != "work" {
-		t.Errorf("%+v, %v, want one of work", m, err)
+		t.Errorf("%+v, %v, want a machine of work", m, err)
 	}
 }
 
-func TestATokenForSomebodyElseIsRefused(t *testing.T) {
+func TestVerifyRejectsOtherTokens(t *testing.T) {
 	bound := func(change func(map[string]any)) func(jwt.MapClaims) {
 		return func(c jwt.MapClaims) {
 			of, ok := c["kubernetes.io"].(map[string]any)
@@ -173,9 +173,9 @@ func TestATokenForSomebodyElseIsRefused(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(jwt.MapClaims){
 		"of the API server": func(c jwt.MapClaims) { c["aud"] = []string{"https://kubernetes.default.svc"} },
-		"for nobody":        func(c jwt.MapClaims) { delete(c, "aud") },
+		"no audience":       func(c jwt.MapClaims) { delete(c, "aud") },
 		"expired":           func(c jwt.MapClaims) { c["exp"] = 1 },
-		"without an end":    func(c jwt.MapClaims) { delete(c, "exp") },
+		"without an expiry": func(c jwt.MapClaims) { delete(c, "exp") },
 		"from the future":   func(c jwt.MapClaims) { c["iat"] = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).Unix() },
 		"of no pod":         bound(func(of map[string]any) { delete(of, "pod") }),
 		"of a secret":       bound(func(of map[string]any) { of["pod"], of["secret"] = nil, map[string]any{"uid": "x"} }),
@@ -193,11 +193,11 @@ func TestATokenForSomebodyElseIsRefused(t *testing.T) {
 	}
 }
 
-func TestNothingIsTrustedWithoutAnAddressAndACluster(t *testing.T) {
+func TestNewRequiresAudienceAndCluster(t *testing.T) {
 	if _, err := kubeid.New(kubeid.Config{Audience: address}); err == nil {
-		t.Error("without a cluster")
+		t.Error("New succeeded without a cluster")
 	}
 	if _, err := kubeid.New(kubeid.Config{Places: make([]kubeid.Place, 1)}); err == nil {
-		t.Error("without an address")
+		t.Error("New succeeded without an address")
 	}
 }

@@ -1,18 +1,19 @@
-// Package depot is where a deployment keeps packs (package pack): it tells who packs what is not there yet and signs
-// its upload, tells the broker whether a pack is complete, and lets go of what no job has named for long.
+// Package depot is the place where a deployment stores packs (package pack). It tells clients which pieces of a pack
+// are missing and signs their upload, tells the broker whether a pack is complete, and removes packs that no job has
+// used for a long time.
 //
 // # How long pieces stay
 //
 // A piece that was written more than Keep ago is removed: by a lifecycle rule of the bucket, or by Sweep in a folder.
-// So that nothing is removed that a job needs:
+// Two rules make sure that no piece is removed that a job needs:
 //
-//   - A piece older than a quarter of Keep counts as missing. Whoever packs it writes it again, and it is young.
-//   - Of a job that is still open after a quarter of Keep, the broker asks Stay once a day: it writes the pieces anew,
-//     in the store, of a pack whose list is older than half of Keep. No piece is then older than three quarters, and a
-//     day.
+//   - A piece older than a quarter of Keep counts as missing. A client that packs it writes it again.
+//   - For a job that is still unfinished after a quarter of Keep, the broker calls Stay once a day. If a pack's list is
+//     older than half of Keep, Stay rewrites its pieces inside the store. So no piece gets older than three quarters of
+//     Keep plus a day.
 //
-// It needs no counting of references, which would have to be right at every crash, and no lock between those who add
-// and those who remove. It costs a few copies for a job that waits for weeks.
+// This needs no reference counts, which would have to be right after every crash, and no lock between adding and
+// removing. It costs a few copies for a job that waits for weeks.
 package depot
 
 import (
@@ -25,38 +26,36 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// Keep is how long what was written stays.
+// Keep is how long a written piece stays.
 const Keep = 30 * 24 * time.Hour
 
-// MaxAsk is how many pieces may be asked for at a time.
-const MaxAsk = 1000
-
 const (
-	old      = Keep / 4          // what is asked for counts as missing
-	older    = Keep / 2          // what a job needs is written anew
-	mayTake  = 6 * time.Hour     // to upload what was signed
-	together = 32                // requests to the store at a time
-	piece    = pack.MaxListBytes // the most bytes of an object
+	old      = Keep / 4          // age from which a piece counts as missing for clients
+	older    = Keep / 2          // age from which the pieces of an unfinished job are rewritten
+	mayTake  = 6 * time.Hour     // lifetime of an upload's grant
+	together = 32                // concurrent requests to the store
+	piece    = pack.MaxListBytes // maximum size of an object, bytes
 )
 
-// ErrAsk says that what is asked for cannot be a piece.
+// ErrAsk means that a request contains something that cannot be a piece.
 var ErrAsk = errors.New("not pieces of a pack")
 
-// Shelf is the store of a depot. Its methods are called by several goroutines at once; each fails with fs.ErrNotExist
-// for what is not there.
+// Shelf is the store of a depot. Several goroutines call its methods. Each returns fs.ErrNotExist for an object that
+// is missing.
 type Shelf interface {
 	pack.Source
-	// Stat says how many bytes an object has and when it was written.
+	// Stat returns the size of an object in bytes, and when it was written.
 	Stat(ctx context.Context, d pack.Digest) (size int64, written time.Time, err error)
-	// Touch makes an object as if it was written now.
+	// Touch sets the time when an object was written to now.
 	Touch(ctx context.Context, d pack.Digest) error
 }
 
-// Depot keeps packs.
+// Depot stores packs.
 type Depot struct {
 	Shelf
 	Sign grant.Signer
@@ -64,17 +63,11 @@ type Depot struct {
 	Now  func() time.Time
 }
 
-// Lack is a piece that is not there, and the right to write it.
-type Lack struct {
-	Digest pack.Digest `json:"digest"`
-	Grant  grant.Grant `json:"grant"`
-}
-
-// Missing says which pieces are to be written, of at most MaxAsk, and signs that: each for its digest and size alone.
-// It fails with ErrAsk.
-func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]Lack, error) {
-	if len(pieces) > MaxAsk {
-		return nil, fmt.Errorf("%w: more than %d at a time", ErrAsk, MaxAsk)
+// Missing returns which of at most MaxAsk pieces must be written, each with a grant that is valid only for its digest
+// and size. It returns ErrAsk.
+func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.Lack, error) {
+	if len(pieces) > apitypes.MaxAsk {
+		return nil, fmt.Errorf("%w: more than %d at a time", ErrAsk, apitypes.MaxAsk)
 	}
 	for _, p := range pieces {
 		if p.Digest.Sum() == nil || p.Size < 1 || p.Size > piece {
@@ -85,13 +78,13 @@ func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]Lack, error
 	if err != nil {
 		return nil, err
 	}
-	var out []Lack
+	var out []apitypes.Lack
 	var wants []grant.Want
 	for i, p := range pieces {
 		if there[i] {
 			continue
 		}
-		out = append(out, Lack{Digest: p.Digest})
+		out = append(out, apitypes.Lack{Digest: p.Digest})
 		wants = append(wants, grant.Want{
 			Op: grant.Put, URI: d.URI + "/" + pack.Prefix + string(p.Digest), For: mayTake, Size: p.Size,
 			Sum: grant.Sum{Kind: grant.SHA256, Value: p.Digest.Sum()},
@@ -107,7 +100,7 @@ func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]Lack, error
 	return out, nil
 }
 
-// there says of each piece whether it is in the depot, whole, and stays for long.
+// there reports for each piece whether it is in the depot, has the right size, and will stay for long.
 func (d *Depot) there(ctx context.Context, pieces []pack.Piece) ([]bool, error) {
 	out := make([]bool, len(pieces))
 	err := each(ctx, len(pieces), func(ctx context.Context, i int) error {
@@ -121,8 +114,8 @@ func (d *Depot) there(ctx context.Context, pieces []pack.Piece) ([]bool, error) 
 	return out, err
 }
 
-// Check fails with pack.ErrIncomplete unless all of the packs with these URIs is in the depot, and with pack.ErrURI or
-// pack.ErrCorrupt where one is none.
+// Check returns pack.ErrIncomplete unless the packs with these URIs are completely in the depot. For invalid ones it
+// returns pack.ErrURI or pack.ErrCorrupt.
 func (d *Depot) Check(ctx context.Context, uris ...string) error {
 	for _, uri := range distinct(uris) {
 		pieces, err := d.pieces(ctx, uri)
@@ -133,7 +126,7 @@ func (d *Depot) Check(ctx context.Context, uris ...string) error {
 		there := make([]bool, len(pieces))
 		if err := each(ctx, len(pieces), func(ctx context.Context, i int) error {
 			size, written, err := d.Stat(ctx, pieces[i].Digest)
-			// What was there when it was asked for, a moment ago, may have turned old since.
+			// The limit is higher than in Missing, because a piece may have got older since then.
 			there[i] = err == nil && size == pieces[i].Size && d.Now().Sub(written) < older
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
@@ -154,7 +147,7 @@ func (d *Depot) Check(ctx context.Context, uris ...string) error {
 	return nil
 }
 
-// Stay has the packs with these URIs stay for as long again where they are old. One that is gone stays so.
+// Stay extends the life of old packs with these URIs by rewriting them. Packs that no longer exist are ignored.
 func (d *Depot) Stay(ctx context.Context, uris ...string) error {
 	var errs []error
 	for _, uri := range distinct(uris) {
@@ -173,7 +166,7 @@ func (d *Depot) Stay(ctx context.Context, uris ...string) error {
 				return d.Touch(ctx, pieces[i].Digest)
 			})
 		}
-		if err == nil { // last: it says that all of them are young
+		if err == nil { // the list comes last, because its age stands for that of all pieces
 			err = d.Touch(ctx, u.Digest)
 		}
 		errs = append(errs, err)
@@ -181,7 +174,7 @@ func (d *Depot) Stay(ctx context.Context, uris ...string) error {
 	return errors.Join(errs...)
 }
 
-// pieces reads what a pack consists of beside its list, each once.
+// pieces returns the pieces of a pack without its list and without duplicates.
 func (d *Depot) pieces(ctx context.Context, uri string) ([]pack.Piece, error) {
 	u, err := pack.ParseURI(uri)
 	if err != nil {
@@ -208,7 +201,7 @@ func distinct(uris []string) []string {
 	return slices.Compact(uris)
 }
 
-// each calls do for 0 … n-1, some at a time, until one fails.
+// each calls do for 0 … n-1, several at a time, until one fails.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(together)

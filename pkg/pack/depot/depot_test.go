@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
@@ -24,7 +26,7 @@ type house struct {
 	dir   string
 	now   time.Time
 	puts  atomic.Int64
-	fail  func() int // a status to answer the next put with
+	fail  func() int // returns the status of the next put
 }
 
 func open(t *testing.T) *house {
@@ -68,14 +70,14 @@ func folder(t *testing.T, content string) string {
 
 func bring(t *testing.T, h *house, dir string) string {
 	t.Helper()
-	tree, err := (&depot.Sender{Asker: h}).Bring(t.Context(), dir, pack.Options{})
+	tree, err := (&localfiles.Sender{Asker: h}).Bring(t.Context(), dir, pack.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tree.URI()
 }
 
-// age makes all that the depot has older.
+// age makes everything in the depot older.
 func (h *house) age(t *testing.T, by time.Duration) {
 	t.Helper()
 	found, err := os.ReadDir(filepath.Join(h.dir, "packs"))
@@ -94,7 +96,7 @@ func (h *house) age(t *testing.T, by time.Duration) {
 	}
 }
 
-func TestWhatIsThereIsNotSentAgain(t *testing.T) {
+func TestExistingPiecesAreNotSentAgain(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	uri := bring(t, h, dir)
@@ -111,11 +113,11 @@ func TestWhatIsThereIsNotSentAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bring(t, h, dir) == uri || h.puts.Load() != 3 {
-		t.Errorf("%d requests for a mode that changed, whose list alone is new", h.puts.Load())
+		t.Errorf("%d requests after a change of a mode, which only changes the list", h.puts.Load())
 	}
 }
 
-func TestAPackThatIsNotCompleteIsRefused(t *testing.T) {
+func TestCheckRejectsIncompletePack(t *testing.T) {
 	h := open(t)
 	uri := bring(t, h, folder(t, "print(1)"))
 	missing := pack.DigestOf([]byte("print(1)"))
@@ -134,8 +136,8 @@ func TestAPackThatIsNotCompleteIsRefused(t *testing.T) {
 	}
 }
 
-// TestOnlyTheContentThatADigestNamesIsTaken, of exactly its length.
-func TestOnlyTheContentThatADigestNamesIsTaken(t *testing.T) {
+// TestDepotAcceptsOnlyMatchingContent checks content and length.
+func TestDepotAcceptsOnlyMatchingContent(t *testing.T) {
 	h := open(t)
 	up, err := h.Missing(t.Context(), []pack.Piece{{Digest: pack.DigestOf([]byte("good")), Size: 4}})
 	if err != nil || len(up) != 1 {
@@ -160,14 +162,14 @@ func TestOnlyTheContentThatADigestNamesIsTaken(t *testing.T) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	if _, err := h.Missing(t.Context(), make([]pack.Piece, depot.MaxAsk+1)); !errors.Is(err, depot.ErrAsk) {
+	if _, err := h.Missing(t.Context(), make([]pack.Piece, apitypes.MaxAsk+1)); !errors.Is(err, depot.ErrAsk) {
 		t.Error(err)
 	}
 }
 
-// TestWhatAJobNeedsIsNeverRemoved plays a year of a job that waits, looked at once a day, with another submit of the
-// same code now and then.
-func TestWhatAJobNeedsIsNeverRemoved(t *testing.T) {
+// TestStayKeepsPacksOfOpenJobs simulates a year of a waiting job with a daily Stay, while users submit the same code
+// now and then.
+func TestStayKeepsPacksOfOpenJobs(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	uri := bring(t, h, dir)
@@ -190,7 +192,7 @@ func TestWhatAJobNeedsIsNeverRemoved(t *testing.T) {
 		}
 	}
 	if err := h.Check(t.Context(), unused); !errors.Is(err, pack.ErrIncomplete) {
-		t.Errorf("what nobody needs is still there: %v", err)
+		t.Errorf("a pack that no job needs still exists: %v", err)
 	}
 }
 
@@ -217,8 +219,8 @@ func digest(t *testing.T, uri string) pack.Digest {
 	return u.Digest
 }
 
-// TestWhatIsOldIsSentAgain: it could be removed before the job that needs it is looked at.
-func TestWhatIsOldIsSentAgain(t *testing.T) {
+// TestOldPiecesAreSentAgain: otherwise they could be removed before Stay sees the new job.
+func TestOldPiecesAreSentAgain(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	uri := bring(t, h, dir)
@@ -229,11 +231,11 @@ func TestWhatIsOldIsSentAgain(t *testing.T) {
 	}
 	h.age(t, depot.Keep/2+time.Hour)
 	if err := h.Check(t.Context(), uri); !errors.Is(err, pack.ErrIncomplete) {
-		t.Errorf("a pack that ends soon is taken: %v", err)
+		t.Errorf("a pack that will soon expire was accepted: %v", err)
 	}
 }
 
-func TestAnUploadThatFailsForAMomentIsTriedAgain(t *testing.T) {
+func TestTemporaryUploadFailureIsRetried(t *testing.T) {
 	h := open(t)
 	var n atomic.Int64
 	h.fail = func() int {
@@ -247,20 +249,20 @@ func TestAnUploadThatFailsForAMomentIsTriedAgain(t *testing.T) {
 	}
 	h.fail = func() int { return http.StatusForbidden }
 	before := h.puts.Load()
-	if _, err := (&depot.Sender{Asker: h}).Bring(t.Context(), folder(t, "x"), pack.Options{}); err == nil {
-		t.Error("what is refused is taken for sent")
+	if _, err := (&localfiles.Sender{Asker: h}).Bring(t.Context(), folder(t, "x"), pack.Options{}); err == nil {
+		t.Error("a refused upload counted as sent")
 	}
 	if n := h.puts.Load() - before; n != 1 {
-		t.Errorf("what is refused was sent %d times", n)
+		t.Errorf("a refused upload was tried %d times", n)
 	}
 }
 
-// TestAFolderThatChangesWhileItIsSentIsPackedAnew.
-func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
+// TestFolderChangedDuringSendIsPackedAgain.
+func TestFolderChangedDuringSendIsPackedAgain(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	times := 0
-	ask := asker(func(ctx context.Context, p []pack.Piece) ([]depot.Lack, error) {
+	ask := asker(func(ctx context.Context, p []pack.Piece) ([]apitypes.Lack, error) {
 		if times++; times == 1 {
 			if err := os.WriteFile(filepath.Join(dir, "main.py"), []byte("print(22)"), 0o600); err != nil {
 				t.Error(err)
@@ -268,7 +270,7 @@ func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
 		}
 		return h.Missing(ctx, p)
 	})
-	tree, err := (&depot.Sender{Asker: ask}).Bring(t.Context(), dir, pack.Options{})
+	tree, err := (&localfiles.Sender{Asker: ask}).Bring(t.Context(), dir, pack.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,6 +282,8 @@ func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
 	}
 }
 
-type asker func(context.Context, []pack.Piece) ([]depot.Lack, error)
+type asker func(context.Context, []pack.Piece) ([]apitypes.Lack, error)
 
-func (a asker) Missing(ctx context.Context, p []pack.Piece) ([]depot.Lack, error) { return a(ctx, p) }
+func (a asker) Missing(ctx context.Context, p []pack.Piece) ([]apitypes.Lack, error) {
+	return a(ctx, p)
+}

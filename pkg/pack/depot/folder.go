@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// Folder is the shelf of a local folder, below which packs lie under pack.Prefix.
+// Folder is the Shelf of a local folder, with packs below pack.Prefix.
 type Folder struct{ Root *os.Root }
 
 func name(d pack.Digest) string { return pack.Prefix + string(d) }
@@ -39,7 +39,7 @@ func (f Folder) Touch(_ context.Context, d pack.Digest) error {
 	return f.Root.Chtimes(name(d), time.Time{}, time.Now())
 }
 
-// Sweep removes what was written more than Keep before now. What is gone meanwhile is no error.
+// Sweep removes what was written more than Keep before now. It ignores files that disappear meanwhile.
 func (f Folder) Sweep(now time.Time) error {
 	dir := path.Clean(pack.Prefix)
 	found, err := fs.ReadDir(f.Root.FS(), dir)

@@ -6,22 +6,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// cluster is the truth: which slots are free, by partition and grade, and which come free when.
+// cluster is the true state: which slots are free, by partition and grade, and when taken slots become free.
 type cluster struct {
 	grades    []parsync.Grade
 	free      [][]int32 // by partition·grades + grade
-	place     []int32   // of a slot in its list of free ones; -1 when it is taken
-	cell      []int32   // of a slot: partition·grades + grade
-	ends      [][]int32 // by turn, a ring: slots that come free in it
+	place     []int32   // index of a slot in its list of free slots; -1 if taken
+	cell      []int32   // partition·grades + grade of a slot
+	ends      [][]int32 // ring by turn: slots that become free in the turn
 	freeTotal int
 	freeGrade []int // free slots by grade
 	total     []int // slots by grade
 }
 
-// longest is how many turns ahead a task may end.
+// longest is the maximum number of turns that a task can take.
 const longest = 1 << 15
 
-// newCluster deals slots to partitions and grades at random, in the shares of the grades.
+// newCluster distributes slots to partitions and, at random by the shares of the grades, to grades.
 func newCluster(c Config, random *rand.Rand) *cluster {
 	grades := parsync.Grades(c.ScoreVariance)
 	k := &cluster{
@@ -50,7 +50,7 @@ func (k *cluster) partition(p int) [][]int32 {
 	return k.free[p*n : (p+1)*n]
 }
 
-// take commits a slot until the turn end. It is false when the slot is taken.
+// take commits a slot until the turn end. It returns false if the slot is taken.
 func (k *cluster) take(slot int32, end uint64) bool {
 	at := k.place[slot]
 	if at < 0 {
@@ -91,7 +91,7 @@ func (k *cluster) turn(now uint64) {
 	k.ends[ring] = k.ends[ring][:0]
 }
 
-// ideal returns the mean score of the best slots, so many of them as are taken.
+// ideal returns the mean score of the best slots, for as many slots as are taken.
 func (k *cluster) ideal() float64 {
 	left, sum, n := len(k.place)-k.freeTotal, 0.0, 0
 	for g, total := range k.total {

@@ -6,21 +6,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// scheduler is one of many: a queue, a view, and so many tries a second.
+// scheduler is one of the simulated schedulers, with a queue, a view and a limited number of tries a second.
 type scheduler struct {
 	class  int
 	index  int
 	view   *parsync.View
-	queue  []arrivals // the oldest first
+	queue  []arrivals // oldest first
 	head   int
 	queued int
-	credit float64 // tries it may still make
+	credit float64 // tries left
 
-	seen  []float64 // slots it saw free at its last refresh, by grade
-	tries int       // since then
+	seen  []float64 // free slots in its view at its last refresh, by grade
+	tries int       // since the last refresh
 }
 
-// arrivals are tasks that came in the same turn.
+// arrivals are tasks that arrived in the same turn.
 type arrivals struct {
 	turn uint64
 	n    int
@@ -38,7 +38,7 @@ func (s *scheduler) arrive(turn uint64, n int) {
 	s.queued += n
 }
 
-// oldest returns when the task at the head of the queue came. There is one.
+// oldest returns the turn in which the first task of the queue arrived. The queue must not be empty.
 func (s *scheduler) oldest() uint64 { return s.queue[s.head].turn }
 
 func (s *scheduler) pop() {
@@ -48,7 +48,7 @@ func (s *scheduler) pop() {
 	}
 }
 
-// refresh brings a scheduler's view up to date, the partition whose turn it is or all of it.
+// refresh refreshes a scheduler's view: the partition whose turn it is, or, under StateSync, all of it.
 func (t *tunnel) refresh(s *scheduler) {
 	if t.c.Policy != parsync.StateSync {
 		p := t.rotation.Partition(s.index, t.turn)
@@ -56,7 +56,7 @@ func (t *tunnel) refresh(s *scheduler) {
 		return
 	}
 	if t.rotation.Partition(s.index, t.turn) != 0 {
-		return // its moment in the gap is another
+		return // this scheduler refreshes in another turn of the gap
 	}
 	t.expect(s)
 	grades := len(t.cluster.grades)
@@ -75,7 +75,7 @@ func (t *tunnel) refresh(s *scheduler) {
 	}
 }
 
-// expect adds what the model expects of the gap that ends.
+// expect adds the expected conflicts of the gap that ends now.
 func (t *tunnel) expect(s *scheduler) {
 	n := len(t.schedulers)
 	taken := parsync.Taken(float64(s.tries), s.seen, t.c.Candidates)
@@ -84,7 +84,7 @@ func (t *tunnel) expect(s *scheduler) {
 	s.tries = 0
 }
 
-// earn gives a scheduler the tries of a turn. What it had no use for is lost.
+// earn gives a scheduler the tries of a turn. Unused whole tries are lost.
 func (s *scheduler) earn(tries float64) {
 	if s.credit >= 1 {
 		s.credit -= float64(int(s.credit))
@@ -92,7 +92,7 @@ func (s *scheduler) earn(tries float64) {
 	s.credit += tries
 }
 
-// choose takes the slot that the policy prefers from a scheduler's view.
+// choose removes the slot that the policy prefers from a scheduler's view and returns it.
 func (t *tunnel) choose(s *scheduler, waited uint64) (int32, bool) {
 	if t.c.Policy == parsync.StateSync && t.c.Candidates > 0 {
 		return s.view.Sample(t.c.Candidates, t.random.IntN)
@@ -100,7 +100,7 @@ func (t *tunnel) choose(s *scheduler, waited uint64) (int32, bool) {
 	return s.view.Take(t.c.Policy.Prefer(t.length*time.Duration(waited), t.c.Switch), t.random.IntN) //nolint:gosec // far below
 }
 
-// try places the oldest task of a scheduler, or tries to. It is false when the scheduler has nothing more to do in this
+// try tries to place the oldest task of a scheduler. It returns false if the scheduler can do nothing more in this
 // turn.
 func (t *tunnel) try(s *scheduler) bool {
 	if s.credit < 1 || s.queued == 0 {

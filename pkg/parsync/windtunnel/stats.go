@@ -4,11 +4,11 @@ import (
 	"time"
 )
 
-// stats are counted while a phase lasts.
+// stats are the counters of a phase.
 type stats struct {
 	tasks     int
 	waited    float64 // turns, summed
-	delays    []int   // tasks by turns waited
+	delays    []int   // number of tasks by turns waited
 	score     float64 // summed
 	conflicts int
 	expected  float64
@@ -29,14 +29,14 @@ func (s *stats) placed(waited uint64, score float64) {
 
 func (s *stats) conflict() { s.conflicts++ }
 
-// watch notes how full the cluster is.
+// watch records the use of the cluster in this turn.
 func (s *stats) watch(k *cluster) {
 	s.turns++
 	s.used += 1 - float64(k.freeTotal)/float64(len(k.place))
 	s.ideal += k.ideal()
 }
 
-// add takes in what another counted.
+// add adds the counters of another.
 func (s *stats) add(o *stats) {
 	s.tasks += o.tasks
 	s.waited += o.waited
@@ -54,7 +54,7 @@ func (s *stats) add(o *stats) {
 	}
 }
 
-// sums are what a point of the series is made from.
+// sums are the counters from which points of the series are computed.
 type sums struct {
 	tasks, conflicts int
 	waited, score    float64
@@ -82,7 +82,7 @@ func (s *stats) point(at float64, turn time.Duration) Point {
 	return Point{At: at, Delay: s.waited / n * turn.Seconds(), Quality: s.score / n, Conflicts: s.conflicts}
 }
 
-// phase is the report of what was counted.
+// phase converts the counters to a report.
 func (s *stats) phase(load float64, seconds float64, turn time.Duration, waiting int) Phase {
 	n, turns := float64(max(s.tasks, 1)), float64(max(s.turns, 1))
 	return Phase{
@@ -93,7 +93,7 @@ func (s *stats) phase(load float64, seconds float64, turn time.Duration, waiting
 	}
 }
 
-// quantile returns how many turns a share of the tasks waited at most.
+// quantile returns the number of turns that the given share of tasks waited at most.
 func (s *stats) quantile(q float64) float64 {
 	left := int(q * float64(s.tasks))
 	for turns, n := range s.delays {
@@ -104,7 +104,7 @@ func (s *stats) quantile(q float64) float64 {
 	return 0
 }
 
-// report closes a phase.
+// report adds the reports of a finished phase.
 func (t *tunnel) report(phase int, all *stats) {
 	seconds := t.c.Phase.Seconds()
 	load, queued := 0.0, 0

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// tunnel is an experiment under way. Time goes in turns: one refresh of one partition by each scheduler.
+// tunnel is a running experiment. Time advances in turns; in each turn every scheduler refreshes one partition.
 type tunnel struct {
 	c          Config
 	random     *rand.Rand
@@ -18,8 +18,8 @@ type tunnel struct {
 	schedulers []*scheduler
 	turn       uint64
 	length     time.Duration // of a turn
-	mean       float64       // turns that a task holds its slot
-	merged     [][]int32     // scratch of a refresh of everything
+	mean       float64       // mean number of turns for which a task holds its slot
+	merged     [][]int32     // scratch space for a full refresh
 	now        []*stats      // by class
 	phases     [][]Phase     // by class
 	all        []Phase
@@ -28,7 +28,7 @@ type tunnel struct {
 }
 
 func newTunnel(c Config) *tunnel {
-	random := rand.New(rand.NewPCG(c.Seed, 0x77696e64)) //nolint:gosec // an experiment that a seed repeats
+	random := rand.New(rand.NewPCG(c.Seed, 0x77696e64)) //nolint:gosec // reproducible by seed
 	rotation, _ := parsync.NewRotation(c.Schedulers, c.Partitions)
 	t := &tunnel{
 		c: c, random: random, rotation: rotation, cluster: newCluster(c, random),
@@ -43,7 +43,7 @@ func newTunnel(c Config) *tunnel {
 			s.view = parsync.NewView(1, grades)
 		} else {
 			s.view = parsync.NewView(c.Partitions, grades)
-			for p := range c.Partitions { // they have worked for a while
+			for p := range c.Partitions { // as if the schedulers had run for a while
 				first := t.rotation.Partition(i, 0)
 				s.view.Refresh((first+p+1)%c.Partitions, t.cluster.partition((first+p+1)%c.Partitions))
 			}
@@ -53,13 +53,13 @@ func newTunnel(c Config) *tunnel {
 	return t
 }
 
-// lasts draws for how many turns a task holds its slot.
+// lasts draws the number of turns for which a task holds its slot.
 func (t *tunnel) lasts() uint64 {
 	turns := math.Round(t.random.ExpFloat64() * t.mean)
 	return uint64(min(max(turns, 1), longest-1))
 }
 
-// phase plays one phase.
+// phase simulates one phase.
 func (t *tunnel) phase(ctx context.Context, phase int) error {
 	t.now = make([]*stats, len(t.c.Load))
 	for class := range t.now {
@@ -93,7 +93,7 @@ func (t *tunnel) phase(ctx context.Context, phase int) error {
 	return nil
 }
 
-// step plays one turn: tasks end, others arrive, views are refreshed, tasks are placed.
+// step simulates one turn: tasks end, others arrive, views are refreshed, tasks are placed.
 func (t *tunnel) step(phase int, perTurn float64) {
 	t.turn++
 	t.cluster.turn(t.turn)
@@ -102,7 +102,7 @@ func (t *tunnel) step(phase int, perTurn float64) {
 		t.refresh(s)
 		s.earn(perTurn)
 	}
-	// One try each in turn, beginning with another each time: none is always first.
+	// The schedulers try one task each in turn, starting with a random scheduler, so that none is always first.
 	n := len(t.schedulers)
 	first := t.random.IntN(n)
 	for busy := true; busy; {
@@ -115,7 +115,7 @@ func (t *tunnel) step(phase int, perTurn float64) {
 	}
 }
 
-// poisson draws how many of so many expected tasks arrive.
+// poisson draws a number of arrivals with the given mean.
 func poisson(random *rand.Rand, mean float64) int {
 	n := 0
 	for ; mean > 0; mean -= 8 {

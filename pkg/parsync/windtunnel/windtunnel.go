@@ -1,12 +1,12 @@
-// Package windtunnel measures policies of package parsync as their paper does
-// (Feng et al., ATC '21, §5): real scheduling decisions of N schedulers over hundreds of
-// thousands of slots, with tasks that only pass time. Time is virtual, so that the
-// result follows from the configuration and the seed alone.
+// Package windtunnel measures the policies of package parsync as the paper does (Feng et al., ATC '21, §5). N
+// schedulers make real decisions over hundreds of thousands of slots; the tasks only pass time. Time is simulated, so
+// the result depends only on the configuration and the seed.
 //
-// Tasks arrive as a Poisson process at each scheduler and wait in its queue. A scheduler tries so many tasks
-// a second, each on the slot that its policy prefers in its view, and commits at once: a slot that another has
-// taken since the view was refreshed is a conflict, which costs the try, and the task is tried again. A task holds its
-// slot for a random time whose mean makes the offered load at capacity fill all slots.
+// Tasks arrive at each scheduler as a Poisson process and wait in its queue. A scheduler makes a limited number of
+// tries a second. Each try takes the slot that the policy prefers in the scheduler's view and commits at once. If
+// another scheduler has taken the slot since the view was refreshed, that is a conflict: the try is lost, and the
+// task is tried again. A task holds its slot for a random time. The mean of that time is such that a load of 100%
+// fills all slots.
 package windtunnel
 
 import (
@@ -17,26 +17,27 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// Config is an experiment.
+// Config is the configuration of an experiment.
 type Config struct {
 	Schedulers int
 	Partitions int
 	Slots      int
-	Rate       float64 // tasks a second that all schedulers together can try
-	// Load is the offered load of each phase, as a share of Rate: one list for all schedulers, or several, for as
-	// many classes of schedulers of equal number.
+	Rate       float64 // maximum tries a second of all schedulers together
+	// Load is the offered load of each phase as a share of Rate. It has one list for all schedulers, or one list for
+	// each of several classes with equal numbers of schedulers.
 	Load   [][]float64
 	Phase  time.Duration
 	Policy parsync.Policy
-	Gap    time.Duration // between two refreshes of a slot's state by one scheduler; 0 is DefaultGap
-	Switch time.Duration // the delay at which the adaptive policy changes; 0 is parsync.DefaultSwitch
-	// ScoreVariance is that of the slots' scores, about a mean of 1; negative is DefaultVariance.
+	Gap    time.Duration // time between two refreshes of the same slot by one scheduler; 0 means DefaultGap
+	Switch time.Duration // delay at which the adaptive policy changes; 0 means parsync.DefaultSwitch
+	// ScoreVariance is the variance of the slots' scores, whose mean is 1. A negative value means DefaultVariance.
 	ScoreVariance float64
-	// Candidates is how many slots the baseline draws for a task, to take the best; 0 takes the best of all. Schedulers
-	// that all see the same and all want the best meet there: with 0 the baseline breaks down at half its load.
+	// Candidates is the number of slots that the baseline draws for a task, to take the best of them; 0 takes the
+	// best of all. Schedulers with equal views that all want the best slot conflict: with 0 the baseline breaks down
+	// at half its load.
 	Candidates int
 	Seed       uint64
-	// Progress is told after each phase; may be nil.
+	// Progress is called after each phase, if not nil.
 	Progress func(phase, of int)
 }
 
@@ -44,11 +45,11 @@ type Config struct {
 const (
 	DefaultGap      = 500 * time.Millisecond
 	DefaultVariance = 0.04
-	// DefaultCandidates is the power of two choices.
+	// DefaultCandidates is 2, the power of two choices.
 	DefaultCandidates = 2
 )
 
-// Result is what an experiment measured.
+// Result holds the measurements of an experiment.
 type Result struct {
 	Policy     parsync.Policy `json:"policy"`
 	Schedulers int            `json:"schedulers"`
@@ -59,44 +60,44 @@ type Result struct {
 	Variance   float64        `json:"scoreVariance"`
 	Seed       uint64         `json:"seed"`
 	Phases     []Phase        `json:"phases"`
-	// Classes are the phases of each class of schedulers, where there are several.
+	// Classes are the phases of each class of schedulers, if there are several.
 	Classes [][]Phase `json:"classes,omitempty"`
 	Total   Phase     `json:"total"`
 	Virtual float64   `json:"virtualSeconds"`
-	// Series is what a chart shows: one point a second.
+	// Series is the data of the chart: one point a second.
 	Series []Point `json:"series,omitempty"`
 }
 
-// Phase is what was measured of a phase.
+// Phase holds the measurements of a phase.
 type Phase struct {
-	Load         float64 `json:"load"`         // offered, percent of the rate
-	Tasks        int     `json:"tasks"`        // placed
-	PerSecond    float64 `json:"perSecond"`    // placed
-	DelaySeconds float64 `json:"delaySeconds"` // from arrival to being placed, mean
+	Load         float64 `json:"load"`         // offered load in percent of the rate
+	Tasks        int     `json:"tasks"`        // placed tasks
+	PerSecond    float64 `json:"perSecond"`    // placed tasks a second
+	DelaySeconds float64 `json:"delaySeconds"` // mean time from arrival to placement
 	DelayP99     float64 `json:"delayP99Seconds"`
-	// Quality is the mean score of the slots taken, Ideal that of the best slots of the same number: what one scheduler
-	// that sees everything would have taken.
+	// Quality is the mean score of the slots taken. Ideal is the mean score of the same number of best slots, which a
+	// single scheduler with a perfect view would have taken.
 	Quality   float64 `json:"quality"`
 	Ideal     float64 `json:"idealQuality,omitempty"`
 	Conflicts int     `json:"conflicts"`
-	// Expected is what parsync.GradedConflicts expects, from what was free when views were refreshed and tried until
-	// the next time. Of policies that see everything equally late (statesync) alone: a preference for fresh partitions
-	// is made to beat it.
+	// Expected is the number of conflicts that parsync.TurnoverConflicts expects, from the free slots at each refresh
+	// and the tries until the next. It is computed only for statesync, where all of a view has the same age. A
+	// preference for fresh partitions is meant to beat it.
 	Expected float64 `json:"expectedConflicts,omitempty"`
 	PerTask  float64 `json:"conflictsPerTask"`
-	Used     float64 `json:"used,omitempty"` // of all slots, mean; of all schedulers together
-	Waiting  int     `json:"waiting"`        // tasks at the end
+	Used     float64 `json:"used,omitempty"` // mean share of all slots in use, by all schedulers together
+	Waiting  int     `json:"waiting"`        // waiting tasks at the end
 }
 
 // Point is one second of a run.
 type Point struct {
 	At        float64 `json:"at"`           // seconds from the start
-	Delay     float64 `json:"delaySeconds"` // mean of the tasks placed in it
-	Quality   float64 `json:"quality"`      // mean score of the slots they got
+	Delay     float64 `json:"delaySeconds"` // mean of the tasks placed in this second
+	Quality   float64 `json:"quality"`      // mean score of their slots
 	Conflicts int     `json:"conflicts"`
 }
 
-// Validate fails with parsync.ErrInvalid, naming the field.
+// Validate returns parsync.ErrInvalid, with the name of the field, if a field is invalid.
 func (c Config) Validate() error {
 	gap := c.Gap
 	if gap == 0 {
@@ -113,7 +114,7 @@ func (c Config) Validate() error {
 		{c.Partitions >= 1 && c.Partitions <= 10_000, "partitions",
 			fmt.Sprintf("%d is not between 1 and 10000", c.Partitions)},
 		{c.Slots >= c.Partitions && c.Slots <= 10_000_000, "slots",
-			fmt.Sprintf("%d is not between one a partition and 10000000", c.Slots)},
+			fmt.Sprintf("%d is not between the number of partitions and 10000000", c.Slots)},
 		{c.Rate >= 1 && c.Rate <= 1e7, "rate", fmt.Sprintf("%v is not between 1 and 10000000 tasks a second", c.Rate)},
 		{c.Phase >= time.Second && c.Phase <= 24*time.Hour, "phase",
 			fmt.Sprintf("%v is not between 1s and 24h", c.Phase)},
@@ -150,9 +151,9 @@ func (c Config) validateLoad() error {
 	}
 	switch {
 	case len(c.Load) == 0 || len(c.Load[0]) == 0:
-		return bad("there is no phase")
+		return bad("there are no phases")
 	case len(c.Load) > c.Schedulers:
-		return bad("%d classes of %d schedulers", len(c.Load), c.Schedulers)
+		return bad("%d classes, but only %d schedulers", len(c.Load), c.Schedulers)
 	}
 	for _, class := range c.Load {
 		if len(class) != len(c.Load[0]) {
@@ -167,7 +168,7 @@ func (c Config) validateLoad() error {
 	return nil
 }
 
-// Run plays an experiment. It fails with parsync.ErrInvalid, or ctx's error when that ends first.
+// Run runs an experiment. It returns parsync.ErrInvalid for an invalid configuration, or the context's error.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

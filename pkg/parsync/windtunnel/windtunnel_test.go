@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync/windtunnel"
 )
 
-// setting is the paper's, a tenth as large.
+// setting returns the paper's setting at a tenth of its size.
 func setting(policy parsync.Policy) windtunnel.Config {
 	return windtunnel.Config{
 		Schedulers: 20, Partitions: 40, Slots: 20_000, Rate: 4000, Load: [][]float64{{0.5, 0.8, 0.95}}, Phase: 15 * time.Second,
@@ -42,16 +42,16 @@ func TestPartitionsBeatFullStateSync(t *testing.T) {
 	full, ours := run(t, whole(parsync.StateSync)), run(t, whole(parsync.Adaptive))
 	for i := range full.Phases {
 		if ours.Phases[i].Quality < 0.99*full.Phases[i].Quality {
-			t.Errorf("phase %d: a quality of %.3f, of full sync %.3f", i, ours.Phases[i].Quality, full.Phases[i].Quality)
+			t.Errorf("phase %d: quality %.3f, with full sync %.3f", i, ours.Phases[i].Quality, full.Phases[i].Quality)
 		}
 	}
 	last := len(full.Phases) - 1
 	if a, b := ours.Phases[last].DelaySeconds, full.Phases[last].DelaySeconds; a > b/5 {
-		t.Errorf("at 95%% load a delay of %.3f s, of full sync %.3f s", a, b)
+		t.Errorf("at 95%% load the delay is %.3f s, with full sync %.3f s", a, b)
 	}
 }
 
-func TestConflictsAreAsExpected(t *testing.T) {
+func TestConflictsMatchModel(t *testing.T) {
 	for i, p := range run(t, setting(parsync.StateSync)).Phases {
 		if d := p.Expected / float64(p.Conflicts); d < 0.9 || d > 1.1 {
 			t.Errorf("phase %d: %d conflicts, expected %.0f", i, p.Conflicts, p.Expected)
@@ -59,23 +59,23 @@ func TestConflictsAreAsExpected(t *testing.T) {
 	}
 }
 
-// TestThreePhases is the paper's test of two classes of schedulers, one of which is pressed first (ATC '21, §4).
+// TestThreePhases is the paper's test of two classes of schedulers, one of which is overloaded first (ATC '21, §4).
 func TestThreePhases(t *testing.T) {
 	c := setting(parsync.Adaptive)
 	c.Load = [][]float64{{2. / 3, 1, 1}, {2. / 3, 2. / 3, 1}}
 	adaptive := run(t, c)
 	for phase := 1; phase < 3; phase++ {
 		if d := adaptive.Classes[0][phase].DelaySeconds; d > 2*parsync.DefaultSwitch.Seconds() {
-			t.Errorf("phase %d: pressed schedulers wait %.2f s", phase, d)
+			t.Errorf("phase %d: the overloaded schedulers wait %.2f s", phase, d)
 		}
 	}
 	a, b := adaptive.Classes[0][1], adaptive.Classes[1][1]
 	if b.DelaySeconds > 0.1 || b.Quality <= a.Quality {
-		t.Errorf("those that are not pressed wait %.2f s for a quality of %.3f, the others get %.3f", b.DelaySeconds, b.Quality, a.Quality)
+		t.Errorf("the other schedulers wait %.2f s for a quality of %.3f, the overloaded ones get %.3f", b.DelaySeconds, b.Quality, a.Quality)
 	}
 }
 
-func TestWhatArrivesIsPlacedOrWaits(t *testing.T) {
+func TestArrivedTasksArePlacedOrWaiting(t *testing.T) {
 	for _, policy := range parsync.Policies() {
 		r := run(t, setting(policy))
 		placed := 0
@@ -92,7 +92,7 @@ func TestWhatArrivesIsPlacedOrWaits(t *testing.T) {
 	}
 }
 
-func TestASeedIsOneRun(t *testing.T) {
+func TestSameSeedGivesSameRun(t *testing.T) {
 	c := setting(parsync.Adaptive)
 	c.Phase = 5 * time.Second
 	if a, b := run(t, c), run(t, c); !reflect.DeepEqual(a, b) {
@@ -105,7 +105,7 @@ func TestASeedIsOneRun(t *testing.T) {
 	}
 }
 
-func TestASettingThatCannotBeIsRefused(t *testing.T) {
+func TestRunRejectsInvalidConfig(t *testing.T) {
 	for field, change := range map[string]func(*windtunnel.Config){
 		"schedulers": func(c *windtunnel.Config) { c.Schedulers = 0 }, "partitions": func(c *windtunnel.Config) { c.Partitions = 20 },
 		"slots": func(c *windtunnel.Config) { c.Slots = 3 }, "rate": func(c *windtunnel.Config) { c.Rate = math.NaN() },

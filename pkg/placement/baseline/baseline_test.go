@@ -13,8 +13,8 @@ func medea(p *placement.Problem) placement.Assignment {
 	return baseline.Medea(p, baseline.MedeaRule, baseline.MedeaMachine)
 }
 
-// TestWhatEachKeeps: all keep capacities, all but Medea keep rules apart, none cares for priorities.
-func TestWhatEachKeeps(t *testing.T) {
+// All methods respect capacities, all except Medea respect rules, and none respects priorities.
+func TestConstraintsRespectedByBaselines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := placement.Setting{
 			Machines: rapid.IntRange(1, 40).Draw(t, "machines"), Apps: rapid.IntRange(1, 30).Draw(t, "apps"),
@@ -41,8 +41,9 @@ func TestWhatEachKeeps(t *testing.T) {
 	})
 }
 
-// TestWhatThePaperFindsAboutThem: the paper's figure 1, in numbers. Medea breaks rules where the network need not.
-func TestWhatThePaperFindsAboutThem(t *testing.T) {
+// The cases are those of the paper's figure 1: Medea breaks rules although the network shows that this is not
+// necessary.
+func TestBaselinesOnFigure1(t *testing.T) {
 	p, err := placement.Generate(placement.Setting{Machines: 300, Containers: 3000, Apps: 400, AntiAffinity: 0.7, Priority: 0.15, Seed: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -9,18 +9,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement/internal/tally"
 )
 
-// cluster is machines that fill up, the largest first.
+// cluster is a set of machines to fill, largest first.
 type cluster struct {
 	p        *placement.Problem
 	limits   *placement.Limits
 	dims     int
-	machines []int32 // the problem's numbers
+	machines []int32 // machine numbers of the problem
 	free     []int64 // by position in machines
 	held     []tally.Counts
 	at       placement.Assignment
 	of       [][]int32 // instances of each app
-	scale    []float64 // one part of the largest capacity
-	size     []float64 // of each app: the largest part of a machine
+	scale    []float64 // reciprocal of the largest capacity, for each point
+	size     []float64 // for each app: the largest part of a machine that it needs
 }
 
 func newCluster(p *placement.Problem) *cluster {
@@ -65,7 +65,7 @@ func newCluster(p *placement.Problem) *cluster {
 	return c
 }
 
-// largest is the largest part of a machine that a vector is.
+// largest returns the largest part of a machine that a vector needs at any point.
 func (c *cluster) largest(v []int64) float64 {
 	most := 0.0
 	for d, x := range v {
@@ -74,7 +74,7 @@ func (c *cluster) largest(v []int64) float64 {
 	return most
 }
 
-// decreasing is the apps by size, the largest first.
+// decreasing returns the apps by size, largest first.
 func (c *cluster) decreasing() []int32 {
 	var apps []int32
 	for a := range c.of {
@@ -92,7 +92,7 @@ func (c *cluster) freeOf(k int) []int64 {
 
 func (c *cluster) fits(k int, a int32) bool { return c.holds(k, a) && c.clashes(k, a) == 0 }
 
-// holds says whether there is room, whatever the rules say.
+// holds reports whether there is room, regardless of rules.
 func (c *cluster) holds(k int, a int32) bool {
 	free := c.freeOf(k)
 	for d, x := range c.p.Apps[a].Demand {
@@ -103,7 +103,7 @@ func (c *cluster) holds(k int, a int32) bool {
 	return true
 }
 
-// clashes is how many rules one more of an app would break.
+// clashes returns how many rules one more instance of an app would break.
 func (c *cluster) clashes(k int, a int32) int {
 	held, n := &c.held[k], 0
 	self := held.Get(a) + 1

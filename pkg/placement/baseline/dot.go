@@ -4,12 +4,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// stretches is how many means stand for a curve in a dot product.
+// stretches is the number of means that represent a curve in a dot product.
 const stretches = 14
 
-// DotProduct fills one machine after the other, each time with the instance that
-// fits whose demand points most to where the machine has most left: the largest dot
-// product of the two (Panigrahy et al., Heuristics for Vector Bin Packing, 2011).
+// DotProduct fills one machine after another. Each step places the fitting instance whose demand has the largest dot
+// product with the machine's free capacity (Panigrahy et al., Heuristics for Vector Bin Packing, 2011).
 func DotProduct(p *placement.Problem) placement.Assignment {
 	c := newCluster(p)
 	need := make([][]float32, len(p.Apps))
@@ -36,7 +35,7 @@ func DotProduct(p *placement.Problem) placement.Assignment {
 				score := dot(free, need[a])
 				if score > most {
 					if !c.fits(k, a) {
-						continue // it will not on this machine any more
+						continue // it will not fit on this machine later either
 					}
 					best, most = a, score
 				}
@@ -53,7 +52,7 @@ func DotProduct(p *placement.Problem) placement.Assignment {
 	return c.at
 }
 
-// means shortens a vector to parts of a machine, the mean of each stretch of a curve.
+// means converts a vector to parts of a machine and reduces each curve to the means of its stretches.
 func (c *cluster) means(v []int64) []float32 {
 	var m []float32
 	begin := 0

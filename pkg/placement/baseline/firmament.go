@@ -6,19 +6,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// Rounds is how many rounds Firmament tries before it leaves alone what clashes: its timeout.
+// Rounds is the number of rounds after which Firmament gives up on clashing instances: its timeout.
 const Rounds = 8
 
-// detour is what a machine costs more after a clash, so that the next flow takes another way.
+// detour is the additional cost of a machine after a clash, so that the next flow takes another path.
 const detour = 1e-6
 
-// Firmament is a plain min-cost flow in rounds. The network's capacities are one
-// number each, the largest part of a machine that an instance takes, and an edge to a
-// machine costs more the fuller it is, so that load spreads; neither knows of rules
-// or of other resources. Edges from apps to racks cost the same and bound nothing, so the
-// shortest path always ends in the cheapest machine with capacity left, and
-// successive shortest paths take the machines from a heap. After each round what
-// clashes or overflows is taken off and flows again, apps with priority no sooner than others.
+// Firmament is a plain min-cost flow in rounds. The network's capacities are scalars: the largest part of a machine
+// that an instance takes. An edge to a machine is more expensive the fuller the machine is, so that load spreads. The
+// network knows neither rules nor other resources. Edges from apps to racks all have the same cost and no limit, so
+// the shortest path always ends at the cheapest machine with free capacity, and successive shortest paths take the
+// machines from a heap. After each round, clashing and overflowing instances are removed and flow again. Priorities
+// are ignored.
 func Firmament(p *placement.Problem) placement.Assignment {
 	c := newCluster(p)
 	used := make([]float64, len(c.machines))
@@ -43,7 +42,7 @@ func Firmament(p *placement.Problem) placement.Assignment {
 			if c.fits(k, a) {
 				used[k] += c.size[a]
 				c.put(k, i)
-			} else { // which is found out when the task is to start
+			} else { // Firmament detects this when the task is about to start
 				used[k] += detour
 				again = append(again, i)
 			}
@@ -57,7 +56,7 @@ func Firmament(p *placement.Problem) placement.Assignment {
 	return c.at
 }
 
-// byLoad is a heap of machines, the least loaded first.
+// byLoad is a heap of machines, least loaded first.
 type byLoad struct {
 	machine []int
 	load    []float64

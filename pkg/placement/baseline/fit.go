@@ -4,7 +4,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// FirstFit is first-fit decreasing: the largest first, each on the first machine with room.
+// FirstFit is first-fit decreasing: largest apps first, each instance on the first machine with room.
 func FirstFit(p *placement.Problem) placement.Assignment {
 	c := newCluster(p)
 	for _, a := range c.decreasing() {
@@ -22,8 +22,8 @@ func FirstFit(p *placement.Problem) placement.Assignment {
 	return c.at
 }
 
-// BestFit is best-fit decreasing: the largest first, each on the machine in use that has least left afterwards of what
-// it then has most of; on a new one where none has room.
+// BestFit is best-fit decreasing: largest apps first, each instance on the used machine with room whose freest
+// resource has the least left. It opens a new machine if none has room.
 func BestFit(p *placement.Problem) placement.Assignment {
 	c := newCluster(p)
 	used := 0

@@ -4,21 +4,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// The weights with which Medea is compared: a broken rule costs less than a machine.
+// The weights of the comparison with Medea: a broken rule costs less than a machine.
 const (
 	MedeaRule    = 0.4
 	MedeaMachine = 1.0
 )
 
-// Medea is a greedy after Medea's heuristic: the apps with most rules first, each
-// instance where the weighted sum of broken rules and a new machine is least. Capacities
-// hold, rules are soft: where the weight of a machine exceeds that of a rule,
-// rules break to save machines. The paper's point is that no weight is right.
+// Medea is a greedy method after Medea's heuristic: the largest apps first, each instance where the weighted sum of
+// broken rules and a new machine is lowest. Capacities are respected, but rules are soft: if a machine costs more
+// than a rule, rules are broken to save machines. The Aladdin paper's point is that no weights are right.
 func Medea(p *placement.Problem, rule, machine float64) placement.Assignment {
 	c := newCluster(p)
 	used := 0
 	for _, a := range c.decreasing() {
-		from := 0 // machines before are too full, or cost more than what was found
+		from := 0 // machines before this one are too full
 		for _, i := range c.of[a] {
 			best, least := -1, 0.0
 			for k := from; k < used; k++ {

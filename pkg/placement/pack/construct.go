@@ -1,8 +1,7 @@
 package pack
 
-// construct places instances on the open machines, the largest apps first, each where it raises the energy least: so
-// that all machines stay as level as what is still to come allows. What does not fit goes to the pool, and so
-// does everything once stopped says that it is time.
+// construct places instances on the open machines, largest apps first, each where it raises the energy least, so that
+// all machines stay level. Instances that do not fit go to the pool, and so do all others once stopped returns true.
 func (s *state) construct(stopped func() bool) {
 	q := &queue{}
 	for _, a := range s.ordered {
@@ -17,7 +16,7 @@ func (s *state) construct(stopped func() bool) {
 		q.order()
 		for _, i := range s.of[a] {
 			for q.len() > 0 && !s.fits(q.least(), a) {
-				q.drop() // machines only fill up: what does not fit now will not later
+				q.drop() // machines only fill up, so it will not fit here later either
 			}
 			if q.len() == 0 {
 				s.pool = append(s.pool, i)
@@ -30,7 +29,7 @@ func (s *state) construct(stopped func() bool) {
 	}
 }
 
-// queue is a heap of machines by what an instance would raise the energy there.
+// queue is a heap of machines by how much an instance would raise their energy.
 type queue struct {
 	value   []float32
 	machine []int32
@@ -43,7 +42,7 @@ func (q *queue) reset() {
 	q.value, q.machine = q.value[:0], q.machine[:0]
 }
 
-// push adds without order.
+// push adds an entry without restoring the heap order.
 func (q *queue) push(v float32, k int32) {
 	q.value, q.machine = append(q.value, v), append(q.machine, k)
 }
@@ -61,7 +60,7 @@ func (q *queue) drop() {
 	q.down(0)
 }
 
-// raise gives the least a new, higher value.
+// raise gives the first entry a new, higher value.
 func (q *queue) raise(v float32) {
 	q.value[0] = v
 	q.down(0)

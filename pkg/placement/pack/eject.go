@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// inserter puts waiting instances on machines, if need be in place of others that then wait instead. It is the
-// ejection pool of Nagata and Bräysy's fleet minimisation (A powerful route minimization heuristic for the vehicle
-// routing problem with time windows, 2009), with machines for routes.
+// inserter puts waiting instances on machines, if necessary in place of others that then wait. It is the ejection
+// pool of Nagata and Bräysy's fleet minimisation (A powerful route minimization heuristic for the vehicle routing
+// problem with time windows, 2009), with machines instead of routes.
 type inserter struct {
 	*state
 	rng   *rand.Rand
-	fails []uint32 // how often an instance found no room: what is hard to place is not lightly ejected
+	fails []uint32 // number of failed attempts of each instance; such instances are expensive to eject
 
-	over    []int32 // by how much a machine would be over its capacity
-	chosen  []int   // positions that are to leave
+	over    []int32 // how far a machine would be over its capacity
+	chosen  []int   // positions of the instances to eject
 	ejected ejection
 }
 
@@ -22,7 +22,7 @@ func newInserter(s *state, rng *rand.Rand) *inserter {
 	return &inserter{state: s, rng: rng, fails: make([]uint32, len(s.app)), over: make([]int32, s.dims)}
 }
 
-// insert puts an instance where it fits, on the best of the first few machines from a random one on.
+// insert puts an instance on a machine where it fits: the best of the first three found from a random one on.
 func (n *inserter) insert(i int32) bool {
 	const enough = 3
 	if n.open == 0 {
@@ -51,23 +51,22 @@ func (n *inserter) insert(i int32) bool {
 	return best >= 0
 }
 
-// forget starts afresh: what was hard to place then need not be now.
+// forget clears the counts of failed attempts, because what was hard to place before may be easy now.
 func (n *inserter) forget() { clear(n.fails) }
 
-// random is a machine in use.
+// random returns a random machine in use.
 func (n *inserter) random() int32 {
 	return int32(n.rng.IntN(n.open)) //nolint:gosec // machines in memory
 }
 
-// ejection is which instances of a machine leave for another to come.
+// ejection is a set of instances that leave a machine to make room for another.
 type ejection struct {
 	machine int32
 	leave   []int // positions, descending
 	cost    float32
 }
 
-// eject makes room for an instance on the one of some random machines where that costs least, if it costs less than
-// most.
+// eject makes room for an instance on the cheapest of some random machines, if that costs less than most.
 func (n *inserter) eject(i int32, machines int, most float32) bool {
 	e := &n.ejected
 	e.machine, e.cost = -1, most
@@ -84,15 +83,15 @@ func (n *inserter) eject(i int32, machines int, most float32) bool {
 	return true
 }
 
-// cost is what it costs to eject an instance: large ones are harder to place again, and those that failed before more
-// so.
+// cost returns the cost of ejecting an instance. Large instances are harder to place again, and even more so those
+// that failed before.
 func (n *inserter) cost(i int32) float32 {
 	s := n.size[n.app[i]]
 	return s * s * float32(1+n.fails[i])
 }
 
-// cheapest looks for an ejection from machine k for an instance of a that is cheaper than e: one instance that gives
-// enough room, or those that a rule forbids beside it.
+// cheapest looks for an ejection from machine k for an instance of app a that is cheaper than e: one instance that
+// frees enough room, or the instances that rules forbid together with it.
 func (n *inserter) cheapest(e *ejection, k, a int32) {
 	for position, i := range n.on[k] {
 		b := n.app[i]
@@ -106,11 +105,11 @@ func (n *inserter) cheapest(e *ejection, k, a int32) {
 	n.several(e, k, a)
 }
 
-// mostLeave is how many instances may leave for one.
+// mostLeave is the maximum number of instances ejected for one.
 const mostLeave = 4
 
-// several looks for an ejection of more than one instance: first those that rules forbid, then, while it is over its
-// capacity, the one that gives most room for its cost.
+// several looks for an ejection of more than one instance: first those that rules forbid, then, while the machine is
+// over its capacity, the one that frees most room for its cost.
 func (n *inserter) several(e *ejection, k, a int32) {
 	n.chosen = n.chosen[:0]
 	cost := n.forbidden(k, a)
@@ -138,14 +137,14 @@ func (n *inserter) several(e *ejection, k, a int32) {
 		n.relieve(k, position)
 	}
 	if len(n.chosen) < 2 {
-		return // one that suffices has been looked for
+		return // single instances were tried before
 	}
 	slices.Sort(n.chosen)
 	slices.Reverse(n.chosen)
 	e.machine, e.cost, e.leave = k, cost, append(e.leave[:0], n.chosen...)
 }
 
-// forbidden chooses the instances that rules do not let stay beside one of a, and returns what that costs.
+// forbidden chooses the instances that rules forbid together with an instance of a, and returns their cost.
 func (n *inserter) forbidden(k, a int32) float32 {
 	held, cost := &n.held[k], float32(0)
 	leave := func(app, count int32) {
@@ -182,7 +181,7 @@ func (n *inserter) relieve(k int32, position int) {
 	}
 }
 
-// fullest is the point at which a machine is most over its capacity, in proportion.
+// fullest returns the point at which a machine is most over its capacity, relative to it.
 func (n *inserter) fullest(capacity []int32) int {
 	worst, most := 0, float32(0)
 	for d, o := range n.over {
@@ -196,7 +195,7 @@ func (n *inserter) fullest(capacity []int32) int {
 	return worst
 }
 
-// relief is the instance that gives most room at a point for what it costs, none of those chosen; -1 if there is none.
+// relief returns the instance, not yet chosen, that frees most room at a point for its cost; -1 if there is none.
 func (n *inserter) relief(k int32, d int) (position int, cost float32) {
 	position, best := -1, float32(0)
 	for x, i := range n.on[k] {

@@ -3,12 +3,13 @@ package pack
 // leveler finds exchanges between two machines that lower the energy.
 type leveler struct {
 	*state
-	slope       []float32 // how the energy changes when a feature moves from the one machine to the other
-	curve       []float32 // and its second-order part
+	slope       []float32 // change of the energy when a unit of a feature moves from the first machine to the second
+	curve       []float32 // second-order part of that change
 	here, there []offer
 }
 
-// offer is an instance at a position of a machine and what its features times the slope are.
+// offer is an instance on a machine, with the first-order (gain) and second-order (square) energy change of moving
+// it.
 type offer struct {
 	position int
 	app      int32
@@ -16,7 +17,7 @@ type offer struct {
 	square   float32
 }
 
-// exchange is a move (there is -1) or a swap.
+// exchange is a move or a swap of instances. In a move, the other index is -1.
 type exchange struct {
 	here, there int
 	change      float32
@@ -26,10 +27,11 @@ func newLeveler(s *state) *leveler {
 	return &leveler{state: s, slope: make([]float32, s.features), curve: make([]float32, s.features)}
 }
 
-// patience is how many exchanges that do not fit are looked at before the two machines are left alone.
+// patience is the number of infeasible exchanges after which the search gives up on two machines.
 const patience = 6
 
-// level makes the exchanges between machines j and k that lower the energy most, until none does, and returns how many.
+// level performs exchanges between machines j and k, those that lower the energy most first, until none does. It
+// returns how many it performed (at most 8).
 func (l *leveler) level(j, k int32) int {
 	done := 0
 	for done < 8 && l.once(j, k) {
@@ -76,7 +78,7 @@ func (l *leveler) offers(to []offer, k int32) []offer {
 	return to
 }
 
-// best is the exchange that lowers the energy most, of those that were not tried.
+// best returns the untried exchange that lowers the energy most.
 func (l *leveler) best(tried []exchange) exchange {
 	b := exchange{-1, -1, 0}
 	better := func(h, t int, change float32) {
@@ -101,7 +103,7 @@ func (l *leveler) best(tried []exchange) exchange {
 		for t := range l.there {
 			y := &l.there[t]
 			if x.gain-y.gain >= b.change || x.app == y.app {
-				continue // the second-order part only adds to it
+				continue // the second-order part can only increase the energy
 			}
 			better(h, t, x.gain-y.gain+l.apart(x.app, y.app))
 		}
@@ -109,7 +111,7 @@ func (l *leveler) best(tried []exchange) exchange {
 	return b
 }
 
-// apart is the second-order part of a swap of two apps.
+// apart returns the second-order part of a swap of two apps.
 func (l *leveler) apart(a, b int32) float32 {
 	x, y, c := l.featuresOf(a), l.featuresOf(b), l.curve
 	y, c = y[:len(x)], c[:len(x)]
@@ -121,7 +123,7 @@ func (l *leveler) apart(a, b int32) float32 {
 	return s
 }
 
-// try makes an exchange if it fits.
+// try performs an exchange if it fits.
 func (l *leveler) try(j, k int32, e exchange) bool {
 	switch {
 	case e.there < 0:

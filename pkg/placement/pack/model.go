@@ -8,20 +8,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// model is a problem in the form that the search reads: vectors of 32-bit
-// integers with the points that fill up first in front, so that what does not fit
-// is seen within few points, and short vectors of features for scores.
+// model is a problem in the form that the search uses: vectors of 32-bit integers with the points that fill up first
+// at the front, so that misfits are detected early, and short feature vectors for scores.
 type model struct {
 	dims     int
-	margin   bool    // some demands count as more than they are
+	margin   bool    // some demands are increased by the safety margin
 	need     []int32 // of each app, dims long
 	capacity []int32 // of each shape, dims long
-	shape    []int32 // of each machine; machines are in the order in which they are taken
-	machine  []int32 // the problem's number of each
+	shape    []int32 // of each machine; machines are in the order of their use
+	machine  []int32 // the problem's number of each machine
 	app      []int32 // of each instance
-	ordered  []int32 // apps with instances, the largest first
+	ordered  []int32 // apps with instances, hardest to place first
 	of       [][]int32
-	size     []float32 // of an app: the root of its energy on an empty machine of the first shape
+	size     []float32 // of an app: the square root of its energy on an empty machine of the first shape
 
 	features int
 	feature  []float32 // of each app, features long
@@ -30,8 +29,8 @@ type model struct {
 	limits *placement.Limits
 }
 
-// newModel takes a problem over. With strict, demands that a binary fraction does not express count as a
-// little more than they are, so that whoever adds them up in floating point finds no machine over its capacity.
+// newModel converts a problem. With strict, demands without an exact binary fraction are increased a little, so that
+// a check that adds them in floating point finds no machine over its capacity.
 func newModel(p *placement.Problem, strict bool) *model {
 	m := &model{app: make([]int32, len(p.Instances)), of: make([][]int32, len(p.Apps)), limits: placement.NewLimits(p)}
 	for i, in := range p.Instances {
@@ -46,7 +45,7 @@ func newModel(p *placement.Problem, strict bool) *model {
 	return m
 }
 
-// demands is what all instances demand together at each point.
+// demands returns the total demand of all instances at each point.
 func demands(p *placement.Problem) []float64 {
 	n := make([]float64, len(p.Apps))
 	for _, in := range p.Instances {
@@ -61,7 +60,7 @@ func demands(p *placement.Problem) []float64 {
 	return total
 }
 
-// capacities is what all machines have together at each point.
+// capacities returns the total capacity of all machines at each point.
 func capacities(p *placement.Problem) []float64 {
 	n := make([]float64, len(p.Shapes))
 	for _, m := range p.Machines {
@@ -76,8 +75,7 @@ func capacities(p *placement.Problem) []float64 {
 	return total
 }
 
-// vectors scales each resource to 32 bits, exactly where its numbers allow it, and puts the points that matter most in
-// front.
+// vectors scales each resource to 32 bits, exactly if possible, and puts the most important points at the front.
 func (m *model) vectors(p *placement.Problem, total []float64, strict bool) {
 	perm := hottest(p, total)
 	m.dims = len(perm)
@@ -100,21 +98,21 @@ func (m *model) vectors(p *placement.Problem, total []float64, strict bool) {
 	}
 	for s, shape := range p.Shapes {
 		for i, d := range perm {
-			m.capacity[s*m.dims+i] = int32(min(shape.Capacity[d]/scales[d].unit, most)) //nolint:gosec // at most most
+			m.capacity[s*m.dims+i] = int32(min(shape.Capacity[d]/scales[d].unit, most)) //nolint:gosec // limited by most
 		}
 	}
 }
 
-// most is the largest scaled number: three of them still add up.
+// most is the largest scaled number. A sum of three of them does not overflow.
 const most = 1 << 29
 
-// scale is how one resource becomes 32 bits.
+// scale is the conversion of one resource to 32 bits.
 type scale struct {
 	unit   int64 // parts of placement.Unit
 	strict bool
 }
 
-// fractionOf is what divides a number of parts that binary fractions express.
+// fractionOf divides a number of parts if and only if it has an exact binary fraction.
 const fractionOf = 5 * 5 * 5 * 5 * 5 * 5 * 5 * 5 * 5
 
 func (s scale) demand(x int64) int32 {
@@ -125,7 +123,7 @@ func (s scale) demand(x int64) int32 {
 	return int32(min(n, most+1)) //nolint:gosec // at most most + 1
 }
 
-// scaleOf finds the coarsest unit in which the points [begin, end) are exact, or the finest that fits 32 bits.
+// scaleOf returns the coarsest unit in which the points [begin, end) are exact, or the finest that fits 32 bits.
 func scaleOf(p *placement.Problem, begin, end int, strict bool) scale {
 	const margin = placement.Unit / 1_000_000
 	unit, largest, fractions := int64(0), int64(1), false
@@ -157,8 +155,8 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// hottest orders the points: the fullest of each stretch of each resource, then the others, the fullest first.
-// Points at which nobody demands anything are left out.
+// hottest orders the points: first the fullest of each stretch of each resource, then the others, fullest first. It
+// leaves out points without demand.
 func hottest(p *placement.Problem, total []float64) []int {
 	const stretch = 7
 	has := capacities(p)
@@ -197,10 +195,10 @@ func hottest(p *placement.Problem, total []float64) []int {
 	return append(front, back...)
 }
 
-// stretches is how many features a curve has.
+// stretches is the number of features of a curve.
 const stretches = 14
 
-// describe makes the features: the mean of each stretch of a curve.
+// describe computes the features: the means of the stretches of each curve.
 func (m *model) describe(p *placement.Problem, total []float64) {
 	type span struct{ begin, end, of int }
 	var spans []span
@@ -234,7 +232,7 @@ func (m *model) describe(p *placement.Problem, total []float64) {
 		for a, app := range p.Apps {
 			m.feature[a*m.features+i] = float32(sum(app.Demand[s.begin:s.end]) / n / placement.Unit)
 		}
-		// What fills up first matters most: a resource of which there is plenty need not be level.
+		// Resources that fill up first matter most. A plentiful resource need not be level.
 		w := math.Pow(fill[i]/fullest, emphasis) / float64(s.of)
 		for j, shape := range p.Shapes {
 			c := sum(shape.Capacity[s.begin:s.end]) / n / placement.Unit
@@ -243,7 +241,7 @@ func (m *model) describe(p *placement.Problem, total []float64) {
 	}
 }
 
-// emphasis is the power with which a feature's fill counts.
+// emphasis is the exponent of a feature's fill in its weight.
 const emphasis = 4
 
 func sum(v []int64) float64 {
@@ -254,7 +252,7 @@ func sum(v []int64) float64 {
 	return s
 }
 
-// order takes the machines with most of what is scarce first.
+// order sorts the machines, those with most of the scarce resources first.
 func (m *model) order(p *placement.Problem, total []float64) {
 	worth := make([]float64, len(p.Shapes))
 	fullest, has := 0.0, capacities(p)
@@ -281,8 +279,8 @@ func (m *model) order(p *placement.Problem, total []float64) {
 	}
 }
 
-// rank orders apps by what they are hard to place for: size, and how many instances their rules keep away from a
-// machine that holds one. Placed late, an app with many enemies finds one of them everywhere.
+// rank sorts apps by how hard they are to place: their size, plus the share of instances that their rules exclude. An
+// app that excludes many instances must be placed early, because later it finds one of them on every machine.
 func (m *model) rank() {
 	m.size = make([]float32, len(m.of))
 	for a, instances := range m.of {
@@ -304,7 +302,7 @@ func (m *model) rank() {
 	slices.SortStableFunc(m.ordered, func(a, b int32) int { return cmp.Compare(rank[b], rank[a]) })
 }
 
-// square is the energy of one instance alone on a machine of a shape.
+// square returns the energy of a single instance on a machine of a shape.
 func (m *model) square(a, shape int32) float32 {
 	f, w := m.featuresOf(a), m.weightsOf(shape)
 	s := float32(0)
@@ -322,5 +320,5 @@ func (m *model) needOf(a int32) []int32 { return row(m.need, a, m.dims) }
 
 func (m *model) capacityOf(shape int32) []int32 { return row(m.capacity, shape, m.dims) }
 
-// row is one of the rows, of n each, that lie behind one another.
+// row returns row i of a matrix with n columns, stored by rows.
 func row[T any](rows []T, i int32, n int) []T { return rows[int(i)*n : int(i+1)*n : int(i+1)*n] }

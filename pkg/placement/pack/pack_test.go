@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement/tianchi"
 )
 
-// draw makes a problem with curves; amounts are in tenths.
+// draw draws a problem with curves; amounts are in tenths.
 func draw(t *rapid.T, instances, machines int) *placement.Problem {
 	const points = 4
 	p := &placement.Problem{Resources: []placement.Resource{{Name: "cpu", Points: points}, {Name: "disk", Points: 1}}}
@@ -45,7 +45,7 @@ func draw(t *rapid.T, instances, machines int) *placement.Problem {
 	return p
 }
 
-// optimum tries all assignments: how many instances can be placed, and on how few machines that many.
+// optimum enumerates all assignments and returns how many instances can be placed, and on how few machines.
 func optimum(t *rapid.T, p *placement.Problem) (placed, machines int) {
 	a := make(placement.Assignment, len(p.Instances))
 	for i := range a {
@@ -76,7 +76,7 @@ func optimum(t *rapid.T, p *placement.Problem) (placed, machines int) {
 	return placed, machines
 }
 
-func TestSmallProblemsAreSolvedToTheOptimum(t *testing.T) {
+func TestPackSolvesSmallProblemsOptimally(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := draw(t, 5, 3)
 		r, err := pack.Pack(p, pack.Options{Seed: 1, Steps: 100_000})
@@ -89,7 +89,7 @@ func TestSmallProblemsAreSolvedToTheOptimum(t *testing.T) {
 	})
 }
 
-func TestEveryConstraintIsKept(t *testing.T) {
+func TestPackRespectsConstraints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := draw(t, 60, 12)
 		r, err := pack.Pack(p, pack.Options{Seed: rapid.Uint64().Draw(t, "seed"), Steps: rapid.IntRange(1, 3000).Draw(t, "steps")})
@@ -109,7 +109,7 @@ func TestEveryConstraintIsKept(t *testing.T) {
 	})
 }
 
-func TestTheSameSeedGivesTheSameAssignment(t *testing.T) {
+func TestPackIsDeterministic(t *testing.T) {
 	p, err := placement.Generate(placement.Setting{Machines: 60, Containers: 500, Apps: 80, AntiAffinity: 0.7, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestTheSameSeedGivesTheSameAssignment(t *testing.T) {
 	}
 }
 
-func TestAStoppedSearchHasAnAssignmentAllTheSame(t *testing.T) {
+func TestPackReturnsAssignmentWhenStopped(t *testing.T) {
 	p, err := placement.Generate(placement.Setting{Machines: 100, Containers: 800, Apps: 100, AntiAffinity: 0.7, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -145,8 +145,8 @@ func TestAStoppedSearchHasAnAssignmentAllTheSame(t *testing.T) {
 	}
 }
 
-// TestAnExactFitIsFound fills machines to the last part with amounts that binary fractions do not express.
-func TestAnExactFitIsFound(t *testing.T) {
+// The instances fill the machines exactly, with amounts that have no exact binary fraction.
+func TestPackFindsExactFit(t *testing.T) {
 	p := &placement.Problem{
 		Resources: []placement.Resource{{Name: "cpu", Points: 1}},
 		Shapes:    []placement.Shape{{Capacity: []int64{placement.Unit}}},
@@ -162,7 +162,7 @@ func TestAnExactFitIsFound(t *testing.T) {
 	}
 }
 
-func TestASearchWithoutEndIsRefused(t *testing.T) {
+func TestPackRejectsEndlessSearch(t *testing.T) {
 	for _, o := range []pack.Options{{}, {Steps: -1}} {
 		if _, err := pack.Pack(&placement.Problem{}, o); !errors.Is(err, pack.ErrOptions) {
 			t.Errorf("%+v: %v", o, err)
@@ -174,13 +174,13 @@ func TestASearchWithoutEndIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheContest(t *testing.T) {
+func TestPackContestData(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
 	const contest = "../../../../shared/data/cluster-traces/alibaba-tianchi-2018"
 	if _, err := os.Stat(contest); err != nil {
-		t.Skip("the contest's data set is not here: ", err)
+		t.Skip("the contest's data set is missing: ", err)
 	}
 	p, err := tianchi.Read(os.DirFS(contest))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// found is an assignment and what it is worth.
+// found is an assignment and its value.
 type found struct {
 	assignment []int32
 	placed     int
@@ -32,21 +32,21 @@ type search struct {
 
 	bound    int
 	best     found
-	hopeless []int32 // instances that fit no empty machine
+	hopeless []int32 // instances that do not fit any empty machine
 	steps    int
 	halted   bool
 }
 
 func newSearch(p *placement.Problem, o Options, strict bool) *search {
 	st := newState(newModel(p, strict))
-	rng := rand.New(rand.NewPCG(o.Seed, 0x7461636b)) //nolint:gosec // a search, no secret
+	rng := rand.New(rand.NewPCG(o.Seed, 0x7461636b)) //nolint:gosec // a search, not secret
 	return &search{
 		state: st, insert: newInserter(st, rng), level: newLeveler(st), rng: rng, o: o, bound: placement.LowerBound(p),
 		best: found{placed: -1},
 	}
 }
 
-// stopped says whether the search has had what it was given.
+// stopped reports whether the search has reached its limit.
 func (s *search) stopped() bool {
 	if !s.halted {
 		s.halted = s.o.Steps > 0 && s.steps >= s.o.Steps || s.o.Stop != nil && s.steps%stride == 0 && s.o.Stop()
@@ -54,14 +54,14 @@ func (s *search) stopped() bool {
 	return s.halted
 }
 
-// stride is how many steps are made between two looks at the clock.
+// stride is the number of steps between two calls of Stop.
 const stride = 16
 
-// The share of machines above the lower bound that the first assignment aims at. Nearer to the bound it leaves many
-// small instances over, farther from it machines that have to be emptied again.
+// aim is the share of machines above the lower bound for the first assignment. A smaller share leaves many small
+// instances over; a larger share uses machines that must be emptied later.
 const aim = 0.035
 
-// run searches; what does not fit at once is tried to be fitted in so many times.
+// run runs the search. It makes at most fills attempts to place instances left over from the first assignment.
 func (s *search) run(fills int) {
 	s.open = min(len(s.machine), max(s.bound, int(math.Ceil(float64(s.bound)*(1+aim)))))
 	s.setAside()
@@ -76,7 +76,7 @@ func (s *search) run(fills int) {
 	}
 }
 
-// setAside takes out what fits no machine even when it is empty.
+// setAside removes the instances that do not fit any empty machine.
 func (s *search) setAside() {
 	shapes := slices.Compact(slices.Sorted(slices.Values(s.shape)))
 	fits := func(a, shape int32) bool {
@@ -97,7 +97,7 @@ func (s *search) setAside() {
 	})
 }
 
-// openMore places what the pool holds, the largest first, on machines that were not in use where it has to.
+// openMore places the instances of the pool, largest first, and opens new machines if necessary.
 func (s *search) openMore() {
 	waiting := s.pool
 	s.pool = nil
@@ -112,7 +112,7 @@ func (s *search) openMore() {
 	}
 }
 
-// onOpened places an instance on one of the machines that were opened last, or on the first closed one that it fits.
+// onOpened places an instance on one of the most recently opened machines, or on the first closed one that it fits.
 func (s *search) onOpened(i int32) bool {
 	const last = 8
 	a := s.app[i]
@@ -133,7 +133,7 @@ func (s *search) onOpened(i int32) bool {
 	return false
 }
 
-// record keeps the present assignment if it is the best so far.
+// record stores the current assignment if it is the best so far.
 func (s *search) record() {
 	f := found{placed: len(s.app) - len(s.pool) - len(s.hopeless)}
 	for k := range s.open {
@@ -150,10 +150,10 @@ func (s *search) record() {
 	}
 }
 
-// tries is after how many attempts in a row without success the search ends by itself.
+// tries is the number of consecutive failed attempts after which the search ends.
 const tries = 40
 
-// fill tries to place what is left over when all machines are in use.
+// fill tries to place the remaining instances when all machines are in use.
 func (s *search) fill(times int) {
 	for range times {
 		s.insert.forget()
@@ -166,13 +166,13 @@ func (s *search) fill(times int) {
 	s.back()
 }
 
-// back returns to the best assignment.
+// back restores the best assignment.
 func (s *search) back() {
 	s.restore(s.best.assignment)
 	s.pool = slices.DeleteFunc(s.pool, func(i int32) bool { return slices.Contains(s.hopeless, i) })
 }
 
-// empties empties machines, several at once as long as that works, until time or hope is up.
+// empties empties machines, several at once as long as that works, until the limit or too many failures.
 func (s *search) empties() {
 	failed := 0
 	many := max(1, (s.open-s.bound)/3)
@@ -189,7 +189,7 @@ func (s *search) empties() {
 			failed++
 		}
 		many = max(1, many/2)
-		// A few that are left over may need fewer machines than were emptied.
+		// The few remaining instances may need fewer machines than were emptied.
 		if s.openMore(); len(s.pool) == 0 && s.open < s.best.machines {
 			s.record()
 			failed = 0
@@ -199,7 +199,7 @@ func (s *search) empties() {
 	}
 }
 
-// close takes machines out of use, of a few random ones those that hold least.
+// close takes machines out of use. For each it draws a few at random and takes the one that holds least.
 func (s *search) close(many int) {
 	const among = 8
 	for range many {
@@ -228,13 +228,14 @@ func (s *search) holds(k int32) float32 {
 	return size
 }
 
-// Of each step: on how many machines an ejection is looked for, and how many pairs of machines are levelled.
+// For each step: the number of machines on which an ejection is considered, and of pairs of machines that are
+// levelled.
 const (
 	looks  = 50
 	levels = 3
 )
 
-// settle works on the pool until it is empty, or for too long nothing has got better.
+// settle places instances of the pool until it is empty (true) or there was no progress for too long (false).
 func (s *search) settle() bool {
 	least, since := len(s.pool), 0
 	patience := 2000 + 4*len(s.pool)

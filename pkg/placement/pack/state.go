@@ -6,19 +6,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement/internal/tally"
 )
 
-// state is an assignment that keeps every constraint, and the instances that wait in the pool.
+// state is an assignment that respects every constraint, and the pool of waiting instances.
 type state struct {
 	*model
 	machine []int32        // the problem's number of each machine
 	shape   []int32        // of each machine
-	open    int            // machines [0, open) are in use, the others empty
+	open    int            // machines [0, open) are in use, the others are empty
 	on      [][]int32      // instances on each machine
 	load    []int32        // of each machine, dims long
-	level   []float32      // features of what is on each machine
-	price   []float32      // what a unit of a feature adds to the energy there: twice weight times level
-	held    []tally.Counts // how many of each app are on a machine
+	level   []float32      // sum of the features on each machine
+	price   []float32      // energy added by a unit of a feature: twice weight times level
+	held    []tally.Counts // number of instances of each app on a machine
 	at      []int32        // machine of each instance, or -1
-	pool    []int32        // instances that wait
+	pool    []int32        // waiting instances
 }
 
 func newState(m *model) *state {
@@ -40,7 +40,7 @@ func (s *state) levelOf(k int32) []float32 { return row(s.level, k, s.features) 
 
 func (s *state) priceOf(k int32) []float32 { return row(s.price, k, s.features) }
 
-// add puts an instance on a machine on which it is known to fit.
+// add puts an instance on a machine. It must fit.
 func (s *state) add(k, i int32) {
 	a := s.app[i]
 	load, need := s.loadOf(k), s.needOf(a)
@@ -57,7 +57,7 @@ func (s *state) add(k, i int32) {
 	s.at[i] = k
 }
 
-// remove takes the instance at a position off a machine.
+// remove removes the instance at a position from a machine and returns it.
 func (s *state) remove(k int32, position int) int32 {
 	on := s.on[k]
 	i := on[position]
@@ -72,7 +72,7 @@ func (s *state) remove(k int32, position int) int32 {
 	for f, x := range s.featuresOf(a) {
 		level[f] -= x
 		if len(s.on[k]) == 0 {
-			level[f] = 0 // what rounding left
+			level[f] = 0 // removes rounding errors
 		}
 		price[f] = 2 * w[f] * level[f]
 	}
@@ -81,7 +81,7 @@ func (s *state) remove(k int32, position int) int32 {
 	return i
 }
 
-// fits says whether an instance of a fits beside what is on a machine.
+// fits reports whether an instance of app a fits on a machine in addition to those on it.
 func (s *state) fits(k, a int32) bool {
 	load, capacity := s.loadOf(k), s.capacityOf(s.shape[k])
 	need := s.needOf(a)
@@ -94,7 +94,7 @@ func (s *state) fits(k, a int32) bool {
 	return s.allows(k, a, -1)
 }
 
-// fitsFor says whether an instance of a fits in the place of one of b.
+// fitsFor reports whether an instance of app a fits in place of one of b.
 func (s *state) fitsFor(k, a, b int32) bool {
 	load, capacity := s.loadOf(k), s.capacityOf(s.shape[k])
 	need, given := s.needOf(a), s.needOf(b)
@@ -107,7 +107,8 @@ func (s *state) fitsFor(k, a, b int32) bool {
 	return s.allows(k, a, b)
 }
 
-// allows says whether the rules let an instance of a on a machine that one of gone (or -1) leaves.
+// allows reports whether the rules allow an instance of app a on a machine after one of gone (or none, -1) has left
+// it.
 func (s *state) allows(k, a, gone int32) bool {
 	held := &s.held[k]
 	self := held.Get(a) + 1
@@ -129,11 +130,11 @@ func (s *state) allows(k, a, gone int32) bool {
 	return true
 }
 
-// rise is by how much an instance of a on a machine raises the energy.
+// rise returns by how much an instance of app a on a machine raises the energy.
 func (s *state) rise(k, a int32) float32 {
 	x, price, w := s.featuresOf(a), s.priceOf(k), s.weightsOf(s.shape[k])
 	price, w = price[:len(x)], w[:len(x)]
-	var even, odd float32 // two sums, so that one need not wait for the other
+	var even, odd float32 // two independent sums, so that the processor can add them in parallel
 	i := 0
 	for ; i+2 <= len(x); i += 2 {
 		even += x[i] * (price[i] + w[i]*x[i])
@@ -145,7 +146,7 @@ func (s *state) rise(k, a int32) float32 {
 	return even + odd
 }
 
-// swap exchanges the numbers of two machines, with all that is on them.
+// swap exchanges the numbers of two machines with all their contents.
 func (s *state) swap(j, k int32) {
 	if j == k {
 		return
@@ -170,7 +171,7 @@ func swapAll[T any](x, y []T) {
 	}
 }
 
-// empty takes everything off a machine.
+// empty removes everything from a machine.
 func (s *state) empty(k int32) {
 	clear(s.loadOf(k))
 	clear(s.levelOf(k))
@@ -179,7 +180,7 @@ func (s *state) empty(k int32) {
 	s.on[k] = s.on[k][:0]
 }
 
-// snapshot is an assignment to the problem's machines.
+// snapshot returns the assignment with the problem's machine numbers.
 func (s *state) snapshot() []int32 {
 	a := make([]int32, len(s.at))
 	for i, k := range s.at {
@@ -191,8 +192,7 @@ func (s *state) snapshot() []int32 {
 	return a
 }
 
-// restore makes the state what it was when a snapshot was taken: the machines in use in front, the pool what was on
-// none.
+// restore restores the state of a snapshot: machines in use first, unplaced instances in the pool.
 func (s *state) restore(snapshot []int32) {
 	used := make([]bool, len(s.machine))
 	for _, m := range snapshot {

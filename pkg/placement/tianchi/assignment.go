@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// ReadAssignment reads instance,machine lines; name is the file's, for errors. Each
-// instance has at most one line; those without, or without a machine in it, are not placed.
+// ReadAssignment reads lines of the form instance,machine. name is the file name for errors. Each instance has at
+// most one line. Instances without a line, or with an empty machine, are not placed.
 func ReadAssignment(name string, in io.Reader, p *placement.Problem) (placement.Assignment, error) {
 	instances := make(map[string]int32, len(p.Instances))
 	for i, inst := range p.Instances {
@@ -29,7 +29,7 @@ func ReadAssignment(name string, in io.Reader, p *placement.Problem) (placement.
 			return err
 		}
 		if seen[i] {
-			return r.bad(0, "%s is there twice", r.cells[0])
+			return r.bad(0, "%s is listed twice", r.cells[0])
 		}
 		seen[i] = true
 		if len(r.cells[1]) > 0 {
@@ -43,7 +43,7 @@ func ReadAssignment(name string, in io.Reader, p *placement.Problem) (placement.
 	return a, nil
 }
 
-// WriteAssignment writes a line for each instance that is placed, in the order of the data set.
+// WriteAssignment writes a line for each placed instance, in the order of the data set.
 func WriteAssignment(w io.Writer, p *placement.Problem, a placement.Assignment) error {
 	out := bufio.NewWriter(w)
 	for i, m := range a {

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// ErrData is what every [Error] is.
+// ErrData matches every [Error] in errors.Is.
 var ErrData = errors.New("bad placement data")
 
-// Error is a mistake in a file.
+// Error is an error in a file.
 type Error struct {
 	File   string
-	Row    int    // from 1; 0 where it is the file itself
-	Field  string // empty where it is the row itself
+	Row    int    // from 1; 0 if the error concerns the whole file
+	Field  string // empty if the error concerns the whole row
 	Reason string
 }
 
@@ -27,5 +27,5 @@ func (e *Error) Error() string {
 	return s + ": " + e.Reason
 }
 
-// Is makes every Error an ErrData.
+// Is makes errors.Is(err, ErrData) true.
 func (e *Error) Is(target error) bool { return target == ErrData }

@@ -10,10 +10,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// Points is how many points a curve has: a day, a quarter of an hour apart.
+// Points is the number of points in a curve: about a day at intervals of a quarter of an hour.
 const Points = 98
 
-// The files, by what their names contain.
+// The kinds of files; each file's name contains its kind.
 const (
 	appsFile      = "app_resources"
 	machinesFile  = "machine_resources"
@@ -25,7 +25,7 @@ const (
 // scalars are the resources without a curve.
 var scalars = [...]string{"disk", "P", "M", "PM"}
 
-// Read reads a data set from a folder. Its errors are an [Error], or what the file system returns.
+// Read reads a data set from a folder. Its errors are of type *Error, or come from the file system.
 func Read(dir fs.FS) (*placement.Problem, error) {
 	names, err := find(dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func find(dir fs.FS) (map[string]string, error) {
 				continue
 			}
 			if other := found[kind]; other != "" {
-				return nil, &Error{File: name, Reason: "there is " + other + " too; a folder holds one " +
+				return nil, &Error{File: name, Reason: "the folder also has " + other + "; it must have only one " +
 					kind + " file"}
 			}
 			found[kind] = name
@@ -85,12 +85,12 @@ func find(dir fs.FS) (map[string]string, error) {
 	return found, nil
 }
 
-// set is a data set while it is read.
+// set is a data set being read.
 type set struct {
 	problem        *placement.Problem
 	apps, machines map[string]int32
 	files          map[string]string
-	shared         []int64 // where the demand vectors lie
+	shared         []int64 // backing array of the demand vectors
 }
 
 // each calls f for each row of a file.
@@ -206,7 +206,7 @@ func (s *set) readRules(name string, in io.Reader) error {
 			return err
 		}
 		if a == b {
-			k++ // k more beside the one that is there
+			k++ // k more in addition to the first one
 		}
 		s.problem.Rules = append(s.problem.Rules, placement.Rule{A: a, B: b, Max: int32(k)}) //nolint:gosec // at most 1<<30 + 1
 		return nil
@@ -222,7 +222,7 @@ func (s *set) readPriorities(name string, in io.Reader) error {
 			return err
 		}
 		if seen[app] {
-			return r.bad(0, "%s is there twice", r.cells[0])
+			return r.bad(0, "%s is listed twice", r.cells[0])
 		}
 		seen[app] = true
 		s.problem.Apps[app].Priority, err = r.whole(1, most)
@@ -230,7 +230,7 @@ func (s *set) readPriorities(name string, in io.Reader) error {
 	}, "app", "priority")
 }
 
-// flatten counts a resource once if no app's demand for it changes.
+// flatten reduces a resource to one point if the demands of all apps for it are constant.
 func (s *set) flatten() {
 	p := s.problem
 	p.Resources = []placement.Resource{{Name: "cpu", Points: Points}, {Name: "memory", Points: Points}}

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// longestRow bounds what one row may take: two curves of 98 numbers are some kilobytes.
+// longestRow is the maximum length of a row in bytes. Two curves of 98 numbers take some kilobytes.
 const longestRow = 1 << 20
 
 // rows reads one file row by row.
@@ -26,7 +26,7 @@ type rows struct {
 	cells  [][]byte
 }
 
-// newRows reads rows with these fields. A reader whose first bytes say so is decompressed.
+// newRows reads rows with these fields. It decompresses the input if its first bytes are those of gzip.
 func newRows(file string, r io.Reader, fields ...string) (*rows, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	var in io.Reader = buffered
@@ -42,7 +42,7 @@ func newRows(file string, r io.Reader, fields ...string) (*rows, error) {
 	return &rows{file: file, fields: fields, scan: scan}, nil
 }
 
-// next goes to the next row and splits it.
+// next reads the next row and splits it.
 func (r *rows) next() (bool, error) {
 	if !r.scan.Scan() {
 		err := r.scan.Err()
@@ -51,7 +51,7 @@ func (r *rows) next() (bool, error) {
 		}
 		r.row++
 		if errors.Is(err, bufio.ErrTooLong) {
-			return false, r.bad(-1, "it is longer than %d bytes", longestRow)
+			return false, r.bad(-1, "the row is longer than %d bytes", longestRow)
 		}
 		return false, r.bad(-1, "%v", err)
 	}
@@ -72,7 +72,7 @@ func (r *rows) next() (bool, error) {
 	return true, nil
 }
 
-// bad is an error at a field of the row; field -1 is the row.
+// bad returns an error at a field of the row; field -1 means the whole row.
 func (r *rows) bad(field int, format string, args ...any) error {
 	e := &Error{File: r.file, Row: r.row, Reason: fmt.Sprintf(format, args...)}
 	if field >= 0 {
@@ -81,29 +81,29 @@ func (r *rows) bad(field int, format string, args ...any) error {
 	return e
 }
 
-// name is a cell that names something.
+// name returns a cell that must be a name.
 func (r *rows) name(field int) (string, error) {
 	s := string(r.cells[field])
 	if strings.TrimSpace(s) != s || s == "" {
-		return "", r.bad(field, "%q is no name", s)
+		return "", r.bad(field, "%q is not a name", s)
 	}
 	return s, nil
 }
 
-// newName is a name that was not there before; it is given the next number.
+// newName returns a cell that must be a new name, and gives the name the next number.
 func (r *rows) newName(field int, known map[string]int32) (string, error) {
 	s, err := r.name(field)
 	if err != nil {
 		return "", err
 	}
 	if _, twice := known[s]; twice {
-		return "", r.bad(field, "%s is there twice", s)
+		return "", r.bad(field, "%s is listed twice", s)
 	}
 	known[s] = int32(len(known)) //nolint:gosec // rows in memory
 	return s, nil
 }
 
-// known is the number of something that another file names.
+// known returns the number of a name that another file defines.
 func (r *rows) known(field int, names map[string]int32, where string) (int32, error) {
 	i, ok := names[string(r.cells[field])]
 	if !ok {
@@ -112,25 +112,25 @@ func (r *rows) known(field int, names map[string]int32, where string) (int32, er
 	return i, nil
 }
 
-// whole is a cell with a whole number from 0 to most.
+// whole returns a cell that must be a whole number from 0 to most.
 func (r *rows) whole(field, most int) (int, error) {
 	n, err := strconv.Atoi(string(r.cells[field]))
 	if err != nil || n < 0 || n > most {
-		return 0, r.bad(field, "%q is no whole number from 0 to %d", r.cells[field], most)
+		return 0, r.bad(field, "%q is not a whole number from 0 to %d", r.cells[field], most)
 	}
 	return n, nil
 }
 
-// amount is a cell with a quantity, in parts of placement.Unit.
+// amount returns a cell that must be a quantity, in parts of placement.Unit.
 func (r *rows) amount(field int) (int64, error) {
 	x, ok := decimal(r.cells[field])
 	if !ok {
-		return 0, r.bad(field, "%q is no number from 0 to %d", r.cells[field], placement.MaxValue)
+		return 0, r.bad(field, "%q is not a number from 0 to %d", r.cells[field], placement.MaxValue)
 	}
 	return x, nil
 }
 
-// curve appends the points of a cell.
+// curve appends the points of a cell that must be a curve.
 func (r *rows) curve(field int, to []int64) ([]int64, error) {
 	rest := r.cells[field]
 	n := 0
@@ -139,7 +139,7 @@ func (r *rows) curve(field int, to []int64) ([]int64, error) {
 		cell, rest, more = bytes.Cut(rest, []byte{'|'})
 		x, ok := decimal(cell)
 		if !ok {
-			return nil, r.bad(field, "point %d: %q is no number from 0 to %d", n+1, cell, placement.MaxValue)
+			return nil, r.bad(field, "point %d: %q is not a number from 0 to %d", n+1, cell, placement.MaxValue)
 		}
 		to = append(to, x)
 	}
@@ -149,8 +149,8 @@ func (r *rows) curve(field int, to []int64) ([]int64, error) {
 	return to, nil
 }
 
-// decimal reads a number from 0 to placement.MaxValue in parts of placement.Unit. Nine digits after the point
-// are exact, more are rounded.
+// decimal parses a number from 0 to placement.MaxValue in parts of placement.Unit. It is exact to nine digits after
+// the point; more digits are rounded.
 func decimal(s []byte) (int64, bool) {
 	var x int64
 	digits, scale := 0, int64(0)
@@ -175,7 +175,7 @@ func decimal(s []byte) (int64, bool) {
 	return x * scale, true
 }
 
-// float reads what is written with an exponent or very many digits.
+// float parses numbers with an exponent or very many digits.
 func float(s []byte) (int64, bool) {
 	f, err := strconv.ParseFloat(string(s), 64)
 	if err != nil || !(f >= 0 && f <= placement.MaxValue) || bytes.ContainsAny(s, "xX_") {

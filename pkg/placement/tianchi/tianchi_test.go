@@ -18,7 +18,7 @@ const contest = "../../../../shared/data/cluster-traces/alibaba-tianchi-2018"
 
 func curve(value string) string { return strings.Repeat(value+"|", tianchi.Points-1) + value }
 
-// set is a small data set; a file may be replaced.
+// set returns a small data set; replace replaces a file.
 func set(replace ...string) fstest.MapFS {
 	files := map[string]string{
 		"app_resources.csv": "web," + curve("1.5") + "," + strings.Replace(curve("2"), "2|2", "2|4.25", 1) + ",10,0,0,0\n" +
@@ -37,7 +37,7 @@ func set(replace ...string) fstest.MapFS {
 	return fs
 }
 
-func TestReadsADataSet(t *testing.T) {
+func TestRead(t *testing.T) {
 	p, err := tianchi.Read(set())
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestReadsADataSet(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	// CPU is flat for all, so that one point stands for the curve.
+	// CPU is flat for all apps, so it is stored as one point.
 	if p.Resources[0].Points != 1 || p.Resources[1].Points != tianchi.Points {
 		t.Errorf("resources: %v", p.Resources)
 	}
@@ -57,35 +57,35 @@ func TestReadsADataSet(t *testing.T) {
 	if !reflect.DeepEqual(p.Instances, want) {
 		t.Errorf("instances: %v", p.Instances)
 	}
-	// k of its own beside the one that is there are k+1.
+	// k in addition to the first one is k+1 in total.
 	if !reflect.DeepEqual(p.Rules, []placement.Rule{{A: 0, B: 0, Max: 2}, {A: 1, B: 0, Max: 0}}) {
 		t.Errorf("rules: %v", p.Rules)
 	}
 }
 
-func TestMistakesAreToldWithFileRowAndField(t *testing.T) {
+func TestReadErrorsNameFileRowAndField(t *testing.T) {
 	good := "web," + curve("1") + "," + curve("1") + ",1,0,0,0\n"
 	for _, c := range []struct{ file, body, want string }{
 		{"app_resources.csv", good + "db\n", "app_resources.csv: row 2: 1 fields, not 7 (app, cpu, memory, disk, P, M, PM)"},
-		{"app_resources.csv", good + good, "app_resources.csv: row 2: app: web is there twice"},
-		{"app_resources.csv", good + strings.Replace(good, "web,1|", "db,1|x", 1), "app_resources.csv: row 2: cpu: point 2: \"x1\" is no number from 0 to 1000000"},
+		{"app_resources.csv", good + good, "app_resources.csv: row 2: app: web is listed twice"},
+		{"app_resources.csv", good + strings.Replace(good, "web,1|", "db,1|x", 1), "app_resources.csv: row 2: cpu: point 2: \"x1\" is not a number from 0 to 1000000"},
 		{"app_resources.csv", good + strings.Replace(good, "web,1|", "db,", 1), "app_resources.csv: row 2: cpu: 97 points, not 98"},
-		{"app_resources.csv", strings.Replace(good, ",1,0,0,0", ",-1,0,0,0", 1), "app_resources.csv: row 1: disk: \"-1\" is no number from 0 to 1000000"},
-		{"app_resources.csv", strings.Replace(good, ",1,0,0,0", ",1,0,NaN,0", 1), "app_resources.csv: row 1: M: \"NaN\" is no number from 0 to 1000000"},
-		{"app_resources.csv", strings.Replace(good, ",1,0,0,0", ",1,0,0,", 1), "app_resources.csv: row 1: PM: \"\" is no number from 0 to 1000000"},
-		{"app_resources.csv", strings.Replace(good, "web", "", 1), "app_resources.csv: row 1: app: \"\" is no name"},
-		{"machine_resources.csv", "machine,cpu,memory,disk,P,M,PM\n", "machine_resources.csv: row 1: cpu: \"cpu\" is no number from 0 to 1000000"},
-		{"machine_resources.csv", "m1,1,1,1,1,1,1\nm2,1,1e99,1,1,1,1\n", "machine_resources.csv: row 2: memory: \"1e99\" is no number from 0 to 1000000"},
+		{"app_resources.csv", strings.Replace(good, ",1,0,0,0", ",-1,0,0,0", 1), "app_resources.csv: row 1: disk: \"-1\" is not a number from 0 to 1000000"},
+		{"app_resources.csv", strings.Replace(good, ",1,0,0,0", ",1,0,NaN,0", 1), "app_resources.csv: row 1: M: \"NaN\" is not a number from 0 to 1000000"},
+		{"app_resources.csv", strings.Replace(good, ",1,0,0,0", ",1,0,0,", 1), "app_resources.csv: row 1: PM: \"\" is not a number from 0 to 1000000"},
+		{"app_resources.csv", strings.Replace(good, "web", "", 1), "app_resources.csv: row 1: app: \"\" is not a name"},
+		{"machine_resources.csv", "machine,cpu,memory,disk,P,M,PM\n", "machine_resources.csv: row 1: cpu: \"cpu\" is not a number from 0 to 1000000"},
+		{"machine_resources.csv", "m1,1,1,1,1,1,1\nm2,1,1e99,1,1,1,1\n", "machine_resources.csv: row 2: memory: \"1e99\" is not a number from 0 to 1000000"},
 		{"machine_resources.csv", "m1,1,1,1,1,1,1\n\nm2,1,1,1,1,1,1\n", "machine_resources.csv: row 2: 1 fields, not 7 (machine, cpu, memory, disk, P, M, PM)"},
-		{"instance_deploy.csv", "i1,web,m1\ni1,web,\n", "instance_deploy.csv: row 2: instance: i1 is there twice"},
+		{"instance_deploy.csv", "i1,web,m1\ni1,web,\n", "instance_deploy.csv: row 2: instance: i1 is listed twice"},
 		{"instance_deploy.csv", "i1,wbe,\n", "instance_deploy.csv: row 1: app: \"wbe\" is not in app_resources.csv"},
 		{"instance_deploy.csv", "i1,web,m9\n", "instance_deploy.csv: row 1: machine: \"m9\" is not in machine_resources.csv"},
 		{"app_interference.csv", "web,db,0\nweb,x,0\n", "app_interference.csv: row 2: app B: \"x\" is not in app_resources.csv"},
-		{"app_interference.csv", "web,db,1.5\n", "app_interference.csv: row 1: k: \"1.5\" is no whole number from 0 to 1073741824"},
-		{"app_interference.csv", "web,db,-1\n", "app_interference.csv: row 1: k: \"-1\" is no whole number from 0 to 1073741824"},
-		{"app_priority.csv", "web,1\nweb,2\n", "app_priority.csv: row 2: app: web is there twice"},
-		{"app_priority.csv", "web,high\n", "app_priority.csv: row 1: priority: \"high\" is no whole number from 0 to 1048576"},
-		{"other_app_interference.csv", "", "other_app_interference.csv: there is app_interference.csv too; a folder holds one app_interference file"},
+		{"app_interference.csv", "web,db,1.5\n", "app_interference.csv: row 1: k: \"1.5\" is not a whole number from 0 to 1073741824"},
+		{"app_interference.csv", "web,db,-1\n", "app_interference.csv: row 1: k: \"-1\" is not a whole number from 0 to 1073741824"},
+		{"app_priority.csv", "web,1\nweb,2\n", "app_priority.csv: row 2: app: web is listed twice"},
+		{"app_priority.csv", "web,high\n", "app_priority.csv: row 1: priority: \"high\" is not a whole number from 0 to 1048576"},
+		{"other_app_interference.csv", "", "other_app_interference.csv: the folder also has app_interference.csv; it must have only one app_interference file"},
 	} {
 		_, err := tianchi.Read(set(c.file, c.body))
 		if err == nil || err.Error() != c.want || !errors.Is(err, tianchi.ErrData) {
@@ -112,7 +112,7 @@ func TestNumbersAreExact(t *testing.T) {
 	}
 	for _, s := range []string{"", ".", "-0.1", "1_0", "0x10", "Inf", "1e7", "1000000.1", "1.2.3", " 1"} {
 		if _, err := tianchi.Read(set("machine_resources.csv", "m1,"+s+",1,1,1,1,1\nm2,1,1,1,1,1,1\n")); err == nil {
-			t.Errorf("%q was taken", s)
+			t.Errorf("%q was accepted", s)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestAssignments(t *testing.T) {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	for body, want := range map[string]string{
-		"i1,m1\ni1,m2\n": "a.csv: row 2: instance: i1 is there twice",
+		"i1,m1\ni1,m2\n": "a.csv: row 2: instance: i1 is listed twice",
 		"i9,m1\n":        "a.csv: row 1: instance: \"i9\" is not in the data set",
 		"i1,m9\n":        "a.csv: row 1: machine: \"m9\" is not in the data set",
 		"i1\n":           "a.csv: row 1: 1 fields, not 2 (instance, machine)",
@@ -142,7 +142,7 @@ func TestAssignments(t *testing.T) {
 	}
 }
 
-// files collects what Write writes.
+// files stores what Write writes.
 type files map[string]*bytes.Buffer
 
 type file struct{ *bytes.Buffer }
@@ -162,7 +162,7 @@ func (f files) fs() fstest.MapFS {
 	return fs
 }
 
-func TestWhatIsWrittenReadsTheSame(t *testing.T) {
+func TestWriteRoundTrip(t *testing.T) {
 	p, err := tianchi.Read(set("app_priority.csv", "db,3\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -192,13 +192,13 @@ func TestWhatIsWrittenReadsTheSame(t *testing.T) {
 	}
 	odd := &placement.Problem{Resources: []placement.Resource{{Name: "gpu", Points: 1}}}
 	if err := tianchi.Write(files{}.create, odd); !errors.Is(err, tianchi.ErrData) {
-		t.Errorf("a resource that the form does not have: %v", err)
+		t.Errorf("a resource that the format does not have: %v", err)
 	}
 }
 
-func TestReadsTheContest(t *testing.T) {
+func TestReadContestData(t *testing.T) {
 	if _, err := os.Stat(contest); err != nil {
-		t.Skip("the contest's data set is not here: ", err)
+		t.Skip("the contest's data set is missing: ", err)
 	}
 	p, err := tianchi.Read(os.DirFS(contest))
 	if err != nil {

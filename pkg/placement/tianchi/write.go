@@ -11,9 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// Write writes a problem as a data set; create makes a file of a name. Resources
-// other than cpu, memory, disk, P, M and PM have no place in the form, and neither have racks. What the
-// problem does not count is 0.
+// Write writes a problem as a data set; create creates a file with the given name. The format has no racks and no
+// resources other than cpu, memory, disk, P, M and PM. Resources that the problem does not have are written as 0.
 func Write(create func(name string) (io.WriteCloser, error), p *placement.Problem) error {
 	columns, err := columnsOf(p)
 	if err != nil {
@@ -66,7 +65,7 @@ func Write(create func(name string) (io.WriteCloser, error), p *placement.Proble
 			return err
 		}
 		w := bufio.NewWriterSize(out, 1<<16)
-		f.write(w) // its errors stay until Flush
+		f.write(w) // errors are reported by Flush
 		if err := errors.Join(w.Flush(), out.Close()); err != nil {
 			return err
 		}
@@ -74,8 +73,8 @@ func Write(create func(name string) (io.WriteCloser, error), p *placement.Proble
 	return nil
 }
 
-// columns is where the resources of the form are in a problem's vectors: first point and number of points, which is 0
-// for what the problem does not count.
+// columns maps the resources of the format to a problem's vectors: first point and number of points, which is 0 if
+// the problem does not have the resource.
 type columns [2 + len(scalars)][2]int
 
 func columnsOf(p *placement.Problem) (columns, error) {
@@ -89,14 +88,14 @@ func columnsOf(p *placement.Problem) (columns, error) {
 			}
 		}
 		if !found {
-			return c, fmt.Errorf("%w: resource %s of %d points is not one of the form", ErrData, r.Name, r.Points)
+			return c, fmt.Errorf("%w: the format has no resource %s with %d points", ErrData, r.Name, r.Points)
 		}
 		begin += r.Points
 	}
 	return c, nil
 }
 
-// cells are the columns of a vector; the first two have as many points.
+// cells formats a vector as the columns of a row; points is the number of points in the first two columns.
 func (c columns) cells(v []int64, points int) []string {
 	var cells []string
 	for i, at := range c {
@@ -116,7 +115,7 @@ func (c columns) cells(v []int64, points int) []string {
 	return cells
 }
 
-// number writes parts of placement.Unit as a decimal.
+// number formats parts of placement.Unit as a decimal.
 func number(x int64) string {
 	s := strconv.FormatInt(x/placement.Unit, 10)
 	if rest := x % placement.Unit; rest != 0 {

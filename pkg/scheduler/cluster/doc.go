@@ -1,8 +1,7 @@
-// Package cluster is what a session of package scheduler is told of the world: a
-// [Snapshot] of nodes, queues, namespaces and jobs with their tasks, where each is
-// in its life, and amounts of resources as a [Vector] of whole numbers.
+// Package cluster defines the input of a session of package scheduler: a [Snapshot]
+// of nodes, queues, namespaces and jobs with the states of their tasks, and amounts
+// of resources as a [Vector] of integers.
 //
-// It is data with the arithmetic that belongs to it, and decides nothing. Package
-// scheduler has the same names, so that most callers import it alone. Fields are
-// only added.
+// It is data with its arithmetic and decides nothing. Package scheduler has aliases
+// for all names, so most callers import only that. Fields are only ever added.
 package cluster

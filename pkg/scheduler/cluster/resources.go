@@ -1,13 +1,13 @@
 package cluster
 
-// MaxResources bounds the resources that a snapshot may count.
+// MaxResources is the maximum number of resources in a snapshot.
 const MaxResources = 8
 
-// Vector is an amount of each resource, in the order of [Snapshot.Resources]: whole numbers of the smallest unit that
-// matters, thousandths of a core or of a GPU, MiB of memory.
+// Vector is an amount of each resource, in the order of [Snapshot.Resources], as an integer in the smallest unit in
+// use: thousandths of a core or of a GPU, MiB of memory.
 type Vector [MaxResources]int64
 
-// Whole is a whole GPU, in the unit that shares of one are counted in.
+// Whole is one whole GPU, in thousandths.
 const Whole = 1000
 
 // Plus returns the sum.
@@ -22,7 +22,7 @@ func (v Vector) Minus(w Vector) Vector {
 	return v
 }
 
-// Times returns the vector n times.
+// Times returns the vector multiplied by n.
 func (v Vector) Times(n int) Vector {
 	for i := range v {
 		v[i] *= int64(n)
@@ -30,10 +30,10 @@ func (v Vector) Times(n int) Vector {
 	return v
 }
 
-// Fits says whether v is at most w in every resource.
+// Fits reports whether v is at most w in every resource.
 func (v Vector) Fits(w Vector) bool { return v.FitsIn(&w) }
 
-// IsZero says whether the vector is nothing of everything.
+// IsZero reports whether every amount is zero.
 func (v Vector) IsZero() bool { return v == Vector{} }
 
 // Add adds w.
@@ -43,7 +43,7 @@ func (v *Vector) Add(w *Vector) {
 	}
 }
 
-// Sub takes w off.
+// Sub subtracts w.
 func (v *Vector) Sub(w *Vector) {
 	for i := range v {
 		v[i] -= w[i]
@@ -60,7 +60,7 @@ func (v *Vector) FitsIn(w *Vector) bool {
 	return true
 }
 
-// Most is the larger of both in every resource.
+// Most returns the larger amount in every resource.
 func (v Vector) Most(w Vector) Vector {
 	for i := range v {
 		v[i] = max(v[i], w[i])
@@ -68,11 +68,11 @@ func (v Vector) Most(w Vector) Vector {
 	return v
 }
 
-// Positive is v without what is below nothing.
+// Positive returns v with negative amounts set to zero.
 func (v Vector) Positive() Vector { return v.Most(Vector{}) }
 
-// Share is the largest part that v is of total: its dominant share. What total has nothing of does not count,
-// unless v has some of it: that is more than any share.
+// Share returns the dominant share: the largest ratio v[i]/total[i] over all resources. A resource with a total of zero
+// is skipped if v has none of it; otherwise the share is larger than any other.
 func Share(v, total *Vector) float64 {
 	s := 0.0
 	for i := range v {
@@ -87,16 +87,16 @@ func Share(v, total *Vector) float64 {
 	return s
 }
 
-// infinite is a share beyond all others.
+// infinite is a share larger than all others.
 const infinite = 1e18
 
-// Limit is a bound for each resource; what Set does not name has none.
+// Limit is a maximum for each resource that has Set; the others are unlimited.
 type Limit struct {
 	Amount Vector
 	Set    [MaxResources]bool
 }
 
-// LimitOf bounds each resource of the first n by the amount given.
+// LimitOf returns a limit of amount for each of the first n resources.
 func LimitOf(amount Vector, n int) Limit {
 	l := Limit{Amount: amount}
 	for i := range n {
@@ -105,7 +105,7 @@ func LimitOf(amount Vector, n int) Limit {
 	return l
 }
 
-// Within says whether v keeps the limit; if not, in which resource.
+// Within reports whether v is within the limit, and if not, the first resource that exceeds it.
 func (l *Limit) Within(v *Vector) (bool, int) {
 	for i := range v {
 		if l.Set[i] && v[i] > l.Amount[i] {

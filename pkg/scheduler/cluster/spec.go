@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// PerDevice is what it needs of each device, in thousandths.
+// PerDevice returns the share needed on each device, in thousandths.
 func (s *Spec) PerDevice() int64 {
 	if s.Devices > 0 && s.Share == 0 {
 		return Whole
@@ -15,7 +15,7 @@ func (s *Spec) PerDevice() int64 {
 	return s.Share
 }
 
-// Key is the same for specs that ask for the same.
+// Key returns the same string for equivalent specs.
 func (s *Spec) Key() string {
 	var b strings.Builder
 	fmt.Fprint(&b, s.Request, s.Devices, s.PerDevice(), s.Role, s.Priority)
@@ -42,14 +42,14 @@ func (s *Spec) Key() string {
 	return b.String()
 }
 
-// Stands says whether a task tolerates a taint.
+// Stands reports whether the task tolerates a taint.
 func (s *Spec) Stands(t Taint) bool {
 	return slices.ContainsFunc(s.Tolerates, func(x Toleration) bool {
 		return x.Key == "" || x.Key == t.Key && (x.Value == "" || x.Value == t.Value)
 	})
 }
 
-// Holds says whether a term is true of labels.
+// Holds reports whether the labels satisfy the term.
 func (t *Term) Holds(labels map[string]string) bool {
 	v, ok := labels[t.Key]
 	switch t.Op {

@@ -1,20 +1,20 @@
 package cluster
 
-// State is where a task is in its life (Volcano, "scheduling framework": the states of a pod).
+// State is the state of a task (Volcano, "scheduling framework": the states of a pod).
 type State uint8
 
-// The states of a task. Allocated and Pipelined exist within a session only.
+// The states of a task. Allocated and Pipelined exist only within a session.
 const (
 	Pending   State = iota // waits to be scheduled
-	Allocated              // has idle resources in this session; undone when its gang is not ready at the end of it
-	Pipelined              // has resources that are being released; nothing is told to anyone
+	Allocated              // has idle resources in this session; undone if its gang is not ready at the end
+	Pipelined              // will get resources that are being released; not reported to the caller as started
 	Binding                // decided; the outcome is not recorded yet
 	Bound                  // recorded; not running yet
-	Releasing              // told to stop; holds its resources still
+	Releasing              // asked to stop; still holds its resources
 	Running
 	Succeeded
 	Failed
-	Unknown // its node is not heard of
+	Unknown // its node does not respond
 )
 
 var stateNames = [...]string{
@@ -29,7 +29,7 @@ func (s State) String() string {
 	return "state?"
 }
 
-// Holds says whether a task in this state holds resources of its node. An unknown one does: it may run still.
+// Holds reports whether a task in this state holds resources of its node. Unknown does, because it may still run.
 func (s State) Holds() bool {
 	switch s {
 	case Allocated, Binding, Bound, Releasing, Running, Unknown:
@@ -39,7 +39,7 @@ func (s State) Holds() bool {
 	return false
 }
 
-// Occupies says whether a task counts as a member that its job has: it runs, will, or is done.
+// Occupies reports whether the job counts the task as one of its members: it runs, will run, or has succeeded.
 func (s State) Occupies() bool {
 	switch s {
 	case Allocated, Binding, Bound, Running, Succeeded:
@@ -49,19 +49,19 @@ func (s State) Occupies() bool {
 	return false
 }
 
-// Over says whether a task in this state will not run again.
+// Over reports whether a task in this state has succeeded or failed.
 func (s State) Over() bool { return s == Succeeded || s == Failed }
 
-// Phase is where a job is in its life.
+// Phase is the phase of a job.
 type Phase uint8
 
 // The phases of a job.
 const (
-	Waiting  Phase = iota // not yet let in by enqueue
-	Inqueue               // let in: allocate looks at it
+	Waiting  Phase = iota // not yet admitted by enqueue
+	Inqueue               // admitted: allocate considers it
 	Started               // has had its minimum of members
-	Finished              // succeeded, as a whole
-	Aborted               // failed, as a whole
+	Finished              // succeeded as a whole
+	Aborted               // failed as a whole
 )
 
 var phaseNames = [...]string{"waiting", "inqueue", "started", "finished", "aborted"}
@@ -74,17 +74,17 @@ func (p Phase) String() string {
 	return "phase?"
 }
 
-// Over says whether nothing of the job will be scheduled any more.
+// Over reports whether the job has finished or was aborted; its tasks are not scheduled again.
 func (p Phase) Over() bool { return p == Finished || p == Aborted }
 
-// Reaction is what a failure does to a job.
+// Reaction is what happens to a job after a failure.
 type Reaction uint8
 
-// The reactions to a failed task, or to a failed job that another waits for.
+// The reactions to a failed task, or to a failed job in Job.After.
 const (
-	Ignore  Reaction = iota // the job goes on with what it has left
-	Restart                 // all of it is stopped and starts again
-	Abort                   // all of it is stopped and it has failed
+	Ignore  Reaction = iota // the job continues with its remaining members
+	Restart                 // all members are stopped and started again
+	Abort                   // all members are stopped and the job fails
 )
 
 // String returns the reaction's name.

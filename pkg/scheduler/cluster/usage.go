@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Usage is what a queue or namespace held over time: a mean in which what was counts half after each half-life, in the
-// units of vectors. It makes fairness over time of fairness of the moment (Volcano, "fairness over time"; the idea is
-// HTCondor's): who had much has less now.
+// Usage is what a queue or namespace held over time: an exponentially decaying mean that halves after each half-life,
+// in the units of vectors. It gives fairness over time (Volcano, "fairness over time"; the idea is HTCondor's): an
+// owner that has held much gets less now.
 type Usage struct {
 	At   time.Time
 	Held [MaxResources]float64
 }
 
-// Advance is the usage at a later time, with held in between.
+// Advance returns the usage at a later time, if held was held in between.
 func (u Usage) Advance(now time.Time, held Vector, halfLife time.Duration) Usage {
 	if !now.After(u.At) || halfLife <= 0 {
 		return u
@@ -26,7 +26,7 @@ func (u Usage) Advance(now time.Time, held Vector, halfLife time.Duration) Usage
 	for i := range out.Held {
 		out.Held[i] = u.Held[i]*keep + float64(held[i])*(1-keep)
 		if u.At.IsZero() {
-			out.Held[i] = 0 // nothing is known of before
+			out.Held[i] = 0 // the time before is unknown
 		}
 	}
 	return out

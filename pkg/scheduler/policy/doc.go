@@ -1,7 +1,7 @@
-// Package policy is the language in which somebody says how sessions of package
-// scheduler decide: actions, and plugins in tiers with their settings ([Policy]).
-// [Read] reads one from YAML and names line and field of what is wrong.
+// Package policy is the language that configures the decisions of sessions of package
+// scheduler: actions, and plugins in tiers with their settings ([Policy]).
+// [Read] reads a policy from YAML; its errors point to line and field.
 //
-// What there is to be named, a [Vocabulary], is the caller's: scheduler.ReadPolicy
-// has that of the scheduler. The form of the file is stable; names are only added.
+// The caller passes the known names as a [Vocabulary]; scheduler.ReadPolicy uses
+// those of the scheduler. The file format is stable; names are only added.
 package policy

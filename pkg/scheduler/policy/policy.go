@@ -7,17 +7,17 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// Policy says which actions a session runs, in their order, and which plugins tell them how. In a question of order
-// the first tier and plugin that sees a difference decides; in one of victims all of a tier have to agree, and the
-// first tier with an opinion decides.
+// Policy lists the actions of a session, in order, and the plugins that guide them. For orders, the first plugin that
+// sees a difference decides, tier by tier. For victims, all plugins of a tier must agree, and the first tier with an
+// opinion decides.
 type Policy struct {
 	Actions []string
 	Tiers   [][]Plugin
-	where   map[string]fault.Position // of fields, in the file it was read from
+	where   map[string]fault.Position // positions of fields in the file
 }
 
-// Wrong is the Error for what is wrong with a field of a policy for whoever is to follow it, though it can be
-// read: actions, tiers[0][2]. It knows the line if the policy was read from a file.
+// Wrong returns an Error for a field (such as actions or tiers[0][2]) of a policy that is readable but not acceptable
+// to the caller. The Error has the line if the policy was read from a file.
 func (p *Policy) Wrong(field, reason, hint string) *Error {
 	at := p.where[field]
 	return &Error{
@@ -33,28 +33,28 @@ func (p *Policy) Wrong(field, reason, hint string) *Error {
 // Plugin is a plugin in a tier.
 type Plugin struct {
 	Name string
-	// Disable names functions that it is not to register: jobOrder, preemptable.
+	// Disable names functions that the plugin must not register, such as jobOrder or preemptable.
 	Disable []string
 	Args    Args
 }
 
-// Vocabulary is what a policy may name.
+// Vocabulary lists the names that a policy may use.
 type Vocabulary struct {
 	Actions   []string
-	Functions []string // of plugins, that one may disable
+	Functions []string // of plugins, which a policy may disable
 	Plugins   []string
-	// Settings are those that a plugin has.
+	// Settings lists the settings of each plugin.
 	Settings map[string]map[string]Kind
 }
 
-// Error says what is wrong with a policy, and where: File, Line, Column, Field (tiers[0][2].args.weight), Reason and
-// Hint, as far as they are known. It is ErrInvalid.
+// Error describes an error in a policy and its place: File, Line, Column, Field (for example tiers[0][2].args.weight),
+// Reason and Hint, as far as known. It wraps ErrInvalid.
 type Error = fault.Error
 
-// ErrInvalid is in the chain of every Error.
+// ErrInvalid is wrapped by every Error.
 var ErrInvalid = errors.New("invalid")
 
-// InFile has an error that is an Error say in which file it is.
+// InFile adds the file name to err if err is an Error.
 func InFile(file string, err error) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -66,10 +66,10 @@ func InFile(file string, err error) error {
 // Args are the settings of a plugin.
 type Args map[string]any
 
-// Kind is what a setting is.
+// Kind is the type of a setting.
 type Kind uint8
 
-// The kinds of settings.
+// The types of settings.
 const (
 	Number   Kind = iota // float64
 	Duration             // time.Duration
@@ -77,18 +77,18 @@ const (
 	Windows              // map[string]Window
 )
 
-// Number returns a setting, or what it is without one.
+// Number returns a setting, or otherwise if it is missing.
 func (a Args) Number(name string, otherwise float64) float64 { return arg(a, name, otherwise) }
 
-// Duration returns a setting, or what it is without one.
+// Duration returns a setting, or otherwise if it is missing.
 func (a Args) Duration(name string, otherwise time.Duration) time.Duration {
 	return arg(a, name, otherwise)
 }
 
-// Numbers returns a setting of named numbers, nil without one.
+// Numbers returns a setting of named numbers, or nil.
 func (a Args) Numbers(name string) map[string]float64 { return arg(a, name, map[string]float64(nil)) }
 
-// Windows returns a setting of named time windows, nil without one.
+// Windows returns a setting of named time windows, or nil.
 func (a Args) Windows(name string) map[string]Window { return arg(a, name, map[string]Window(nil)) }
 
 func arg[T any](a Args, name string, otherwise T) T {

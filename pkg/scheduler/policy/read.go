@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
@@ -23,7 +22,7 @@ const (
 	maxArgs    = 256
 )
 
-// Read reads a policy from YAML, of which all that it names has to be known:
+// Read reads a policy from YAML. All names in it must be known:
 //
 //	actions: [enqueue, allocate, preempt, reclaim, backfill, reserve]
 //	tiers:
@@ -33,7 +32,7 @@ const (
 //	      disable: [nodeOrder]
 //	      args: {weight: 2, resources: {gpu: 5}}
 //
-// It fails with an *Error that names line and field. The name of the file is only told.
+// Errors are an *Error with line and field. The file name is used only in errors.
 func Read(file string, data []byte, known *Vocabulary) (*Policy, error) {
 	p, err := read(data, known)
 	return p, InFile(file, err)
@@ -48,7 +47,7 @@ func read(data []byte, known *Vocabulary) (*Policy, error) {
 		return nil, err
 	}
 	if len(docs) > 1 {
-		return nil, from.Fault(docs[1], "there is a second document", "a policy is one")
+		return nil, from.Fault(docs[1], "there is a second document", "a policy is a single document")
 	}
 	r := &reader{Reader: from, policy: &Policy{where: map[string]fault.Position{}}, lines: map[string]int{},
 		known: known}
@@ -81,7 +80,7 @@ func read(data []byte, known *Vocabulary) (*Policy, error) {
 type reader struct {
 	yamlfile.Reader
 	policy *Policy
-	lines  map[string]int // in which plugins stand
+	lines  map[string]int // line of each plugin
 	known  *Vocabulary
 }
 
@@ -93,7 +92,7 @@ func (r *reader) readTier(i int, n *yaml.Node) error {
 			return err
 		}
 		if line := r.lines[conf.Name]; line > 0 {
-			return r.Fault(n, fmt.Sprintf("plugin %s is there already, in line %d", conf.Name, line), "remove one")
+			return r.Fault(n, fmt.Sprintf("plugin %s is already in line %d", conf.Name, line), "remove one")
 		}
 		r.lines[conf.Name] = n.Line
 		r.policy.where[fmt.Sprintf("tiers[%d][%d]", i, k)] = yamlfile.PositionOf(n)
@@ -102,7 +101,7 @@ func (r *reader) readTier(i int, n *yaml.Node) error {
 	})
 }
 
-// readPlugin reads a plugin: its name, or a mapping.
+// readPlugin reads a plugin, which is a name or a mapping.
 func (r *reader) readPlugin(n *yaml.Node) (conf Plugin, err error) {
 	if n.Kind == yaml.ScalarNode {
 		conf.Name, err = r.word(n, "plugin", r.known.Plugins)
@@ -168,7 +167,7 @@ func (r *reader) window(n *yaml.Node) (w Window, err error) {
 			given[field] = true
 			t, err := time.Parse("15:04", s)
 			if err != nil {
-				return 0, fault.New(fault.Quote(s)+" is no time of day", `write it as "22:00"`)
+				return 0, fault.New(fault.Quote(s)+" is not a time of day", `write it as "22:00"`)
 			}
 			return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, nil
 		})
@@ -182,7 +181,7 @@ func (r *reader) window(n *yaml.Node) (w Window, err error) {
 			func(s string) (*time.Location, error) {
 				zone, err := time.LoadLocation(s)
 				if err != nil || s == "Local" {
-					return nil, fault.New(fault.Quote(s)+" is no time zone", "write it as UTC or Europe/Berlin")
+					return nil, fault.New(fault.Quote(s)+" is not a time zone", "write it as UTC or Europe/Berlin")
 				}
 				return zone, nil
 			},
@@ -205,8 +204,8 @@ func (r *reader) number(n *yaml.Node) (float64, error) {
 		return 0, err
 	}
 	x, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(math.Abs(x) <= 1e6) { // also of NaN
-		return 0, r.Fault(n, fault.Quote(s)+" is no number", "at most a million")
+	if err != nil || !(math.Abs(x) <= 1e6) { // also rejects NaN
+		return 0, r.Fault(n, fault.Quote(s)+" is not a number", "at most a million")
 	}
 	return x, nil
 }
@@ -218,7 +217,7 @@ func (r *reader) duration(n *yaml.Node) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, r.Fault(n, fault.Quote(s)+" is no duration", "write it as 30m or 24h")
+		return 0, r.Fault(n, fault.Quote(s)+" is not a duration", "write it as 30m or 24h")
 	}
 	return d, nil
 }
@@ -240,7 +239,7 @@ func mapOf[T any](r *reader, n *yaml.Node, read func(*yaml.Node) (T, error)) (ma
 	return out, nil
 }
 
-// bounded reads a list of at most so many.
+// bounded reads a list of at most most entries.
 func (r *reader) bounded(n *yaml.Node, most int, each func(i int, n *yaml.Node) error) error {
 	if n.Kind == yaml.SequenceNode && len(n.Content) > most {
 		return r.Fault(n, fmt.Sprintf("must be a list of at most %d", most), "")
@@ -252,7 +251,7 @@ func (r *reader) words(n *yaml.Node, what string, known []string) (out []string,
 	err = r.bounded(n, maxPlugins, func(_ int, n *yaml.Node) error {
 		w, err := r.word(n, what, known)
 		if err == nil && slices.Contains(out, w) {
-			err = r.Fault(n, what+" "+w+" is there already", "remove one")
+			err = r.Fault(n, what+" "+w+" is listed twice", "remove one")
 		}
 		out = append(out, w)
 		return err
@@ -263,7 +262,7 @@ func (r *reader) words(n *yaml.Node, what string, known []string) (out []string,
 func (r *reader) word(n *yaml.Node, what string, known []string) (string, error) {
 	s, err := r.Text(n)
 	if err == nil && !slices.Contains(known, s) {
-		err = r.Fault(n, "there is no "+what+" "+fault.Quote(s), suggest.OneOf(s, known))
+		err = r.Fault(n, "unknown "+what+" "+fault.Quote(s), fault.OneOf(s, known))
 	}
 	return s, err
 }

@@ -2,13 +2,13 @@ package policy
 
 import "time"
 
-// Window is a part of each day in which nodes are to be had.
+// Window is a part of each day in which nodes are available.
 type Window struct {
-	From, To time.Duration // since midnight; from 22h to 6h goes over it
+	From, To time.Duration // since midnight; From after To (22h to 6h) spans midnight
 	Zone     *time.Location
 }
 
-// Open says whether a time is in the window, and until when it is.
+// Open reports whether now is in the window, and until when.
 func (w Window) Open(now time.Time) (until time.Time, open bool) {
 	local := now.In(w.Zone)
 	midnight := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, w.Zone)

@@ -7,15 +7,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// meter sums up over time.
+// meter accumulates measurements over time.
 type meter struct {
 	seconds, contended float64
 	used               [3]float64
 	fragment           float64
 	errors             float64
-	lost               float64   // GPUs over time of pods that were evicted, in thousandths
-	held               []int64   // GPUs by queue, in thousandths
-	gpu                []float64 // the same over time
+	lost               float64   // GPU time lost by evicted pods, in thousandths of GPU-seconds
+	held               []int64   // GPUs held now, by owner, in thousandths
+	gpu                []float64 // held, integrated over time
 	weights            []float64
 }
 
@@ -28,7 +28,7 @@ func newMeter(p *player) meter {
 	return m
 }
 
-// pass counts what was so for a time.
+// pass adds the current situation for a duration in seconds.
 func (m *meter) pass(p *player, seconds float64) {
 	if seconds <= 0 {
 		return
@@ -72,8 +72,8 @@ func (m *meter) pass(p *player, seconds float64) {
 	m.errors += sum / float64(len(m.held)) * seconds
 }
 
-// owed divides what is allocated between queues by weight, to each at most what it wants: max-min fairness. It is what
-// is allocated and not what there is, so that idle GPUs that nobody could use are no queue's loss.
+// owed divides the allocated GPUs between owners by weight, to each at most what it wants: max-min fairness. It divides
+// what is allocated, not the capacity, so that idle GPUs that no pod could use do not count as anyone's loss.
 func (m *meter) owed(want []int64) []float64 {
 	left := 0.0
 	for _, x := range m.held {
@@ -102,7 +102,7 @@ func (m *meter) owed(want []int64) []float64 {
 	return out
 }
 
-// fragmentation is the part of all GPUs that is idle where a pod drawn from the trace could not use it.
+// fragmentation returns the fraction of all GPUs that is idle and unusable for a pod drawn at random from the trace.
 func (p *player) fragmentation() float64 {
 	if p.total[2] == 0 {
 		return 0
@@ -118,8 +118,8 @@ func (p *player) fragmentation() float64 {
 	return sum / float64(p.total[2])
 }
 
-// fragments is what is idle of a node's GPUs, in thousandths, for each class as far as that can not use it, by how
-// frequent the class is.
+// fragments returns the node's idle GPUs, in thousandths, that a class can not use, averaged over classes weighted by
+// their frequency.
 func (n *nodeFree) fragments(classes []class, pods int) float64 {
 	idle := int64(0)
 	for _, x := range n.gpu {
@@ -147,7 +147,7 @@ func (n *nodeFree) fragments(classes []class, pods int) float64 {
 	return sum
 }
 
-// finish makes the report.
+// finish completes the report.
 func (p *player) finish() {
 	r, m := p.report, &p.meter
 	var waits []float64

@@ -12,25 +12,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Options say how to replay.
+// Options configures a replay.
 type Options struct {
 	Policy *scheduler.Policy
 	// Every is the time between sessions; 0 is a minute.
 	Every time.Duration
-	// Speed divides the times at which pods come: what took a day takes an hour at 24. 0 is 1.
+	// Speed divides arrival times: at 24, a day of arrivals takes an hour. 0 is 1.
 	Speed float64
-	// Stay has pods never end, so that the cluster fills.
+	// Stay makes pods run forever, so that the cluster fills up.
 	Stay bool
-	// Weights are those of queues, by class; 0 is 1.
+	// Weights are the weights of queues by class of service, or of namespaces; 0 is 1.
 	Weights map[string]int
-	// Saves has evicted pods save their work, and go on after a start that takes so long; 0 has them begin again.
+	// Saves makes evicted pods keep their work and continue after a restart of this duration; at 0 they start from zero.
 	Saves time.Duration
-	// HalfLife has the GPUs that namespaces have held count, half of it after each half-life (plugin usage); 0 has it
-	// not known.
+	// HalfLife makes the past GPU usage of namespaces count, decaying by half after each half-life (plugin usage); at 0
+	// it does not count.
 	HalfLife time.Duration
 }
 
-// Quantiles are of waiting times, in seconds.
+// Quantiles summarises waiting times, in seconds.
 type Quantiles struct {
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
@@ -39,46 +39,46 @@ type Quantiles struct {
 	Max  float64 `json:"max"`
 }
 
-// Shares are parts of the cluster, from 0 to 1.
+// Shares are fractions of the cluster, from 0 to 1.
 type Shares struct {
 	CPU    float64 `json:"cpu"`
 	Memory float64 `json:"memory"`
 	GPU    float64 `json:"gpu"`
 }
 
-// Report is what came of it.
+// Report is the result of a replay.
 type Report struct {
 	Nodes    int     `json:"nodes"`
 	GPUs     int     `json:"gpus"`
 	Pods     int     `json:"pods"`
 	Placed   int     `json:"placed"`
-	Unplaced int     `json:"unplaced"` // waited when the last pod had come and nothing could change any more
-	Evicted  int     `json:"evicted"`  // times that a pod lost its place
+	Unplaced int     `json:"unplaced"` // still waiting when no more pods came and nothing could change
+	Evicted  int     `json:"evicted"`  // number of evictions
 	Sessions int     `json:"sessions"`
 	Hours    float64 `json:"hours"` // of virtual time
-	// Wait is from coming to the first start, of pods that started.
+	// Wait is from arrival to the first start, of pods that started.
 	Wait Quantiles `json:"waitSeconds"`
-	// Allocation is what pods held, as a mean over time; Peak the most.
+	// Allocation is the mean over time of all held resources; Peak the maximum.
 	Allocation Shares `json:"allocation"`
 	Peak       Shares `json:"peak"`
-	// Fragmentation is the part of all GPUs that was idle where a pod drawn from the trace could not use it, as a mean
-	// over time; PeakFragmentation the most.
+	// Fragmentation is the fraction of all GPUs that was idle and unusable for a pod drawn at random from the trace, as
+	// a mean over time; PeakFragmentation is the maximum.
 	Fragmentation     float64 `json:"fragmentation"`
 	PeakFragmentation float64 `json:"peakFragmentation"`
-	// ShareError is by how much queues missed the part of the GPUs that their weights give them of what they wanted, as
-	// a mean over queues and the time in which any pod waited.
+	// ShareError is how far queues were from their fair share of GPUs by weight and demand, as a mean over queues and
+	// over the time in which any pod waited.
 	ShareError float64 `json:"shareError"`
-	// Lost is the part of the GPUs' work that was thrown away, as evicted pods begin again.
+	// Lost is the fraction of GPU work that was lost by evictions.
 	Lost   float64          `json:"lost"`
 	Queues map[string]Queue `json:"queues"`
 }
 
-// Queue is what a queue had.
+// Queue has the results of one queue.
 type Queue struct {
 	Pods   int       `json:"pods"`
 	Placed int       `json:"placed"`
 	Wait   Quantiles `json:"waitSeconds"`
-	// GPU is its part of all GPUs, as a mean over time.
+	// GPU is its fraction of all GPUs, as a mean over time.
 	GPU float64 `json:"gpu"`
 }
 
@@ -88,30 +88,30 @@ type podState struct {
 	job     scheduler.Job
 	queue   int
 	arrival float64
-	started float64 // first; negative before
+	started float64 // first start; negative if not started yet
 	ends    float64
 	running bool
 	node    int
-	done    float64 // seconds of work that is saved
-	begun   float64 // when it has its place, and from when on it works
+	done    float64 // seconds of saved work
+	begun   float64 // when it got its place; works is when it starts working there
 	works   float64
 }
 
-// player is a replay under way.
+// player is a replay in progress.
 type player struct {
 	opt     Options
 	snap    scheduler.Snapshot
 	names   map[string]int // nodes
 	pods    []podState
 	byName  map[string]*podState
-	active  []*podState // come and not over
+	active  []*podState // arrived and not finished
 	ending  ends
 	now     float64
 	total   scheduler.Vector
 	used    scheduler.Vector
 	classes []class
 	free    []nodeFree
-	owners  []string // between whom shares are compared
+	owners  []string // queues or namespaces whose shares are compared
 	meter   meter
 	report  *Report
 }
@@ -122,8 +122,8 @@ func at(seconds float64) time.Time {
 	return beginning.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// Run replays pods on nodes. It fails with a *BadTrace (without its file) for a pod that no node could ever take, and
-// with what is wrong with the policy.
+// Run replays pods on nodes. It returns a *BadTrace (without file name) for a pod that fits no node even if empty,
+// and an error if the policy is invalid.
 func Run(ctx context.Context, nodes []Node, pods []Pod, opt Options) (*Report, error) {
 	p, err := newPlayer(nodes, pods, opt)
 	if err != nil {
@@ -132,7 +132,7 @@ func Run(ctx context.Context, nodes []Node, pods []Pod, opt Options) (*Report, e
 	return p.report, p.play(ctx)
 }
 
-// play moves from one change to the next; sessions are at multiples of Every, when a pod waits.
+// play moves from one change to the next. Sessions run at multiples of Every while a pod waits.
 func (p *player) play(ctx context.Context) error {
 	every := p.opt.Every.Seconds()
 	next, waiting, moved := 0, 0, false
@@ -145,7 +145,7 @@ func (p *player) play(ctx context.Context) error {
 			t = min(t, p.ending[0].ends)
 		}
 		if moved && waiting > 0 {
-			t = min(t, p.now+every) // those that were evicted wait again
+			t = min(t, p.now+every) // evicted pods wait again
 		}
 		if math.IsInf(t, 1) {
 			break
@@ -154,7 +154,7 @@ func (p *player) play(ctx context.Context) error {
 		p.meter.pass(p, tick-p.now)
 		p.now = tick
 		for len(p.ending) > 0 && p.ending[0].ends <= tick {
-			p.end(heap.Pop(&p.ending).(*podState)) //nolint:errcheck // it holds nothing else
+			p.end(heap.Pop(&p.ending).(*podState)) //nolint:errcheck // only holds podState
 		}
 		for next < len(p.pods) && p.pods[next].arrival <= tick {
 			p.active = append(p.active, &p.pods[next])
@@ -187,7 +187,7 @@ func (p *player) waiting() int {
 	return n
 }
 
-// session runs one, and says whether anybody lost its place.
+// session runs one session and reports whether it evicted any pod.
 func (p *player) session() (evicted bool, err error) {
 	p.report.Sessions++
 	p.snap.Now = at(p.now)
@@ -235,7 +235,7 @@ func (p *player) bind(s *podState, b scheduler.Bind) {
 	}
 }
 
-// evict has a pod begin again, elsewhere and later.
+// evict stops a pod, which waits again.
 func (p *player) evict(s *podState) {
 	if !s.running {
 		return
@@ -244,7 +244,7 @@ func (p *player) evict(s *podState) {
 	lost := p.now - s.begun
 	if p.opt.Saves > 0 {
 		s.done += max(0, p.now-s.works)
-		lost = p.opt.Saves.Seconds() // of the start that it takes more
+		lost = p.opt.Saves.Seconds() // the additional restart
 	}
 	p.meter.lost += float64(int64(s.pod.GPUs)*s.pod.Share) * lost
 	p.hold(s, -1)
@@ -263,7 +263,7 @@ func (p *player) end(s *podState) {
 	}
 }
 
-// hold counts what a pod takes of its node, or gives back.
+// hold adds sign times what a pod uses to the node and the totals.
 func (p *player) hold(s *podState, sign int64) {
 	n := &p.free[s.node]
 	req := s.job.Tasks[0].Spec.Request
@@ -281,7 +281,7 @@ func (p *player) hold(s *podState, sign int64) {
 	n.stale = true
 }
 
-// ends are running pods, those that end first in front.
+// ends is a heap of running pods, ordered by end time.
 type ends []*podState
 
 func (e ends) Len() int           { return len(e) }
@@ -289,7 +289,7 @@ func (e ends) Less(i, k int) bool { return cmp.Compare(e[i].ends, e[k].ends) < 0
 func (e ends) Swap(i, k int)      { e[i], e[k] = e[k], e[i] }
 
 // Push implements heap.Interface.
-func (e *ends) Push(x any) { *e = append(*e, x.(*podState)) } //nolint:errcheck // it holds nothing else
+func (e *ends) Push(x any) { *e = append(*e, x.(*podState)) } //nolint:errcheck // only holds podState
 
 // Pop implements heap.Interface.
 func (e *ends) Pop() any {

@@ -22,7 +22,7 @@ import (
 
 const podHeader = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time\n"
 
-// TestReplays plays testdata/*.txt: nodes and pods set the files, replay runs them.
+// TestReplays runs testdata/*.txt: nodes and pods set the files, replay runs them.
 func TestReplays(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -46,7 +46,7 @@ func TestReplays(t *testing.T) {
 			case "replay":
 				return replayed(t, d, nodes, pods)
 			}
-			t.Fatalf("what is %q?", d.Cmd)
+			t.Fatalf("unknown command %q", d.Cmd)
 			return ""
 		})
 	}
@@ -95,8 +95,8 @@ func replayed(t *testing.T, d *datadriven.TestData, nodes, pods string) string {
 	return string(out) + "\n"
 }
 
-// TestNoPodIsLostAndNoneStartsBeforeItCame replays random small traces.
-func TestNoPodIsLostAndNoneStartsBeforeItCame(t *testing.T) {
+// TestReplayPlacesEveryPodAfterArrival replays random small traces.
+func TestReplayPlacesEveryPodAfterArrival(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var nodes []Node
 		for i := range rapid.IntRange(1, 4).Draw(rt, "nodes") {
@@ -126,8 +126,8 @@ func TestNoPodIsLostAndNoneStartsBeforeItCame(t *testing.T) {
 	})
 }
 
-// TestTheRecordedClusterIsReplayed needs the trace beside the repository.
-func TestTheRecordedClusterIsReplayed(t *testing.T) {
+// TestReplayRecordedCluster needs the trace next to the repository.
+func TestReplayRecordedCluster(t *testing.T) {
 	const folder = "../../../../shared/data/cluster-traces/alibaba-gpu-2023/"
 	nodes, err := ReadNodes("nodes", unzipped(t, folder+"openb_node_list_all_node.csv.gz"))
 	if err != nil {
@@ -153,7 +153,7 @@ func unzipped(t *testing.T, path string) io.Reader {
 	t.Helper()
 	body, err := os.ReadFile(path)
 	if err != nil {
-		t.Skipf("the recorded cluster is not there: %v", err)
+		t.Skipf("the recorded cluster is missing: %v", err)
 	}
 	z, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
@@ -190,9 +190,10 @@ func FuzzReadTrace(f *testing.F) {
 	})
 }
 
-// TestSavedWorkIsNotDoneAgain has a pod reclaimed for another queue after two hours of three. If it saves its work it is
-// over an hour and a start after it goes on, and a start is all that is lost; if not, it begins again.
-func TestSavedWorkIsNotDoneAgain(t *testing.T) {
+// TestSavedWorkIsNotRepeated reclaims a pod for another queue after two of its three hours. If the pod saves its
+// work, it ends an hour and one restart after it continues, and only a restart is lost; otherwise it starts from
+// zero.
+func TestSavedWorkIsNotRepeated(t *testing.T) {
 	policy, err := scheduler.ReadPolicy("policy.yaml", []byte("{actions: [allocate, reclaim], tiers: [[gang], [proportion]]}"))
 	if err != nil {
 		t.Fatal(err)
@@ -212,12 +213,12 @@ func TestSavedWorkIsNotDoneAgain(t *testing.T) {
 	}
 	saved, not := run(10*time.Minute), run(0)
 	if saved.Hours > 4.3 || not.Hours < 5.9 {
-		t.Errorf("over after %.2f hours, and without saving after %.2f", saved.Hours, not.Hours)
+		t.Errorf("ended after %.2f hours, and without saving after %.2f", saved.Hours, not.Hours)
 	}
 	if hours := saved.Lost * 7; hours > 0.25 || hours < 0.1 {
-		t.Errorf("%.2f hours are lost of a start of ten minutes", hours)
+		t.Errorf("%.2f hours are lost for a restart of ten minutes", hours)
 	}
 	if not.Lost < 0.2 {
-		t.Errorf("only %.2f of the work is lost where nothing is saved", not.Lost)
+		t.Errorf("only %.2f of the work is lost without saving", not.Lost)
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// class is a kind of pods, with how many of them there are.
+// class is a set of pods with the same request; count is their number.
 type class struct {
 	spec   *scheduler.Spec
 	models []string
 	count  int
 }
 
-// nodeFree is what is left of a node.
+// nodeFree is the free capacity of a node.
 type nodeFree struct {
 	cpu, memory int64
 	gpu         []int64
@@ -70,10 +70,10 @@ func (p *player) addNodes(nodes []Node) {
 	}
 }
 
-// owner is whose a pod is where shares are compared: its namespace's, or its queue's.
+// owner returns the namespace of a pod or, if it has none, its queue: shares are compared between owners.
 func (pod *Pod) owner() string { return cmp.Or(pod.Namespace, pod.Class) }
 
-// addOwners lists those between whom shares are compared.
+// addOwners lists the owners of all pods and returns their indices.
 func (p *player) addOwners(pods []Pod) map[string]int {
 	for i := range pods {
 		if o := pods[i].owner(); !slices.Contains(p.owners, o) {
@@ -91,7 +91,7 @@ func (p *player) addOwners(pods []Pod) map[string]int {
 	return index
 }
 
-// addQueues makes a queue of each class of service.
+// addQueues adds a queue for each class of service.
 func (p *player) addQueues(pods []Pod) {
 	var names []string
 	for i := range pods {
@@ -129,7 +129,7 @@ func (p *player) addPods(pods []Pod, queues map[string]int) error {
 			Tasks:    []scheduler.Task{{ID: "0", Spec: p.classes[c].spec}}, Phase: scheduler.Inqueue,
 		}
 		if p.byName[pod.Name] != nil {
-			return &BadTrace{Row: pod.Row, Field: "name", Reason: fmt.Sprintf("%q is another pod's name", pod.Name)}
+			return &BadTrace{Row: pod.Row, Field: "name", Reason: fmt.Sprintf("another pod has the name %q", pod.Name)}
 		}
 		p.byName[pod.Name] = s
 	}
@@ -144,7 +144,7 @@ func newClass(pod *Pod) class {
 	return class{spec: spec, models: pod.Models}
 }
 
-// impossible says why no node, were it empty, could take a pod of a class, and which of its fields that is about.
+// impossible returns why no node, even if empty, could take a pod of the class, and the column that causes it.
 func (p *player) impossible(c class) (field, why string) {
 	best := -1
 	fields := []string{"gpu_spec", "num_gpu", "cpu_milli", "memory_mib"}

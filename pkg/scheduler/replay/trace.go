@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// BadTrace says what is wrong with a file, and where.
+// BadTrace is an error in a trace file, with its place.
 type BadTrace struct {
 	File   string
-	Row    int // from 1, the header; 0 is the whole file
+	Row    int // the header is row 1; 0 is the whole file
 	Field  string
 	Reason string
 }
 
-// Error prints file: row N: field: reason.
+// Error returns "file: row N: field: reason".
 func (e *BadTrace) Error() string {
 	var parts []string
 	if e.File != "" {
@@ -43,27 +43,27 @@ type Node struct {
 	Model       string // empty without GPUs
 }
 
-// Pod is a request for a part of a machine. Times are in seconds since the trace began.
+// Pod is a request for a part of a machine. Times are in seconds since the start of the trace.
 type Pod struct {
 	Name             string
 	Row              int
 	CPU, Memory      int64
 	GPUs             int
 	Share            int64    // of each GPU, in thousandths
-	Models           []string // that it can use; none is any
-	Class            string   // quality of service: its queue
-	Namespace        string   // whose it is; where pods have one, namespaces are compared in place of queues
-	Created, Seconds float64  // when it came, and how long it ran
+	Models           []string // GPU models that it can use; empty: any
+	Class            string   // quality of service; names its queue
+	Namespace        string   // owner; if pods have one, shares are compared between namespaces instead of queues
+	Created, Seconds float64  // arrival, and duration of its run
 }
 
-// Limits of what a trace may say.
+// Limits of a trace file.
 const (
 	maxRows   = 5_000_000
 	maxAmount = 1 << 40
 	maxGPUs   = 64
 )
 
-// ReadNodes reads columns sn,cpu_milli,memory_mib,gpu,model. It fails with a *BadTrace.
+// ReadNodes reads the columns sn,cpu_milli,memory_mib,gpu,model. Errors are a *BadTrace.
 func ReadNodes(file string, r io.Reader) ([]Node, error) {
 	var out []Node
 	seen := map[string]int{}
@@ -73,7 +73,7 @@ func ReadNodes(file string, r io.Reader) ([]Node, error) {
 			GPUs: int(row.upTo("gpu", maxGPUs)), Model: row.text("model"),
 		}
 		if first := seen[n.Name]; n.Name == "" || first > 0 {
-			row.fail("sn", "is empty, or the name of the node in row "+strconv.Itoa(first))
+			row.fail("sn", "is empty or the same as in row "+strconv.Itoa(first))
 		}
 		if n.GPUs > 0 && n.Model == "" {
 			row.fail("model", "is missing: the node has GPUs")
@@ -87,9 +87,9 @@ func ReadNodes(file string, r io.Reader) ([]Node, error) {
 	return out, err
 }
 
-// ReadPods reads columns
-// name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time; others are left
-// alone. Pods are in the order in which they came. It fails with a *BadTrace.
+// ReadPods reads the columns
+// name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time and ignores
+// others. It returns pods sorted by creation time. Errors are a *BadTrace.
 func ReadPods(file string, r io.Reader) ([]Pod, error) {
 	var out []Pod
 	columns := []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "creation_time",
@@ -119,7 +119,7 @@ func ReadPods(file string, r io.Reader) ([]Pod, error) {
 			begun = row.seconds("scheduled_time")
 		}
 		if p.Seconds = row.seconds("deletion_time") - begun; p.Seconds < 0 || begun < p.Created {
-			row.fail("deletion_time", "is before it was scheduled, or that before it was created")
+			row.fail("deletion_time", "is before scheduled_time, or scheduled_time is before creation_time")
 		}
 		out = append(out, p)
 	})
@@ -130,7 +130,7 @@ func ReadPods(file string, r io.Reader) ([]Pod, error) {
 	return out, err
 }
 
-// row is a record of a file; the first thing found wrong with it is kept.
+// row is one record of a file; err is the first error found in it.
 type row struct {
 	file   string
 	number int
@@ -152,7 +152,7 @@ func (r *row) amount(field string) int64 { return r.upTo(field, maxAmount) }
 func (r *row) upTo(field string, most int64) int64 {
 	v, err := strconv.ParseInt(r.text(field), 10, 64)
 	if err != nil || v < 0 || v > most {
-		r.fail(field, fmt.Sprintf("%q is no whole number from 0 to %d", r.text(field), most))
+		r.fail(field, fmt.Sprintf("%q is not an integer from 0 to %d", r.text(field), most))
 		return 0
 	}
 	return v
@@ -161,13 +161,13 @@ func (r *row) upTo(field string, most int64) int64 {
 func (r *row) seconds(field string) float64 {
 	v, err := strconv.ParseFloat(r.text(field), 64)
 	if err != nil || !(v >= 0) || v > math.MaxInt32 {
-		r.fail(field, fmt.Sprintf("%q is no time in seconds", r.text(field)))
+		r.fail(field, fmt.Sprintf("%q is not a time in seconds", r.text(field)))
 		return 0
 	}
 	return v
 }
 
-// table reads a CSV file with a header that has the columns, in any order.
+// table reads a CSV file whose header has the given columns, in any order, and calls each for every record.
 func table(file string, in io.Reader, columns []string, each func(*row)) error {
 	c := csv.NewReader(in)
 	c.ReuseRecord = true
@@ -194,7 +194,7 @@ func table(file string, in io.Reader, columns []string, each func(*row)) error {
 			}
 			for _, name := range columns {
 				if _, ok := r.column[name]; !ok {
-					return &BadTrace{file, 1, name, "there is no such column"}
+					return &BadTrace{file, 1, name, "the column is missing"}
 				}
 			}
 			continue

@@ -1,5 +1,5 @@
-// Package schedulertest makes snapshots for the scheduler, of any size, for benchmarks and tests: gangs and elastic
-// jobs of many request shapes in weighted queues.
+// Package schedulertest generates snapshots of any size for benchmarks and tests of the scheduler: gangs and elastic
+// jobs with many request shapes in weighted queues.
 package schedulertest
 
 import (
@@ -10,17 +10,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Options say how large.
+// Options sets the size of the snapshot.
 type Options struct {
 	Nodes, Tasks int
 	Queues       int // 0 is 20
-	Shapes       int // of requests; 0 is 32
-	// Full is how many times over the tasks ask for what there is; 0 is 0.8.
+	Shapes       int // different requests; 0 is 32
+	// Full is the total request of all tasks relative to the capacity; 0 is 0.8.
 	Full float64
 	Seed uint64
 }
 
-// New makes a snapshot.
+// New returns a snapshot.
 func New(o Options) *scheduler.Snapshot {
 	if o.Queues == 0 {
 		o.Queues = 20
@@ -89,7 +89,7 @@ func New(o Options) *scheduler.Snapshot {
 		if i%10 == 0 {
 			n.Taints = []scheduler.Taint{{Key: "dedicated"}}
 		}
-		if i%20 == 1 { // means nothing without plugin tdm
+		if i%20 == 1 { // ignored without plugin tdm
 			n.Window = "night"
 		}
 		s.Nodes = append(s.Nodes, n)

@@ -1,5 +1,6 @@
-// Package awssecret fetches secrets from AWS Systems Manager's parameters, and through them from AWS Secrets Manager:
-// SSM hands a secret out as the parameter /aws/reference/secretsmanager/NAME to who may read it there.
+// Package awssecret fetches secrets from the parameters of AWS Systems Manager (SSM), and through them from AWS
+// Secrets Manager: SSM returns a secret as the parameter /aws/reference/secretsmanager/NAME to callers that may read
+// the secret there.
 package awssecret
 
 import (
@@ -17,14 +18,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
-// SSM is what is needed of *ssm.Client.
+// SSM is the part of *ssm.Client that the package needs.
 type SSM interface {
 	GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
 }
 
-// Sources are the sources of both schemes. The client is asked for when something is first fetched. Where within names
-// some paths, such as /team/, only what is named below one of them is fetched, in either place: a broker can read more
-// than who hands in jobs should.
+// Sources returns the sources of both schemes. client is called at the first fetch. If within lists paths, such as
+// /team/, only names below one of them are fetched, in both services, because a broker can read more than users who
+// submit jobs should.
 func Sources(client func(context.Context) (SSM, error), within ...string) map[string]secret.Source {
 	return map[string]secret.Source{
 		secret.SSM:            parameters{client, "", within},
@@ -43,7 +44,7 @@ func (p parameters) Fetch(ctx context.Context, name string) (string, error) {
 	path := "/" + strings.TrimPrefix(name, "/")
 	below := func(dir string) bool { return strings.HasPrefix(path, dir) }
 	if p.within != nil && !slices.ContainsFunc(p.within, below) {
-		return "", fmt.Errorf("%w: this broker reads only what is below %s", secret.ErrReference,
+		return "", fmt.Errorf("%w: this broker reads only names below %s", secret.ErrReference,
 			cmp.Or(strings.Join(p.within, ", "), "no path at all"))
 	}
 	client, err := p.client(ctx)
@@ -59,7 +60,7 @@ func (p parameters) Fetch(ctx context.Context, name string) (string, error) {
 	return aws.ToString(out.Parameter.Value), nil
 }
 
-// refusal tells errors that stay from those that pass, in AWS's words.
+// refusal marks errors for which a retry does not help as ErrReference, with AWS's message.
 func refusal(err error) error {
 	var api smithy.APIError
 	if !errors.As(err, &api) {

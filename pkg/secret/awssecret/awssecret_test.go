@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret/awssecret"
 )
 
-// account is an AWS account with a parameter and a secret, the latter made by its own service's call.
+// account is an AWS account with a parameter and a secret; the secret is created through its own service's API.
 func account(t *testing.T) *ssm.Client {
 	t.Helper()
 	endpoint := emulator.Moto(t)
@@ -48,7 +48,7 @@ func account(t *testing.T) *ssm.Client {
 	return client
 }
 
-func TestParametersAndSecretsAreFetched(t *testing.T) {
+func TestFetchParametersAndSecrets(t *testing.T) {
 	client := account(t)
 	sources := awssecret.Sources(func(context.Context) (awssecret.SSM, error) { return client, nil })
 	for _, c := range []struct{ scheme, name, want string }{
@@ -67,8 +67,8 @@ func TestParametersAndSecretsAreFetched(t *testing.T) {
 	}
 }
 
-// A broker's role can read more than who hands in jobs should: the key of its tokens, for one.
-func TestOnlyWhatIsBelowThePathsIsFetched(t *testing.T) {
+// A broker's role can read more than users who submit jobs should, for example the key of its tokens.
+func TestFetchOnlyBelowAllowedPaths(t *testing.T) {
 	asked := 0
 	sources := awssecret.Sources(func(context.Context) (awssecret.SSM, error) {
 		asked++

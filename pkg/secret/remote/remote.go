@@ -1,5 +1,5 @@
-// Package remote fetches secrets by somebody else, to whom it sends one message for each: the function of a cloud,
-// which alone is trusted there. Client and Server are its two ends.
+// Package remote fetches secrets through another process, to which it sends one message for each secret: a cloud's
+// function, which alone has the permission to read secrets there. It contains both the client (New) and the Server.
 package remote
 
 import (
@@ -27,7 +27,7 @@ type answer struct {
 	Lasts bool   `json:"lasts,omitempty"` // the error is an ErrReference
 }
 
-// Of says whether a message is one of this package's calls: a function that answers others asks first.
+// Of reports whether a message is a call of this package. Functions that handle other messages too use it to dispatch.
 func Of(message []byte) bool {
 	var probe call
 	return json.Unmarshal(message, &probe) == nil && probe.Secret != ""
@@ -38,10 +38,10 @@ type client struct {
 	call   Call
 }
 
-// New makes the source of a scheme's secrets.
+// New returns the source of a scheme's secrets.
 func New(scheme string, c Call) secret.Source { return client{scheme, c} }
 
-// Fetch implements secret.Source. No error of it shows what came back, which may be the secret.
+// Fetch implements secret.Source. Its errors never contain the answer, which may be the secret.
 func (c client) Fetch(ctx context.Context, name string) (string, error) {
 	what := call{Secret: c.scheme, Name: name}
 	if until, ok := ctx.Deadline(); ok {
@@ -58,7 +58,7 @@ func (c client) Fetch(ctx context.Context, name string) (string, error) {
 	var a answer
 	switch {
 	case json.Unmarshal(back, &a) != nil:
-		return "", errors.New("the answer cannot be read")
+		return "", errors.New("the answer is not valid")
 	case a.Error != "" && a.Lasts:
 		return "", fmt.Errorf("%w: %s", secret.ErrReference, a.Error)
 	case a.Error != "":
@@ -67,11 +67,11 @@ func (c client) Fetch(ctx context.Context, name string) (string, error) {
 	return a.Value, nil
 }
 
-// Server answers the calls of clients by sources, by their schemes.
+// Server answers clients' calls with sources, which are keyed by scheme.
 type Server struct{ Sources map[string]secret.Source }
 
-// Serve answers one call. It fails only for what is no message of this package: that a secret cannot be had is
-// an answer.
+// Serve answers one call. It returns an error only if the message is not valid. If a secret is not available, that is
+// part of the answer.
 func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
 	var in call
 	if err := json.Unmarshal(message, &in); err != nil {
@@ -84,7 +84,7 @@ func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
 	}
 	source := s.Sources[in.Secret]
 	if source == nil {
-		return json.Marshal(answer{Error: "this cloud's function reads no " + in.Secret, Lasts: true})
+		return json.Marshal(answer{Error: "this cloud's function does not read " + in.Secret, Lasts: true})
 	}
 	value, err := source.Fetch(ctx, in.Name)
 	if err != nil {

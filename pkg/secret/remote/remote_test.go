@@ -24,9 +24,9 @@ func (k kept) Fetch(_ context.Context, name string) (string, error) {
 	}
 }
 
-// What is fetched from afar comes as it is; what may not be had is refused for good in the same words, and what passes
-// is not. Only what the settings name is handed out, in whatever version.
-func TestASecretIsFetchedByTheFunctionOfItsCloud(t *testing.T) {
+// A remote secret arrives unchanged. Final errors stay final with the same message, temporary ones stay temporary.
+// Only configured names are returned, in any version.
+func TestFetchThroughCloudFunction(t *testing.T) {
 	server := remote.Server{Sources: map[string]secret.Source{secret.GCPSM: secret.Within{
 		Scheme: secret.GCPSM, Names: []string{"p/hf", "p/team-*"}, Source: kept{
 			"projects/p/secrets/hf": "hunter2", "projects/p/secrets/team-a/versions/3": "older", "projects/p/secrets/own": "closed",
@@ -36,10 +36,10 @@ func TestASecretIsFetchedByTheFunctionOfItsCloud(t *testing.T) {
 	c := remote.New(secret.GCPSM, server.Serve)
 	for name, want := range map[string]string{
 		"projects/p/secrets/hf": "hunter2", "projects/p/secrets/team-a/versions/3": "older",
-		"projects/p/secrets/own":       "!secret: cannot be had: this broker reads only p/hf, p/team-*",
-		"projects/p2/secrets/hf":       "!secret: cannot be had: this broker reads only p/hf, p/team-*",
-		"projects/p/secrets/team-none": "!secret: cannot be had: no such secret",
-		"projects/p/secrets/team-busy": "?try again", "hf": "!secret: cannot be had: no such secret",
+		"projects/p/secrets/own":       "!secret: not available: this broker reads only p/hf, p/team-*",
+		"projects/p2/secrets/hf":       "!secret: not available: this broker reads only p/hf, p/team-*",
+		"projects/p/secrets/team-none": "!secret: not available: no such secret",
+		"projects/p/secrets/team-busy": "?try again", "hf": "!secret: not available: no such secret",
 	} {
 		got, err := c.Fetch(t.Context(), name)
 		words, lasts := strings.CutPrefix(want, "!")
@@ -58,8 +58,8 @@ func TestASecretIsFetchedByTheFunctionOfItsCloud(t *testing.T) {
 	}
 }
 
-// An answer that cannot be read may be the secret: no error shows it.
-func TestAnAnswerThatIsNoneTellsNothing(t *testing.T) {
+// An invalid answer may contain the secret, so no error shows it.
+func TestInvalidAnswerIsNotShown(t *testing.T) {
 	c := remote.New(secret.GCPSM, func(context.Context, []byte) ([]byte, error) { return []byte("hunter2"), nil })
 	if got, err := c.Fetch(t.Context(), "x"); err == nil || got != "" || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("%q, %v", got, err)
@@ -71,14 +71,14 @@ func TestAnAnswerThatIsNoneTellsNothing(t *testing.T) {
 	}
 }
 
-func TestNamesOfSecrets(t *testing.T) {
+func TestCheckNames(t *testing.T) {
 	for name, good := range map[string]bool{"p/hf": true, "p/team-*": true, "p/*": true, "hf": false, "*/hf": false, "p/": false, "p/a*b": false, "p/a/b": false} {
 		if err := secret.CheckNames([]string{name}); good != (err == nil) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	vault := secret.Within{Scheme: secret.KeyVault, Names: []string{"Team/hf"}, Source: kept{"team/HF": "hunter2"}}
-	if got, err := vault.Fetch(t.Context(), "team/HF"); err != nil || got != "hunter2" { // Azure's names have no case
+	if got, err := vault.Fetch(t.Context(), "team/HF"); err != nil || got != "hunter2" { // names in Azure are case-insensitive
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// GoogleAPI is where Google Secret Manager is.
+// GoogleAPI is the URL of Google Secret Manager.
 const GoogleAPI = "https://secretmanager.googleapis.com"
 
 var googleName = regexp.MustCompile(
 	`^projects/[a-z0-9:.-]{1,63}/secrets/[A-Za-z0-9_-]{1,255}(/versions/[A-Za-z0-9_-]{1,63})?$`)
 
-var errDamaged = errors.New("what Google Secret Manager sent is not what its checksum says")
+var errDamaged = errors.New("the answer of Google Secret Manager does not match its checksum")
 
-// Google is Google Secret Manager. Of a secret without a version the latest is taken.
+// Google fetches secrets from Google Secret Manager. Without a version in the name it fetches the latest.
 type Google struct {
 	Client   Client
-	Endpoint string // GoogleAPI, or an emulator
+	Endpoint string // GoogleAPI, or the URL of an emulator
 }
 
 // Fetch implements secret.Source (Secret Manager API v1, projects.secrets.versions.access).
 func (g Google) Fetch(ctx context.Context, name string) (string, error) {
 	if !googleName.MatchString(name) {
-		return "", malformed("gcpsm:projects/PROJECT/secrets/NAME, with /versions/VERSION if need be")
+		return "", malformed("gcpsm:projects/PROJECT/secrets/NAME, optionally with /versions/VERSION")
 	}
 	if !strings.Contains(name, "/versions/") {
 		name += "/versions/latest"
@@ -35,7 +35,7 @@ func (g Google) Fetch(ctx context.Context, name string) (string, error) {
 	var version struct {
 		Payload struct {
 			Data       string `json:"data"`
-			DataCrc32c string `json:"dataCrc32c"` // a number as a string, as JSON has no 64-bit integers
+			DataCrc32c string `json:"dataCrc32c"` // a number in a string, because JSON has no 64-bit integers
 		} `json:"payload"`
 	}
 	if err := get(ctx, g.Client, g.Endpoint+"/v1/"+name+":access", &version); err != nil {

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// keyVaultName bounds the vault's name, which becomes part of a host's.
+// keyVaultName restricts the vault's name, which becomes part of a host name.
 var keyVaultName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9]/[A-Za-z0-9-]{1,127}(/[a-f0-9]{32})?$`)
 
-// KeyVaultScope is what a token for Azure Key Vault is asked for.
+// KeyVaultScope is the scope of a token for Azure Key Vault.
 const KeyVaultScope = "https://vault.azure.net/.default"
 
-// KeyVault is Azure Key Vault. Of a secret without a version the current one is taken.
+// KeyVault fetches secrets from Azure Key Vault. Without a version in the name it fetches the current one.
 type KeyVault struct {
 	Client Client
-	// Endpoint is where a vault is; nil for Azure's own.
+	// Endpoint returns the URL of a vault; if nil, Azure's own.
 	Endpoint func(vault string) string
 }
 
 // Fetch implements secret.Source (Key Vault REST API 7.4, Get Secret).
 func (k KeyVault) Fetch(ctx context.Context, name string) (string, error) {
 	if !keyVaultName.MatchString(name) {
-		return "", malformed("keyvault:VAULT/NAME, with /VERSION if need be")
+		return "", malformed("keyvault:VAULT/NAME, optionally with /VERSION")
 	}
 	vault, path, _ := strings.Cut(name, "/")
 	base := "https://" + vault + ".vault.azure.net"

@@ -12,17 +12,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
-// ForJobs is the label of a Secret that a broker in the cluster hands to jobs: there it may read its own secrets and
-// those of its machines, which are not for who hands in jobs.
+// ForJobs is the label of a Secret that a broker in the cluster may give to jobs. Such a broker can also read its own
+// secrets and those of its machines, which jobs must not get.
 const ForJobs = "tradewind.dev/for-jobs"
 
 var kubernetesName = regexp.MustCompile(
 	`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/[A-Za-z0-9._-]{1,253}$`)
 
-// Kubernetes are the Secrets of a cluster, each by one of its keys.
+// Kubernetes fetches Secrets of a cluster, each by one of its keys.
 type Kubernetes struct {
-	// Cluster returns the address of the API server, a client of who asks, and whether only Secrets with the label
-	// ForJobs: "true" are fetched.
+	// Cluster returns the address of the API server, an authenticated client, and whether only Secrets with the label
+	// ForJobs: "true" may be fetched.
 	Cluster func(context.Context) (endpoint string, client *http.Client, labelled bool, err error)
 }
 
@@ -48,12 +48,12 @@ func (k Kubernetes) Fetch(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	if labelled && kept.Metadata.Labels[ForJobs] != "true" {
-		return "", fmt.Errorf("%w: a broker in the cluster hands out only what is labelled: "+
+		return "", fmt.Errorf("%w: a broker in the cluster gives jobs only Secrets with a label: "+
 			"kubectl label secret -n %s %s %s=true", secret.ErrReference, namespace, object, ForJobs)
 	}
 	value, ok := kept.Data[key]
 	if !ok {
-		return "", fmt.Errorf("%w: it has no key %q: it has %s", secret.ErrReference, key,
+		return "", fmt.Errorf("%w: it has no key %q, only %s", secret.ErrReference, key,
 			strings.Join(slices.Sorted(maps.Keys(kept.Data)), ", "))
 	}
 	return string(value), nil

@@ -1,6 +1,6 @@
-// Package restsecret fetches secrets from Google Secret Manager, from Azure Key Vault and from Kubernetes by their HTTP
-// APIs. Each takes one request, for which the clouds' libraries would be a hundred times its size. Who asks is told by
-// the http.Client that a source is given.
+// Package restsecret fetches secrets from Google Secret Manager, Azure Key Vault and Kubernetes through their HTTP
+// APIs. Each needs only one request; the clouds' libraries would be a hundred times the size of this package. The
+// http.Client of a source is authenticated.
 package restsecret
 
 import (
@@ -14,14 +14,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
-// Client makes requests in the name of who may read secrets. It is asked for when something is first fetched.
+// Client returns a client that is authenticated as an account that may read secrets. It is called at the first fetch.
 type Client func(context.Context) (*http.Client, error)
 
-// most is how much of an answer is read. Google keeps 64 KiB in a secret, Key Vault 25 KB, Kubernetes 1 MiB in all of
-// one's keys; base64 takes a third more.
+// most is the maximum number of bytes read of an answer. A secret has at most 64 KiB at Google and 25 KB in Key
+// Vault, and all keys of a Kubernetes Secret have 1 MiB; base64 adds a third.
 const most = 2 << 20
 
-// get reads a JSON answer into out. What the server refuses for good is an ErrReference in its words.
+// get decodes a JSON answer into out. If the server refuses for good, it returns an ErrReference with the server's
+// message.
 func get(ctx context.Context, client Client, url string, out any) error {
 	c, err := client(ctx)
 	if err != nil {
@@ -36,14 +37,14 @@ func get(ctx context.Context, client Client, url string, out any) error {
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read
+	defer res.Body.Close() //nolint:errcheck // only read
 	body, err := io.ReadAll(io.LimitReader(res.Body, most))
 	if err != nil {
 		return err
 	}
 	if res.StatusCode == http.StatusOK {
-		if json.Unmarshal(body, out) != nil { // whose error would show some of it
-			return fmt.Errorf("%s answered what is no JSON", req.URL.Host)
+		if json.Unmarshal(body, out) != nil { // without its error, which would show a part of the secret
+			return fmt.Errorf("the answer of %s is not valid JSON", req.URL.Host)
 		}
 		return nil
 	}
@@ -58,7 +59,7 @@ func get(ctx context.Context, client Client, url string, out any) error {
 	return errors.New(why)
 }
 
-// words are what an answer says of a refusal: in its field error at Google and Azure, in its message at Kubernetes.
+// words returns the message of an error answer: in the field error at Google and Azure, in message at Kubernetes.
 func words(body []byte) string {
 	var refusal struct {
 		Message string `json:"message"`
@@ -75,7 +76,7 @@ func words(body []byte) string {
 	return refusal.Message
 }
 
-// malformed says what a reference should look like.
+// malformed returns the error for a reference with the wrong format.
 func malformed(want string) error {
-	return fmt.Errorf("%w: it is to be written %s", secret.ErrReference, want)
+	return fmt.Errorf("%w: the format is %s", secret.ErrReference, want)
 }

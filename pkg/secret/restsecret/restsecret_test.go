@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
 )
 
-// manager is Secret Manager with some secrets.
+// manager is a Secret Manager with some secrets.
 func manager(t *testing.T, kept vault.Kept, sum func([]byte) uint32) restsecret.Google {
 	t.Helper()
 	g, err := vault.NewGoogle(kept)
@@ -47,14 +47,14 @@ func TestGoogleSecretManager(t *testing.T) {
 		"projects/p/secrets/none":   "!Secret [projects/p/secrets/none/versions/latest] not found",
 		"projects/p/secrets/off":    "!DISABLED",
 		"projects/p/secrets/busy":   "?currently unavailable",
-		"p/hf":                      "!it is to be written gcpsm:projects/PROJECT/secrets/NAME",
-		"projects/p/secrets/a/../b": "!it is to be written",
+		"p/hf":                      "!the format is gcpsm:projects/PROJECT/secrets/NAME",
+		"projects/p/secrets/a/../b": "!the format is",
 	})
 	damaged := manager(t, vault.Kept{"projects/p/secrets/hf/versions/latest": {Value: "x"}}, func([]byte) uint32 { return 7 })
 	check(t, damaged, map[string]string{"projects/p/secrets/hf": "?checksum"})
 }
 
-// check fetches each name and wants its value, or an error that stays (!) or passes (?).
+// check fetches each name and expects its value, a final error (!) or a temporary error (?).
 func check(t *testing.T, source secret.Source, names map[string]string) {
 	t.Helper()
 	for name, want := range names {
@@ -72,7 +72,7 @@ func check(t *testing.T, source secret.Source, names map[string]string) {
 	}
 }
 
-// bearer brings a token.
+// bearer sends a token.
 type bearer string
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -97,13 +97,13 @@ func TestAzureKeyVault(t *testing.T) {
 	check(t, as("mine"), map[string]string{
 		"team/hf": "hunter2", "team/hf/" + version: "older",
 		"team/none": "!was not found in this key vault", "closed/hf": "!Caller is not authorized",
-		"evil.example/hf#": "!it is to be written keyvault:VAULT/NAME", "evil.example/hf": "!it is to be written",
-		"team/hf?x": "!it is to be written",
+		"evil.example/hf#": "!the format is keyvault:VAULT/NAME", "evil.example/hf": "!the format is",
+		"team/hf?x": "!the format is",
 	})
 	check(t, as("other"), map[string]string{"team/hf": "!not authorized"})
 }
 
-// TestKubernetesSecrets is on a real control plane.
+// TestKubernetesSecrets runs against a real control plane.
 func TestKubernetesSecrets(t *testing.T) {
 	c := kubetest.New(t, "secrets")
 	if err := c.Namespace(t.Context(), "ml", "baseline"); err != nil {
@@ -128,8 +128,8 @@ func TestKubernetesSecrets(t *testing.T) {
 	}
 	check(t, of(false), map[string]string{
 		"ml/hf/token": "hunter2", "ml/own/token": "hunter2", "ml/hf/none": `!no key "none": it has token`,
-		"ml/none/token": `!secrets "none" not found`, "ml/hf": "!it is to be written kubernetes:NAMESPACE/NAME/KEY",
-		"ml/../x": "!it is to be written",
+		"ml/none/token": `!secrets "none" not found`, "ml/hf": "!the format is kubernetes:NAMESPACE/NAME/KEY",
+		"ml/../x": "!the format is",
 	})
 	check(t, of(true), map[string]string{
 		"ml/hf/token": "hunter2", "ml/own/token": "!kubectl label secret -n ml own tradewind.dev/for-jobs=true",

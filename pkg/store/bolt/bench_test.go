@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 )
 
-// BenchmarkCommit measures durable transactions as a handler makes them: of a job of its own,
-// the job's and a task's record are written anew, an attempt and a mark of the event
-// handled are added, and two events go out, which a relay beside takes from the outbox.
+// BenchmarkCommit measures durable transactions like a handler's: for its own job, each one rewrites
+// the records of the job and of a task, adds an attempt and a mark for the handled event, and adds
+// two events to the outbox, which a relay takes at the same time.
 func BenchmarkCommit(b *testing.B) {
 	for _, committers := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("committers=%d", committers), func(b *testing.B) {

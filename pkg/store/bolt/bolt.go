@@ -1,9 +1,9 @@
-// Package bolt keeps records durably in one bbolt file, for the broker that runs in
-// one process. Commits that come together share one wait for the disk (package boltfile), and
-// one that has returned survives the end of the process and of the machine at any
-// moment. Readers wait for no disk.
+// Package bolt keeps records durably in one bbolt file, for a broker that runs in
+// one process. Commits at the same time share one wait for the disk (package
+// boltfile). A commit that has returned survives a crash of the process or of the
+// machine. Readers never wait for the disk.
 //
-// The file may be the store's own (Open) or shared with the bus (New).
+// The store can have its own file (Open) or share one with the bus (New).
 package bolt
 
 import (
@@ -21,18 +21,18 @@ import (
 // ErrLocked is the error of Open when another process has the file open.
 var ErrLocked = boltfile.ErrLocked
 
-// Options of a store's own file.
+// Options of a store that has its own file.
 type Options = boltfile.Options
 
 // Store is a store.Store in a bbolt file. Make one with Open or New.
 type Store struct {
 	file   *boltfile.File
-	owned  bool // the file ends with the store
+	owned  bool // Close also closes the file
 	closed atomic.Bool
 
-	// publishing are the outbox's numbers that Published was called for and that are
-	// still in the file. Outbox holds the lock while it looks at the file, so that none is
-	// gone from here before it is gone from what Outbox sees.
+	// publishing holds the outbox numbers for which Published was called and that are
+	// still in the file. Outbox holds the lock while it reads the file, so that a
+	// number is never removed from here before Outbox sees it removed from the file.
 	publishing struct {
 		sync.RWMutex
 		numbers map[uint64]struct{}
@@ -41,8 +41,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens a store in a file of its own, made with mode 0600 if there is none. It fails
-// with ErrLocked when another process has it.
+// Open opens a store in its own file, created with mode 0600 if missing. It fails
+// with ErrLocked if another process has it open.
 func Open(path string, options Options) (*Store, error) {
 	f, err := boltfile.Open(path, options)
 	if err != nil {
@@ -53,7 +53,7 @@ func Open(path string, options Options) (*Store, error) {
 	return s, nil
 }
 
-// New returns a store in a file that others use too. Closing it leaves the file open.
+// New returns a store in a file that other users share. Close leaves the file open.
 func New(f *boltfile.File) *Store {
 	s := &Store{file: f}
 	s.publishing.numbers = make(map[uint64]struct{})
@@ -147,7 +147,7 @@ func (s *Store) Close() error {
 	if s.owned {
 		return s.file.Close()
 	}
-	// What Published left to do would be undone for the next store in the file.
+	// Flush, or else the next store in this file would see the published events again.
 	if err := s.file.Flush(context.Background()); !errors.Is(err, boltfile.ErrClosed) {
 		return s.failed("close", err)
 	}
@@ -161,7 +161,7 @@ func (s *Store) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// failed puts the file's errors into the store's words.
+// failed converts the file's errors to the store's errors.
 func (s *Store) failed(what string, err error) error {
 	switch {
 	case err == nil:

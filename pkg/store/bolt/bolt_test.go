@@ -56,8 +56,8 @@ func TestConformanceInASharedFile(t *testing.T) {
 			}
 		})
 		if err := f.Commit(t.Context(), func(tx *boltfile.Tx) error {
-			for _, k := range []string{"a", "r", "sq", "ss", "t"} { // a neighbour's keys
-				tx.Put([]byte(k), []byte("of a neighbour"))
+			for _, k := range []string{"a", "r", "sq", "ss", "t"} { // keys of another user of the file
+				tx.Put([]byte(k), []byte("of another user"))
 			}
 			return nil
 		}); err != nil {
@@ -77,7 +77,7 @@ func TestConformanceInASharedFile(t *testing.T) {
 	}))
 }
 
-func TestSecondOpenSaysWhoHasIt(t *testing.T) {
+func TestSecondOpenNamesLockHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path, bolt.Options{NoSync: true})
 	defer s.Close()
@@ -87,12 +87,12 @@ func TestSecondOpenSaysWhoHasIt(t *testing.T) {
 	}
 	for _, part := range []string{"another tradewind has this folder open", path, fmt.Sprintf("process %d", os.Getpid())} {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("the error %q does not say %q", err, part)
+			t.Errorf("the error %q does not contain %q", err, part)
 		}
 	}
 }
 
-func TestFileClosedUnderTheStoreIsClosed(t *testing.T) {
+func TestStoreFailsWhenFileIsClosed(t *testing.T) {
 	f, err := boltfile.Open(filepath.Join(t.TempDir(), "shared.db"), boltfile.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestFileClosedUnderTheStoreIsClosed(t *testing.T) {
 	}
 }
 
-// TestSteadyStateDoesNotGrow writes, publishes, lets expire and deletes far more than is ever there together.
+// TestSteadyStateDoesNotGrow writes, publishes, expires and deletes far more than the store holds at any moment.
 func TestSteadyStateDoesNotGrow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path, bolt.Options{NoSync: true})
@@ -143,11 +143,11 @@ func TestSteadyStateDoesNotGrow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if limit := int64(12 << 20); info.Size() > limit {
-		t.Errorf("the file has %d bytes after %d were written, at most %d at a time", info.Size(), written, 200_000)
+		t.Errorf("the file has %d bytes after %d bytes were written; it held at most %d at a time", info.Size(), written, 200_000)
 	}
 }
 
-// tidy publishes and sweeps what a round left, and deletes a job of before.
+// tidy publishes and sweeps what a round wrote, and deletes a job of an earlier round.
 func tidy(t *testing.T, s store.Store, round int, now time.Time) {
 	t.Helper()
 	events, err := s.Outbox(t.Context(), 100)
@@ -176,7 +176,7 @@ func tidy(t *testing.T, s store.Store, round int, now time.Time) {
 	}
 }
 
-func TestPublishedIsSeenAtOnceAndCostsNoWait(t *testing.T) {
+func TestPublishedIsImmediateWithoutDiskWait(t *testing.T) {
 	f, err := boltfile.Open(filepath.Join(t.TempDir(), "shared.db"), boltfile.Options{NoSync: true, DeferDelay: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestPublishedIsSeenAtOnceAndCostsNoWait(t *testing.T) {
 	if n := f.Stats().Groups; n != groups {
 		t.Errorf("Published waited for the disk %d times", n-groups)
 	}
-	// The same ID committed again is another event, which the removal that is still to be made spares.
+	// The same ID committed again is a new event, which the pending removal must not remove.
 	if err := s.Commit(t.Context(), store.Tx{Events: []store.Event{{ID: "a", Body: []byte("again")}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,13 @@ import (
 // The store's keys in the file:
 //
 //	"sr" length of the partition (2 bytes), partition, sort key → record
-//	"sx" second of expiry (8), what follows "sr" in the record's key → nothing
+//	"sx" second of expiry (8), the record's key after "sr" → empty
 //	"so" number (8) → event of the outbox
 //	"se" event ID → its number (8)
 //
-// So the records of a partition lie together, in the order of the sort key. A record is a byte of
-// format, the version (8), if the format says so the second of expiry (8), and the body. An event is the
-// length of its ID (2), the ID and the body. All numbers are big-endian.
+// Thus the records of a partition are stored together, in the order of the sort key. A record consists of
+// a format byte, the version (8), optionally the second of expiry (8, if the format byte says so), and the
+// body. An event is the length of its ID (2), the ID and the body. All numbers are big-endian.
 var (
 	recordSpace = []byte("sr")
 	expirySpace = []byte("sx")
@@ -36,14 +36,14 @@ const (
 	longHeader    = expiryOffset + 8
 )
 
-// errCorrupt: the file holds what no store wrote.
+// errCorrupt: the file holds data that no store wrote.
 var errCorrupt = boltfile.ErrCorrupt
 
 func recordKey(k store.Key) []byte {
 	return append(partitionPrefix(k.Partition, len(k.Sort)), k.Sort...)
 }
 
-// partitionPrefix is what the keys of a partition begin with, with room for more.
+// partitionPrefix returns the prefix of all record keys of a partition, with room for more bytes.
 func partitionPrefix(partition string, room int) []byte {
 	key := make([]byte, 0, len(recordSpace)+2+len(partition)+room)
 	key = append(key, recordSpace...)
@@ -51,7 +51,7 @@ func partitionPrefix(partition string, room int) []byte {
 	return append(key, partition...)
 }
 
-// encodeRecord returns a value in which the version is still to be set.
+// encodeRecord returns a value without its version; setVersion fills it in.
 func encodeRecord(body []byte, expires time.Time) []byte {
 	if expires.IsZero() {
 		value := make([]byte, plainHeader, plainHeader+len(body))
@@ -68,10 +68,10 @@ func setVersion(value []byte, v store.Version) {
 	binary.BigEndian.PutUint64(value[versionOffset:], uint64(v))
 }
 
-// header is what a value says before its body.
+// header is the part of a value before its body.
 type header struct {
 	version store.Version
-	expires uint64 // as orderedSecond; 0 is never
+	expires uint64 // as orderedSecond; 0 means never
 	size    int
 }
 
@@ -86,7 +86,7 @@ func decodeHeader(value []byte) (header, error) {
 			size:    longHeader,
 		}, nil
 	}
-	return header{}, fmt.Errorf("%w: a record of %d bytes in no known format", errCorrupt, len(value))
+	return header{}, fmt.Errorf("%w: record of %d bytes in an unknown format", errCorrupt, len(value))
 }
 
 func decodeRecord(k store.Key, value []byte) (store.Record, error) {
@@ -101,7 +101,7 @@ func decodeRecord(k store.Key, value []byte) (store.Record, error) {
 	return r, nil
 }
 
-// orderedSecond is t's Unix second as a number whose big-endian bytes are in the order
+// orderedSecond returns t's Unix second as a number whose big-endian bytes are in the order
 // of time, also before 1970.
 func orderedSecond(t time.Time) uint64 {
 	return uint64(t.Unix()) ^ 1<<63 //nolint:gosec // the sign bit is flipped, not lost
@@ -120,7 +120,7 @@ func expiryKey(second uint64, recordKey []byte) []byte {
 func readExpiryKey(key []byte) (second uint64, record []byte, err error) {
 	rest := key[len(expirySpace):]
 	if len(rest) < 8 {
-		return 0, nil, fmt.Errorf("%w: an expiry of %d bytes", errCorrupt, len(rest))
+		return 0, nil, fmt.Errorf("%w: expiry key with %d bytes after the prefix", errCorrupt, len(rest))
 	}
 	return binary.BigEndian.Uint64(rest), append(append([]byte(nil), recordSpace...), rest[8:]...), nil
 }
@@ -131,7 +131,7 @@ func outboxKey(number uint64) []byte {
 
 func readNumber(b []byte) (uint64, error) {
 	if len(b) != 8 {
-		return 0, fmt.Errorf("%w: an event numbered in %d bytes", errCorrupt, len(b))
+		return 0, fmt.Errorf("%w: event number of %d bytes", errCorrupt, len(b))
 	}
 	return binary.BigEndian.Uint64(b), nil
 }
@@ -146,11 +146,11 @@ func encodeEvent(e store.Event) []byte {
 
 func decodeEvent(value []byte) (store.Event, error) {
 	if len(value) < 2 {
-		return store.Event{}, fmt.Errorf("%w: an event of %d bytes", errCorrupt, len(value))
+		return store.Event{}, fmt.Errorf("%w: event of %d bytes", errCorrupt, len(value))
 	}
 	n := int(binary.BigEndian.Uint16(value))
 	if len(value) < 2+n {
-		return store.Event{}, fmt.Errorf("%w: an event of %d bytes with an ID of %d", errCorrupt, len(value), n)
+		return store.Event{}, fmt.Errorf("%w: event of %d bytes with an ID of %d bytes", errCorrupt, len(value), n)
 	}
 	return store.Event{ID: string(value[2 : 2+n]), Body: append([]byte(nil), value[2+n:]...)}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-func TestRecordsAndEventsComeBackAsEncoded(t *testing.T) {
+func TestRecordsAndEventsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		want := store.Record{Key: store.Key{Partition: "p", Sort: "s"}, Version: store.Version(rapid.Uint64().Draw(rt, "version")), Body: rapid.SliceOf(rapid.Byte()).Draw(rt, "body")}
 		if rapid.Bool().Draw(rt, "expires") {
@@ -21,27 +21,27 @@ func TestRecordsAndEventsComeBackAsEncoded(t *testing.T) {
 		setVersion(value, want.Version)
 		got, err := decodeRecord(want.Key, value)
 		if err != nil || got.Key != want.Key || got.Version != want.Version || !bytes.Equal(got.Body, want.Body) || !got.Expires.Equal(want.Expires) {
-			rt.Fatalf("%+v came back as %+v, %v", want, got, err)
+			rt.Fatalf("%+v decoded as %+v, %v", want, got, err)
 		}
 		event := store.Event{ID: rapid.String().Draw(rt, "ID"), Body: want.Body}
 		if got, err := decodeEvent(encodeEvent(event)); err != nil || got.ID != event.ID || !bytes.Equal(got.Body, event.Body) {
-			rt.Fatalf("%+v came back as %+v, %v", event, got, err)
+			rt.Fatalf("%+v decoded as %+v, %v", event, got, err)
 		}
 	})
 }
 
-func TestExpiryKeysAreInTheOrderOfTime(t *testing.T) {
+func TestExpiryKeysSortByTime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		second := rapid.Int64Range(-1<<40, 1<<40)
 		a, b := time.Unix(second.Draw(rt, "a"), 0), time.Unix(second.Draw(rt, "b"), 0)
 		record := recordKey(store.Key{Partition: "p", Sort: "s"})
 		ka, kb := expiryKey(orderedSecond(a), record), expiryKey(orderedSecond(b), record)
 		if bytes.Compare(ka, kb) != a.Compare(b) {
-			rt.Fatalf("%v and %v have keys in another order", a, b)
+			rt.Fatalf("%v and %v have keys in a different order", a, b)
 		}
 		read, of, err := readExpiryKey(ka)
 		if err != nil || !timeOf(read).Equal(a) || !bytes.Equal(of, record) {
-			rt.Fatalf("%v came back as %v of %q, %v", a, timeOf(read), of, err)
+			rt.Fatalf("%v decoded as %v of %q, %v", a, timeOf(read), of, err)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 )
 
-// commit is a transaction on its way into the file. What it writes is encoded by the
-// goroutine that commits; the one that makes them all only sets the versions.
+// commit is a transaction on its way into the file. The caller's goroutine encodes its
+// writes; the goroutine that makes all changes only sets the versions.
 type commit struct {
 	store  *Store
 	writes []write
@@ -25,7 +25,7 @@ type write struct {
 	expires uint64 // as in the value's header
 	key     []byte
 	value   []byte
-	before  header // of the record it replaces; version Absent if there is none
+	before  header // header of the record it replaces; version Absent if there is none
 }
 
 type encodedEvent struct {
@@ -52,7 +52,7 @@ func newCommit(s *Store, tx store.Tx) *commit {
 	return c
 }
 
-// make is a change of the file: it fails with a store.ConflictError.
+// make is the change of the file. It fails with a store.ConflictError.
 func (c *commit) make(tx *boltfile.Tx) error {
 	if err := c.check(tx); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (w *write) apply(tx *boltfile.Tx) {
 	}
 }
 
-// numberOf returns the place in the outbox of the event that one replaces, or the next.
+// numberOf returns the outbox number of the pending event with the same ID, or else the next number.
 func (s *Store) numberOf(tx *boltfile.Tx, eventKey []byte) (uint64, error) {
 	if number := tx.Get(eventKey); number != nil {
 		return readNumber(number)
@@ -129,10 +129,10 @@ const sweepRecords = 1000
 // sweep is the removal of some expired records.
 type sweep struct {
 	now  time.Time
-	more bool // records that expired are left
+	more bool // expired records remain
 }
 
-// make is a change of the file.
+// make is the change of the file.
 func (s *sweep) make(tx *boltfile.Tx) error {
 	removed := 0
 	for key := range tx.Scan(expirySpace, nil) {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	crashFile    = "TRADEWIND_TEST_CRASH_FILE" // set in the process that is to be killed
+	crashFile    = "TRADEWIND_TEST_CRASH_FILE" // set in the process that the test kills
 	crashWorkers = 8
 )
 
@@ -28,7 +28,7 @@ func crashKey(worker, i int) (a, b, count store.Key) {
 	return store.Key{Partition: "a/" + w, Sort: n}, store.Key{Partition: "b/" + n, Sort: w}, store.Key{Partition: "count", Sort: w}
 }
 
-// crashTx is the worker's i'th transaction: two records and an event of its own, and a count.
+// crashTx is the worker's i'th transaction: two new records, a new event, and the worker's count.
 func crashTx(worker, i int) store.Tx {
 	a, b, count := crashKey(worker, i)
 	body := []byte(strings.Repeat(fmt.Sprintf("%d/%d ", worker, i), 20))
@@ -52,7 +52,7 @@ func counted(ctx context.Context, s store.Store, worker int) (int, error) {
 	return strconv.Atoi(string(r[0].Body))
 }
 
-// TestCommitUntilKilled is the process that is killed, and does nothing otherwise.
+// TestCommitUntilKilled runs in the process that the test kills. Otherwise it is skipped.
 func TestCommitUntilKilled(t *testing.T) {
 	path := os.Getenv(crashFile)
 	if path == "" {
@@ -76,7 +76,7 @@ func TestCommitUntilKilled(t *testing.T) {
 
 func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // when to kill is no secret
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not security-relevant
 	acknowledged := make([]int, crashWorkers)
 	for range 6 {
 		killAfter(t, path, 1+random.IntN(1000), acknowledged)
@@ -96,12 +96,12 @@ func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 		total += n
 	}
 	if total < 500 {
-		t.Errorf("only %d transactions were acknowledged: that is no test", total)
+		t.Errorf("only %d transactions were acknowledged: too few for a test", total)
 	}
 }
 
-// killAfter runs the process until it has acknowledged so many transactions more, kills it, and
-// notes all it acknowledged.
+// killAfter runs the process until it has acknowledged the given number of further transactions, kills it,
+// and records all that it acknowledged.
 func killAfter(t *testing.T, path string, lines int, acknowledged []int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCommitUntilKilled$", "-test.v") //nolint:gosec // this test's own program
@@ -118,7 +118,7 @@ func killAfter(t *testing.T, path string, lines int, acknowledged []int) {
 	for n := 0; scanner.Scan(); {
 		var w, i int
 		if _, err := fmt.Sscanf(scanner.Text(), "acknowledged %d %d", &w, &i); err != nil {
-			continue // the testing package's own
+			continue // a line of the testing package
 		}
 		acknowledged[w] = max(acknowledged[w], i+1)
 		if n++; n == lines {
@@ -128,12 +128,12 @@ func killAfter(t *testing.T, path string, lines int, acknowledged []int) {
 		}
 	}
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
-		t.Fatalf("the process ended by itself: %v\n%s", err, said.String())
+		t.Fatalf("the process ended before it was killed: %v\n%s", err, said.String())
 	}
 }
 
-// verify fails unless the store has the worker's first n transactions, perhaps more, and each
-// wholly or not at all.
+// verify fails unless the store has at least the worker's first n transactions, and each of them
+// completely or not at all.
 func verify(t *testing.T, s store.Store, worker, n int) {
 	t.Helper()
 	count, err := counted(t.Context(), s, worker)
@@ -141,7 +141,7 @@ func verify(t *testing.T, s store.Store, worker, n int) {
 		t.Fatal(err)
 	}
 	if count < n {
-		t.Errorf("worker %d: %d transactions were acknowledged, %d are left", worker, n, count)
+		t.Errorf("worker %d: %d transactions were acknowledged, %d are in the store", worker, n, count)
 	}
 	events, err := s.Outbox(t.Context(), 1<<20)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 )
 
-// outboxBytes bounds what Outbox returns at once, its first event excepted.
+// outboxBytes bounds the events that Outbox returns at once; the first one may be larger.
 const outboxBytes = 4 << 20
 
 // Outbox implements store.Store.
@@ -46,9 +46,9 @@ func (s *Store) Outbox(ctx context.Context, limit int) ([]store.Event, error) {
 	return events, nil
 }
 
-// Published implements store.Store. The file is told with the next group of
-// commits, not waited for: what a crash brings back is published again, as it
-// would be had the crash come a moment earlier.
+// Published implements store.Store. The removal is written with the next group of
+// commits and not waited for. If a crash loses it, the events are published again,
+// just as if the crash had come a moment earlier.
 func (s *Store) Published(ctx context.Context, ids ...string) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -66,13 +66,13 @@ func (s *Store) Published(ctx context.Context, ids ...string) error {
 	}
 	s.publishing.Unlock()
 	if err := s.file.Defer(r.make, r.committed); err != nil {
-		r.committed() // as far as Outbox is concerned: it shows them again
+		r.committed() // so that Outbox returns the events again
 		return s.failed("published", err)
 	}
 	return nil
 }
 
-// find looks up which pending events have the IDs.
+// find looks up the pending events that have the IDs.
 func (s *Store) find(ids []string) (*removal, error) {
 	r := &removal{store: s}
 	err := s.file.View(func(tx *boltfile.Tx) error {
@@ -98,14 +98,14 @@ type pending struct {
 	number uint64
 }
 
-// removal takes published events out of the file.
+// removal removes published events from the file.
 type removal struct {
 	store  *Store
 	events []pending
 }
 
-// make is a change of the file. An event that was published already, and committed
-// anew since, has another number and stays.
+// make is the change of the file. An event that was published and then committed
+// again has a new number and stays.
 func (r *removal) make(tx *boltfile.Tx) error {
 	for _, e := range r.events {
 		tx.Delete(outboxKey(e.number))

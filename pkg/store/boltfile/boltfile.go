@@ -1,17 +1,18 @@
 // Package boltfile is one bbolt file that several drivers share, written by group
-// commit: changes that arrive while the disk is busy are made together, in one
-// transaction that waits for the disk once. The store and the bus of a broker in one
-// process lie in one such file, so that a handler's commit, the relay's publishing
-// and the deliveries of that moment are one write.
+// commit: changes that arrive while the disk is busy are combined in one
+// transaction, which waits for the disk once. The store and the bus of a
+// one-process broker share such a file, so that a handler's commit, the relay's
+// publishing and the deliveries of the same moment need one write.
 //
-// One goroutine makes the changes, one after the other. What a change writes reaches
-// the transaction only when the change has succeeded, so that one that fails leaves
-// nothing and harms no other; bbolt's own Batch would roll all of them back and call
-// them again, after making each caller wait out a timer. Readers see the last commit and
-// wait for no disk.
+// One goroutine runs the changes, one after the other. A change's writes reach the
+// transaction only if the change succeeds, so a failing change writes nothing and
+// does not affect the others. (bbolt's own Batch would roll all of them back and
+// call them again, and makes each caller wait for a timer.) Readers see the last
+// commit and never wait for the disk.
 //
-// All keys lie in one bucket and one order; each user begins its keys with bytes of
-// its own ("s" the store, "b" the bus). Beside the file lies PATH.pid while it is open.
+// All keys are in one bucket, in one order; each driver has its own key prefix
+// ("s" for the store, "b" for the bus). While the file is open, PATH.pid holds the
+// process ID.
 package boltfile
 
 import (
@@ -29,31 +30,31 @@ import (
 
 // Errors of a File, wrapped with detail.
 var (
-	// ErrLocked: another process, or another File of this one, has the file open.
+	// ErrLocked: another process, or another File of this process, has the file open.
 	ErrLocked = errors.New("another tradewind has this folder open")
 	// ErrClosed: the file was closed.
 	ErrClosed = errors.New("boltfile: closed")
-	// ErrFailed: the disk failed in a way that leaves open what it holds. Open the file anew.
-	ErrFailed = errors.New("boltfile: the disk failed, and the file must be opened anew")
-	// ErrCorrupt: the file holds what this package did not write.
+	// ErrFailed: the disk failed, and it is unknown what it holds. Open the file again.
+	ErrFailed = errors.New("boltfile: the disk failed, the file must be opened again")
+	// ErrCorrupt: the file holds data that this package did not write.
 	ErrCorrupt = errors.New("boltfile: corrupt file")
 )
 
-// Options of a File. The zero value is right for use.
+// Options of a File. The zero value has the defaults for production.
 type Options struct {
-	// NoSync does not wait for the disk: a crash of the machine, not of the process, may
+	// NoSync does not wait for the disk: a crash of the machine (not of the process) may
 	// lose commits or the file. For tests.
 	NoSync bool
-	// DeferDelay is how long a deferred change waits for another to go with; 0 is 10 ms.
+	// DeferDelay is how long a deferred change waits for another change to join; 0 means 10 ms.
 	DeferDelay time.Duration
 
-	maxBytes int // of the file, for tests of a full disk
+	maxBytes int // maximum size of the file, for tests of a full disk
 }
 
-// Stats counts what a File did since it was opened.
+// Stats counts the work of a File since it was opened.
 type Stats struct {
-	Groups  uint64 // waits for the disk
-	Changes uint64 // that were made in them
+	Groups  uint64 // commits that waited for the disk
+	Changes uint64 // changes in these commits
 }
 
 const (
@@ -70,12 +71,12 @@ type File struct {
 	numbers atomic.Uint64 // how often the file was opened, and a count in the lower epochShift bits
 	stats   struct{ groups, changes atomic.Uint64 }
 
-	ended    chan struct{} // closed when the committer is
+	ended    chan struct{} // closed when the committer has ended
 	closing  sync.Once
 	closeErr error
 }
 
-// Open opens the file, or makes it with mode 0600. It fails with ErrLocked when it is open elsewhere.
+// Open opens the file, or creates it with mode 0600. It fails with ErrLocked if the file is already open.
 func Open(path string, options Options) (*File, error) {
 	if options.DeferDelay <= 0 {
 		options.DeferDelay = defaultDeferDelay
@@ -92,20 +93,20 @@ func Open(path string, options Options) (*File, error) {
 	return f, nil
 }
 
-// Path returns where the file is.
+// Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
-// Next returns a number larger than every one it returned before in the life of the file,
-// however often that was closed or crashed. It takes no disk.
+// Next returns a number that is larger than every number it returned before in the life of the
+// file, also across reopening and crashes. It does not access the disk.
 func (f *File) Next() uint64 { return f.numbers.Add(1) }
 
-// Stats returns what the file did so far.
+// Stats returns the counts so far.
 func (f *File) Stats() Stats {
 	return Stats{Groups: f.stats.groups.Load(), Changes: f.stats.changes.Load()}
 }
 
-// View calls read with the state of the last commit. Nothing that tx returns may be kept or
-// changed, and read must not call the File.
+// View calls read with the state of the last commit. read must not keep or change what tx
+// returns, and must not call the File.
 func (f *File) View(read func(tx *Tx) error) error {
 	tx, err := f.db.Begin(false)
 	if err != nil {
@@ -115,11 +116,11 @@ func (f *File) View(read func(tx *Tx) error) error {
 	return read(&Tx{bucket: tx.Bucket(dataBucket)})
 }
 
-// Commit makes a change durable. The change reads and writes tx and keeps nothing of
-// it; its error is returned, and then nothing of it is kept. It runs in another
-// goroutine, after those committed before it, and must not call the File. When ctx is done
-// before the change is begun it is not made, and ctx's error returned; after that the outcome is
-// awaited. An error other than ErrFailed says that nothing was made.
+// Commit makes a change durable. The change reads and writes tx and must not keep any part of
+// it. If the change returns an error, nothing is written and Commit returns that error. The change
+// runs in another goroutine, after those committed before it, and must not call the File. If ctx ends
+// before the change has begun, the change is not made and Commit returns ctx's error; once it has
+// begun, Commit waits for the outcome. After any error other than ErrFailed, nothing was written.
 func (f *File) Commit(ctx context.Context, change func(tx *Tx) error) error {
 	t := &task{change: change, done: make(chan struct{})}
 	if err := f.queue.add(t); err != nil {
@@ -137,10 +138,10 @@ func (f *File) Commit(ctx context.Context, change func(tx *Tx) error) error {
 	return t.err
 }
 
-// Defer makes a change durable soon, with the next group or after Options.DeferDelay; Flush and
-// Close see to it. It is for what a crash may undo without harm. committed, if not nil, is called when readers
-// see it; it must not call the File. Where the disk does not keep up Defer waits like Commit. A
-// change that the disk had no room for is called again.
+// Defer makes a change durable soon: with the next group, after Options.DeferDelay, or at Flush or
+// Close. Use it for changes that a crash may undo without harm. committed, if not nil, is called
+// once readers see the change; it must not call the File. If the disk does not keep up, Defer waits
+// like Commit. If the disk had no room, the change is called again later.
 func (f *File) Defer(change func(tx *Tx) error, committed func()) error {
 	t := &task{change: change, committed: committed}
 	wait, err := f.queue.deferTask(t)
@@ -160,7 +161,7 @@ func (f *File) Flush(ctx context.Context) error {
 	return f.Commit(ctx, func(*Tx) error { return nil })
 }
 
-// Close makes what is pending durable and closes the file. Calls after it fail with ErrClosed.
+// Close makes pending changes durable and closes the file. Later calls fail with ErrClosed.
 func (f *File) Close() error {
 	f.closing.Do(func() {
 		f.queue.close()

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-func TestReadersSeeWhatIsCommitted(t *testing.T) {
+func TestReadersSeeCommittedChanges(t *testing.T) {
 	f := fresh(t, Options{})
 	mustCommit(t, f, puts("b", "1", "a", "1", "c", ""))
 	wantContents(t, f, "a", "1", "b", "1", "c", "")
@@ -25,7 +25,7 @@ func TestReadersSeeWhatIsCommitted(t *testing.T) {
 			t.Errorf("Get of an empty value = %v", v)
 		}
 		if v := tx.Get([]byte("a")); v != nil {
-			t.Errorf("Get of what was deleted = %q", v)
+			t.Errorf("Get of a deleted key = %q", v)
 		}
 		return nil
 	}); err != nil {
@@ -33,7 +33,7 @@ func TestReadersSeeWhatIsCommitted(t *testing.T) {
 	}
 }
 
-func TestGroupIsMadeInOrderAndWaitsForTheDiskOnce(t *testing.T) {
+func TestGroupCommitsInOrderWithOneDiskWait(t *testing.T) {
 	f := fresh(t, Options{})
 	mustCommit(t, f, puts("n", "x"))
 	before := f.Stats()
@@ -43,7 +43,7 @@ func TestGroupIsMadeInOrderAndWaitsForTheDiskOnce(t *testing.T) {
 	for i := range changes {
 		wg.Go(func() {
 			if err := f.Commit(t.Context(), func(tx *Tx) error {
-				tx.Put([]byte("n"), append(slices.Clone(tx.Get([]byte("n"))), 'x')) // sees its neighbours
+				tx.Put([]byte("n"), append(slices.Clone(tx.Get([]byte("n"))), 'x')) // sees the earlier changes of the group
 				return nil
 			}); err != nil {
 				t.Error(err)
@@ -55,11 +55,11 @@ func TestGroupIsMadeInOrderAndWaitsForTheDiskOnce(t *testing.T) {
 	wg.Wait()
 	wantContents(t, f, "n", strings.Repeat("x", changes+1))
 	if groups := f.Stats().Groups - before.Groups; groups != 1 {
-		t.Errorf("%d changes waited for the disk %d times", changes, groups)
+		t.Errorf("%d changes waited for the disk %d times, want 1", changes, groups)
 	}
 }
 
-func TestFailedChangeHarmsNoNeighbour(t *testing.T) {
+func TestFailedChangeDoesNotAffectOthers(t *testing.T) {
 	f := fresh(t, Options{})
 	release := hold(t, f)
 	results := make([]chan error, 0, 5)
@@ -71,8 +71,8 @@ func TestFailedChangeHarmsNoNeighbour(t *testing.T) {
 			return errOwn
 		},
 		puts("b", "2"),
-		puts("c", "3", "", "a key of no bytes"),
-		puts("d", "4", strings.Repeat("k", MaxKeyBytes+1), "a key too long"),
+		puts("c", "3", "", "empty key"),
+		puts("d", "4", strings.Repeat("k", MaxKeyBytes+1), "key too long"),
 	} {
 		done := make(chan error, 1)
 		go func() { done <- f.Commit(t.Context(), change) }()
@@ -88,7 +88,7 @@ func TestFailedChangeHarmsNoNeighbour(t *testing.T) {
 	wantContents(t, f, "a", "1", "b", "2")
 }
 
-func TestReadersDoNotWaitForChangesNorSeeThemUnfinished(t *testing.T) {
+func TestReadersNeitherWaitForNorSeeUnfinishedChanges(t *testing.T) {
 	f := fresh(t, Options{})
 	mustCommit(t, f, puts("k", "old"))
 	begun, gate := make(chan struct{}), make(chan struct{})
@@ -118,7 +118,7 @@ func TestCancelledChangeIsNotMade(t *testing.T) {
 	go func() { done <- f.Commit(ctx, puts("k", "v")) }()
 	awaitQueued(f, 1)
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) { // while the committer is held
+	if err := <-done; !errors.Is(err, context.Canceled) { // while the committer is busy
 		t.Fatalf("Commit = %v", err)
 	}
 	release()
@@ -126,7 +126,7 @@ func TestCancelledChangeIsNotMade(t *testing.T) {
 	wantContents(t, f, "other", "")
 }
 
-func TestChangeOnceBegunIsAwaitedThoughCancelled(t *testing.T) {
+func TestCommitWaitsForBegunChangeDespiteCancel(t *testing.T) {
 	f := fresh(t, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	err := f.Commit(ctx, func(tx *Tx) error {
@@ -135,12 +135,12 @@ func TestChangeOnceBegunIsAwaitedThoughCancelled(t *testing.T) {
 		return nil
 	})
 	if err != nil {
-		t.Fatalf("Commit = %v, though the change was made", err)
+		t.Fatalf("Commit = %v, but the change was made", err)
 	}
 	wantContents(t, f, "k", "v")
 }
 
-func TestDeferredChangesGoWithTheNextGroupInOrder(t *testing.T) {
+func TestDeferredChangesJoinNextGroupInOrder(t *testing.T) {
 	f := fresh(t, Options{})
 	before := f.Stats()
 	var told []string
@@ -151,17 +151,17 @@ func TestDeferredChangesGoWithTheNextGroupInOrder(t *testing.T) {
 		}
 	}
 	wantContents(t, f)
-	mustCommit(t, f, puts("2", "by the one who waits"))
-	wantContents(t, f, "0", "", "1", "", "2", "by the one who waits", "deferred", "2")
+	mustCommit(t, f, puts("2", "by Commit"))
+	wantContents(t, f, "0", "", "1", "", "2", "by Commit", "deferred", "2")
 	if !slices.Equal(told, []string{"0", "1", "2"}) {
-		t.Errorf("told of %q", told)
+		t.Errorf("committed called for %q", told)
 	}
 	if groups := f.Stats().Groups - before.Groups; groups != 1 {
-		t.Errorf("%d waits for the disk", groups)
+		t.Errorf("%d waits for the disk, want 1", groups)
 	}
 }
 
-func TestFlushAndCloseMakeDeferredChanges(t *testing.T) {
+func TestFlushAndCloseCommitDeferredChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file.db")
 	f := open(t, path, Options{})
 	if err := f.Defer(puts("a", "1"), nil); err != nil {
@@ -173,7 +173,7 @@ func TestFlushAndCloseMakeDeferredChanges(t *testing.T) {
 	wantContents(t, f, "a", "1")
 	groups := f.Stats().Groups
 	if err := f.Flush(t.Context()); err != nil || f.Stats().Groups != groups {
-		t.Errorf("Flush of nothing: %v, and it waited for the disk", err)
+		t.Errorf("Flush without changes = %v, or it waited for the disk", err)
 	}
 	if err := f.Defer(puts("b", "2"), nil); err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestFlushAndCloseMakeDeferredChanges(t *testing.T) {
 	wantContents(t, f, "a", "1", "b", "2")
 }
 
-func TestDeferredChangesAreMadeByThemselves(t *testing.T) {
+func TestDeferredChangesAreCommittedAfterDelay(t *testing.T) {
 	f := fresh(t, Options{DeferDelay: 1}) // a nanosecond
 	made := make(chan struct{})
 	if err := f.Defer(puts("a", "1"), func() { close(made) }); err != nil {
@@ -196,7 +196,7 @@ func TestDeferredChangesAreMadeByThemselves(t *testing.T) {
 	wantContents(t, f, "a", "1")
 }
 
-func TestTooManyDeferredChangesAreWaitedFor(t *testing.T) {
+func TestDeferWaitsWhenTooManyAreDeferred(t *testing.T) {
 	f := fresh(t, Options{})
 	for range maxDeferred {
 		if err := f.Defer(puts("k", "deferred"), nil); err != nil {
@@ -226,13 +226,13 @@ func TestSecondOpenIsLockedOut(t *testing.T) {
 	wantContents(t, f, "still", "usable")
 }
 
-func TestFilesAreTheirOwnersAlone(t *testing.T) {
+func TestFilesArePrivateToOwner(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file.db")
 	if err := open(t, path, Options{}).Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, 0o644); err != nil { //nolint:gosec // that it was too wide is the test
+	if err := os.Chmod(path, 0o644); err != nil { //nolint:gosec // the test needs too wide a mode
 		t.Fatal(err)
 	}
 	f := open(t, path, Options{})
@@ -242,7 +242,7 @@ func TestFilesAreTheirOwnersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(entries) != 2 {
-		t.Errorf("%d files of an open one: %v", len(entries), entries)
+		t.Errorf("%d files while it is open: %v", len(entries), entries)
 	}
 	for _, e := range entries {
 		info, err := e.Info()
@@ -281,7 +281,7 @@ func TestEverythingFailsAfterClose(t *testing.T) {
 	}
 }
 
-func TestNumbersGrowOverReopening(t *testing.T) {
+func TestNumbersGrowAcrossReopening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file.db")
 	last := uint64(0)
 	for range 5 {
@@ -299,10 +299,10 @@ func TestNumbersGrowOverReopening(t *testing.T) {
 	}
 }
 
-func TestForeignFilesAreRefused(t *testing.T) {
+func TestOpenRejectsForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"text": strings.Repeat("this is no database\n", 1000), "short": "x", "zeros": string(make([]byte, 1<<16)),
+		"text": strings.Repeat("this is not a database\n", 1000), "short": "x", "zeros": string(make([]byte, 1<<16)),
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -310,7 +310,7 @@ func TestForeignFilesAreRefused(t *testing.T) {
 		}
 		f, err := Open(path, Options{})
 		if err == nil {
-			t.Errorf("%s: Open took it", name)
+			t.Errorf("%s: Open succeeded", name)
 			f.Close()
 		}
 		if after, _ := os.ReadFile(path); string(after) != content {
@@ -318,14 +318,14 @@ func TestForeignFilesAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := Open(dir, Options{}); err == nil {
-		t.Error("Open took a folder")
+		t.Error("Open of a folder succeeded")
 	}
 	if _, err := Open(filepath.Join(dir, "none", "file.db"), Options{}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Open in no folder = %v", err)
+		t.Errorf("Open in a missing folder = %v", err)
 	}
 }
 
-func TestDamagedFilesAreRefused(t *testing.T) {
+func TestOpenRejectsDamagedFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file.db")
 	f := open(t, path, Options{})
 	for i := range 1000 {
@@ -344,14 +344,14 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f, err := Open(cut, Options{NoSync: true}); err == nil {
-			t.Errorf("cut at %d of %d: Open took it", size, len(whole))
+			t.Errorf("truncated to %d of %d bytes: Open succeeded", size, len(whole))
 			f.Close()
 		}
 	}
 	f = open(t, path, Options{})
 	defer f.Close()
 	if n := len(contents(t, f)) / 2; n != 1000 {
-		t.Errorf("%d keys of 1000", n)
+		t.Errorf("%d keys, want 1000", n)
 	}
 }
 

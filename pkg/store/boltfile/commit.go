@@ -23,8 +23,8 @@ func (f *File) run() {
 	}
 }
 
-// commit makes a group of changes in one bbolt transaction and tells everyone how it went.
-// It returns false when the disk should be left in peace for a while.
+// commit runs a group of changes in one bbolt transaction and reports the outcome to each task.
+// It returns false if the committer should wait a while before the next attempt.
 func (f *File) commit(group []*task) bool {
 	if len(group) == 0 { // all were withdrawn
 		return true
@@ -36,8 +36,8 @@ func (f *File) commit(group []*task) bool {
 	return f.conclude(group, err)
 }
 
-// attempt lets the changes write, each upon those before it. Those that fail have their
-// error; the one returned is the others'.
+// attempt runs the changes in order; each sees the writes of those before it. A change that fails
+// gets its error in task.err. The returned error applies to all other changes.
 func (f *File) attempt(group []*task) error {
 	base, err := f.db.Begin(true)
 	if err != nil {
@@ -66,9 +66,9 @@ func (f *File) attempt(group []*task) error {
 	return nil
 }
 
-// examine finds out what a commit that failed left. Either the file is as before, because
-// bbolt makes a transaction count by the very last page it writes; or that page is written, nobody
-// knows whether the disk has it, and the file must not be written any more.
+// examine finds out what the file holds after a failed commit. bbolt makes a transaction valid with
+// the last page it writes. If that page was not written, the file is as before. If it was written, it is
+// unknown whether the disk has it, and the file must not be written any more.
 func (f *File) examine(id int, cause error) error {
 	err := f.db.View(func(tx *bbolt.Tx) error {
 		if tx.ID() >= id {
@@ -83,11 +83,11 @@ func (f *File) examine(id int, cause error) error {
 	return fmt.Errorf("boltfile: commit: %w", cause)
 }
 
-// errUnknown: what was written may or may not be on the disk.
-var errUnknown = errors.New("the disk did not say whether it has what was written")
+// errUnknown: the written data may or may not be on the disk.
+var errUnknown = errors.New("it is unknown whether the last write reached the disk")
 
-// conclude ends tasks. Deferred ones that the disk did not take now, and may later, go
-// back to the front, and it returns false.
+// conclude finishes tasks. If the commit failed, deferred tasks that may succeed later are put back
+// at the front of the queue; conclude then returns false.
 func (f *File) conclude(group []*task, err error) bool {
 	var back []*task
 	for _, t := range group {

@@ -10,7 +10,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-func TestFullDiskIsSurvived(t *testing.T) {
+func TestFullDiskLosesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file.db")
 	f := open(t, path, Options{maxBytes: 6 << 20})
 	var want []string
@@ -25,7 +25,7 @@ func TestFullDiskIsSurvived(t *testing.T) {
 		}
 	}
 	if !errors.Is(err, berrors.ErrMaxSizeReached) || errors.Is(err, ErrFailed) {
-		t.Fatalf("Commit = %v: there was nothing unknown about it", err)
+		t.Fatalf("Commit = %v, want ErrMaxSizeReached and not ErrFailed", err)
 	}
 	wantContents(t, f, want...)
 	if err := f.Close(); err != nil {
@@ -37,7 +37,7 @@ func TestFullDiskIsSurvived(t *testing.T) {
 	mustCommit(t, f, puts("1", ""))
 }
 
-func TestDeferredChangeIsTriedAgainWhenTheDiskHadNoRoom(t *testing.T) {
+func TestDeferredChangeIsRetriedAfterFullDisk(t *testing.T) {
 	f := fresh(t, Options{maxBytes: 6 << 20})
 	release := hold(t, f)
 	if err := f.Defer(puts("k", "earlier"), nil); err != nil {
@@ -50,11 +50,11 @@ func TestDeferredChangeIsTriedAgainWhenTheDiskHadNoRoom(t *testing.T) {
 	if err := <-done; !errors.Is(err, berrors.ErrMaxSizeReached) {
 		t.Fatalf("Commit = %v", err)
 	}
-	mustCommit(t, f, puts("k", "later")) // and is not overtaken by what is tried again
+	mustCommit(t, f, puts("k", "later")) // the retried change must not overwrite it
 	wantContents(t, f, "k", "later")
 }
 
-func TestCommitThatFailedBeforeItsLastPageIsNotMade(t *testing.T) {
+func TestCommitFailureBeforeLastPageWritesNothing(t *testing.T) {
 	f := fresh(t, Options{})
 	mustCommit(t, f, puts("before", ""))
 	if err := f.examine(1<<30, errOwn); !errors.Is(err, errOwn) || errors.Is(err, ErrFailed) {
@@ -64,7 +64,7 @@ func TestCommitThatFailedBeforeItsLastPageIsNotMade(t *testing.T) {
 	wantContents(t, f, "after", "", "before", "")
 }
 
-func TestCommitThatFailedWithItsLastPageEndsIt(t *testing.T) {
+func TestCommitFailureAtLastPageDisablesFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file.db")
 	f := open(t, path, Options{})
 	mustCommit(t, f, puts("before", ""))
@@ -78,7 +78,7 @@ func TestCommitThatFailedWithItsLastPageEndsIt(t *testing.T) {
 			t.Errorf("%s = %v, want ErrFailed", name, err)
 		}
 	}
-	wantContents(t, f, "before", "") // reading goes on
+	wantContents(t, f, "before", "") // reads still work
 	if err := f.Close(); !errors.Is(err, ErrFailed) {
 		t.Errorf("Close = %v, want ErrFailed", err)
 	}
@@ -88,7 +88,7 @@ func TestCommitThatFailedWithItsLastPageEndsIt(t *testing.T) {
 	wantContents(t, f, "before", "", "later", "")
 }
 
-func TestCrashKeepsWhatWasCommitted(t *testing.T) {
+func TestCrashKeepsCommittedChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file.db")
 	for i := range 4 {
 		f := open(t, path, Options{})
@@ -107,6 +107,6 @@ func TestCrashKeepsWhatWasCommitted(t *testing.T) {
 		n += 10 * i
 	}
 	if got := len(contents(t, f)) / 2; got != n {
-		t.Errorf("%d keys of %d", got, n)
+		t.Errorf("%d keys, want %d", got, n)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// open opens a file that no clock but the tests' own moves: what is deferred waits for an hour.
+// open opens a file whose deferred changes wait for an hour, so that only the tests trigger them.
 func open(t testing.TB, path string, o Options) *File {
 	t.Helper()
 	o.NoSync = true
@@ -81,8 +81,8 @@ func wantContents(t testing.TB, f *File, want ...string) {
 	}
 }
 
-// hold keeps the committer busy, so that what is queued meanwhile becomes one group. It
-// returns how to let it go.
+// hold keeps the committer busy, so that tasks that are queued meanwhile become one group. Call
+// release to continue.
 func hold(t testing.TB, f *File) (release func()) {
 	t.Helper()
 	begun, gate := make(chan struct{}), make(chan struct{})
@@ -117,7 +117,7 @@ func awaitQueued(f *File, n int) {
 	}
 }
 
-// crash ends a file as the end of its process would: what is deferred is lost, and the lock is gone.
+// crash ends a file like a killed process: deferred changes are lost, and the lock is released.
 func crash(t testing.TB, f *File) {
 	t.Helper()
 	f.closing.Do(func() {

@@ -85,7 +85,7 @@ func TestFileIsASortedMap(t *testing.T) {
 	})
 }
 
-var errOwn = errors.New("its own")
+var errOwn = errors.New("the change's error")
 
 func drawWrites(rt *rapid.T) []write {
 	var writes []write

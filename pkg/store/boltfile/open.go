@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// lockWait is for one that is just ending. Of one that was killed, a process that it was starting has the file for
-	// a moment more.
+	// lockWait covers a process that is just ending. After a process is killed, a child that it was starting may
+	// hold the file a moment longer.
 	lockWait   = 2 * time.Second
-	allocBytes = 4 << 20   // by which bbolt's file grows
-	mmapBytes  = 256 << 20 // readers wait while a larger file is mapped anew
+	allocBytes = 4 << 20   // step by which bbolt's file grows
+	mmapBytes  = 256 << 20 // readers wait while bbolt remaps a larger file
 )
 
-// openBolt opens bbolt, locks it, makes the bucket and counts the opening. bbolt trusts its file and panics, or
-// faults, where that was cut off or is another's; here that is an error, after which this process has
-// the lock until it ends.
+// openBolt opens bbolt, locks it, creates the bucket and increments the epoch. bbolt trusts its file: it panics or
+// faults if the file is truncated or not bbolt's. openBolt returns an error instead; this process then keeps the
+// lock until it ends.
 func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			db, epoch, err = nil, 0, fmt.Errorf("%w: %s is cut off or damaged: %v", ErrCorrupt, path, r)
+			db, epoch, err = nil, 0, fmt.Errorf("%w: %s is truncated or damaged: %v", ErrCorrupt, path, r)
 		}
 	}()
 	created, err := tighten(path)
@@ -39,7 +39,7 @@ func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err err
 	}
 	mmap := mmapBytes
 	if runtime.GOOS == "windows" {
-		mmap = 0 // there the file is as large as its map
+		mmap = 0 // on Windows, the file grows to the size of its map
 	}
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout:         lockWait,
@@ -74,7 +74,7 @@ func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err err
 	return db, epoch, nil
 }
 
-// begin makes the buckets and counts the opening.
+// begin creates the bucket and returns the new epoch: how often the file has been opened.
 func begin(db *bbolt.DB) (epoch uint64, err error) {
 	err = db.Update(func(tx *bbolt.Tx) error {
 		data, err := tx.CreateBucketIfNotExists(dataBucket)
@@ -87,7 +87,7 @@ func begin(db *bbolt.DB) (epoch uint64, err error) {
 	return epoch, err
 }
 
-// whole fails if the file is shorter than bbolt has it.
+// whole fails if the file is shorter than bbolt's own record of its size.
 func whole(db *bbolt.DB, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -95,13 +95,13 @@ func whole(db *bbolt.DB, path string) error {
 	}
 	return db.View(func(tx *bbolt.Tx) error {
 		if tx.Size() > info.Size() {
-			return fmt.Errorf("%w: %s has %d bytes of %d", ErrCorrupt, path, info.Size(), tx.Size())
+			return fmt.Errorf("%w: %s has %d bytes instead of %d", ErrCorrupt, path, info.Size(), tx.Size())
 		}
 		return nil
 	})
 }
 
-// tighten takes what others may do with a file that is there, and says if there is none.
+// tighten removes other users' permissions from an existing file. It returns true if there is no file yet.
 func tighten(path string) (created bool, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -110,17 +110,17 @@ func tighten(path string) (created bool, err error) {
 	case err != nil:
 		return false, err
 	case !info.Mode().IsRegular():
-		return false, fmt.Errorf("%s is no regular file", path)
+		return false, fmt.Errorf("%s is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
 		return false, os.Chmod(path, 0o600)
 	}
 	return false, nil
 }
 
-// syncFolder makes new files' names durable.
+// syncFolder makes the names of new files in path durable.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
-		return nil // folders cannot be synced there
+		return nil // Windows cannot sync folders
 	}
 	dir, err := os.Open(path) //nolint:gosec // the caller's folder
 	if err != nil {
@@ -131,12 +131,12 @@ func syncFolder(path string) error {
 
 func ownerPath(path string) string { return path + ".pid" }
 
-// noteOwner writes down who has the file. Only the wording of ErrLocked depends on it.
+// noteOwner writes this process's ID to the .pid file. It is used only in the text of ErrLocked.
 func noteOwner(path string) {
 	_ = os.WriteFile(ownerPath(path), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
 }
 
-// owner says who has the file open, as far as is known.
+// owner names the process that has the file open, or returns "" if that is unknown.
 func owner(path string) string {
 	text, err := os.ReadFile(ownerPath(path))
 	if err != nil {

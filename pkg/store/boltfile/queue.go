@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	maxGroup    = 4096    // changes made together
-	maxDeferred = 1 << 16 // changes that wait without anyone waiting for them
-	settleTurns = 16      // of other goroutines, between groups
+	maxGroup    = 4096    // changes in one group
+	maxDeferred = 1 << 16 // queued changes whose caller does not wait
+	settleTurns = 16      // yields to other goroutines between groups
 )
 
-// task is a change on its way.
+// task is a queued change.
 type task struct {
 	change    func(*Tx) error
 	committed func()
 	state     atomic.Int32  // queued, begun or withdrawn
-	done      chan struct{} // closed when it is over; nil of a deferred one
+	done      chan struct{} // closed when the task has finished; nil for a deferred task
 	err       error
 }
 
@@ -39,18 +39,18 @@ func (t *task) finish(err error) {
 	}
 }
 
-// queue is what waits for the committer.
+// queue holds the tasks that wait for the committer.
 type queue struct {
 	mu       sync.Mutex
 	tasks    []*task
-	deferred int // of the tasks
+	deferred int // how many of the tasks are deferred
 	delay    time.Duration
 	timer    *time.Timer
-	due      bool // what is deferred has waited long enough
+	due      bool // the deferred tasks have waited long enough
 	closed   bool
 	failed   error
 
-	wake chan struct{} // has room for one: there is something to commit now
+	wake chan struct{} // capacity 1: a value means that there is something to commit now
 }
 
 func (q *queue) start(delay time.Duration) {
@@ -74,7 +74,7 @@ func (q *queue) signal() {
 	}
 }
 
-// add queues a task that is waited for.
+// add queues a task whose caller waits for it.
 func (q *queue) add(t *task) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,7 +86,7 @@ func (q *queue) add(t *task) error {
 	return nil
 }
 
-// deferTask queues a task for later, or says that there are so many that the caller must wait.
+// deferTask queues a task for later. It returns wait if too many are deferred, so that the caller must wait.
 func (q *queue) deferTask(t *task) (wait bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,9 +104,9 @@ func (q *queue) deferTask(t *task) (wait bool, err error) {
 	return false, nil
 }
 
-// take returns the next group, all that is queued up to a bound, and whether there was any. What
-// is deferred alone is left to wait for its time: taken right after another group, it would cost a
-// wait for the disk of its own.
+// take returns the next group (all queued tasks, up to maxGroup) and whether anything was queued.
+// If only deferred tasks are queued, they wait for their timer: committing them right after another
+// group would cost another wait for the disk.
 func (q *queue) take() (group []*task, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,15 +125,15 @@ func (q *queue) take() (group []*task, more bool) {
 	clear(q.tasks[:n])
 	q.tasks = q.tasks[n:]
 	if len(q.tasks) == 0 {
-		q.tasks = nil // lets the array go
+		q.tasks = nil // frees the array
 		q.due = false
 		q.timer.Stop()
 	}
 	return group, n > 0
 }
 
-// settle lets those who were just answered queue their next tasks, up to so many as before, for
-// they would otherwise miss the next group by a moment and wait for the disk twice.
+// settle yields until the callers that just got their answers have queued their next tasks, at most
+// as many as before. Otherwise they would just miss the next group and wait for the disk twice.
 func (q *queue) settle(before int) {
 	for range settleTurns {
 		q.mu.Lock()
@@ -146,13 +146,13 @@ func (q *queue) settle(before int) {
 	}
 }
 
-// putBack queues deferred tasks again, before all others, for when the disk may
-// take them. It returns false if there is no such time.
+// putBack queues deferred tasks again, before all others, so that they are tried again when the
+// disk has room. It returns false if the queue is closed or failed.
 func (q *queue) putBack(tasks []*task) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.usable() != nil {
-		return false // what is deferred may be lost
+		return false // deferred changes may be lost
 	}
 	for _, t := range tasks {
 		t.state.Store(queued)
@@ -160,7 +160,7 @@ func (q *queue) putBack(tasks []*task) bool {
 	q.tasks = append(tasks, q.tasks...)
 	q.deferred += len(tasks)
 	q.timer.Reset(q.delay)
-	if len(q.tasks) > q.deferred { // some wait for their turn
+	if len(q.tasks) > q.deferred { // callers are waiting for some of them
 		q.signal()
 	}
 	return true
@@ -174,7 +174,7 @@ func (q *queue) close() {
 	q.signal()
 }
 
-// over says that there is and will be nothing to do.
+// over reports whether the queue is closed and empty.
 func (q *queue) over() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -199,7 +199,7 @@ func (q *queue) failure() error {
 	return fmt.Errorf("%w: %w", ErrFailed, q.failed)
 }
 
-// usable returns why no more tasks are taken. Callers hold q.mu.
+// usable returns an error if the queue accepts no more tasks. Callers hold q.mu.
 func (q *queue) usable() error {
 	switch {
 	case q.closed:

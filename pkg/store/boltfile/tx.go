@@ -14,11 +14,11 @@ var dataBucket = []byte("data")
 // MaxKeyBytes is the longest key.
 const MaxKeyBytes = bbolt.MaxKeySize
 
-// Tx is a state of the file, and in a change what is written on top of it. It is
-// one goroutine's, and ends with the function it was given to.
+// Tx is a state of the file and, in a change, the writes on top of it. It belongs to
+// one goroutine and is invalid after the function that received it returns.
 type Tx struct {
 	bucket *bbolt.Bucket
-	writes []write // of the change, until it has succeeded
+	writes []write // of the current change; applied when it succeeds
 }
 
 type write struct {
@@ -26,23 +26,23 @@ type write struct {
 	deleted    bool
 }
 
-// Get returns the value of key, or nil if there is none; a value of no bytes is not
-// nil. It does not see what the change itself wrote.
+// Get returns the value of key, or nil if there is none; an empty value is not
+// nil. Get does not see the change's own writes.
 func (tx *Tx) Get(key []byte) []byte { return tx.bucket.Get(key) }
 
-// Put writes a value. It keeps key, of 1 to MaxKeyBytes bytes, and value, which must not
-// be changed any more and not be what Get or Scan returned.
+// Put writes a value. It keeps key (1 to MaxKeyBytes bytes) and value: the caller must not change
+// them any more, and they must not be slices that Get or Scan returned.
 func (tx *Tx) Put(key, value []byte) {
 	tx.writes = append(tx.writes, write{key: key, value: value})
 }
 
-// Delete removes a key, if it is there. It keeps key, as Put does.
+// Delete removes a key, if it exists. It keeps key, like Put.
 func (tx *Tx) Delete(key []byte) {
 	tx.writes = append(tx.writes, write{key: key, deleted: true})
 }
 
 // Scan iterates in order over the keys that start with prefix and are not before
-// from, with their values. It does not see what the change itself wrote.
+// from, with their values. It does not see the change's own writes.
 func (tx *Tx) Scan(prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	if bytes.Compare(from, prefix) < 0 {
 		from = prefix
@@ -57,8 +57,8 @@ func (tx *Tx) Scan(prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// make lets a change write, and keeps what it wrote if it succeeds: all of it or
-// nothing. broken says that the transaction cannot be relied on any more.
+// make runs a change. If the change succeeds, all its writes are applied, otherwise
+// none. If broken is true, the transaction must not be used any more.
 func (tx *Tx) make(change func(*Tx) error) (broken bool, err error) {
 	tx.writes = tx.writes[:0]
 	if err := change(tx); err != nil {
@@ -66,7 +66,7 @@ func (tx *Tx) make(change func(*Tx) error) (broken bool, err error) {
 	}
 	for _, w := range tx.writes {
 		if len(w.key) == 0 || len(w.key) > MaxKeyBytes || len(w.value) > bbolt.MaxValueSize {
-			return false, fmt.Errorf("boltfile: a key of %d bytes with a value of %d", len(w.key), len(w.value))
+			return false, fmt.Errorf("boltfile: bad size: key of %d bytes, value of %d bytes", len(w.key), len(w.value))
 		}
 	}
 	for _, w := range tx.writes {

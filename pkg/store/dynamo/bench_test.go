@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// BenchmarkCommit says what a transaction takes of a table, in requests and units, as its events are published from the
-// stream 25 transactions at a time. The time is DynamoDB Local's and says nothing of the cloud.
+// BenchmarkCommit reports the requests and units of a transaction on a table, with its events published from the
+// stream, 25 transactions at a time. The time is DynamoDB Local's and not representative of the cloud.
 func BenchmarkCommit(b *testing.B) {
 	body := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }
 	write := func(partition, sort string, size int) store.Write {
@@ -25,8 +25,8 @@ func BenchmarkCommit(b *testing.B) {
 		{"one check", func(i string) store.Tx {
 			return store.Tx{Writes: []store.Write{{Op: store.Check, Key: key("job", "none"), Expect: store.Absent}}}
 		}},
-		{"events alone", func(i string) store.Tx { return store.Tx{Events: []store.Event{{ID: i, Body: body(400)}}} }},
-		{"a transition", func(i string) store.Tx { // of a task: its records, the mark of the event handled, two events
+		{"only events", func(i string) store.Tx { return store.Tx{Events: []store.Event{{ID: i, Body: body(400)}}} }},
+		{"a transition", func(i string) store.Tx { // of a task: its records, the mark for the handled event, two events
 			return store.Tx{
 				Writes: []store.Write{write("job", "task", 240), write("job", "attempt"+i, 450), write("job", "cluster"+i, 500), write("seen#"+i, "seen", 40)},
 				Events: []store.Event{{ID: i + "a", Body: body(400)}, {ID: i + "b", Body: body(400)}},

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Commit implements store.Store. A transaction of one item is a plain conditional write, which costs
-// half; any other is one TransactWriteItems.
+// Commit implements store.Store. A transaction of one item is a plain conditional write, at half the cost;
+// any other is one TransactWriteItems.
 func (s *Store) Commit(ctx context.Context, tx store.Tx) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -43,8 +43,8 @@ func (s *Store) transact(ctx context.Context, writes []store.Write, outbox []ite
 		actions = append(actions, types.TransactWriteItem{Put: &types.Put{TableName: s.table, Item: it}})
 	}
 	for attempt := 1; ; attempt++ {
-		// The SDK repeats a request whose outcome is unknown under the same token, for which DynamoDB
-		// applies it once. A cancelled one was not applied, and gets a new token.
+		// If the outcome of a request is unknown, the SDK repeats it with the same token, and DynamoDB applies
+		// it once. A cancelled transaction was not applied and gets a new token.
 		token, err := s.randomHex()
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func (s *Store) transact(ctx context.Context, writes []store.Write, outbox []ite
 		if !errors.As(err, &cancelled) {
 			return failed(ctx, "commit", err)
 		}
-		s.meter.transact(actions, nil) // a cancelled transaction is paid for
+		s.meter.transact(actions, nil) // a cancelled transaction is billed too
 		reason := cancellation(writes, cancelled)
 		if !errors.Is(reason, errCollision) && !errors.Is(reason, store.ErrThrottled) {
 			return fmt.Errorf("dynamo: commit: %w", reason)
@@ -77,11 +77,11 @@ func (s *Store) transact(ctx context.Context, writes []store.Write, outbox []ite
 	}
 }
 
-// collisionsMost is how often a transaction that collides with another is tried: the other one
-// probably writes a version that this one must load anyway.
+// collisionsMost is how often a transaction is tried if it collides with another. More is useless: the
+// other one probably writes a version that this one must load anyway.
 const collisionsMost = 3
 
-// action is a write as part of a transaction.
+// action returns a write as an action of TransactWriteItems.
 func (s *Store) action(w *store.Write) types.TransactWriteItem {
 	condition, values := expectation(w)
 	switch {
@@ -106,7 +106,7 @@ func (s *Store) action(w *store.Write) types.TransactWriteItem {
 	}}
 }
 
-// expectation is the condition of a write; none where any version will do.
+// expectation returns the condition of a write, or none if any version is accepted.
 func expectation(w *store.Write) (condition *string, values item) {
 	switch w.Expect {
 	case store.Any:
@@ -123,7 +123,7 @@ type update struct {
 	values     item
 }
 
-// countingUpdate replaces a record whatever its version is: the database counts it up.
+// countingUpdate returns an update that writes a record regardless of its version; the database increments the version.
 func countingUpdate(w *store.Write) update {
 	u := update{
 		expression: "SET v = if_not_exists(v, :zero) + :one",
@@ -150,10 +150,10 @@ func countingUpdate(w *store.Write) update {
 	return u
 }
 
-// errCollision: another transaction or write was at work on one of the items this moment.
+// errCollision: another transaction or write was writing one of the items at the same moment.
 var errCollision = errors.New("collision with another transaction")
 
-// collisionError is a conflict on the keys that another transaction was writing, after it did not pass.
+// collisionError is a conflict on keys that another transaction was still writing after all retries.
 type collisionError struct{ store.ConflictError }
 
 func (e *collisionError) Is(target error) bool {
@@ -168,8 +168,8 @@ func (e *collisionError) As(target any) bool {
 	return false
 }
 
-// cancellation turns the reasons, one for each item in order, into the store's error. A condition that does
-// not hold is a conflict; a collision alone may pass, and so may throttling.
+// cancellation converts DynamoDB's reasons (one for each item, in order) to the store's error. A condition that does
+// not hold is a conflict. A mere collision may succeed on retry, and so may throttling.
 func cancellation(writes []store.Write, cancelled *types.TransactionCanceledException) error {
 	var conflicts, collisions []store.Key
 	var unmet, collided, slowed bool
@@ -206,8 +206,8 @@ func cancellation(writes []store.Write, cancelled *types.TransactionCanceledExce
 	return cancelled
 }
 
-// RefusedError says that DynamoDB cancelled a transaction for reasons that trying again does not mend. It wraps
-// store.ErrTooLarge where a size was the reason.
+// RefusedError says that DynamoDB cancelled a transaction for reasons that a retry does not fix. It wraps
+// store.ErrTooLarge if the reason was a size.
 type RefusedError struct {
 	Reasons []string // "item N: CODE: MESSAGE", N counting the transaction's items from 0
 	cause   error

@@ -18,21 +18,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Options of a store; the zero value suits a function in the cloud.
+// Options of a store; the zero value is right for a function in the cloud.
 type Options struct {
-	// Attempts is how often a request is made before its failure is an error; 0 is 8. Between them
-	// passes up to 20 ms, doubled each time, up to 2 s.
+	// Attempts is how often a request is tried before it fails; 0 means 8. The pause between attempts
+	// is random, at most 20 ms, doubling each time up to 2 s.
 	Attempts int
-	// RequestTimeout bounds one attempt, so that a lost answer is noticed; 0 is 5 s. It has no
-	// effect where the configuration brings an HTTP client of its own.
+	// RequestTimeout bounds one attempt, so that a lost answer is detected; 0 means 5 s. It has no
+	// effect if the configuration has its own HTTP client.
 	RequestTimeout time.Duration
 	// Meter counts requests and capacity units; nil counts nothing.
 	Meter *Meter
-	// Log is told of outbox items that cannot be read; nil discards.
+	// Log receives errors about unreadable outbox items; nil discards them.
 	Log *slog.Logger
-	// Now orders the events of the outbox; nil is time.Now.
+	// Now orders the events of the outbox; nil means time.Now.
 	Now func() time.Time
-	// Random names transactions and tells processes apart; nil is crypto/rand.
+	// Random generates transaction tokens and process tags; nil means crypto/rand.
 	Random io.Reader
 }
 
@@ -41,8 +41,8 @@ const (
 	defaultTimeout  = 5 * time.Second
 )
 
-// Store is a store.Store in a DynamoDB table. Make one with New; it keeps no state that another
-// one would need, so any number of processes use the same table.
+// Store is a store.Store in a DynamoDB table. Make one with New. It has no state that another
+// process would need, so any number of processes can use the same table.
 type Store struct {
 	client *dynamodb.Client
 	table  *string
@@ -62,7 +62,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// New returns a store in the table, which exists (TableInput). It makes no request.
+// New returns a store in an existing table (TableInput). It makes no request.
 func New(cfg aws.Config, table string, o Options) (*Store, error) {
 	s := &Store{table: aws.String(table), meter: o.Meter, log: o.Log, now: o.Now}
 	if s.log == nil {
@@ -98,7 +98,7 @@ func New(cfg aws.Config, table string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Sweep implements store.Store: DynamoDB removes what has expired by itself, within days.
+// Sweep implements store.Store: DynamoDB removes expired items by itself, within days.
 func (s *Store) Sweep(ctx context.Context, _ time.Time) error { return s.usable(ctx) }
 
 // Close implements store.Store.
@@ -127,7 +127,7 @@ func (s *Store) randomToken() ([]byte, error) {
 	return b, nil
 }
 
-// randomHex returns 32 hexadecimal digits, which is a good token of a request.
+// randomHex returns 32 hexadecimal digits, a token for a request.
 func (s *Store) randomHex() (string, error) {
 	b, err := s.randomToken()
 	return hex.EncodeToString(b), err

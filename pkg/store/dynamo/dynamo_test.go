@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/storetest"
 )
 
-// tables makes a table for each test: an emulator is shared by the whole test binary.
+// tables creates a table for each test; all tests share one emulator.
 type tables struct {
 	cfg  aws.Config
 	made atomic.Int64
@@ -41,7 +41,7 @@ func open(t testing.TB, cfg aws.Config, table string, o dynamo.Options) *dynamo.
 	return s
 }
 
-// onLocal are the tables on DynamoDB Local.
+// onLocal returns tables on DynamoDB Local.
 func onLocal(t testing.TB) *tables {
 	t.Helper()
 	return local(emulator.DynamoDBLocal(t))
@@ -57,8 +57,8 @@ func memo(f func(string) *tables) func(string) *tables {
 	}
 }
 
-// onMoto are the tables on moto. Its transactions restore whole tables when they fail, and with them what
-// another request has written meanwhile, so its requests come one by one.
+// onMoto returns tables on moto. Its failing transactions restore whole tables and undo what
+// other requests wrote meanwhile, so its requests are serialised.
 func onMoto(t testing.TB) *tables {
 	t.Helper()
 	return moto(emulator.Moto(t))
@@ -81,24 +81,24 @@ func (c *oneByOne) Do(r *http.Request) (*http.Response, error) {
 	return c.client.Do(r)
 }
 
-// What moto does otherwise than DynamoDB; see the package's documentation.
+// Where moto differs from DynamoDB; see the package's documentation.
 const (
-	motoItemSize = "moto measures binary values by their base64, a third longer, so that items of the largest size do not fit"
+	motoItemSize = "moto measures binary values by their base64 length, a third more, so items of the maximum size do not fit"
 	motoCopies   = "moto copies the whole table for each item of a transaction: takes minutes; set " + soak + " to run it"
 )
 
-// soak is the environment variable that adds what takes minutes.
+// soak is the environment variable that adds tests that take minutes.
 const soak = "TRADEWIND_SOAK"
 
 func motoExceptions() map[string]string {
 	out := map[string]string{
-		"an item of the most bytes is taken, one more is not":         motoItemSize,
-		"a transaction of the most bytes is taken, one more is not":   motoItemSize,
-		"a record as large as may be is found beside a sea of others": motoItemSize,
+		"an item of maximum size is accepted, one byte more is not":       motoItemSize,
+		"a transaction of maximum size is accepted, one byte more is not": motoItemSize,
+		"a record of maximum size is found among many small ones":         motoItemSize,
 	}
 	if os.Getenv(soak) == "" {
 		for _, name := range []string{
-			"a long partition is read in order to its end", "counters lose no increment and no event", "checked reads are never torn",
+			"a long partition is read completely and in order", "counters lose no increment and no event", "checked reads are never torn",
 		} {
 			out[name] = motoCopies
 		}
@@ -106,8 +106,8 @@ func motoExceptions() map[string]string {
 	return out
 }
 
-// fewerChecks makes the properties of this package quick unless the command line says how thorough to be: each of
-// their steps is some requests.
+// fewerChecks makes the property tests of this package quick unless the command line sets rapid.checks: each
+// step takes several requests.
 func fewerChecks(t *testing.T, n string) {
 	t.Helper()
 	asked := false
@@ -124,7 +124,7 @@ func fewerChecks(t *testing.T, n string) {
 
 func TestConformance(t *testing.T) {
 	if testing.Short() {
-		t.Skip("some thousand requests to each emulator")
+		t.Skip("takes thousands of requests to each emulator")
 	}
 	fewerChecks(t, "5")
 	for _, c := range []struct {
@@ -136,7 +136,7 @@ func TestConformance(t *testing.T) {
 		{"moto", onMoto, motoExceptions()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // each is a process of its own
+			t.Parallel() // each emulator is a separate process
 			ts := c.on(t)
 			var mu sync.Mutex
 			names := make(map[store.Store]string)

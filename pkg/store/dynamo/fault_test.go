@@ -17,14 +17,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// faulty is the road to a real table on which things go wrong.
+// faulty is an HTTP client between the store and a real table that injects faults.
 type faulty struct {
 	mu       sync.Mutex
-	faults   map[string][]fault // by operation: what becomes of its next requests
+	faults   map[string][]fault // by operation: faults of its next requests
 	requests map[string]int
 }
 
-// fault answers a request in place of the database, which it may ask first.
+// fault answers a request in place of the database. It may forward the request first.
 type fault func(r *http.Request, body []byte) (*http.Response, error)
 
 func (f *faulty) Do(r *http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ func (f *faulty) Do(r *http.Request) (*http.Response, error) {
 	return next(r, body)
 }
 
-// will makes the next n requests of an operation go wrong.
+// will injects a fault into the next n requests of an operation.
 func (f *faulty) will(operation string, n int, what fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,20 +92,20 @@ func respond(r *http.Request, status int, v any) (*http.Response, error) {
 }
 
 func refusal(code string) fault {
-	return answer(http.StatusBadRequest, map[string]any{"__type": "com.amazonaws.dynamodb.v20120810#" + code, "message": "as the test wants"})
+	return answer(http.StatusBadRequest, map[string]any{"__type": "com.amazonaws.dynamodb.v20120810#" + code, "message": "injected by the test"})
 }
 
 func cancelled(codes ...string) fault {
 	var reasons []map[string]string
 	for _, c := range codes {
-		reasons = append(reasons, map[string]string{"Code": c, "Message": "as the test wants"})
+		reasons = append(reasons, map[string]string{"Code": c, "Message": "injected by the test"})
 	}
 	return answer(http.StatusBadRequest, map[string]any{
 		"__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Message": "cancelled", "CancellationReasons": reasons,
 	})
 }
 
-// halved has the database process the first half of a batch, and answers that the rest is left.
+// halved lets the database process the first half of a batch and returns the rest as unprocessed.
 func halved(requestField, leftField string) fault {
 	return func(r *http.Request, body []byte) (*http.Response, error) {
 		var in map[string]any
@@ -148,7 +148,7 @@ func halved(requestField, leftField string) fault {
 	}
 }
 
-// onFaulty is a store on a table of DynamoDB Local, and the road to it.
+// onFaulty returns a store on a table of DynamoDB Local, and the client that injects its faults.
 func onFaulty(t *testing.T, attempts int) (*dynamo.Store, *faulty) {
 	t.Helper()
 	ts := onLocal(t)
@@ -183,7 +183,7 @@ var (
 	alone = store.Tx{Writes: []store.Write{put(one, store.Absent, "1")}}
 )
 
-func TestThrottlingPassesOrIsSaid(t *testing.T) {
+func TestThrottlingIsRetriedThenReported(t *testing.T) {
 	for operation, call := range map[string]func(*dynamo.Store) error{
 		"TransactWriteItems": func(s *dynamo.Store) error { return s.Commit(t.Context(), both) },
 		"PutItem":            func(s *dynamo.Store) error { return s.Commit(t.Context(), alone) },
@@ -200,7 +200,7 @@ func TestThrottlingPassesOrIsSaid(t *testing.T) {
 			s, road = onFaulty(t, 3)
 			road.will(operation, 3, slow)
 			if err := call(s); !errors.Is(err, store.ErrThrottled) {
-				t.Errorf("%s, throttled again and again: %v, want ErrThrottled", operation, err)
+				t.Errorf("%s, throttled on every attempt: %v, want ErrThrottled", operation, err)
 			}
 			if n := road.made(operation); n != 3 {
 				t.Errorf("%s was tried %d times, want 3", operation, n)
@@ -209,7 +209,7 @@ func TestThrottlingPassesOrIsSaid(t *testing.T) {
 	}
 }
 
-func TestALostAnswerIsNoConflictAndAppliesOnce(t *testing.T) {
+func TestLostAnswerAppliesOnceWithoutConflict(t *testing.T) {
 	exact := store.Tx{Writes: []store.Write{put(one, store.Absent, "1"), put(two, store.Absent, "2")}, Events: both.Events}
 	for name, c := range map[string]struct {
 		operation string
@@ -218,7 +218,7 @@ func TestALostAnswerIsNoConflictAndAppliesOnce(t *testing.T) {
 		"a transaction":                {"TransactWriteItems", exact},
 		"a transaction of any version": {"TransactWriteItems", both},
 		"a single put":                 {"PutItem", alone},
-		"events alone":                 {"PutItem", store.Tx{Events: both.Events}},
+		"only events":                  {"PutItem", store.Tx{Events: both.Events}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, road := onFaulty(t, 4)
@@ -239,8 +239,9 @@ func TestALostAnswerIsNoConflictAndAppliesOnce(t *testing.T) {
 	}
 }
 
-// TestALostAnswerOfADeleteIsUnknown: what another has done cannot be told from what this one has.
-func TestALostAnswerOfADeleteIsUnknown(t *testing.T) {
+// TestLostAnswerOfDeleteIsUnknownOutcome: after a lost answer, a store cannot distinguish its own delete from
+// another's.
+func TestLostAnswerOfDeleteIsUnknownOutcome(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	if err := s.Commit(t.Context(), alone); err != nil {
 		t.Fatal(err)
@@ -252,40 +253,40 @@ func TestALostAnswerOfADeleteIsUnknown(t *testing.T) {
 	}
 }
 
-// TestARivalsWorkIsNotTakenForOnesOwn: the answer was not lost after, but before the request was applied.
-func TestARivalsWorkIsNotTakenForOnesOwn(t *testing.T) {
+// TestConcurrentPutIsNotMistakenForOwn: the request is lost before it is applied, and another client writes the record.
+func TestConcurrentPutIsNotMistakenForOwn(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	road.will("PutItem", 1, func(r *http.Request, _ []byte) (*http.Response, error) {
-		if err := s.Commit(r.Context(), alone); err != nil { // a rival's put of the very same record
+		if err := s.Commit(r.Context(), alone); err != nil { // another client's put of the same record
 			t.Error(err)
 		}
 		return nil, io.ErrUnexpectedEOF
 	})
 	if err := s.Commit(t.Context(), alone); err == nil {
-		t.Error("two created the same record")
+		t.Error("two puts created the same record")
 	}
 	if v := version(t, s, one); v != 1 {
 		t.Errorf("version %d, want 1", v)
 	}
 }
 
-func TestCancelledTransactionsAreTyped(t *testing.T) {
+func TestCancelledTransactionsReturnTypedErrors(t *testing.T) {
 	const attempts = 3
 	for name, c := range map[string]struct {
 		times int
 		fault fault
-		keys  []store.Key // of the conflict
+		keys  []store.Key // keys of the conflict
 		is    error
 	}{
-		"conditions that do not hold":             {1, cancelled("ConditionalCheckFailed", "ConditionalCheckFailed", "None"), []store.Key{one, two}, store.ErrConflict},
-		"one condition":                           {1, cancelled("None", "ConditionalCheckFailed", "None"), []store.Key{two}, store.ErrConflict},
-		"a condition and a collision":             {1, cancelled("TransactionConflict", "ConditionalCheckFailed", "None"), []store.Key{one, two}, store.ErrConflict},
-		"a collision that passes":                 {attempts - 1, cancelled("TransactionConflict", "None", "None"), nil, nil},
-		"a collision that stays":                  {attempts, cancelled("None", "TransactionConflict", "None"), []store.Key{two}, store.ErrConflict},
-		"throttling that passes":                  {attempts - 1, cancelled("ThrottlingError", "None", "None"), nil, nil},
-		"throttling that stays":                   {attempts, cancelled("None", "ProvisionedThroughputExceeded", "None"), nil, store.ErrThrottled},
-		"an item collection too large":            {1, cancelled("ItemCollectionSizeLimitExceeded", "None", "None"), nil, store.ErrTooLarge},
-		"a condition beside throttling is itself": {1, cancelled("ThrottlingError", "ConditionalCheckFailed", "None"), []store.Key{two}, store.ErrConflict},
+		"conditions that do not hold":          {1, cancelled("ConditionalCheckFailed", "ConditionalCheckFailed", "None"), []store.Key{one, two}, store.ErrConflict},
+		"one condition":                        {1, cancelled("None", "ConditionalCheckFailed", "None"), []store.Key{two}, store.ErrConflict},
+		"a condition and a collision":          {1, cancelled("TransactionConflict", "ConditionalCheckFailed", "None"), []store.Key{one, two}, store.ErrConflict},
+		"a temporary collision":                {attempts - 1, cancelled("TransactionConflict", "None", "None"), nil, nil},
+		"a permanent collision":                {attempts, cancelled("None", "TransactionConflict", "None"), []store.Key{two}, store.ErrConflict},
+		"temporary throttling":                 {attempts - 1, cancelled("ThrottlingError", "None", "None"), nil, nil},
+		"permanent throttling":                 {attempts, cancelled("None", "ProvisionedThroughputExceeded", "None"), nil, store.ErrThrottled},
+		"an item collection too large":         {1, cancelled("ItemCollectionSizeLimitExceeded", "None", "None"), nil, store.ErrTooLarge},
+		"a condition together with throttling": {1, cancelled("ThrottlingError", "ConditionalCheckFailed", "None"), []store.Key{two}, store.ErrConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, road := onFaulty(t, attempts)
@@ -311,7 +312,7 @@ func TestCancelledTransactionsAreTyped(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftUnprocessedIsAskedForAgain(t *testing.T) {
+func TestUnprocessedItemsAreRequestedAgain(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	var keys []store.Key
 	var ids []string
@@ -343,7 +344,7 @@ func TestWhatIsLeftUnprocessedIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// idle has the database process nothing of a batch.
+// idle makes the database process nothing of a batch.
 func idle(requestField, leftField string) fault {
 	return func(r *http.Request, body []byte) (*http.Response, error) {
 		var in map[string]any
@@ -354,7 +355,7 @@ func idle(requestField, leftField string) fault {
 	}
 }
 
-func TestWhatStaysUnprocessedIsThrottling(t *testing.T) {
+func TestUnprocessedItemsEndAsThrottled(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	road.will("BatchGetItem", 3, idle("RequestItems", "UnprocessedKeys"))
 	if _, err := s.Get(t.Context(), one, two); !errors.Is(err, store.ErrThrottled) {

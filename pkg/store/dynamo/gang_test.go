@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/gangtest"
+	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
@@ -23,14 +23,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// TestAGangOfAThousandIsNeverSeenInPart admits 1,000 machines on a table of DynamoDB Local, and reads at every commit.
-func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
+// TestGangOfThousandIsNeverVisibleInPart admits 1,000 machines on a table of DynamoDB Local and reads after every
+// commit.
+func TestGangOfThousandIsNeverVisibleInPart(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes most of a minute")
+		t.Skip("takes almost a minute")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
@@ -65,9 +67,9 @@ func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
 	b := broker.New(record.DefaultConfig(), broker.Ports{
 		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: done,
-		Changed: func(cluster string) { begin <- cluster }, Committed: func() { engine.Wake() }, Log: log,
+		Changed: func(cluster string) { begin <- cluster }, Committed: func(context.Context, []store.Event) { engine.Wake() }, Log: log,
 	})
-	engine = host.NewEngine(b, bs, log)
+	engine = host.NewEngine(b.Functions, bs, log)
 	var running sync.WaitGroup
 	running.Go(func() { _ = engine.Run(ctx) })
 	defer running.Wait()
@@ -76,7 +78,7 @@ func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Submit(ctx, broker.Submission{Spec: spec, Token: "1"}); err != nil {
+	if _, err := b.Users.Submit(ctx, broker.Submission{Spec: spec, Token: "1"}); err != nil {
 		t.Fatal(err)
 	}
 	running.Go(func() {
@@ -95,35 +97,35 @@ func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
 		select {
 		case id := <-begin:
 			claims := wire.Claims{Job: record.ClusterJob(id), Cluster: id}
-			w, err := b.Work(ctx, claims, 0)
+			w, err := b.Agents.Work(ctx, claims, 0)
 			if err != nil || w.Command != wire.Run || told[id] || !strings.HasSuffix(id, ".0.1") {
 				continue
 			}
 			told[id] = true
 			for _, e := range []wire.Event{wire.Started, wire.Succeeded} {
-				if err := b.Report(ctx, claims, wire.Report{ID: string(e), Attempt: id, Event: e}); err != nil {
+				if err := b.Agents.Report(ctx, claims, wire.Report{ID: string(e), Attempt: id, Event: e}); err != nil {
 					t.Error(err)
 				}
 			}
 			continue
 		case d := <-done:
 			if d.Outcome != "succeeded" {
-				t.Errorf("the job ended as %+v", d)
+				t.Errorf("the job finished as %+v", d)
 			}
 		case <-ctx.Done():
-			t.Error("the job did not end")
+			t.Error("the job did not finish")
 		}
 		break
 	}
 	seen.Check(t)
 }
 
-// hello has all machines of a cluster dial home, one after the other.
+// hello sends the hello of every machine of a cluster to the broker, one after the other.
 func hello(ctx context.Context, t *testing.T, b *broker.Broker, id string, nodes int) {
 	for rank := range nodes {
 		claims := wire.Claims{Job: record.ClusterJob(id), Cluster: id, Rank: rank}
 		address := fmt.Sprintf("10.0.%d.%d", rank/250, rank%250)
-		if _, err := b.Hello(ctx, claims, wire.Hello{Address: address}); err != nil && ctx.Err() == nil {
+		if _, err := b.Agents.Hello(ctx, claims, wire.Hello{Address: address}); err != nil && ctx.Err() == nil {
 			t.Error(err)
 		}
 	}

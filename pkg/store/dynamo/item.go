@@ -13,8 +13,8 @@ import (
 
 type item = map[string]types.AttributeValue
 
-// escape starts the partition key of a record whose partition looks like the outbox's, or
-// like an escaped one. A partition key may have 2048 bytes, so there is room for it.
+// escape is put before the partition key of a record whose partition looks like an outbox
+// partition or an escaped one. A partition key may have 2048 bytes, so it always fits.
 const escape = "="
 
 func partitionKey(partition string) string {
@@ -40,7 +40,7 @@ func keyItem(k store.Key) item {
 	return item{AttrPartition: text(partitionKey(k.Partition)), AttrSort: text(k.Sort)}
 }
 
-// recordItem is the item of a record.
+// recordItem returns the item of a record.
 func recordItem(w *store.Write, version store.Version) item {
 	it := keyItem(w.Key)
 	it[attrVersion] = versionValue(version)
@@ -53,8 +53,8 @@ func recordItem(w *store.Write, version store.Version) item {
 	return it
 }
 
-// decodeRecord reads what recordItem wrote. The body is empty, not nil, as callers tell records that
-// exist by it.
+// decodeRecord is the inverse of recordItem. An empty body is non-nil, because callers use nil for
+// records that do not exist.
 func decodeRecord(it item) (store.Record, error) {
 	pk, sk, err := decodeKey(it)
 	if err != nil {
@@ -95,8 +95,8 @@ func decodeKey(it item) (pk, sk string, err error) {
 	return p.Value, s.Value, nil
 }
 
-// itemBytes is the size DynamoDB bills and limits: names and values. ("DynamoDB item
-// sizes and formats" in the developer guide.)
+// itemBytes returns the size that DynamoDB bills and limits: names and values ("DynamoDB item
+// sizes and formats" in the developer guide).
 func itemBytes(it item) int {
 	n := 0
 	for name, value := range it {
@@ -118,5 +118,5 @@ func itemBytes(it item) int {
 	return n
 }
 
-// numberBytes: a byte for two digits, and one more.
+// numberBytes returns the size of a number: one byte for two digits, plus one.
 func numberBytes(digits string) int { return (len(digits)+1)/2 + 1 }

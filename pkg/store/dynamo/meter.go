@@ -8,26 +8,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Meter counts what a store uses, by DynamoDB's own rules ("Read and write request units" in the
-// developer guide): a write unit a kilobyte begun, twice in a transaction; a read unit four kilobytes
-// begun of a consistent read. It is computed from the sizes that were sent and received, as
-// not every emulator reports it: a write is counted by the new item alone, though DynamoDB takes the larger of new and
-// old; a record's removal and a check count as the smallest. Reported is what the database said itself.
+// Meter counts the requests and units of a store by DynamoDB's rules ("Read and write request units" in the
+// developer guide): a write unit is one started kilobyte, twice that in a transaction; a read unit is four started
+// kilobytes of a consistent read. The Meter computes units from the sizes sent and received, because not every
+// emulator reports them. It uses only the new item's size for a write, although DynamoDB uses the larger of new and
+// old; a delete and a check count as the smallest write. Usage.Reported is what the database itself reported.
 //
-// A Meter is safe for concurrent use and for several stores; a nil one counts nothing.
+// A Meter is safe for concurrent use and for several stores. A nil Meter counts nothing.
 type Meter struct {
 	mu    sync.Mutex
 	usage Usage
 }
 
-// Usage is what was used.
+// Usage is the total use that a Meter counted.
 type Usage struct {
 	Total       Units
 	ByOperation map[string]Units // by the API's name: GetItem, TransactWriteItems, …
-	Reported    float64          // capacity units, reads and writes together, as the database said
+	Reported    float64          // capacity units, reads and writes together, as reported by the database
 }
 
-// Units are requests and the capacity they took.
+// Units are requests and the capacity they used.
 type Units struct {
 	Requests    int
 	Read, Write float64
@@ -39,7 +39,7 @@ func (u *Units) add(o Units) {
 	u.Write += o.Write
 }
 
-// Usage returns what was used so far.
+// Usage returns the use so far.
 func (m *Meter) Usage() Usage {
 	if m == nil {
 		return Usage{}
@@ -57,10 +57,10 @@ const (
 	usdReadUnit  = 0.125e-6
 )
 
-// USD is what the units cost at list prices in us-east-1.
+// USD returns the cost of the units at list prices in us-east-1.
 func (u Units) USD() float64 { return u.Read*usdReadUnit + u.Write*usdWriteUnit }
 
-// level is what to ask the database to report.
+// level returns which capacity report to request from the database.
 func (m *Meter) level() types.ReturnConsumedCapacity {
 	if m == nil {
 		return types.ReturnConsumedCapacityNone
@@ -98,7 +98,7 @@ func begun(bytes, of int) float64 { return float64(max(1, (bytes+of-1)/of)) }
 
 const readUnit = 4 << 10
 
-// read counts items that are billed together (a query), at least so many units.
+// read counts items that are billed together (a query), as at least atLeast units.
 func (m *Meter) read(operation string, items []item, atLeast float64, reported *types.ConsumedCapacity) {
 	if m == nil {
 		return
@@ -110,7 +110,7 @@ func (m *Meter) read(operation string, items []item, atLeast float64, reported *
 	m.count(operation, Units{Read: max(atLeast, begun(size, readUnit))}, optional(reported)...)
 }
 
-// readBatch counts items that are billed each; a key that is absent costs the smallest.
+// readBatch counts items that are billed separately; a missing key costs one unit.
 func (m *Meter) readBatch(operation string, items []item, keys int, reported []types.ConsumedCapacity) {
 	if m == nil {
 		return

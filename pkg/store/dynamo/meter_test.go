@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// TestMeterCountsByDynamosRules compares what the meter computes with the price list's examples, and where DynamoDB Local
-// reports units, with those.
+// TestMeterCountsByDynamosRules compares the meter's units with examples of the price list, and logs units that
+// DynamoDB Local reports differently.
 func TestMeterCountsByDynamosRules(t *testing.T) {
 	ts := onLocal(t)
 	m := &dynamo.Meter{}
@@ -30,15 +30,15 @@ func TestMeterCountsByDynamosRules(t *testing.T) {
 		{"a put and two events", commit(store.Tx{Writes: []store.Write{w("e", 1500)}, Events: []store.Event{{ID: "1", Body: body(100)}, {ID: "2", Body: body(100)}}}), 0, 6},
 		{"events that compress", commit(store.Tx{Events: []store.Event{{ID: "3", Body: body(5000)}}}), 0, 1},
 		{"a put of any version", commit(store.Tx{Writes: []store.Write{{Key: key("p", "a"), Expect: store.Any, Body: body(10)}}}), 0, 1},
-		{"a check alone", commit(store.Tx{Writes: []store.Write{{Op: store.Check, Key: key("p", "a"), Expect: 2}}}), 1, 0},
+		{"a single check", commit(store.Tx{Writes: []store.Write{{Op: store.Check, Key: key("p", "a"), Expect: 2}}}), 1, 0},
 		{"a check in a transaction", commit(store.Tx{Writes: []store.Write{{Op: store.Check, Key: key("p", "a"), Expect: 2}, w("f", 1)}}), 0, 4},
 		{"a conflict", func() error {
 			_ = s.Commit(t.Context(), store.Tx{Writes: []store.Write{w("a", 1), w("g", 1)}})
 			return nil
 		}, 0, 4},
 		{"a get", func() error { _, err := s.Get(t.Context(), key("p", "a")); return err }, 1, 0},
-		{"a get of nothing", func() error { _, err := s.Get(t.Context(), key("p", "z")); return err }, 1, 0},
-		{"a get of three, one absent", func() error {
+		{"a get of a missing record", func() error { _, err := s.Get(t.Context(), key("p", "z")); return err }, 1, 0},
+		{"a get of three, one missing", func() error {
 			_, err := s.Get(t.Context(), key("p", "a"), key("p", "b"), key("p", "z"))
 			return err
 		}, 3, 0},
@@ -61,7 +61,7 @@ func TestMeterCountsByDynamosRules(t *testing.T) {
 	}
 }
 
-func TestNoMeterCountsNothing(t *testing.T) {
+func TestNilMeterCountsNothing(t *testing.T) {
 	var m *dynamo.Meter
 	if u := m.Usage(); u.Total.Requests != 0 {
 		t.Errorf("%+v", u)

@@ -14,22 +14,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Pending is an outbox item: the events of one transaction, or a part of them, that are to be published.
+// Pending is an outbox item: unpublished events of one transaction, all or some of them.
 type Pending struct {
 	Events []store.Event // those not yet published
 
 	pk, sk string
-	index  []int // of each event in the item
-	size   int   // of the item in bytes
+	index  []int // each event's position in the item
+	size   int   // bytes of the item
 }
 
-// lookMost is how many items of a shard Outbox reads at least: an event committed again
-// is seen once when both its items are among them.
+// lookMost is the minimum number of items of a shard that Outbox reads. If an event was committed twice,
+// Outbox returns it once if it reads both items.
 const lookMost = 256
 
-// Outbox implements store.Store. Where the same ID was committed again while it was pending, the later event
-// replaces the earlier when both are among what one call reads (some 1,000 transactions); beyond, both are returned,
-// in two calls.
+// Outbox implements store.Store. If an ID was committed again while it was pending, the later event replaces the
+// earlier one, provided one call reads both (it reads about 1,000 transactions). Otherwise both are returned, in two
+// calls.
 func (s *Store) Outbox(ctx context.Context, limit int) ([]store.Event, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (s *Store) Outbox(ctx context.Context, limit int) ([]store.Event, error) {
 	return events[:min(limit, len(events))], nil
 }
 
-// merged lists the events of items in order, each ID once: at its first place, with its last body.
+// merged lists the events of items in order, each ID once: at its first position, with its last body.
 func merged(pending []Pending) []store.Event {
 	var events []store.Event
 	at := make(map[string]int)
@@ -63,7 +63,7 @@ func merged(pending []Pending) []store.Event {
 	return events
 }
 
-// look reads the oldest items of every shard, at most so many of each (0: all), and returns them oldest first.
+// look reads the oldest items of every shard, at most each of one shard (0: all), and returns them oldest first.
 func (s *Store) look(ctx context.Context, each int) ([]Pending, error) {
 	var shards [Shards][]Pending
 	g, ctx := errgroup.WithContext(ctx)
@@ -94,13 +94,13 @@ func (s *Store) lookShard(ctx context.Context, pk string, each int) ([]Pending, 
 		}
 		for _, it := range items {
 			p, err := decodePending(it)
-			if err != nil { // it stays for someone to look at; the others go on
-				s.log.Error("outbox: an item cannot be read", "key", keyName(it), "err", err)
+			if err != nil { // it stays for inspection; the others are processed
+				s.log.Error("outbox: cannot read an item", "key", keyName(it), "err", err)
 				continue
 			}
 			found = append(found, p)
 		}
-		// A page may end for its size.
+		// A page may end early because of its size.
 		if next == nil || each > 0 && len(found) > 0 {
 			return found, nil
 		}
@@ -123,7 +123,7 @@ func decodePending(it item) (Pending, error) {
 	}
 	body, ok := it[attrBody].(*types.AttributeValueMemberB)
 	if !ok {
-		return Pending{}, fmt.Errorf("%w: it has no body", errOutboxBody)
+		return Pending{}, fmt.Errorf("%w: no body", errOutboxBody)
 	}
 	events, err := unpack(body.Value)
 	if err != nil {
@@ -142,14 +142,14 @@ func decodePending(it item) (Pending, error) {
 	return p, nil
 }
 
-// places remembers where the events that Outbox returned lie, so that Published, which
-// knows their IDs alone, need not look. What it does not know is looked up.
+// places remembers the items of the events that Outbox returned, so that Published, which gets only
+// IDs, need not search them. Published searches for unknown IDs.
 type places struct {
 	mu sync.Mutex
 	of map[string][]*Pending
 }
 
-// placesMost bounds the memory of events that someone else published.
+// placesMost bounds the memory for events that another process published.
 const placesMost = 50_000
 
 func (p *places) learn(pending []Pending) {
@@ -177,7 +177,7 @@ func (p *Pending) withoutBodies() *Pending {
 
 func (p *Pending) same(other *Pending) bool { return p.pk == other.pk && p.sk == other.sk }
 
-// find returns the items in which the IDs lie, and which IDs it does not know.
+// find returns the items that contain the IDs, and the IDs that it does not know.
 func (p *places) find(ids []string) (items []*Pending, unknown []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// Shards is how many partitions the outbox has. One takes 500 transactions a second (DynamoDB:
-	// 1,000 write units a partition), and the events of one stay in order in the stream.
+	// Shards is the number of partitions of the outbox. One partition takes 500 transactions a second (DynamoDB:
+	// 1,000 write units a partition), and its events stay in order in the stream.
 	Shards = 4
-	// packMost bounds the packed events of an item. One event of the largest size fits alone.
+	// packMost bounds the packed events of an item. One event of the maximum size just fits.
 	packMost = store.MaxItemBytes + packOverhead
-	// packOverhead is what the format adds to one event.
+	// packOverhead is the size that the format adds to one event.
 	packOverhead = 1 + 2*binary.MaxVarintLen32
-	// unit is what a write is billed by: a kilobyte begun.
+	// unit is the billing unit of a write: a started kilobyte.
 	unit = 1 << 10
 )
 
-// pack puts the events of a transaction into as few outbox items as hold them, mostly one.
+// pack puts the events of a transaction into as few outbox items as possible, usually one.
 func (s *Store) pack(tx store.Tx) []item {
 	if len(tx.Events) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (s *Store) pack(tx store.Tx) []item {
 	return items
 }
 
-// shard is that of the partition first written, so that the events of a job lie together.
+// shard returns the shard for the first partition that tx writes, so that a job's events are in one shard.
 func shard(tx store.Tx) int {
 	h := fnv.New32a()
 	if len(tx.Writes) > 0 {
@@ -68,7 +68,7 @@ func shard(tx store.Tx) int {
 
 func eventBytes(e *store.Event) int { return len(e.ID) + len(e.Body) + packOverhead - 1 }
 
-// appendEvent: lengths as varints, each before its bytes.
+// appendEvent encodes an event: the ID and the body, each after its length as a varint.
 func appendEvent(raw []byte, e *store.Event) []byte {
 	raw = binary.AppendUvarint(raw, uint64(len(e.ID)))
 	raw = append(raw, e.ID...)
@@ -76,14 +76,14 @@ func appendEvent(raw []byte, e *store.Event) []byte {
 	return append(raw, e.Body...)
 }
 
-// How the bytes after the first of an outbox body are written.
+// Formats of an outbox body; its first byte is one of them.
 const (
 	plain    = 0
 	deflated = 1
 )
 
-// seal puts the format before packed events, and compresses them where that saves a unit of
-// writing: envelopes repeat each other.
+// seal puts the format byte before packed events, and compresses them if that saves a write unit:
+// envelopes are repetitive.
 func seal(raw []byte) []byte {
 	if len(raw) > unit {
 		var b bytes.Buffer
@@ -102,19 +102,19 @@ func seal(raw []byte) []byte {
 	return append([]byte{plain}, raw...)
 }
 
-var errOutboxBody = errors.New("dynamo: an outbox item that cannot be read")
+var errOutboxBody = errors.New("dynamo: unreadable outbox item")
 
-// unpack reads what pack wrote.
+// unpack returns the events in the body of an outbox item.
 func unpack(sealed []byte) ([]store.Event, error) {
 	if len(sealed) == 0 {
-		return nil, fmt.Errorf("%w: it is empty", errOutboxBody)
+		return nil, fmt.Errorf("%w: empty body", errOutboxBody)
 	}
 	raw := sealed[1:]
 	switch sealed[0] {
 	case plain:
 	case deflated:
 		var err error
-		// What does not fit an item was not packed; a corrupt one may claim to be larger.
+		// pack writes no larger body, but a corrupt one may claim to be larger.
 		const most = store.MaxTxBytes
 		if raw, err = io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(raw)), most)); err != nil {
 			return nil, fmt.Errorf("%w: %w", errOutboxBody, err)
@@ -126,33 +126,33 @@ func unpack(sealed []byte) ([]store.Event, error) {
 	for len(raw) > 0 {
 		id, rest, ok := cutPiece(raw)
 		if !ok {
-			return nil, fmt.Errorf("%w: event %d is cut off", errOutboxBody, len(events))
+			return nil, fmt.Errorf("%w: event %d is truncated", errOutboxBody, len(events))
 		}
 		body, rest, ok := cutPiece(rest)
 		if !ok {
-			return nil, fmt.Errorf("%w: the body of event %d is cut off", errOutboxBody, len(events))
+			return nil, fmt.Errorf("%w: the body of event %d is truncated", errOutboxBody, len(events))
 		}
 		events, raw = append(events, store.Event{ID: string(id), Body: body}), rest
 	}
 	if len(events) == 0 {
-		return nil, fmt.Errorf("%w: no event in it", errOutboxBody)
+		return nil, fmt.Errorf("%w: no events", errOutboxBody)
 	}
 	return events, nil
 }
 
 func cutPiece(raw []byte) (piece, rest []byte, ok bool) {
 	n, used := binary.Uvarint(raw)
-	if used <= 0 || n > uint64(len(raw)) || int(n) > len(raw)-used { //nolint:gosec // at most the length of raw
+	if used <= 0 || n > uint64(len(raw)) || int(n) > len(raw)-used { //nolint:gosec // at most len(raw)
 		return nil, nil, false
 	}
-	end := used + int(n) //nolint:gosec // the same
+	end := used + int(n) //nolint:gosec // at most len(raw)
 	return raw[used:end:end], raw[end:], true
 }
 
-// sequenceTag is how many hexadecimal digits tell processes apart.
+// sequenceTag is the number of hexadecimal digits in a process's tag.
 const sequenceTag = 16
 
-// sequence makes sort keys that grow: the time, never the same twice in a process, and the process's tag.
+// sequence makes growing sort keys: the time, unique within a process, and the process's tag.
 type sequence struct {
 	mu   sync.Mutex
 	last int64

@@ -34,9 +34,9 @@ func sameEvents(a, b []store.Event) bool {
 	return true
 }
 
-// TestPackKeepsEventsAndFitsItems: what is packed comes back in order, each item under DynamoDB's limit with the
-// marks of all its events, and no more items than events.
-func TestPackKeepsEventsAndFitsItems(t *testing.T) {
+// TestPackRoundTripsWithinItemLimit: packed events are unpacked in order, each item stays under DynamoDB's limit even
+// with all its events marked as published, and there are at most as many items as events.
+func TestPackRoundTripsWithinItemLimit(t *testing.T) {
 	s := packer(t, time.Now)
 	rapid.Check(t, func(rt *rapid.T) {
 		var tx store.Tx
@@ -69,15 +69,15 @@ func TestPackKeepsEventsAndFitsItems(t *testing.T) {
 			events = append(events, p.Events...)
 		}
 		if !sameEvents(events, tx.Events) {
-			rt.Fatal("other events come out")
+			rt.Fatal("unpacked events differ")
 		}
 		if len(items) > len(tx.Events) {
-			rt.Fatalf("%d items of %d events", len(items), len(tx.Events))
+			rt.Fatalf("%d items for %d events", len(items), len(tx.Events))
 		}
 	})
 }
 
-func TestOutboxKeysGrowWhateverTheClockDoes(t *testing.T) {
+func TestOutboxKeysGrowEvenIfClockStepsBack(t *testing.T) {
 	clock := []int64{100, 100, 50, 7000, -1}
 	i := 0
 	q := newSequence("tag", func() time.Time { i++; return time.Unix(0, clock[(i-1)%len(clock)]) })
@@ -112,8 +112,8 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// TestPartitionsAreKeptApart from the outbox's, whatever they are called.
-func TestPartitionsAreKeptApart(t *testing.T) {
+// TestPartitionsNeverCollideWithOutbox checks that no partition name collides with an outbox partition.
+func TestPartitionsNeverCollideWithOutbox(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := rapid.StringOf(rapid.SampledFrom([]rune("=outbx#0"))).Draw(rt, "partition")
 		if rapid.Bool().Draw(rt, "like the outbox") {
@@ -121,10 +121,10 @@ func TestPartitionsAreKeptApart(t *testing.T) {
 		}
 		pk := partitionKey(p)
 		if bytes.HasPrefix([]byte(pk), []byte(OutboxPrefix)) {
-			rt.Fatalf("%q lies in the outbox", p)
+			rt.Fatalf("%q is in the outbox", p)
 		}
 		if got := partitionOf(pk); got != p {
-			rt.Fatalf("%q comes back as %q", p, got)
+			rt.Fatalf("%q is decoded as %q", p, got)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Published implements store.Store. It removes what Outbox showed: an event committed again since then stays.
+// Published implements store.Store. It removes the events that Outbox returned; an event committed again later stays.
 func (s *Store) Published(ctx context.Context, ids ...string) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (s *Store) Published(ctx context.Context, ids ...string) error {
 	wanted := make(map[string]bool, len(ids))
 	var distinct []string
 	for _, id := range ids {
-		if !wanted[id] && (store.Key{Partition: id, Sort: "x"}).Validate() == nil { // no event has another ID
+		if !wanted[id] && (store.Key{Partition: id, Sort: "x"}).Validate() == nil { // an invalid ID has no event
 			wanted[id] = true
 			distinct = append(distinct, id)
 		}
@@ -47,7 +47,7 @@ func (s *Store) Published(ctx context.Context, ids ...string) error {
 	return nil
 }
 
-// settle removes the published events of items: whole items where all are, marks in them otherwise.
+// settle removes the published events of items: the whole item if all are published, otherwise it marks them.
 func (s *Store) settle(ctx context.Context, items []*Pending, published func(id string) bool) error {
 	var gone []*Pending
 	for _, p := range items {
@@ -71,7 +71,7 @@ func (s *Store) settle(ctx context.Context, items []*Pending, published func(id 
 	return s.remove(ctx, gone)
 }
 
-// mark notes that events of an item are published; last says that now all are.
+// mark marks events of an item as published; last is true if now all of them are.
 func (s *Store) mark(ctx context.Context, p *Pending, index []string) (last bool, err error) {
 	out, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: s.table, Key: p.key(), UpdateExpression: aws.String("ADD d :d"),
@@ -81,7 +81,7 @@ func (s *Store) mark(ctx context.Context, p *Pending, index []string) (last bool
 	})
 	var unmet *types.ConditionalCheckFailedException
 	if errors.As(err, &unmet) {
-		return false, nil // someone else published all of it
+		return false, nil // another process published the item
 	}
 	if err != nil {
 		return false, failed(ctx, "published", err)
@@ -100,7 +100,7 @@ func (p *Pending) key() item { return item{AttrPartition: text(p.pk), AttrSort: 
 // batchWriteMost is how many items DynamoDB takes in one BatchWriteItem.
 const batchWriteMost = 25
 
-// remove deletes outbox items, again what DynamoDB left unprocessed.
+// remove deletes outbox items. It repeats requests that DynamoDB left unprocessed.
 func (s *Store) remove(ctx context.Context, gone []*Pending) error {
 	for chunk := range slices.Chunk(gone, batchWriteMost) {
 		requests := make([]types.WriteRequest, len(chunk))
@@ -131,7 +131,7 @@ func (s *Store) batchDelete(ctx context.Context, requests []types.WriteRequest, 
 			return nil
 		}
 		if len(left) < len(requests) {
-			attempt = 0 // it goes on, only in pieces
+			attempt = 0 // some progress: start counting again
 		}
 		requests = left
 		switch again, err := s.pause(ctx, attempt); {
@@ -143,7 +143,7 @@ func (s *Store) batchDelete(ctx context.Context, requests []types.WriteRequest, 
 	}
 }
 
-// processed returns the sizes of those requests that were not left.
+// processed returns the sizes of the requests that are not in left.
 func processed(requests, left []types.WriteRequest, sizes map[string]int) []int {
 	name := func(r types.WriteRequest) string {
 		if r.DeleteRequest == nil {

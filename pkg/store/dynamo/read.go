@@ -21,7 +21,7 @@ func (s *Store) Get(ctx context.Context, keys ...store.Key) ([]store.Record, err
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	wanted := make([]store.Key, 0, len(keys)) // each once: DynamoDB takes no key twice
+	wanted := make([]store.Key, 0, len(keys)) // without duplicates, which DynamoDB rejects
 	found := make(map[store.Key]*store.Record, len(keys))
 	for _, k := range keys {
 		if err := k.Validate(); err != nil {
@@ -84,8 +84,8 @@ func (s *Store) getItem(ctx context.Context, k store.Key, projection *string) (i
 	return out.Item, nil
 }
 
-// batchGet reads the keys, again what DynamoDB left unprocessed: it answers with less when it is throttled
-// or the answer would have more than 16 MB.
+// batchGet reads the keys. It repeats requests that DynamoDB left unprocessed because of throttling or because
+// the answer would exceed 16 MB.
 func (s *Store) batchGet(ctx context.Context, keys []item, take func(item) error) error {
 	for attempt := 1; ; attempt++ {
 		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
@@ -108,7 +108,7 @@ func (s *Store) batchGet(ctx context.Context, keys []item, take func(item) error
 			return nil
 		}
 		if len(items) > 0 {
-			attempt = 0 // it goes on, only in pieces
+			attempt = 0 // some progress: start counting again
 		}
 		keys = left
 		switch again, err := s.pause(ctx, attempt); {
@@ -129,14 +129,14 @@ func (s *Store) Query(ctx context.Context, partition, prefix string, page store.
 		return nil, false, fmt.Errorf("dynamo: query: %w", err)
 	}
 	if page.After > prefix && !strings.HasPrefix(page.After, prefix) {
-		return nil, false, nil // past the prefix: DynamoDB would refuse to start there
+		return nil, false, nil // past the prefix: DynamoDB would reject this start key
 	}
 	in := s.queryInput(partitionKey(partition), prefix)
 	if page.After >= prefix && page.After != "" {
 		in.ExclusiveStartKey = keyItem(store.Key{Partition: partition, Sort: page.After})
 	}
 	if page.Limit > 0 {
-		in.Limit = clampLimit(page.Limit + 1) // one more says whether there is more
+		in.Limit = clampLimit(page.Limit + 1) // one extra record shows whether there are more
 	}
 	items, next, err := s.queryPage(ctx, in)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Store) Query(ctx context.Context, partition, prefix string, page store.
 	if err != nil || more || next == nil {
 		return records, more, err
 	}
-	// DynamoDB ended the page for its size, and it may have done so behind the last record.
+	// DynamoDB ended the page because of its size, possibly just after the last record.
 	in.ExclusiveStartKey, in.Limit = next, aws.Int32(1)
 	for next != nil && !more {
 		if items, next, err = s.queryPage(ctx, in); err != nil {
@@ -157,7 +157,7 @@ func (s *Store) Query(ctx context.Context, partition, prefix string, page store.
 	return records, more, nil
 }
 
-// clampLimit turns a limit into what the API takes.
+// clampLimit converts a limit to the API's type and range.
 func clampLimit(n int) *int32 {
 	const most = 1 << 20
 	return aws.Int32(int32(min(n, most))) //nolint:gosec // bounded
@@ -189,7 +189,7 @@ func (s *Store) queryPage(ctx context.Context, in *dynamodb.QueryInput) (items [
 	return out.Items, out.LastEvaluatedKey, nil
 }
 
-// cutPage decodes as many items as the page may have.
+// cutPage decodes as many items as fit in the page.
 func cutPage(items []item, page store.Page) (records []store.Record, more bool, err error) {
 	size := 0
 	for _, it := range items {

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// noted passes a request on and keeps what it asked for.
+// noted forwards a request and records its body.
 func noted(t *testing.T, into *[]map[string]any, next fault) fault {
 	return func(r *http.Request, body []byte) (*http.Response, error) {
 		var in map[string]any
@@ -22,7 +22,7 @@ func noted(t *testing.T, into *[]map[string]any, next fault) fault {
 	}
 }
 
-// TestReadsAreConsistent looks at the requests, as emulators know no other reads.
+// TestReadsAreConsistent checks the requests, because emulators always read consistently.
 func TestReadsAreConsistent(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	var asked []map[string]any
@@ -51,8 +51,8 @@ func TestReadsAreConsistent(t *testing.T) {
 	}
 }
 
-// TestTokensOfTransactions: an attempt whose answer is lost is repeated under its token; a cancelled transaction, which was not
-// applied, gets another.
+// TestTokensOfTransactions: if an answer is lost, the attempt is repeated with the same token; a cancelled transaction,
+// which was not applied, gets a new token.
 func TestTokensOfTransactions(t *testing.T) {
 	for name, c := range map[string]struct {
 		first fault

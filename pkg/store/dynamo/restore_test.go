@@ -12,10 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// TestARestoredTableGoesOnUnderItsOldName does what docs/aws.md has a user do when records were damaged: restored to a point in time, looked at, and
-// brought back under the old name by way of a backup, the table has its records, versions and events that were not published yet, and
-// goes on.
-func TestARestoredTableGoesOnUnderItsOldName(t *testing.T) {
+// TestRestoredTableWorksUnderOldName follows docs/aws.md for damaged records: the table is restored to a point in
+// time, inspected, and brought back under the old name through a backup. It then has its records, versions and
+// unpublished events, and works again.
+func TestRestoredTableWorksUnderOldName(t *testing.T) {
 	ts := onMoto(t)
 	ctx, name := t.Context(), ts.create(t)
 	db := dynamodb.NewFromConfig(ts.cfg)
@@ -34,7 +34,7 @@ func TestARestoredTableGoesOnUnderItsOldName(t *testing.T) {
 	s := open(t, ts.cfg, name, dynamo.Options{})
 	do("write", s.Commit(ctx, store.Tx{
 		Writes: []store.Write{{Op: store.Put, Key: key, Body: []byte("sound")}},
-		Events: []store.Event{{ID: "e1", Body: []byte("told later")}},
+		Events: []store.Event{{ID: "e1", Body: []byte("published later")}},
 	}))
 
 	restored := name + "-restored"
@@ -44,7 +44,7 @@ func TestARestoredTableGoesOnUnderItsOldName(t *testing.T) {
 	do("restore-table-to-point-in-time", err)
 	do("damage", s.Commit(ctx, store.Tx{Writes: []store.Write{{Op: store.Put, Key: key, Expect: 1, Body: []byte("damaged")}}}))
 	looked, err := open(t, ts.cfg, restored, dynamo.Options{}).Get(ctx, key)
-	do("look at it", err)
+	do("inspect", err)
 	if len(looked) != 1 || !bytes.Equal(looked[0].Body, []byte("sound")) {
 		t.Fatalf("the restored table has %+v", looked)
 	}
@@ -68,9 +68,9 @@ func TestARestoredTableGoesOnUnderItsOldName(t *testing.T) {
 	if len(got) != 1 || !bytes.Equal(got[0].Body, []byte("sound")) || got[0].Version != 1 {
 		t.Fatalf("the table has %+v", got)
 	}
-	do("go on", s.Commit(ctx, store.Tx{Writes: []store.Write{{Op: store.Put, Key: key, Expect: 1, Body: []byte("goes on")}}}))
+	do("continue", s.Commit(ctx, store.Tx{Writes: []store.Write{{Op: store.Put, Key: key, Expect: 1, Body: []byte("continued")}}}))
 	pending, err := s.Outbox(ctx, 10)
-	do("what was not published", err)
+	do("read unpublished events", err)
 	if len(pending) != 1 || pending[0].ID != "e1" {
 		t.Errorf("events to publish: %+v", pending)
 	}

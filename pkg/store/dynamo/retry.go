@@ -25,9 +25,9 @@ const (
 	backoffMost  = 2 * time.Second
 )
 
-// newRetryer is the SDK's standard one with a delay that suits a database of milliseconds: the
-// SDK's own starts at a second. A function that waits is paid for. The bucket that stops a process from
-// retrying too much is left out: functions share nothing anyway, and how often is bounded.
+// newRetryer returns the SDK's standard retryer with shorter delays: the SDK's start at a second, the database
+// answers in milliseconds, and a waiting function is billed. The SDK's rate limit on retries is off, because
+// functions share no state and the number of attempts is bounded.
 func newRetryer(attempts int) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
@@ -36,7 +36,7 @@ func newRetryer(attempts int) aws.Retryer {
 		})
 		o.RateLimiter = noLimit{}
 		o.Retryables = append(o.Retryables, retry.RetryableErrorCode{Codes: map[string]struct{}{
-			// Another transaction is writing the item of a single write this moment.
+			// Another transaction is writing the same item at this moment.
 			"TransactionConflictException": {},
 		}})
 	})
@@ -49,14 +49,14 @@ func (noLimit) GetToken(context.Context, uint) (func() error, error) {
 }
 func (noLimit) AddTokens(uint) error { return nil }
 
-// backoff is a random part of a time that doubles ("full jitter"), so that those who collided do not
-// come back together.
+// backoff returns a random part of a duration that doubles with each attempt ("full jitter"), so that
+// requests that collided do not collide again.
 func backoff(attempt int) time.Duration {
 	most := min(backoffMost, backoffFirst<<min(max(attempt, 0), 10))
 	return time.Duration(rand.Int64N(int64(most))) //nolint:gosec // only spreads requests
 }
 
-// pause waits before the attempt-th try, unless that was the last; it reports whether to go on.
+// pause waits before the next attempt, unless attempt was the last. It returns whether to try again.
 func (s *Store) pause(ctx context.Context, attempt int) (bool, error) {
 	if attempt >= s.retryer.MaxAttempts() {
 		return false, nil
@@ -65,12 +65,12 @@ func (s *Store) pause(ctx context.Context, attempt int) (bool, error) {
 	return err == nil, err
 }
 
-// attempts watches what becomes of each attempt of one request.
+// attempts records the outcomes of the attempts of one request.
 type attempts struct {
-	unsure bool // one that failed may have been applied all the same
+	unsure bool // a failed attempt may have been applied
 }
 
-// watch is an option of a call, which fills a.
+// watch is a call option that fills a.
 func (a *attempts) watch(o *dynamodb.Options) {
 	each := middleware.FinalizeMiddlewareFunc("TradewindAttempts",
 		func(ctx context.Context, in middleware.FinalizeInput,
@@ -86,15 +86,15 @@ func (a *attempts) watch(o *dynamodb.Options) {
 	})
 }
 
-// refused says that err is the database's word that it did nothing: an answer that blames the request.
+// refused reports whether err means that the database did nothing: an HTTP 4xx answer.
 func refused(err error) bool {
 	var answer *smithyhttp.ResponseError
 	return errors.As(err, &answer) && answer.HTTPStatusCode() >= 400 &&
 		answer.HTTPStatusCode() < http.StatusInternalServerError
 }
 
-// throttleCodes are the SDK's, without the one that says our own request is still under way, and those
-// that stand in the reasons of a cancelled transaction.
+// throttleCode recognises the SDK's throttling codes and those in the reasons of a cancelled transaction, but not
+// TransactionInProgressException, which says that our own request is still in progress.
 func throttleCode(code string) bool {
 	if code == "TransactionInProgressException" {
 		return false
@@ -103,7 +103,7 @@ func throttleCode(code string) bool {
 	return ok || slices.Contains([]string{"ThrottlingError", "ProvisionedThroughputExceeded"}, code)
 }
 
-// failed puts an error of the SDK into the store's words.
+// failed converts an SDK error to the store's errors.
 func failed(ctx context.Context, what string, err error) error {
 	var api smithy.APIError
 	switch {

@@ -13,15 +13,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// ErrUnknownOutcome says that an answer was lost, and that what the table holds now does not tell whether the write was
+// ErrUnknownOutcome says that an answer was lost, and that the table does not show whether the write was
 // applied. It is neither a conflict nor a success; handle the event again.
 var ErrUnknownOutcome = errors.New("dynamo: unknown whether the write was applied")
 
 // commitOne commits one write without events.
 //
-// Such a write has no idempotency token of DynamoDB's. When the answer of one that was applied is lost, the SDK's
-// second attempt finds its own work and fails its condition. That must not pass for a conflict: a put carries a
-// token of ours in the item, by which it knows itself again.
+// DynamoDB has no idempotency token for such a write. If it was applied and the answer is lost, the SDK's second
+// attempt finds the first attempt's result and fails its condition. That must not look like a conflict, so a put
+// stores its own token in the item and recognises itself.
 func (s *Store) commitOne(ctx context.Context, w *store.Write) error {
 	switch {
 	case w.Op == store.Check:
@@ -34,7 +34,7 @@ func (s *Store) commitOne(ctx context.Context, w *store.Write) error {
 	return s.putOne(ctx, w)
 }
 
-// checkOne is a read, which costs a fifth of a write or less and says the same.
+// checkOne reads the record instead, which gives the same answer at a fifth of a write's cost or less.
 func (s *Store) checkOne(ctx context.Context, w *store.Write) error {
 	it, err := s.getItem(ctx, w.Key, aws.String("pk, sk, v"))
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *Store) putOne(ctx context.Context, w *store.Write) error {
 	return s.oneFailed(ctx, w, tries, err)
 }
 
-// updateOne puts a record of any version. An attempt whose answer is lost is applied again and counts twice, as two
-// writes of the same would.
+// updateOne puts a record regardless of its version. If an answer is lost, the put is applied again and increments
+// the version twice, like two writes.
 func (s *Store) updateOne(ctx context.Context, w *store.Write) error {
 	u := countingUpdate(w)
 	out, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -99,7 +99,7 @@ func (s *Store) updateOne(ctx context.Context, w *store.Write) error {
 
 func (s *Store) deleteOne(ctx context.Context, w *store.Write) error {
 	if w.Expect == store.Absent {
-		return s.checkOne(ctx, w) // there is nothing to remove
+		return s.checkOne(ctx, w) // nothing to delete
 	}
 	condition, values := expectation(w)
 	var tries attempts
@@ -130,7 +130,7 @@ func conflictOn(w *store.Write) error {
 	return fmt.Errorf("dynamo: commit: %w", &store.ConflictError{Keys: []store.Key{w.Key}})
 }
 
-// putOutbox commits events alone. Their item has a key of its own, so putting it twice is putting it once.
+// putOutbox commits a transaction without writes. Its item has a unique key, so putting it twice has no effect.
 func (s *Store) putOutbox(ctx context.Context, it item) error {
 	out, err := s.client.PutItem(ctx,
 		&dynamodb.PutItemInput{TableName: s.table, Item: it, ReturnConsumedCapacity: s.meter.level()})

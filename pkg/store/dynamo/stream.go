@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// FromRecord reads a record of the table's stream, as Lambda hands it over. ok is false
-// when it is not of events newly committed: the stream's filter lets few such through.
+// FromRecord reads a record of the table's stream as Lambda delivers it. ok is false if the record
+// holds no newly committed events; the stream's filter lets few such records through.
 func FromRecord(r lambdaevents.DynamoDBEventRecord) (p Pending, ok bool, err error) {
 	if r.EventName != string(lambdaevents.DynamoDBOperationTypeInsert) {
 		return Pending{}, false, nil
@@ -29,13 +29,13 @@ func FromRecord(r lambdaevents.DynamoDBEventRecord) (p Pending, ok bool, err err
 			image[name] = &types.AttributeValueMemberN{Value: v.Number()}
 		case lambdaevents.DataTypeNumberSet:
 			image[name] = &types.AttributeValueMemberNS{Value: v.NumberSet()}
-		default: // the outbox has no other
+		default: // outbox items have no other types
 		}
 	}
 	return FromImage(image)
 }
 
-// FromImage reads an item of the table. ok is false when it holds no events.
+// FromImage reads an item of the table. ok is false if the item holds no events.
 func FromImage(image map[string]types.AttributeValue) (p Pending, ok bool, err error) {
 	pk, _, err := decodeKey(image)
 	if err != nil || !strings.HasPrefix(pk, OutboxPrefix) {
@@ -48,10 +48,10 @@ func FromImage(image map[string]types.AttributeValue) (p Pending, ok bool, err e
 	return p, true, nil
 }
 
-// Feed is the store as the relay sees it when the stream told what to publish: its outbox is that and no more,
-// so that the relay makes no request but the ones that remove what it published, 25 transactions at a time.
+// Feed is the store for a relay that gets its events from the stream: its outbox holds only those events, so that
+// the relay's only requests are those that remove published events, 25 transactions at a time.
 //
-//	n, err := broker.New(cfg, broker.Ports{Store: s.Feed(pending...), …}).Relay(ctx)
+//	n, err := outbox.Relay{Store: s.Feed(pending...), …}.All(ctx)
 type Feed struct {
 	*Store
 	mu      sync.Mutex
@@ -61,7 +61,7 @@ type Feed struct {
 // Feed returns a store whose outbox holds pending.
 func (s *Store) Feed(pending ...Pending) *Feed { return &Feed{Store: s, pending: pending} }
 
-// Outbox returns what of the feed is not yet published.
+// Outbox returns the unpublished events of the feed.
 func (f *Feed) Outbox(ctx context.Context, limit int) ([]store.Event, error) {
 	if err := f.usable(ctx); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// images are all items of a table, as its stream would show them.
+// images returns all items of a table as its stream would show them.
 func images(t *testing.T, ts *tables, table string) []map[string]types.AttributeValue {
 	t.Helper()
 	out, err := dynamodb.NewFromConfig(ts.cfg).Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)})
@@ -27,7 +27,7 @@ func images(t *testing.T, ts *tables, table string) []map[string]types.Attribute
 	return out.Items
 }
 
-// record is an item as Lambda hands it over: through JSON.
+// dynamoRecord returns an item as Lambda delivers it: through JSON.
 func dynamoRecord(t *testing.T, name string, image map[string]types.AttributeValue) lambdaevents.DynamoDBEventRecord {
 	t.Helper()
 	attributes := map[string]map[string]string{}
@@ -52,7 +52,7 @@ func dynamoRecord(t *testing.T, name string, image map[string]types.AttributeVal
 	return r
 }
 
-func TestTheStreamFeedsTheRelay(t *testing.T) {
+func TestStreamFeedsRelay(t *testing.T) {
 	ts := onLocal(t)
 	table := ts.create(t)
 	m := &dynamo.Meter{}
@@ -107,7 +107,7 @@ func TestTheStreamFeedsTheRelay(t *testing.T) {
 	if left, err := feed.Outbox(t.Context(), 10); err != nil || len(left) != 1 || left[0].ID != ids[0] {
 		t.Errorf("the feed still holds %v, %v, want %s", left, err, ids[0])
 	}
-	if n := m.Usage().Total.Requests - before; n != 3 { // two of 25 at most, and a mark
+	if n := m.Usage().Total.Requests - before; n != 3 { // two batches of at most 25, and a mark
 		t.Errorf("%d requests to remove %d transactions, want 3", n, transactions)
 	}
 	if left, err := s.Outbox(t.Context(), 10); err != nil || len(left) != 1 || left[0].ID != ids[0] {
@@ -121,7 +121,7 @@ func TestTheStreamFeedsTheRelay(t *testing.T) {
 	}
 }
 
-// TestOneItemIsPublishedInPieces, by two processes that know nothing of each other.
+// TestOneItemIsPublishedInPieces, by two independent processes.
 func TestOneItemIsPublishedInPieces(t *testing.T) {
 	ts := onLocal(t)
 	table := ts.create(t)
@@ -163,11 +163,11 @@ func TestOneItemIsPublishedInPieces(t *testing.T) {
 		}
 	}
 	if items := images(t, ts, table); len(items) != 0 {
-		t.Errorf("%d items are left in the table", len(items))
+		t.Errorf("%d items remain in the table", len(items))
 	}
 }
 
-func TestUnreadableOutboxItemsStopNobody(t *testing.T) {
+func TestUnreadableOutboxItemsAreSkipped(t *testing.T) {
 	ts := onLocal(t)
 	table := ts.create(t)
 	s := open(t, ts.cfg, table, dynamo.Options{})
@@ -177,7 +177,7 @@ func TestUnreadableOutboxItemsStopNobody(t *testing.T) {
 			item["b"] = body
 		}
 		if _, _, err := dynamo.FromImage(item); err == nil {
-			t.Errorf("%v is read", body)
+			t.Errorf("%v was read without error", body)
 		}
 		if _, err := dynamodb.NewFromConfig(ts.cfg).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: item}); err != nil {
 			t.Fatal(err)

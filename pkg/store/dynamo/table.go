@@ -18,20 +18,20 @@ const (
 	attrVersion   = "v"  // N
 	attrBody      = "b"  // B: the record's body, or packed events; absent when empty
 	AttrExpires   = "ttl"
-	attrToken     = "t" // B: names the request that put the item, where that is all of its transaction
-	attrDone      = "d" // NS: of an outbox item, which of its events are published
+	attrToken     = "t" // B: identifies the request that put the item, if the transaction has only this item
+	attrDone      = "d" // NS: positions of the published events of an outbox item
 )
 
-// OutboxPrefix starts the partition key of every item that holds events and of no
-// other: what the stream's filter for the relay asks for, with the event name INSERT.
+// OutboxPrefix starts the partition key of exactly those items that hold events. The stream's filter for the
+// relay selects this prefix and the event name INSERT.
 const OutboxPrefix = "outbox#"
 
-// StreamView is what the relay needs of the table's stream: items as they became.
+// StreamView is the stream view that the relay needs: items after the change.
 const StreamView = types.StreamViewTypeNewImage
 
-// TableInput describes the table, so that whoever deploys it and the tests agree: its
-// keys, on-demand billing and the stream. TimeToLive and point-in-time recovery are
-// switched on when the table exists (TimeToLiveInput).
+// TableInput describes the table for the deployment and for the tests: its keys, on-demand
+// billing and the stream. Time to live (TimeToLiveInput) and point-in-time recovery are
+// switched on after the table is created.
 func TableInput(name string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
 		TableName: aws.String(name),
@@ -57,8 +57,8 @@ func TimeToLiveInput(name string) *dynamodb.UpdateTimeToLiveInput {
 	}
 }
 
-// CreateTable makes the table and returns when it can be used. It is for emulators and
-// tests; a deployment's table comes from its template. A table that is there already is no error.
+// CreateTable creates the table and returns when it is usable. It is for emulators and
+// tests; a deployment creates its table from its template. An existing table is not an error.
 func CreateTable(ctx context.Context, cfg aws.Config, name string) error {
 	client := dynamodb.NewFromConfig(cfg)
 	_, err := client.CreateTable(ctx, TableInput(name))

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// TestSameHistorySameResults runs random histories on a table and in memory: every call gives the same, versions and the keys of
-// conflicts included.
+// TestSameHistorySameResults runs random histories on a table and in memory: every call must return the same result,
+// including versions and the keys of conflicts.
 func TestSameHistorySameResults(t *testing.T) {
 	fewerChecks(t, "4")
 	ts := onLocal(t)
@@ -42,7 +42,7 @@ type twin struct {
 }
 
 var (
-	twinPartitions = []string{"job", "outbox#0", "=outbox#0", "="} // some that the driver must keep apart from its own
+	twinPartitions = []string{"job", "outbox#0", "=outbox#0", "="} // some look like the driver's own partitions
 	twinSorts      = []string{"task#1", "task#10", "task#2", "cluster#1"}
 )
 

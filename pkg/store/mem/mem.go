@@ -1,6 +1,6 @@
 // Package mem keeps records in memory, for tests and for the simulator. It is
-// deterministic: what it returns depends on the calls and their order alone. It
-// is not durable and not made for many millions of records; bolt is.
+// deterministic: results depend only on the calls and their order. It is not
+// durable and not made for many millions of records; use bolt for that.
 package mem
 
 import (
@@ -31,8 +31,8 @@ func New() *Store {
 	return &Store{partitions: make(map[string]partition)}
 }
 
-// Clone returns a store of its own with the same records and pending events, as
-// they are at one moment. The bodies, which nobody changes, are shared. A clone of a
+// Clone returns an independent store with the same records and pending events, as
+// of one moment. Both stores share the bodies, which never change. A clone of a
 // closed store is open.
 func (s *Store) Clone() *Store {
 	s.mu.RLock()
@@ -44,9 +44,9 @@ func (s *Store) Clone() *Store {
 	return c
 }
 
-// All iterates over every record, as they are at one moment, by partition and
-// sort key. The loop may call the store. It works on a closed store too, for a look
-// at what is left.
+// All iterates over every record, as of one moment, by partition and sort key. The
+// loop may call the store. It also works on a closed store, so that tests can
+// inspect it.
 func (s *Store) All() iter.Seq[store.Record] {
 	return func(yield func(store.Record) bool) {
 		for _, r := range s.snapshot() {
@@ -246,8 +246,8 @@ func (s *Store) keep(name string, p partition) {
 	s.partitions[name] = p
 }
 
-// A partition is its records by sort key. A record is replaced, never changed, so
-// that readers and clones may keep it.
+// A partition holds its records by sort key. A record is replaced, never changed,
+// so that readers and clones may keep it.
 type partition []*store.Record
 
 func (p partition) find(sort string) (int, bool) {
@@ -256,8 +256,8 @@ func (p partition) find(sort string) (int, bool) {
 	})
 }
 
-// from returns the index of the first record that has prefix and lies after after,
-// if any has: the caller sees by the prefix.
+// from returns the index of the first record that has prefix and comes after the
+// sort key after. The caller must check the prefix: there may be no such record.
 func (p partition) from(prefix, after string) int {
 	i, found := p.find(max(prefix, after))
 	if found && after >= prefix && after != "" {

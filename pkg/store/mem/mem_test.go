@@ -14,7 +14,7 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return mem.New() })
 }
 
-// TestConformanceOfClones goes on with a clone wherever a durable store would be opened anew.
+// TestConformanceOfClones continues with a clone wherever the suite would reopen a durable store.
 func TestConformanceOfClones(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return mem.New() }, storetest.Reopen(func(t *testing.T, s store.Store) store.Store {
 		t.Helper()
@@ -65,7 +65,7 @@ func TestAllIsInOrder(t *testing.T) {
 	}
 }
 
-func TestCloneIsOnItsOwn(t *testing.T) {
+func TestCloneIsIndependent(t *testing.T) {
 	s := mem.New()
 	put(t, s, "p", "a", "1", store.Event{ID: "z"}, store.Event{ID: "e"})
 	put(t, s, "p", "gone", "1")
@@ -76,7 +76,7 @@ func TestCloneIsOnItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Commit(t.Context(), store.Tx{Writes: []store.Write{{Op: store.Delete, Key: store.Key{Partition: "p", Sort: "gone"}}}}); err == nil {
-		t.Fatal("a record that is there was expected to be absent")
+		t.Fatal("a write that expected an existing record to be absent succeeded")
 	}
 	if err := c.Commit(t.Context(), store.Tx{Writes: []store.Write{{Op: store.Delete, Key: store.Key{Partition: "p", Sort: "gone"}, Expect: 1}}}); err != nil {
 		t.Fatal(err)

@@ -7,9 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// outbox keeps pending events in the order in which they were first committed. A
-// published event leaves its place in order empty; the places are swept together when
-// most are, so that every operation takes constant time on average.
+// outbox keeps pending events in the order in which they were first committed.
+// Publishing an event leaves an empty place in the order. The places are compacted
+// when most are empty, so that every operation takes constant time on average.
 type outbox struct {
 	order []place
 	live  map[string]pending
@@ -23,7 +23,7 @@ type place struct {
 
 type pending struct {
 	body   []byte
-	number uint64 // of its place
+	number uint64 // the number of its place
 }
 
 func (o *outbox) put(id string, body []byte) {

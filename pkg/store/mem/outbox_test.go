@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPlacesOfPublishedEventsDoNotPileUp(t *testing.T) {
+func TestOutboxCompactsPublishedEvents(t *testing.T) {
 	var o outbox
 	o.put("stays", nil)
 	for i := range 10_000 {
@@ -29,7 +29,7 @@ func TestReplacedEventKeepsItsPlace(t *testing.T) {
 		t.Errorf("the outbox is %q", e)
 	}
 	o.remove([]string{"a"})
-	o.put("a", nil) // published and committed anew: another event
+	o.put("a", nil) // published and committed again: a new event
 	if e := o.first(10); len(e) != 2 || e[0].ID != "b" || e[1].ID != "a" {
 		t.Errorf("the outbox is %q", e)
 	}

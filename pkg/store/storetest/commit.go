@@ -10,7 +10,7 @@ import (
 )
 
 var commitTests = map[string]func(*testing.T, store.Store){
-	"a put of an absent record makes version 1":             testPutAbsent,
+	"a put of a missing record creates version 1":           testPutAbsent,
 	"versions count the writes":                             testVersionsCount,
 	"a put that expects absence conflicts with a record":    testPutExpectsAbsence,
 	"a put that expects a version conflicts with any other": testPutExpectsVersion,
@@ -20,13 +20,13 @@ var commitTests = map[string]func(*testing.T, store.Store){
 	"a deleted record can be written again":                 testWriteAgain,
 	"a check asserts and changes nothing":                   testCheck,
 	"a conflict names every key in order":                   testConflictNamesKeys,
-	"a conflict leaves nothing of its transaction":          testConflictLeavesNothing,
-	"an empty transaction is none":                          testEmptyTx,
-	"an empty body is a body":                               testEmptyBody,
-	"the caller keeps its slices":                           testBodyIsolation,
-	"a record and its event are kept together":              testRecordAndEvent,
-	"expiry is kept in seconds, rounded up":                 testExpiryRoundTrip,
-	"Get returns what exists in the order of keys":          testGetOrder,
+	"a conflict writes nothing of its transaction":          testConflictLeavesNothing,
+	"an empty transaction does nothing":                     testEmptyTx,
+	"an empty body is stored":                               testEmptyBody,
+	"slices are not shared with the caller":                 testBodyIsolation,
+	"a record and its event are stored together":            testRecordAndEvent,
+	"expiry is stored in seconds, rounded up":               testExpiryRoundTrip,
+	"Get returns existing records in the order of keys":     testGetOrder,
 	"Get of nothing returns nothing":                        testGetNothing,
 }
 
@@ -185,7 +185,7 @@ func testBodyIsolation(t *testing.T, s store.Store) {
 	before := get(t, s, k)[0]
 	commit(t, s, put(k, 1, "RECORD"))
 	if !bytes.Equal(before.Body, []byte("record")) {
-		t.Errorf("a record read before a put turned to %q", before.Body)
+		t.Errorf("a record read before a put changed to %q", before.Body)
 	}
 }
 
@@ -216,7 +216,7 @@ func testExpiryRoundTrip(t *testing.T, s store.Store) {
 		{"in another zone", far.In(time.FixedZone("", 3600)), far},
 		{"after the year 2262", time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC),
 			time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)},
-		{"never again", time.Time{}, time.Time{}},
+		{"never, after an expiry", time.Time{}, time.Time{}},
 	} {
 		w := put(k, store.Any, c.name)
 		w.Expires = c.put
@@ -255,6 +255,6 @@ func testGetNothing(t *testing.T, s store.Store) {
 		t.Errorf("Get() = %v", r)
 	}
 	if r := get(t, s, key("p", "s"), key("q", "s")); len(r) != 0 {
-		t.Errorf("Get of absent records = %v", r)
+		t.Errorf("Get of missing records = %v", r)
 	}
 }

@@ -16,13 +16,13 @@ var isolationTests = map[string]func(*testing.T, store.Store){
 	"one of many creators wins":               testOneCreatorWins,
 	"checked reads are never torn":            testNoTornReads,
 	"checks prevent write skew":               testNoWriteSkew,
-	"a check fails on what changed since":     testStaleCheck,
+	"a check fails if the record changed":     testStaleCheck,
 	"a read sees every commit before it":      testReadYourWrites,
 }
 
 const workers = 16
 
-// inParallel runs work in as many goroutines as the suite uses and reports their errors.
+// inParallel runs work in all goroutines of the suite and reports their errors.
 func inParallel(t *testing.T, work func(ctx context.Context, worker int) error) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -39,7 +39,7 @@ func inParallel(t *testing.T, work func(ctx context.Context, worker int) error) 
 	}
 }
 
-// number reads a record that holds a decimal number, absent being 0.
+// number reads a record that holds a decimal number; a missing record is 0.
 func number(ctx context.Context, s store.Store, k store.Key) (int, store.Version, error) {
 	r, err := s.Get(ctx, k)
 	if err != nil || len(r) == 0 {
@@ -81,10 +81,10 @@ func testCounters(t *testing.T, s store.Store) {
 		sum += n
 	}
 	if want := workers * increments; sum != want {
-		t.Errorf("the counters sum to %d after %d increments", sum, want)
+		t.Errorf("the sum of the counters is %d after %d increments", sum, want)
 	}
 	if events := drain(t, s); len(events) != workers*increments {
-		t.Errorf("%d events of %d increments", len(events), workers*increments)
+		t.Errorf("%d events after %d increments", len(events), workers*increments)
 	}
 }
 
@@ -122,7 +122,7 @@ func testOneCreatorWins(t *testing.T, s store.Store) {
 				wantRecord(t, s, key("races", strconv.Itoa(round)), 1, mine)
 			}
 		}
-		// A driver whose transactions collide may turn all of them away, but not let two in.
+		// A driver whose transactions collide may reject all of them, but must not accept two.
 		if winners > 1 {
 			t.Errorf("round %d has %d winners", round, winners)
 		}
@@ -147,7 +147,7 @@ func testNoTornReads(t *testing.T, s store.Store) {
 				if worker%2 == 0 { // a reader
 					err := s.Commit(ctx, store.Tx{Writes: []store.Write{check(a, va), check(b, vb)}})
 					if err == nil && na+nb != total {
-						return fmt.Errorf("%d and %d were there together, of %d", na, nb, total)
+						return fmt.Errorf("read %d and %d together; their sum must be %d", na, nb, total)
 					}
 					return err
 				}
@@ -164,7 +164,7 @@ func testNoTornReads(t *testing.T, s store.Store) {
 	wantRecord(t, s, b, 1+workers/2*moves, strconv.Itoa(workers/2*moves))
 }
 
-// testNoWriteSkew lets each of a pair retire if it sees the other on duty: with a
+// testNoWriteSkew lets each of a pair retire if it sees the other on duty. With a
 // check of the other's record, one retires and one stays.
 func testNoWriteSkew(t *testing.T, s store.Store) {
 	const rounds = 5
@@ -202,7 +202,7 @@ func testNoWriteSkew(t *testing.T, s store.Store) {
 	}
 }
 
-// testStaleCheck is write skew in slow motion.
+// testStaleCheck is write skew, one step at a time.
 func testStaleCheck(t *testing.T, s store.Store) {
 	a, b := key("p", "a"), key("q", "b")
 	commit(t, s, put(a, store.Absent, "1"), put(b, store.Absent, "1"))

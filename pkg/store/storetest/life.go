@@ -13,12 +13,12 @@ import (
 )
 
 var lifeTests = map[string]func(*testing.T, store.Store){
-	"every method fails after Close":                  testClosed,
-	"Close during use ends it in good order":          testCloseDuringUse,
-	"a context that is done is an error, not a write": testCancelled,
+	"every method fails after Close":                    testClosed,
+	"Close during use stops all calls cleanly":          testCloseDuringUse,
+	"a finished context is an error and writes nothing": testCancelled,
 }
 
-// calls are all methods, each so that it would work.
+// calls returns a valid call of every method.
 func calls(s store.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Get": func(ctx context.Context) error { _, err := s.Get(ctx, key("p", "s")); return err },
@@ -122,13 +122,13 @@ func (s *suite) testExpiry(t *testing.T) {
 	commit(t, st, expiring("1", minute(1)), expiring("2", minute(2)), expiring("3", minute(3)),
 		expiring("never", time.Time{}), expiring("1 then 5", minute(1)), expiring("1 then never", minute(1)),
 		expiring("5 then 1", minute(5)), expiring("1 then gone", minute(1)))
-	// All are past, and none is gone before it is swept.
+	// All expiry times have passed, but no record is removed before the sweep.
 	wantSorts(t, "before", queryAll(t, st, "p", "", 0),
 		[]string{"1", "1 then 5", "1 then gone", "1 then never", "2", "3", "5 then 1", "never"})
 	commit(t, st, expiring("1 then 5", minute(5)), expiring("1 then never", time.Time{}),
 		expiring("5 then 1", minute(1)), del(key("p", "1 then gone"), 1))
 
-	sweep(minute(1), "1", "1 then 5", "1 then never", "2", "3", "5 then 1", "never") // at, not before
+	sweep(minute(1), "1", "1 then 5", "1 then never", "2", "3", "5 then 1", "never") // at expiry, not after
 	sweep(minute(1).Add(time.Second), "1 then 5", "1 then never", "2", "3", "never")
 	commit(t, st, put(key("p", "1"), store.Absent, "again"))
 	sweep(minute(3), "1", "1 then 5", "1 then never", "3", "never")
@@ -177,7 +177,7 @@ func (s *suite) testReopen(t *testing.T) {
 	if !s.selfExpiring {
 		wantAbsent(t, st, a.Key)
 	}
-	emit(t, st, event("x", "third")) // after those of before
+	emit(t, st, event("x", "third")) // comes after the earlier events
 	if got := eventIDs(drain(t, st)); !s.unordered && !slices.Equal(got, []string{"z", "y", "x"}) {
 		t.Errorf("Outbox = %q, want z, y and x", got)
 	}

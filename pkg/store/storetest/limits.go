@@ -11,20 +11,20 @@ import (
 )
 
 var limitTests = map[string]func(*testing.T, store.Store){
-	"a transaction of the most items is taken, one more is not":   testMaxItems,
-	"an item of the most bytes is taken, one more is not":         testMaxItemBytes,
-	"an event of the most bytes is taken, one more is not":        testMaxEventBytes,
-	"a transaction of the most bytes is taken, one more is not":   testMaxTxBytes,
-	"keys of the most bytes are taken, one more is not":           testMaxKeyBytes,
-	"a transaction that cannot be is refused and leaves nothing":  testInvalidTx,
-	"a read of a key or query that cannot be is refused":          testInvalidReads,
-	"outbox limits of nothing return nothing":                     testOutboxNoLimit,
-	"many keys are read at once":                                  testGetMany,
-	"many events are published at once":                           testPublishedMany,
-	"a record as large as may be is found beside a sea of others": testLargeAmongSmall,
+	"a transaction of maximum items is accepted, one more is not":     testMaxItems,
+	"an item of maximum size is accepted, one byte more is not":       testMaxItemBytes,
+	"an event of maximum size is accepted, one byte more is not":      testMaxEventBytes,
+	"a transaction of maximum size is accepted, one byte more is not": testMaxTxBytes,
+	"keys of maximum size are accepted, one byte more is not":         testMaxKeyBytes,
+	"an invalid transaction is rejected and writes nothing":           testInvalidTx,
+	"an invalid key or query is rejected":                             testInvalidReads,
+	"an outbox limit of 0 or less returns nothing":                    testOutboxNoLimit,
+	"many keys are read at once":                                      testGetMany,
+	"many events are published at once":                               testPublishedMany,
+	"a record of maximum size is found among many small ones":         testLargeAmongSmall,
 }
 
-// refused fails unless the transaction is refused for the reason, and left nothing.
+// refused fails unless the transaction is rejected with reason and writes nothing.
 func refused(t *testing.T, s store.Store, what string, tx store.Tx, reason error) {
 	t.Helper()
 	witness := key("witness", "w")
@@ -66,7 +66,7 @@ func testMaxItemBytes(t *testing.T, s store.Store) {
 	}}, store.ErrTooLarge)
 	commit(t, s, store.Write{Op: store.Put, Key: k, Expect: store.Absent, Body: body})
 	if r := get(t, s, k); len(r) != 1 || !bytes.Equal(r[0].Body, body) {
-		t.Errorf("the largest record comes back as %d records", len(r))
+		t.Errorf("the largest record is read as %d records", len(r))
 	}
 }
 
@@ -76,7 +76,7 @@ func testMaxEventBytes(t *testing.T, s store.Store) {
 		store.ErrTooLarge)
 	emit(t, s, store.Event{ID: "e", Body: body})
 	if e := outbox(t, s, 1); len(e) != 1 || !bytes.Equal(e[0].Body, body) {
-		t.Errorf("the largest event comes back as %d events", len(e))
+		t.Errorf("the largest event is read as %d events", len(e))
 	}
 }
 
@@ -90,7 +90,7 @@ func testMaxTxBytes(t *testing.T, s store.Store) {
 			store.Write{Op: store.Put, Key: k, Expect: store.Absent, Body: patterned(size - 2)})
 		left -= size
 	}
-	// The witness that refused adds is what is too much.
+	// The transaction itself has exactly the maximum size; the witness that refused adds makes it too large.
 	refused(t, s, "a transaction some bytes too large", tx, store.ErrTooLarge)
 	commit(t, s, tx.Writes...)
 	n := 0
@@ -101,7 +101,7 @@ func testMaxTxBytes(t *testing.T, s store.Store) {
 		n++
 	}
 	if n != len(tx.Writes) {
-		t.Errorf("%d records of %d", n, len(tx.Writes))
+		t.Errorf("%d records, want %d", n, len(tx.Writes))
 	}
 }
 
@@ -114,7 +114,7 @@ func testMaxKeyBytes(t *testing.T, s store.Store) {
 	}
 	emit(t, s, event(most, "x"))
 	if e := drain(t, s); len(e) != 1 || e[0].ID != most {
-		t.Errorf("an event with a long ID comes back as %d events", len(e))
+		t.Errorf("an event with a long ID is read as %d events", len(e))
 	}
 	for _, k := range []store.Key{key(most+"x", "s"), key("p", most+"x")} {
 		refused(t, s, "a long key", store.Tx{Writes: []store.Write{put(k, store.Any, "x")}}, store.ErrTooLarge)
@@ -134,12 +134,12 @@ func testInvalidTx(t *testing.T, s store.Store) {
 		"a key written twice":      {Writes: []store.Write{put(good, store.Any, "x"), put(good, store.Any, "y")}},
 		"a key put and deleted": {Writes: []store.Write{put(good, store.Any, "x"), put(key("p", "t"), store.Any, ""),
 			del(good, store.Any)}},
-		"a key checked and put": {Writes: []store.Write{check(good, store.Absent), put(good, store.Any, "x")}},
-		"an unknown operation":  {Writes: []store.Write{{Op: store.Check + 1, Key: good, Expect: store.Any}}},
-		"a check of nothing":    {Writes: []store.Write{check(good, store.Any)}},
-		"an event without ID":   {Events: []store.Event{event("", "x")}},
-		"an event ID not UTF-8": {Events: []store.Event{event("\xff", "x")}},
-		"an event twice":        {Events: []store.Event{event("e", "x"), event("f", "x"), event("e", "x")}},
+		"a key checked and put":  {Writes: []store.Write{check(good, store.Absent), put(good, store.Any, "x")}},
+		"an unknown operation":   {Writes: []store.Write{{Op: store.Check + 1, Key: good, Expect: store.Any}}},
+		"a check of any version": {Writes: []store.Write{check(good, store.Any)}},
+		"an event without ID":    {Events: []store.Event{event("", "x")}},
+		"an event ID not UTF-8":  {Events: []store.Event{event("\xff", "x")}},
+		"a duplicate event":      {Events: []store.Event{event("e", "x"), event("f", "x"), event("e", "x")}},
 	} {
 		refused(t, s, what, tx, store.ErrInvalid)
 	}
@@ -230,11 +230,11 @@ func testLargeAmongSmall(t *testing.T, s store.Store) {
 	}
 }
 
-// patterned returns n bytes in which a misplaced piece shows.
+// patterned returns n bytes in a pattern that reveals misplaced pieces.
 func patterned(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
-		b[i] = byte(i*31 + i>>8*17) //nolint:gosec // the low bits are what is wanted
+		b[i] = byte(i*31 + i>>8*17) //nolint:gosec // only the low bits are needed
 	}
 	return b
 }

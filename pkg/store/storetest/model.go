@@ -15,15 +15,15 @@ import (
 )
 
 // testModel compares the driver with maps under random operations. One store
-// serves all runs, each in partitions of its own, so that a driver that is slow
-// to make can be tested too.
+// serves all runs, each in its own partitions, so that a driver that is slow to
+// set up can be tested too.
 func (s *suite) testModel(t *testing.T) {
 	st := s.store(t)
 	defer func() {
 		if s.reopen == nil {
 			return
 		}
-		if err := st.Close(); err != nil { // the one in use is not the one first opened
+		if err := st.Close(); err != nil { // reopening may have replaced the store
 			t.Errorf("Close: %v", err)
 		}
 	}()
@@ -49,12 +49,12 @@ func (s *suite) testModel(t *testing.T) {
 	})
 }
 
-// model is what a store should hold.
+// model is the expected content of a store.
 type model struct {
 	suite   *suite
-	prefix  string // of the partitions of this run
+	prefix  string // partition prefix of this run
 	records map[store.Key]store.Record
-	known   map[store.Key]bool // keys that were written once: their version may go on
+	known   map[store.Key]bool // keys that were written before: their version may continue
 	events  []store.Event
 }
 
@@ -134,7 +134,7 @@ func (m *model) apply(rt *rapid.T, st store.Store, w store.Write) {
 	case store.Put:
 		r := store.Record{Key: w.Key, Version: m.version(w.Key) + 1, Body: w.Body,
 			Expires: store.RoundExpiry(w.Expires)}
-		if r.Version == 1 && m.known[w.Key] { // a driver may go on from where it was
+		if r.Version == 1 && m.known[w.Key] { // a driver may continue a deleted record's version
 			r.Version = m.learnVersion(rt, st, w.Key)
 		}
 		m.records[w.Key] = r
@@ -215,7 +215,7 @@ func (m *model) sweep(rt *rapid.T, st store.Store) {
 	})
 }
 
-// compare looks at everything the store holds for this run.
+// compare checks all that the store holds for this run.
 func (m *model) compare(rt *rapid.T, st store.Store) {
 	for _, p := range []string{"p", "p/a", "q"} {
 		want := m.matching(m.prefix+p, "", "")
@@ -235,8 +235,8 @@ func (m *model) compare(rt *rapid.T, st store.Store) {
 	}
 }
 
-// inOrder returns events as they can be compared: sorted. Where a replaced event
-// stands is the driver's choice; the outbox's own test looks at the order.
+// inOrder returns events sorted, so that they can be compared. The position of a
+// replaced event is the driver's choice; testOutboxOrder checks the order.
 func inOrder(events []store.Event) []store.Event {
 	sorted := slices.Clone(events)
 	slices.SortFunc(sorted, func(a, b store.Event) int { return strings.Compare(a.ID, b.ID) })

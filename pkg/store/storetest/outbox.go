@@ -11,16 +11,16 @@ import (
 )
 
 var outboxTests = map[string]func(*testing.T, store.Store){
-	"events stay until they are published":              testEventsStay,
-	"the same ID replaces the pending event":            testEventReplaced,
-	"a published ID may be committed again":             testEventAgain,
-	"unknown IDs are ignored":                           testPublishedUnknown,
-	"Outbox returns at most its limit":                  testOutboxLimit,
-	"events of one transaction keep their order":        testEventOrderInTx,
-	"event IDs of odd bytes are kept apart":             testOddEventIDs,
-	"a relay beside many writers loses nothing":         testRelayBesideWriters,
-	"publishing has no effect on records of that name":  testOutboxApart,
-	"a bulky outbox is read in pieces and in its whole": testOutboxBulk,
+	"events stay until they are published":                testEventsStay,
+	"the same ID replaces the pending event":              testEventReplaced,
+	"a published ID may be committed again":               testEventAgain,
+	"unknown IDs are ignored":                             testPublishedUnknown,
+	"Outbox returns at most its limit":                    testOutboxLimit,
+	"events of one transaction keep their order":          testEventOrderInTx,
+	"event IDs with odd bytes are distinct":               testOddEventIDs,
+	"a relay during many writes loses nothing":            testRelayBesideWriters,
+	"publishing does not affect records of the same name": testOutboxApart,
+	"a bulky outbox is read in pieces and completely":     testOutboxBulk,
 }
 
 func wantOutbox(t testing.TB, s store.Store, want ...string) {
@@ -36,7 +36,7 @@ func wantOutbox(t testing.TB, s store.Store, want ...string) {
 func testEventsStay(t *testing.T, s store.Store) {
 	emit(t, s, event("a", "body of a"), event("b", "body of b"))
 	emit(t, s, event("c", "body of c"))
-	for range 3 { // reading is not publishing
+	for range 3 { // reading does not publish
 		wantOutbox(t, s, "a", "b", "c")
 	}
 	for _, e := range outbox(t, s, 10) {
@@ -92,7 +92,7 @@ func testOutboxLimit(t *testing.T, s store.Store) {
 		}
 	}
 	if e := drain(t, s); len(e) != 10 {
-		t.Errorf("%d events in all", len(e))
+		t.Errorf("%d events in total", len(e))
 	}
 }
 
@@ -129,7 +129,7 @@ func testRelayBesideWriters(t *testing.T, s store.Store) {
 	var relay sync.WaitGroup
 	relay.Go(func() {
 		for {
-			last := writing.Err() != nil // asked before the look: then nothing comes after it
+			last := writing.Err() != nil // checked before Outbox: if true, no event comes after it
 			batch, err := s.Outbox(t.Context(), 7)
 			if err != nil {
 				t.Errorf("Outbox: %v", err)
@@ -162,10 +162,10 @@ func testRelayBesideWriters(t *testing.T, s store.Store) {
 	done()
 	relay.Wait()
 	if len(relayed) != workers*events {
-		t.Errorf("%d events relayed of %d", len(relayed), workers*events)
+		t.Errorf("%d events relayed, want %d", len(relayed), workers*events)
 	}
 	for id, n := range relayed {
-		if n != 1 { // one relay, which marks before it looks again
+		if n != 1 { // one relay, which calls Published before the next Outbox
 			t.Errorf("event %s came %d times", id, n)
 		}
 	}
@@ -193,7 +193,7 @@ func testOutboxBulk(t *testing.T, s store.Store) {
 	}
 	events := drain(t, s)
 	if len(events) != n {
-		t.Errorf("%d events of %d", len(events), n)
+		t.Errorf("%d events, want %d", len(events), n)
 	}
 	for _, e := range events {
 		if !slices.Equal(e.Body, body) {

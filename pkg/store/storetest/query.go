@@ -10,20 +10,20 @@ import (
 )
 
 var queryTests = map[string]func(*testing.T, store.Store){
-	"a query finds the prefix in its partition":    testQueryPrefix,
-	"a query is in byte order, odd bytes too":      testQueryByteOrder,
-	"pages of every size show each record once":    testQueryPages,
-	"a page continues after any sort key":          testQueryAfter,
-	"keys that run together are kept apart":        testQueryBoundaries,
-	"more is exact":                                testQueryMore,
-	"a page ends at its limit of bytes":            testQueryPageBytes,
-	"a query returns the records whole":            testQueryRecords,
-	"a query of nothing is empty, not an error":    testQueryNothing,
-	"a query goes on over records deleted":         testQueryDeleted,
-	"a long partition is read in order to its end": testQueryLong,
+	"a query finds the prefix in its partition":     testQueryPrefix,
+	"a query is in byte order, odd bytes too":       testQueryByteOrder,
+	"pages of every size show each record once":     testQueryPages,
+	"a page continues after any sort key":           testQueryAfter,
+	"keys that look alike when joined are distinct": testQueryBoundaries,
+	"more is exact":                                    testQueryMore,
+	"a page ends at its limit of bytes":                testQueryPageBytes,
+	"a query returns complete records":                 testQueryRecords,
+	"a query without matches is empty, not an error":   testQueryNothing,
+	"a query continues after deleted records":          testQueryDeleted,
+	"a long partition is read completely and in order": testQueryLong,
 }
 
-// oddKeys are sort keys that a careless encoding mixes up, in byte order. All
+// oddKeys are sort keys that a careless encoding confuses, in byte order. All
 // are UTF-8.
 var oddKeys = []string{
 	"\x00", "\x00\x00", "\x00\x01", "\x00\x01\x01", "\x00\u00ff", "\x01", "\x01\x00", " ", "#", "%00", "%2F", "/", "//",
@@ -33,8 +33,8 @@ var oddKeys = []string{
 	"\U0010ffff", "\U0010ffff\U0010ffff",
 }
 
-// fill commits records with the keys and their sort key as body, a transaction
-// each so many, in an order that is not theirs.
+// fill commits records with the given sort keys, and the sort key as body, several
+// in each transaction and not in the order of the keys.
 func fill(t testing.TB, s store.Store, partition string, sorts ...string) {
 	t.Helper()
 	var writes []store.Write
@@ -115,7 +115,7 @@ func testQueryAfter(t *testing.T, s store.Store) {
 		want          []string
 	}{
 		{"", "a", []string{"b/1", "b/2", "b/3", "c"}},
-		{"", "b/11", []string{"b/2", "b/3", "c"}}, // a key that is none
+		{"", "b/11", []string{"b/2", "b/3", "c"}}, // a key without a record
 		{"", "\x00", []string{"a", "b/1", "b/2", "b/3", "c"}},
 		{"", "c", nil},
 		{"", "d", nil},

@@ -1,13 +1,13 @@
-// Package storetest is the conformance suite of package store: every sentence of
-// its contract as a test, and a model that a driver is compared with under
-// random operations. A driver passes it before a handler meets it:
+// Package storetest is the conformance suite of package store: it tests every
+// sentence of the contract, and compares a driver with a model under random
+// operations. Every driver must pass it:
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) store.Store { return mem.New() })
 //	}
 //
-// It says nothing of how fast a driver is, nor of what a crash leaves behind: those
-// are the driver's own tests.
+// It tests neither the speed of a driver nor what a crash leaves in it; drivers
+// have their own tests for that.
 package storetest
 
 import (
@@ -24,31 +24,31 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Open returns an empty store for one test, which closes it at the end. The suite
+// Open returns an empty store for one test, which the suite closes at the end. The suite
 // may close it earlier.
 type Open func(t *testing.T) store.Store
 
-// Option says what a driver can beyond, or short of, what all can.
+// Option describes how a driver differs from the common contract.
 type Option func(*suite)
 
-// Reopen tells the suite that the driver is durable: reopen closes s and opens what it kept.
+// Reopen says that the driver is durable: reopen closes s and opens its data again.
 func Reopen(reopen func(t *testing.T, s store.Store) store.Store) Option {
 	return func(s *suite) { s.reopen = reopen }
 }
 
-// SelfExpiring tells the suite that the driver removes expired records at a moment of
-// its own choice: Sweep is called, but not expected to do anything.
+// SelfExpiring says that the driver removes expired records at a time that it
+// chooses: Sweep is called, but need not do anything.
 func SelfExpiring() Option {
 	return func(s *suite) { s.selfExpiring = true }
 }
 
-// UnorderedOutbox tells the suite that the driver does not know the order of transactions.
+// UnorderedOutbox says that the driver does not know the order of transactions.
 func UnorderedOutbox() Option {
 	return func(s *suite) { s.unordered = true }
 }
 
-// Except leaves out tests, by the name after the group's, with the reason that they skip with: for an emulator that
-// falls short of what it emulates. It is not for a driver that falls short of the contract.
+// Except skips tests. The keys of reasons are test names without the group, the values are the reasons to skip. It is
+// for an emulator that differs from the real service, not for a driver that violates the contract.
 func Except(reasons map[string]string) Option {
 	return func(s *suite) { s.except = reasons }
 }
@@ -61,7 +61,7 @@ type suite struct {
 	unordered    bool
 }
 
-// Run runs the suite, each test on a store of its own.
+// Run runs the suite, each test on its own store.
 func Run(t *testing.T, open Open, options ...Option) {
 	s := &suite{open: open}
 	for _, o := range options {
@@ -104,7 +104,7 @@ func (s *suite) store(t *testing.T) store.Store {
 	return st
 }
 
-// epoch is the time of the suite: long past, in whole seconds.
+// epoch is the time of the suite: in the past, in whole seconds.
 var epoch = time.Date(2017, 4, 1, 12, 0, 0, 0, time.UTC)
 
 func key(partition, sort string) store.Key { return store.Key{Partition: partition, Sort: sort} }
@@ -146,7 +146,7 @@ func get(t testing.TB, s store.Store, keys ...store.Key) []store.Record {
 	return records
 }
 
-// wantRecord fails unless the record is there with version and body.
+// wantRecord fails unless the record exists with version and body.
 func wantRecord(t testing.TB, s store.Store, k store.Key, version store.Version, body string) {
 	t.Helper()
 	r := get(t, s, k)
@@ -197,7 +197,7 @@ func published(t testing.TB, s store.Store, ids ...string) {
 	}
 }
 
-// drain publishes the whole outbox and returns what was in it.
+// drain publishes the whole outbox and returns its events.
 func drain(t testing.TB, s store.Store) []store.Event {
 	t.Helper()
 	var all []store.Event
@@ -219,7 +219,7 @@ func eventIDs(events []store.Event) []string {
 	return ids
 }
 
-// queryAll pages through a query with a limit and checks what every page promises.
+// queryAll pages through a query with a limit and checks the guarantees of every page.
 func queryAll(t testing.TB, s store.Store, partition, prefix string, limit int) []store.Record {
 	t.Helper()
 	var all []store.Record
@@ -251,12 +251,12 @@ func sorts(records []store.Record) []string {
 	return s
 }
 
-// What retry goes on after.
+// throttled accepts the errors after which retry continues; conflicting also accepts conflicts.
 func throttled(err error) bool { return errors.Is(err, store.ErrThrottled) }
 
 func conflicting(err error) bool { return throttled(err) || errors.Is(err, store.ErrConflict) }
 
-// retry calls attempt until it returns anything but an error to go on after.
+// retry calls attempt until it returns nil or an error that on does not accept.
 func retry(ctx context.Context, on func(error) bool, attempt func() error) error {
 	for {
 		err := attempt()

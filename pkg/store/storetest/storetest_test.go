@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/storetest"
 )
 
-// broken is a driver with one defect: what is nil is sound.
+// broken is a driver with one defect; methods whose function is nil work.
 type broken struct {
 	store.Store
 	commit    func(context.Context, store.Tx) error
@@ -76,9 +76,9 @@ func (b *broken) Close() error {
 	return b.Store.Close()
 }
 
-// defects are ways to break a driver, by what the suite should say no to.
+// defects are ways to break a driver. The suite must detect each of them.
 var defects = []struct {
-	name, group string // group is that of the tests which find it
+	name, group string // group: the group of tests that must fail
 	do          func(b *broken, s *mem.Store)
 }{
 	{"expectations are ignored", "Commit", func(b *broken, s *mem.Store) {
@@ -109,7 +109,7 @@ var defects = []struct {
 			return s.Commit(ctx, store.Tx{Events: tx.Events})
 		}
 	}},
-	{"events are kept though the writes conflict", "Commit", func(b *broken, s *mem.Store) {
+	{"events are stored although the writes conflict", "Commit", func(b *broken, s *mem.Store) {
 		b.commit = func(ctx context.Context, tx store.Tx) error {
 			err := s.Commit(ctx, tx)
 			if errors.Is(err, store.ErrConflict) {
@@ -128,7 +128,7 @@ var defects = []struct {
 			return err
 		}
 	}},
-	{"the caller's slices are kept", "Commit", func(b *broken, s *mem.Store) {
+	{"the caller's slices are shared", "Commit", func(b *broken, s *mem.Store) {
 		bodies := make(map[store.Key][]byte)
 		b.commit = func(ctx context.Context, tx store.Tx) error {
 			err := s.Commit(ctx, tx)
@@ -158,14 +158,14 @@ var defects = []struct {
 			return s.Commit(ctx, tx)
 		}
 	}},
-	{"Get is in another order", "Commit", func(b *broken, s *mem.Store) {
+	{"Get returns another order", "Commit", func(b *broken, s *mem.Store) {
 		b.get = func(ctx context.Context, keys ...store.Key) ([]store.Record, error) {
 			records, err := s.Get(ctx, keys...)
 			slices.Reverse(records)
 			return records, err
 		}
 	}},
-	{"Get hides what has expired", "Expiry", func(b *broken, s *mem.Store) {
+	{"Get hides expired records", "Expiry", func(b *broken, s *mem.Store) {
 		b.query = func(ctx context.Context, partition, prefix string, page store.Page) ([]store.Record, bool, error) {
 			records, more, err := s.Query(ctx, partition, prefix, page)
 			return slices.DeleteFunc(records, func(r store.Record) bool { return !r.Expires.IsZero() && r.Expires.Before(time.Now()) }), more, err
@@ -186,19 +186,19 @@ var defects = []struct {
 			return s.Query(ctx, partition, prefix, page)
 		}
 	}},
-	{"more is never said", "Query", func(b *broken, s *mem.Store) {
+	{"more is never true", "Query", func(b *broken, s *mem.Store) {
 		b.query = func(ctx context.Context, partition, prefix string, page store.Page) ([]store.Record, bool, error) {
 			records, _, err := s.Query(ctx, partition, prefix, page)
 			return records, false, err
 		}
 	}},
-	{"more is said of a full page", "Query", func(b *broken, s *mem.Store) {
+	{"more is true for every full page", "Query", func(b *broken, s *mem.Store) {
 		b.query = func(ctx context.Context, partition, prefix string, page store.Page) ([]store.Record, bool, error) {
 			records, more, err := s.Query(ctx, partition, prefix, page)
 			return records, more || len(records) > 0 && len(records) == page.Limit, err
 		}
 	}},
-	{"the prefix is of the partition", "Query", func(b *broken, s *mem.Store) {
+	{"the prefix matches the partition", "Query", func(b *broken, s *mem.Store) {
 		b.query = func(ctx context.Context, partition, prefix string, page store.Page) ([]store.Record, bool, error) {
 			return s.Query(ctx, partition, strings.TrimSuffix(prefix, "/"), page)
 		}
@@ -210,7 +210,7 @@ var defects = []struct {
 			return events[:min(len(events), max(limit, 0))], err
 		}
 	}},
-	{"looking at the outbox empties it", "Outbox", func(b *broken, s *mem.Store) {
+	{"reading the outbox empties it", "Outbox", func(b *broken, s *mem.Store) {
 		b.outbox = func(ctx context.Context, limit int) ([]store.Event, error) {
 			events, err := s.Outbox(ctx, limit)
 			for _, e := range events {
@@ -219,7 +219,7 @@ var defects = []struct {
 			return events, err
 		}
 	}},
-	{"publishing one publishes those before", "Outbox", func(b *broken, s *mem.Store) {
+	{"publishing an event publishes all earlier ones", "Outbox", func(b *broken, s *mem.Store) {
 		b.published = func(ctx context.Context, ids ...string) error {
 			events, _ := s.Outbox(ctx, 1<<20)
 			for _, e := range events {
@@ -231,7 +231,7 @@ var defects = []struct {
 			return s.Published(ctx, ids...)
 		}
 	}},
-	{"a published ID never comes again", "Outbox", func(b *broken, s *mem.Store) {
+	{"a published ID is never returned again", "Outbox", func(b *broken, s *mem.Store) {
 		gone := make(map[string]bool)
 		b.published = func(ctx context.Context, ids ...string) error {
 			for _, id := range ids {
@@ -244,7 +244,7 @@ var defects = []struct {
 			return slices.DeleteFunc(events, func(e store.Event) bool { return gone[e.ID] }), err
 		}
 	}},
-	{"a sweep takes what expires now", "Expiry", func(b *broken, s *mem.Store) {
+	{"a sweep removes records that expire now", "Expiry", func(b *broken, s *mem.Store) {
 		b.sweep = func(ctx context.Context, now time.Time) error { return s.Sweep(ctx, now.Add(1)) }
 	}},
 	{"a sweep does nothing", "Model", func(b *broken, _ *mem.Store) {
@@ -253,19 +253,19 @@ var defects = []struct {
 	{"contexts are ignored", "Life", func(b *broken, s *mem.Store) {
 		b.commit = func(_ context.Context, tx store.Tx) error { return s.Commit(context.Background(), tx) }
 	}},
-	{"a closed store goes on", "Life", func(b *broken, _ *mem.Store) {
+	{"a closed store keeps working", "Life", func(b *broken, _ *mem.Store) {
 		b.close = func() error { return nil }
 	}},
 	{"reopening loses the outbox", "Reopen", func(*broken, *mem.Store) {}},
 }
 
-const defect = "TRADEWIND_TEST_DEFECT" // names the defect in the process that is to fail
+const defect = "TRADEWIND_TEST_DEFECT" // names the defect in the process that must fail
 
-// TestBrokenDriver is the process that is to fail, and does nothing otherwise.
+// TestBrokenDriver runs in the process that must fail, and is skipped otherwise.
 func TestBrokenDriver(t *testing.T) {
 	name := os.Getenv(defect)
 	if name == "" {
-		t.Skip("run by TestSuiteFindsEveryDefect")
+		t.Skip("run by TestSuiteDetectsEveryDefect")
 	}
 	open := func(s *mem.Store) store.Store {
 		b := &broken{Store: s}
@@ -292,7 +292,7 @@ func TestBrokenDriver(t *testing.T) {
 	}))
 }
 
-func TestSuiteFindsEveryDefect(t *testing.T) {
+func TestSuiteDetectsEveryDefect(t *testing.T) {
 	for _, d := range defects {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
@@ -301,7 +301,7 @@ func TestSuiteFindsEveryDefect(t *testing.T) {
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || !strings.Contains(string(out), "--- FAIL") || strings.Contains(string(out), "panic:") {
-				t.Errorf("the suite did not find it: %v\n%s", err, out)
+				t.Errorf("the suite did not detect the defect: %v\n%s", err, out)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
-// Package relay is what the broker keeps of a visit, on any store: in memory where the broker is one process, in its
-// table where each call is answered by another function.
+// Package relay stores the data of visits in the broker, on any store: in memory if the broker is one process, and in
+// its table if different functions answer the calls.
 package relay
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
-// Relay keeps what one side of a visit has sent and the other has not taken: a record a piece. Make one with New.
-// It is safe for concurrent use, and by several processes on one store.
+// Relay stores what one side of a visit has sent and the other has not received, one record for each piece. Use New
+// to create one. It is safe for concurrent use, also by several processes on one store.
 type Relay struct {
 	store store.Store
 	now   func() time.Time
@@ -28,28 +28,29 @@ type Relay struct {
 	appended atomic.Int64
 }
 
-// bell rings once for whoever waits for a stream.
+// bell wakes those that wait for a stream, once.
 type bell struct {
 	rung  chan struct{}
 	users int
 }
 
-// slowest is, in times of the first pause, the longest between two looks at a stream in which nothing comes.
+// slowest is the maximum pause between two looks at an idle stream, as a multiple of the first pause.
 const slowest = 20
 
-// keepPiece is how long a piece that nobody takes is kept, and sweepEvery after how many pieces such are looked for.
+// keepPiece is how long a piece is kept that no one receives. Every sweepEvery pieces, expired ones are removed.
 const (
 	keepPiece  = time.Hour
 	sweepEvery = 256
 )
 
-// New makes a relay on a store. Look is how soon a stream that somebody waits for is looked at again, for what other
-// processes have sent, and more and more seldom, up to slowest, while nothing comes; 0 where there are none. Wall time.
+// New returns a relay on a store. look is the pause before a waiting reader looks again for pieces that other
+// processes have sent. While the stream is idle, the pauses grow up to slowest times look. It is 0 if there is only
+// one process. Wall time.
 func New(s store.Store, now func() time.Time, look time.Duration) *Relay {
 	return &Relay{store: s, now: now, look: look, bells: map[string]*bell{}}
 }
 
-// Side is from whom a stream comes.
+// Side is the side that sends a stream.
 type Side string
 
 // The sides.
@@ -58,7 +59,7 @@ const (
 	FromMachine Side = "machine"
 )
 
-// Stream is a direction of a visit, by the partition of its pieces.
+// Stream returns the name of one direction of a visit, which is the partition of its pieces.
 func Stream(cluster string, visit int, from Side) string {
 	return "visit#" + cluster + "#" + strconv.Itoa(visit) + "#" + string(from)
 }
@@ -67,8 +68,8 @@ func pieceKey(stream string, offset int64) store.Key {
 	return store.Key{Partition: stream, Sort: fmt.Sprintf("%016x", offset)}
 }
 
-// Append keeps a piece. One that was kept before is kept once. It fails with tunnel.ErrBusy while too much is not
-// taken.
+// Append stores a piece. A piece that is already stored is not stored again. It returns tunnel.ErrBusy while too much
+// has not been received.
 func (r *Relay) Append(ctx context.Context, stream string, offset int64, piece []byte) error {
 	if len(piece) == 0 {
 		return nil
@@ -86,7 +87,7 @@ func (r *Relay) Append(ctx context.Context, stream string, offset int64, piece [
 		Key: pieceKey(stream, offset), Expect: store.Absent, Body: piece, Expires: r.now().Add(keepPiece),
 	}}})
 	if errors.Is(err, store.ErrConflict) {
-		err = nil // it is sent again
+		err = nil // a repeated piece
 	}
 	if err != nil {
 		return err
@@ -106,12 +107,12 @@ func offsetOf(rec store.Record) int64 {
 	return n
 }
 
-// Read forgets what lies before an offset and returns what there is from it on, at most about tunnel.MaxAnswer bytes.
-// Where there is nothing it waits until there is, or returns nothing when ctx ends or the stream is forgotten.
+// Read drops everything before an offset and returns the bytes from there on, at most about tunnel.MaxAnswer bytes.
+// If there are none, it waits for some, and returns nothing if ctx ends or the stream is removed.
 func (r *Relay) Read(ctx context.Context, stream string, offset int64) ([]byte, error) {
 	for pause := r.look; ; pause = min(pause+pause/4, slowest*r.look) {
 		rung, done := r.listen(stream)
-		// The look itself is not cut short by the end of the wait.
+		// The end of the wait must not interrupt the look itself.
 		piece, err := r.Take(context.WithoutCancel(ctx), stream, offset)
 		if err != nil || len(piece) > 0 || ctx.Err() != nil {
 			done()
@@ -135,7 +136,7 @@ func (r *Relay) Read(ctx context.Context, stream string, offset int64) ([]byte, 
 	}
 }
 
-// Take returns what there is from an offset on, and forgets what lies before.
+// Take returns the bytes from an offset on, and drops everything before it.
 func (r *Relay) Take(ctx context.Context, stream string, offset int64) (out []byte, err error) {
 	records, _, err := r.store.Query(ctx, stream, "", store.Page{Limit: store.MaxItems})
 	if err != nil {
@@ -147,7 +148,7 @@ func (r *Relay) Take(ctx context.Context, stream string, offset int64) (out []by
 		switch end := begins + int64(len(rec.Body)); {
 		case end <= offset:
 			read = append(read, store.Write{Op: store.Delete, Key: rec.Key, Expect: store.Any})
-		case begins > offset+int64(len(out)), len(out) >= tunnel.MaxAnswer: // a piece is missing, or there is enough
+		case begins > offset+int64(len(out)), len(out) >= tunnel.MaxAnswer: // a piece is missing, or there are enough
 		default:
 			out = append(out, rec.Body[offset+int64(len(out))-begins:]...)
 		}
@@ -158,7 +159,7 @@ func (r *Relay) Take(ctx context.Context, stream string, offset int64) (out []by
 	return out, r.store.Commit(ctx, store.Tx{Writes: read})
 }
 
-// Forget removes a stream, and has whoever waits for it look again at what it belongs to.
+// Forget removes a stream, and wakes its readers so that they check its visit again.
 func (r *Relay) Forget(ctx context.Context, stream string) error {
 	defer r.ring(stream)
 	for {
@@ -176,7 +177,7 @@ func (r *Relay) Forget(ctx context.Context, stream string) error {
 	}
 }
 
-// ring wakes whoever waits for a stream.
+// ring wakes the readers of a stream.
 func (r *Relay) ring(stream string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +187,7 @@ func (r *Relay) ring(stream string) {
 	}
 }
 
-// listen returns a channel that is closed when the stream has more, and a function that gives it back.
+// listen returns a channel that is closed when the stream has more, and a function that releases it.
 func (r *Relay) listen(stream string) (rung <-chan struct{}, done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

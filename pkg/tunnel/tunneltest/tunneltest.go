@@ -1,4 +1,4 @@
-// Package tunneltest makes both sides of a visit's connection over one relay, without a broker's API between them.
+// Package tunneltest connects both sides of a visit through one relay, without a broker's API in between.
 package tunneltest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
 )
 
-// Calls are one side's: it sends to the stream Out and receives what the stream In has.
+// Calls are the calls of one side: it sends to the stream Out and receives from the stream In.
 type Calls struct {
 	Relay   *relay.Relay
 	Out, In string

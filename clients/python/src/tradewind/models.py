@@ -940,7 +940,7 @@ class PoolAgent(BaseModel):
     """
     rank: Annotated[int, Field(ge=0)]
     """
-    Rank of the machine in it
+    Rank of the machine in the cluster
     """
 
 
@@ -951,11 +951,11 @@ class PoolCapacity(BaseModel):
     )
     accelerator: str | None = None
     """
-    Name of the accelerators as the catalogue has it
+    Name of the accelerators, as in the catalogue
     """
     accelerators: Annotated[float | None, Field(ge=0.0)] = None
     """
-    How many of them
+    Number of accelerators
     """
     cpus: Annotated[float, Field(ge=0.0)]
     """
@@ -978,11 +978,11 @@ class PoolEnd(BaseModel):
     """
     rank: Annotated[int, Field(ge=0)]
     """
-    Rank of the machine in it
+    Rank of the machine in the cluster
     """
     reason: Annotated[str | None, Field(max_length=4096)] = None
     """
-    How, and its last words
+    How the agent ended, and the end of its log
     """
 
 
@@ -1005,19 +1005,19 @@ class PoolOrder(BaseModel):
     """
     hold: PoolCapacity
     """
-    What it may use of the machine
+    The part of the machine that the agent may use
     """
     job: str
     """
-    ID of the job it works for
+    ID of the agent's job
     """
     rank: Annotated[int, Field(ge=0)]
     """
-    Rank of the machine in it
+    Rank of the machine in the cluster
     """
     token: str | None = None
     """
-    The agent's own, good for this cluster and rank; empty where it runs already
+    The agent's token, valid for this cluster and rank; empty if the agent already runs
     """
 
 
@@ -1028,27 +1028,27 @@ class PoolReport(BaseModel):
     )
     capacity: PoolCapacity
     """
-    What it has for tasks
+    Capacity for tasks
     """
     ended: Annotated[list[PoolEnd] | None, Field(max_length=1000)] = None
     """
-    Agents that ended by themselves, or could not be started
+    Agents that ended by themselves or could not be started
     """
     labels: dict[str, str] | None = None
     """
-    What else is to be known of it
+    Labels of the machine
     """
     leaving: bool | None = None
     """
-    The process is about to end: what runs saves its work and goes on elsewhere
+    The process is about to end: its tasks save their work and resume elsewhere
     """
     running: Annotated[list[PoolAgent] | None, Field(max_length=1000)] = None
     """
-    Agents whose processes live there
+    Agents whose processes run on the machine
     """
     type: Annotated[str | None, Field(max_length=63)] = None
     """
-    What a task may ask for as its instance type
+    Instance type that tasks can ask for
     """
 
 
@@ -1084,7 +1084,7 @@ class PoolToken(BaseModel):
     )
     expires: AwareDatetime
     """
-    Until when it is good, on the broker's clock
+    When the token expires, on the broker's clock
     """
     token: str
     """
@@ -2504,7 +2504,7 @@ class PoolOrders(BaseModel):
     )
     after: int
     """
-    How soon to sync again, nanoseconds
+    Time until the next sync, in nanoseconds
     """
     agents: list[PoolOrder]
     """
@@ -2512,11 +2512,11 @@ class PoolOrders(BaseModel):
     """
     draining: bool | None = None
     """
-    Nothing new will come
+    The broker will send no new agents
     """
     token: PoolToken | None = None
     """
-    A new token, when the one that was sent is getting old
+    A new token, if the current one is getting old
     """
 
 

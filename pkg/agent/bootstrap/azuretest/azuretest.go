@@ -1,6 +1,6 @@
-// Package azuretest is Azure's instance metadata service of one machine, as far as a boot script, the agent's
-// watch for notices and its proof ask it: instance metadata, Scheduled Events and attested data. It lets a
-// rehearsal start machines as processes. It is no part of the product.
+// Package azuretest emulates Azure's instance metadata service of one machine, as far as the boot script, the agent's
+// notices and its proof use it: instance metadata, Scheduled Events and attested data. Rehearsals use it to start
+// machines as processes. It is not part of the product.
 package azuretest
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Machine is what the service tells. Set the fields before the first request.
+// Machine is the machine that the service describes. Set the fields before the first request.
 type Machine struct {
 	VMID         string // the machine's unique ID
-	Name         string // of its resource, by which Scheduled Events name it
+	Name         string // name of its resource, which Scheduled Events use
 	Address      string // 10.0.0.4
 	Region       string
 	Zone         string
@@ -29,7 +29,7 @@ type Machine struct {
 	events      []event
 }
 
-// event is one of the Scheduled Events document.
+// event is an event in the Scheduled Events document.
 type event struct {
 	EventID      string   `json:"EventId"`
 	EventStatus  string   `json:"EventStatus"`
@@ -42,8 +42,8 @@ type event struct {
 	Duration     int      `json:"DurationInSeconds"`
 }
 
-// Preempt has the service announce that the spot machine will be evicted at a time ("Azure Instance Metadata Service:
-// Scheduled Events for Linux VMs": at least 30 seconds ahead).
+// Preempt makes the service announce that the spot machine will be evicted at a time ("Azure Instance Metadata
+// Service: Scheduled Events for Linux VMs": at least 30 seconds ahead).
 func (m *Machine) Preempt(at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,7 +56,7 @@ func (m *Machine) Preempt(at time.Time) {
 	})
 }
 
-// ServeHTTP answers as the service does: nothing without the header Metadata, nor to what came by a proxy.
+// ServeHTTP answers as the service does. It refuses requests without the header Metadata and requests from a proxy.
 func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	switch {

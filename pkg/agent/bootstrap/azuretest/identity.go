@@ -23,7 +23,7 @@ type Authority struct {
 	key        *rsa.PrivateKey
 }
 
-// NewAuthority makes an authority of its own root.
+// NewAuthority returns a new authority with its own root certificate.
 func NewAuthority() (*Authority, error) {
 	rootKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -58,14 +58,14 @@ func NewAuthority() (*Authority, error) {
 	return &Authority{root: root, leaf: leaf, key: key}, err
 }
 
-// Roots are what its documents are checked by.
+// Roots returns the root certificates with which to check its documents.
 func (a *Authority) Roots() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.root)
 	return pool
 }
 
-// Attest signs a machine's document for a nonce, which is good for six hours from a time, in base64.
+// Attest signs a machine's document for a nonce. The document is valid for six hours from at. It returns base64.
 func (a *Authority) Attest(m *Machine, nonce string, at time.Time) (string, error) {
 	const form = "01/02/06 15:04:05 -0700"
 	text, err := json.Marshal(map[string]any{
@@ -89,7 +89,7 @@ func (a *Authority) Attest(m *Machine, nonce string, at time.Time) (string, erro
 	return base64.StdEncoding.EncodeToString(raw), err
 }
 
-// Certificates are those of its root, PEM.
+// Certificates returns its root certificate in PEM.
 func (a *Authority) Certificates() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.root.Raw}))
 }

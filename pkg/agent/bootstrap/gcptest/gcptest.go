@@ -1,6 +1,6 @@
-// Package gcptest is the metadata server of one machine of Google Cloud, as far as a boot script and the agent ask it:
-// who the machine is, whether it is taken, and the identity token that Google signs for it. It lets a rehearsal start
-// machines as processes. It is no part of the product.
+// Package gcptest emulates the metadata server of one machine of Google Cloud, as far as the boot script and the
+// agent use it: the machine's identity, whether it is being preempted, and its signed identity token. Rehearsals use
+// it to start machines as processes. It is not part of the product.
 //
 // Source: Compute Engine documentation, "VM metadata", "Verify the identity of VMs".
 package gcptest
@@ -15,15 +15,16 @@ import (
 	"time"
 )
 
-// Machine is what the server tells. Set the fields before the first request.
+// Machine is the machine that the server describes. Set the fields before the first request.
 type Machine struct {
-	ID         string // the number that Google gave it
+	ID         string // the number that Google assigned
 	Name       string // tw-…-0
 	Address    string // 127.0.0.2
 	Project    string // its ID
 	Zone       string // us-central1-a
 	Attributes map[string]string
-	// ServiceAccount is the address of the one that the machine has; empty has none, and then there are no tokens.
+	// ServiceAccount is the e-mail address of the machine's service account. If empty, it has none, and there are no
+	// tokens.
 	ServiceAccount string
 	Signer         *Authority // of its identity tokens
 
@@ -32,10 +33,10 @@ type Machine struct {
 	changed chan struct{} // closed when the machine is taken
 }
 
-// projectNumber stands for the project in paths; a test's project has no number of its own.
+// projectNumber is the project number in paths. It is the same for all projects.
 const projectNumber = "100000000001"
 
-// Preempt has the server say that the machine is being taken. Whoever waits for that is answered at once.
+// Preempt makes the server report that the machine is being taken. It answers waiting requests at once.
 func (m *Machine) Preempt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +46,7 @@ func (m *Machine) Preempt() {
 	}
 }
 
-// change is the channel that is closed when the machine is taken; the caller holds the lock.
+// change returns the channel that is closed when the machine is taken. The caller holds the lock.
 func (m *Machine) change() chan struct{} {
 	if m.changed == nil {
 		m.changed = make(chan struct{})
@@ -59,7 +60,7 @@ func (m *Machine) preempted() (string, chan struct{}) {
 	return strings.ToUpper(strconv.FormatBool(m.taken)), m.change()
 }
 
-// ServeHTTP answers as the server does: nothing without its header, nor by way of a proxy.
+// ServeHTTP answers as the server does. It refuses requests without its header and requests from a proxy.
 func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Metadata-Flavor", "Google")
 	if r.Header.Get("Metadata-Flavor") != "Google" || r.Header.Get("X-Forwarded-For") != "" {
@@ -117,10 +118,10 @@ func (m *Machine) answer(path string, r *http.Request) (string, bool) {
 	return "", false
 }
 
-// maxHold is the longest that a question is held.
+// maxHold is the maximum time that a request is held.
 const maxHold = 10 * time.Minute
 
-// await answers when the value is no longer the one that was seen last, or when the asker's time is over.
+// await answers when the value differs from the one that the client saw last, or when the client's timeout ends.
 func (m *Machine) await(r *http.Request) string {
 	q := r.URL.Query()
 	value, changed := m.preempted()

@@ -12,16 +12,16 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Issuer is in Google's identity tokens.
+// Issuer is the issuer of Google's identity tokens.
 const Issuer = "https://accounts.google.com"
 
-// Authority signs identity tokens, as Google does, and serves the keys that they are checked by.
+// Authority signs identity tokens, as Google does, and serves the keys with which to check them.
 type Authority struct {
 	key *rsa.PrivateKey
 	id  string
 }
 
-// NewAuthority makes an authority.
+// NewAuthority returns a new authority.
 func NewAuthority() (*Authority, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -40,8 +40,8 @@ func (a *Authority) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// Token is what the metadata server answers with for an audience; full has the machine in it, which the service account
-// alone does not tell. It is empty where it cannot be signed.
+// Token returns the metadata server's identity token for an audience. With full, the token also describes the
+// machine; otherwise it only names the service account. It is empty if signing fails.
 func (a *Authority) Token(m *Machine, audience string, full bool) string {
 	now := time.Now()
 	claims := jwt.MapClaims{
@@ -57,8 +57,8 @@ func (a *Authority) Token(m *Machine, audience string, full bool) string {
 	return a.sign(claims)
 }
 
-// AccountToken is a token of a service account for an audience, as Pub/Sub sends it with what it pushes. It is empty
-// where it cannot be signed.
+// AccountToken returns a token of a service account for an audience, as Pub/Sub sends it with pushed messages. It is
+// empty if signing fails.
 func (a *Authority) AccountToken(account, audience string) string {
 	now := time.Now()
 	return a.sign(jwt.MapClaims{

@@ -15,13 +15,13 @@ import (
 	"github.com/smallstep/pkcs7"
 )
 
-// Authority signs identity documents, as AWS does with a key and a certificate of its own.
+// Authority signs identity documents, as AWS does with its own key and certificate.
 type Authority struct {
 	key  *rsa.PrivateKey
 	cert *x509.Certificate
 }
 
-// NewAuthority makes an authority.
+// NewAuthority returns a new authority.
 func NewAuthority() (*Authority, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -42,12 +42,13 @@ func NewAuthority() (*Authority, error) {
 	return &Authority{key: key, cert: cert}, nil
 }
 
-// Certificates are what its documents are checked by, PEM.
+// Certificates returns the certificate with which to check its documents, in PEM.
 func (a *Authority) Certificates() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
 }
 
-// Sign makes a PKCS7 message of a text, SHA-256 with RSA-2048, in the base64 of several lines that EC2 answers with.
+// Sign returns a PKCS7 message with a text, signed with SHA-256 and RSA-2048, in base64 of several lines, as EC2
+// returns it.
 func (a *Authority) Sign(text []byte) (string, error) {
 	message, err := pkcs7.NewSignedData(text)
 	if err != nil {
@@ -70,7 +71,7 @@ func (a *Authority) Sign(text []byte) (string, error) {
 	return lines.String(), nil
 }
 
-// Document is the machine's instance identity document.
+// Document returns the machine's instance identity document.
 func (m *Machine) Document() []byte {
 	b, err := json.MarshalIndent(map[string]any{
 		"accountId": m.Account, "architecture": "x86_64", "availabilityZone": m.Zone, "instanceId": m.ID,
@@ -82,7 +83,7 @@ func (m *Machine) Document() []byte {
 	return b
 }
 
-// Proof is the document as its authority signs it; empty where it cannot.
+// Proof returns the signed document; empty if signing fails.
 func (m *Machine) Proof() string {
 	text, err := m.Signer.Sign(m.Document())
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package imdstest is the instance metadata service of one machine (IMDSv2), as far as a boot script and
-// the agent's watch for notices ask it. It lets a rehearsal start machines as processes. It is no part
-// of the product.
+// Package imdstest emulates the instance metadata service (IMDSv2) of one machine, as far as the boot script and the
+// agent's notices use it. Rehearsals use it to start machines as processes. It is not part of the product.
 package imdstest
 
 import (
@@ -12,7 +11,7 @@ import (
 	"time"
 )
 
-// Machine is what the service tells. Set the fields before the first request.
+// Machine is the machine that the service describes. Set the fields before the first request.
 type Machine struct {
 	ID          string // i-0abc
 	LaunchIndex int
@@ -20,7 +19,7 @@ type Machine struct {
 	Region      string
 	Zone        string // us-east-1a
 	UserData    []byte
-	Account     string     // that owns it
+	Account     string     // ID of the owner's account
 	Signer      *Authority // of its identity document; nil serves none
 
 	mu     sync.Mutex
@@ -28,18 +27,18 @@ type Machine struct {
 	taken  time.Time
 }
 
-// session is the one token that is handed out.
+// session is the only session token.
 const session = "imds-session"
 
-// Take has the service announce that the machine will be taken: instance-action terminate at a time (EC2 User Guide,
-// "Spot Instance interruption notices").
+// Take makes the service announce that the machine will be taken: instance-action terminate at a time (EC2 User
+// Guide, "Spot Instance interruption notices").
 func (m *Machine) Take(at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.action, m.taken = "terminate", at
 }
 
-// ServeHTTP answers as the service does: nothing without a session.
+// ServeHTTP answers as the service does. It refuses requests without a session token.
 func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/latest/api/token" {
 		if r.Method != http.MethodPut || r.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds") == "" {
@@ -91,7 +90,7 @@ func (m *Machine) answer(path string) (string, bool) {
 	return "", false
 }
 
-// document writes JSON as the service does: a field a line.
+// document returns JSON in the service's format: one field per line.
 func document(fields map[string]string) string {
 	b, err := json.MarshalIndent(fields, "", "  ")
 	if err != nil {

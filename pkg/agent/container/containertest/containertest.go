@@ -1,4 +1,4 @@
-// Package containertest has an engine and a small image for tests that run containers.
+// Package containertest provides an engine and a small image for tests that run containers.
 package containertest
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/container"
 )
 
-// Image is the name of an image with busybox and nothing else.
+// Image is the name of an image that contains only busybox.
 const Image = "localhost/tradewind-test:busybox"
 
-// limits are what an engine that is itself confined can give.
+// limits are settings with which podman works in a confined environment.
 const limits = `[engine]
 runtime = "runc"
 cgroup_manager = "cgroupfs"
@@ -25,8 +25,8 @@ cgroup_manager = "cgroupfs"
 default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
 `
 
-// Environ is an environment in which container.Find finds an engine that has Image. The test is skipped where there is
-// no podman, runc or busybox.
+// Environ returns an environment in which container.Find finds an engine that has Image. It skips the test if podman,
+// runc or busybox is missing.
 func Environ(t testing.TB) []string {
 	t.Helper()
 	for _, program := range []string{"podman", "runc", "busybox"} {
@@ -43,7 +43,7 @@ func Environ(t testing.TB) []string {
 	return environ
 }
 
-// load makes the image, where it is not there yet.
+// load creates the image if it is missing.
 func load(t testing.TB, environ []string) {
 	t.Helper()
 	podman := func(stdin *bytes.Buffer, args ...string) error {
@@ -70,7 +70,7 @@ func load(t testing.TB, environ []string) {
 	}
 }
 
-// busybox is a file system as a tar.
+// busybox returns a root file system with busybox as a tar.
 func busybox(t testing.TB) *bytes.Buffer {
 	t.Helper()
 	path, err := exec.LookPath("busybox")

@@ -1,4 +1,4 @@
-// Package mounttest has what tests need that mount: rclone, FUSE, and a server that lends credentials.
+// Package mounttest helps tests that mount: it finds rclone and FUSE, and serves credentials.
 package mounttest
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
 )
 
-// Environ is an environment in which mount.Find finds rclone. The test is skipped where there is none, or no FUSE, and
-// fails if it leaves anything mounted below its temporary folders.
+// Environ returns an environment in which mount.Find finds rclone. It skips the test if rclone or FUSE is missing,
+// and fails the test if mounts remain below its temporary folders.
 func Environ(t testing.TB) []string {
 	t.Helper()
 	environ := os.Environ()
@@ -48,7 +48,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Program is the rclone that an environment names.
+// Program returns the path of the rclone that an environment names.
 func Program(t testing.TB, environ []string) string {
 	t.Helper()
 	path, err := mount.Find(t.Context(), environ)
@@ -58,7 +58,7 @@ func Program(t testing.TB, environ []string) string {
 	return path
 }
 
-// Mounted are the points below a folder at which something of FUSE is mounted.
+// Mounted returns the FUSE mount points below a folder.
 func Mounted(t testing.TB, root string) (points []string) {
 	t.Helper()
 	body, err := os.ReadFile("/proc/self/mountinfo")
@@ -74,7 +74,7 @@ func Mounted(t testing.TB, root string) (points []string) {
 	return points
 }
 
-// Rclone is the process of the one rclone that mounts below a folder.
+// Rclone returns the process of the only rclone that mounts below a folder.
 func Rclone(t testing.TB, root string) *os.Process {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
@@ -92,11 +92,11 @@ func Rclone(t testing.TB, root string) *os.Process {
 			}
 		}
 	}
-	t.Fatal("no rclone runs")
+	t.Fatal("no rclone is running")
 	return nil
 }
 
-// Shell runs a script and returns what it printed.
+// Shell runs a script and returns its output.
 func Shell(t testing.TB, script string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", script).CombinedOutput() //nolint:gosec // the test's own

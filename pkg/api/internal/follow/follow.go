@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
@@ -26,7 +27,7 @@ const (
 
 // loader is the part of the broker that feeds need.
 type loader interface {
-	JobSince(ctx context.Context, id string, was *view.JobDetail) (*view.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *view.Look) (*view.Look, error)
 }
 
 // Feeds look at the jobs that are followed, each once however many follow it.
@@ -55,10 +56,11 @@ type Feed struct {
 // Moment is a job as it was when it last changed. The detail is shared and not to be changed.
 type Moment struct {
 	N      int // counts changes, from 1; 0 is before the first look
-	Detail *view.JobDetail
-	told   []int // by task: the moment at which it, or an attempt of it, last changed
-	plans  int   // the moment at which a plan came
-	err    error // the job cannot be followed (any more)
+	Detail *apitypes.JobDetail
+	look   *view.Look // that the detail is of
+	told   []int      // by task: the moment at which it, or an attempt of it, last changed
+	plans  int        // the moment at which a plan came
+	err    error      // the job cannot be followed (any more)
 }
 
 // New makes Feeds that last until ctx ends.
@@ -140,12 +142,13 @@ func (f *Feed) latest() Moment {
 	return f.now
 }
 
-func (f *Feed) tell(detail *view.JobDetail, err error) {
+func (f *Feed) tell(look *view.Look, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	is := Moment{N: f.now.N + 1, Detail: detail, err: err}
+	is := Moment{N: f.now.N + 1, look: look, err: err}
 	if err == nil {
-		is.plans, is.told = f.now.changes(is.N, detail)
+		is.Detail = &look.JobDetail
+		is.plans, is.told = f.now.changes(is.N, is.Detail)
 	}
 	f.now = is
 	close(f.changed)
@@ -160,7 +163,7 @@ func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 	for {
 		began := time.Now()
 		last := f.latest()
-		detail, err := s.load.JobSince(ctx, job, last.Detail)
+		look, err := s.load.JobSince(ctx, job, last.look)
 		switch {
 		case ctx.Err() != nil:
 			s.ended(ctx, f)
@@ -171,12 +174,12 @@ func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 			return
 		case err != nil:
 			s.log.Warn("api: a job that is followed cannot be read", "job", job, "err", err)
-		case last.N == 0 || worthTelling(last.Detail, detail, time.Since(told)):
+		case last.N == 0 || worthTelling(last.Detail, &look.JobDetail, time.Since(told)):
 			told = time.Now()
-			f.tell(detail, nil)
+			f.tell(look, nil)
 		}
 		looked()
-		if err == nil && detail.State.Over() {
+		if err == nil && look.State.Over() {
 			return
 		}
 		if clock.Pause(ctx, max(s.every, 10*time.Since(began))) != nil {
@@ -204,7 +207,7 @@ func (s *Feeds) forget(job string, f *Feed) {
 
 // worthTelling says whether a job has changed. Its cost grows all the time while machines run; that alone is told once
 // a second.
-func worthTelling(was, is *view.JobDetail, since time.Duration) bool {
+func worthTelling(was, is *apitypes.JobDetail, since time.Duration) bool {
 	a, b := was.JobView, is.JobView
 	if since < moneyEvery {
 		a.SpentUSD = b.SpentUSD
@@ -214,23 +217,12 @@ func worthTelling(was, is *view.JobDetail, since time.Duration) bool {
 		!slices.EqualFunc(was.TaskList, is.TaskList, view.SameTask)
 }
 
-// JobUpdate is what a follower of a job is sent: first everything, then what changed.
-type JobUpdate struct {
-	Now time.Time `json:"now" doc:"The broker's clock"`
-	// Full updates replace what came before; others add to it, tasks by index and attempts by task and number.
-	Full     bool              `json:"full" doc:"Everything, rather than what changed"`
-	Job      view.JobView      `json:"job" doc:"The job"`
-	Tasks    []view.TaskView   `json:"tasks,omitempty" doc:"The tasks, or those that changed, by index"`
-	Plans    []record.PlanHead `json:"plans,omitempty" doc:"All plans, where there is a new one"`
-	Attempts []record.Attempt  `json:"attempts,omitempty" doc:"The attempts, or those that changed, by task and number"`
-}
-
 // changes returns as of which moment the plans and each task of a job, with its attempts, are as they are now, if this
 // is the moment n. Attempts are in the order of task and number, and none ever goes.
-func (m Moment) changes(n int, is *view.JobDetail) (plans int, told []int) {
+func (m Moment) changes(n int, is *apitypes.JobDetail) (plans int, told []int) {
 	was := m.Detail
 	if was == nil {
-		was = &view.JobDetail{}
+		was = &apitypes.JobDetail{}
 	}
 	if plans = m.plans; !slices.Equal(was.Plans, is.Plans) {
 		plans = n
@@ -260,7 +252,7 @@ const eventTasks = 500
 
 // Since returns what someone has to be sent who knows the job as of a place in its stream, and the place after each. An
 // update without a task tells that there is none.
-func (f *Feed) Since(is Moment, place string, now time.Time) (updates []JobUpdate, places []string) {
+func (f *Feed) Since(is Moment, place string, now time.Time) (updates []apitypes.JobUpdate, places []string) {
 	var n, known int
 	name, rest, _ := strings.Cut(place, ".")
 	if _, err := fmt.Sscanf(rest, "%d.%d", &n, &known); err != nil || name != f.name || n > is.N ||
@@ -268,14 +260,14 @@ func (f *Feed) Since(is Moment, place string, now time.Time) (updates []JobUpdat
 		n, known = 0, 0
 	}
 	attempts, size := is.Detail.Attempts, 0
-	u := JobUpdate{Now: now, Full: known == 0, Job: is.Detail.JobView}
+	u := apitypes.JobUpdate{Now: now, Full: known == 0, Job: is.Detail.JobView}
 	if known == 0 || is.plans > n {
 		u.Plans = is.Detail.Plans
 	}
 	for i, at := range is.told {
 		if i > 0 && i >= known && size >= eventTasks {
 			updates, places = append(updates, u), append(places, f.place(is.N, i))
-			u, size = JobUpdate{Now: now, Job: u.Job}, 0
+			u, size = apitypes.JobUpdate{Now: now, Job: u.Job}, 0
 		}
 		first := attempts
 		for len(attempts) > 0 && attempts[0].Task == i {

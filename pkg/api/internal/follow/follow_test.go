@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
@@ -16,23 +17,22 @@ import (
 // looks is a job that changes when a test says so, and how often it was looked at.
 type looks struct {
 	mu    sync.Mutex
-	job   view.JobDetail
+	job   apitypes.JobDetail
 	err   error
 	count int
 }
 
-func (l *looks) JobSince(context.Context, string, *view.JobDetail) (*view.JobDetail, error) {
+func (l *looks) JobSince(context.Context, string, *view.Look) (*view.Look, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.count++
 	if l.err != nil {
 		return nil, l.err
 	}
-	d := l.job
-	return &d, nil
+	return &view.Look{JobDetail: l.job}, nil
 }
 
-func (l *looks) set(change func(*view.JobDetail)) {
+func (l *looks) set(change func(*apitypes.JobDetail)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.job)
@@ -40,7 +40,7 @@ func (l *looks) set(change func(*view.JobDetail)) {
 
 func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &looks{job: view.JobDetail{JobView: view.JobView{State: record.JobRunning}}}
+		l := &looks{job: apitypes.JobDetail{JobView: apitypes.JobView{State: apitypes.JobRunning}}}
 		s := New(t.Context(), l, slog.New(slog.DiscardHandler))
 		var all sync.WaitGroup
 		for range 50 {
@@ -61,7 +61,7 @@ func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 			})
 		}
 		time.Sleep(10 * pollEvery)
-		l.set(func(d *view.JobDetail) { d.State = record.JobSucceeded })
+		l.set(func(d *apitypes.JobDetail) { d.State = apitypes.JobSucceeded })
 		all.Wait()
 		if l.count > 15 {
 			t.Errorf("looked %d times in %d intervals", l.count, 10)
@@ -77,17 +77,17 @@ func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 
 func TestMoneyAloneIsToldOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &looks{job: view.JobDetail{JobView: view.JobView{State: record.JobRunning}}}
+		l := &looks{job: apitypes.JobDetail{JobView: apitypes.JobView{State: apitypes.JobRunning}}}
 		s := New(t.Context(), l, slog.New(slog.DiscardHandler))
 		f, done := s.Follow("j")
 		defer done()
 		stop := time.Now().Add(10 * time.Second)
 		go func() {
 			for time.Now().Before(stop) {
-				l.set(func(d *view.JobDetail) { d.SpentUSD += 0.01 })
+				l.set(func(d *apitypes.JobDetail) { d.SpentUSD += 0.01 })
 				time.Sleep(pollEvery)
 			}
-			l.set(func(d *view.JobDetail) { d.Succeeded = 1 })
+			l.set(func(d *apitypes.JobDetail) { d.Succeeded = 1 })
 		}()
 		told := 0
 		for m := (Moment{}); ; told++ {
@@ -115,7 +115,7 @@ func TestAJobThatDoesNotExistCannotBeFollowed(t *testing.T) {
 			t.Errorf("next = %v", err)
 		}
 		// It may be submitted a moment later: whoever comes then is not told of the past.
-		l.set(func(d *view.JobDetail) { d.State = record.JobSucceeded })
+		l.set(func(d *apitypes.JobDetail) { d.State = apitypes.JobSucceeded })
 		l.err = nil
 		f, done = s.Follow("j")
 		defer done()
@@ -127,7 +127,7 @@ func TestAJobThatDoesNotExistCannotBeFollowed(t *testing.T) {
 
 func TestAPassingErrorDoesNotEndAFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &looks{job: view.JobDetail{JobView: view.JobView{State: record.JobRunning}}}
+		l := &looks{job: apitypes.JobDetail{JobView: apitypes.JobView{State: apitypes.JobRunning}}}
 		s := New(t.Context(), l, slog.New(slog.DiscardHandler))
 		f, done := s.Follow("j")
 		defer done()
@@ -135,9 +135,9 @@ func TestAPassingErrorDoesNotEndAFeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.set(func(*view.JobDetail) { l.err = errors.New("throttled") })
+		l.set(func(*apitypes.JobDetail) { l.err = errors.New("throttled") })
 		time.Sleep(time.Second)
-		l.set(func(d *view.JobDetail) { l.err, d.Succeeded = nil, 1 })
+		l.set(func(d *apitypes.JobDetail) { l.err, d.Succeeded = nil, 1 })
 		if m, err = f.Next(t.Context(), m.N); err != nil || m.Detail.Succeeded != 1 {
 			t.Errorf("next = %+v, %v", m, err)
 		}
@@ -145,28 +145,28 @@ func TestAPassingErrorDoesNotEndAFeed(t *testing.T) {
 }
 
 func TestUpdatesCarryWhatChanged(t *testing.T) {
-	was := &view.JobDetail{
-		TaskList: []view.TaskView{{Index: 0, State: "running"}, {Index: 1, State: "waiting", After: []int{0}}},
-		Plans:    []record.PlanHead{{Version: 1}},
-		Attempts: []record.Attempt{{Task: 0, Number: 1}},
+	was := &apitypes.JobDetail{
+		TaskList: []apitypes.TaskView{{Index: 0, State: "running"}, {Index: 1, State: "waiting", After: []int{0}}},
+		Plans:    []apitypes.PlanHead{{Version: 1}},
+		Attempts: []apitypes.Attempt{{Task: 0, Number: 1}},
 	}
 	f := &Feed{name: "f", changed: make(chan struct{})}
-	f.tell(was, nil)
+	f.tell(&view.Look{JobDetail: *was}, nil)
 	first, places := f.Since(f.now, "", time.Time{})
 	if u := first[0]; !u.Full || len(u.Tasks) != 2 || len(u.Plans) != 1 || len(u.Attempts) != 1 {
 		t.Errorf("the first update is not everything: %+v", u)
 	}
-	is := &view.JobDetail{
-		TaskList: []view.TaskView{{Index: 0, State: "queued"}, {Index: 1, State: "waiting", After: []int{0}}},
-		Plans:    []record.PlanHead{{Version: 1}, {Version: 2}},
-		Attempts: []record.Attempt{{Task: 0, Number: 1, Outcome: record.OutcomePreempted}, {Task: 0, Number: 2}},
+	is := &apitypes.JobDetail{
+		TaskList: []apitypes.TaskView{{Index: 0, State: "queued"}, {Index: 1, State: "waiting", After: []int{0}}},
+		Plans:    []apitypes.PlanHead{{Version: 1}, {Version: 2}},
+		Attempts: []apitypes.Attempt{{Task: 0, Number: 1, Outcome: apitypes.OutcomePreempted}, {Task: 0, Number: 2}},
 	}
-	f.tell(is, nil)
+	f.tell(&view.Look{JobDetail: *is}, nil)
 	next, places := f.Since(f.now, places[0], time.Time{})
 	if u := next[0]; u.Full || len(u.Tasks) != 1 || u.Tasks[0].State != "queued" || len(u.Plans) != 2 || len(u.Attempts) != 2 {
 		t.Errorf("update = %+v", u)
 	}
-	f.tell(is, nil)
+	f.tell(&view.Look{JobDetail: *is}, nil)
 	none, _ := f.Since(f.now, places[0], time.Time{})
 	if u := none[0]; u.Full || u.Tasks != nil || u.Plans != nil || u.Attempts != nil {
 		t.Errorf("an update of nothing = %+v", u)

@@ -1,6 +1,6 @@
 // Package awstest creates on an emulator what the deployment's template creates on AWS for the bus: the EventBridge
-// bus, a rule, a queue and a dead-letter queue for each function, and the bucket. For tests; a real deployment comes
-// from infra.
+// bus, a rule, a queue and a dead-letter queue for each function, and the bucket. It is for tests; infra creates a real
+// deployment.
 package awstest
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/aws"
 )
 
-// Retention of dead letters in seconds: SQS's longest.
+// Retention of dead letters in seconds: the maximum of SQS.
 const retention = "1209600"
 
-// Provision creates what a bus of c needs, with clients made of cfg, and returns c with its clients set. c.EventBus is
-// the name that the EventBridge bus gets.
+// Provision creates what a bus of c needs, with clients made from cfg, and returns c with its clients set. c.EventBus
+// is the name of the EventBridge bus.
 func Provision(ctx context.Context, cfg sdk.Config, c aws.Config) (aws.Config, error) {
 	eb, queues := eventbridge.NewFromConfig(cfg), sqs.NewFromConfig(cfg)
 	bucket := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })

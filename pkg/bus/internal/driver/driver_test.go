@@ -12,7 +12,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-func TestAReceiptCountsOnceForItsOwnDelivery(t *testing.T) {
+func TestReceiptIsValidOnceForItsDelivery(t *testing.T) {
 	var h Held[string]
 	add := func(attempt int, body string) string {
 		return h.Add("work", "m.1", Delivered[string]{Attempt: attempt, Handle: "h", Content: body, Until: now.Add(time.Minute)}, now)
@@ -36,25 +36,25 @@ func TestAReceiptCountsOnceForItsOwnDelivery(t *testing.T) {
 	}
 	undo()
 	if d, _, _, err := h.Take("work", second, Answered); err != nil || d.Content != "two" {
-		t.Errorf("taken back: %+v, %v", d, err)
+		t.Errorf("after undo: %+v, %v", d, err)
 	}
 	if _, _, over, err := h.Take("work", first, Gone); over || err == nil {
-		t.Errorf("the first of a message that lives: %v, %v", over, err)
+		t.Errorf("the first receipt of a message that still exists: %v, %v", over, err)
 	}
 }
 
-func TestWhatHasTimedOutLongAgoIsForgotten(t *testing.T) {
+func TestOldDeliveriesAreForgotten(t *testing.T) {
 	var h Held[int]
 	for i := range 5000 {
 		at := now.Add(time.Duration(i) * time.Second)
 		h.Add("work", fmt.Sprint(i), Delivered[int]{Until: at.Add(time.Minute)}, at)
 	}
 	if n := len(h.entries); n > 2500 {
-		t.Errorf("%d entries of 5000 are kept", n)
+		t.Errorf("%d of 5000 entries remain", n)
 	}
 }
 
-func TestACallEndsWithTheBusAndSaysSo(t *testing.T) {
+func TestCloseEndsCallsWithErrClosed(t *testing.T) {
 	l := NewLife()
 	ctx, end, err := l.Begin(t.Context(), "receive")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestACallEndsWithTheBusAndSaysSo(t *testing.T) {
 	}
 	l.Close()
 	<-ctx.Done()
-	err = errors.New("the call was cut off")
+	err = errors.New("the call was interrupted")
 	if end(&err); !errors.Is(err, bus.ErrClosed) {
 		t.Error(err)
 	}
@@ -71,7 +71,7 @@ func TestACallEndsWithTheBusAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestACallersOwnEndIsItsError(t *testing.T) {
+func TestCancelledCallerGetsItsContextError(t *testing.T) {
 	l := NewLife()
 	defer l.Close()
 	outer, cancel := context.WithCancel(t.Context())
@@ -80,7 +80,7 @@ func TestACallersOwnEndIsItsError(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	err = errors.New("the call was cut off")
+	err = errors.New("the call was interrupted")
 	if end(&err); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

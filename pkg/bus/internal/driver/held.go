@@ -10,14 +10,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Held is what a bus knows of the deliveries it has made: the content of each, of type C, for a dead letter, the
-// service's handle, and whether it was answered. Services take the handle of an earlier delivery for good; this does
-// not. An entry is forgotten some time after its delivery has timed out. The zero value is ready.
+// Held records the deliveries that a bus has made: the content of each (of type C, needed for a dead letter), the
+// service's handle, and whether it was answered. The services accept the handle of an earlier delivery; Held rejects
+// it. An entry is forgotten some time after its delivery has timed out. The zero value is ready to use.
 type Held[C any] struct {
 	mu      sync.Mutex
 	entries map[heldKey]*entry[C]
 	serial  uint64
-	sweep   int // entries at which to look for old ones
+	sweep   int // number of entries at which to remove old ones
 }
 
 type heldKey struct{ queue, id string }
@@ -32,22 +32,22 @@ type Delivered[C any] struct {
 
 type entry[C any] struct {
 	Delivered[C]
-	serial uint64 // tells it from another delivery of the message
+	serial uint64 // distinguishes it from other deliveries of the message
 	forget time.Time
 	state  State
 }
 
-// State is what became of a delivery.
+// State is the state of a delivery.
 type State uint8
 
 // States of a delivery.
 const (
 	Open     State = iota // not answered
-	Answered              // its message lives on
+	Answered              // but its message still exists
 	Gone                  // its message was removed from the queue
 )
 
-// Add notes a delivery of the message that the service calls id, and returns its receipt.
+// Add records a delivery of the message with the service's ID id, and returns its receipt.
 func (h *Held[C]) Add(queue, id string, d Delivered[C], now time.Time) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +67,7 @@ func (h *Held[C]) Add(queue, id string, d Delivered[C], now time.Time) string {
 	return id + "." + strconv.FormatUint(h.serial, 36)
 }
 
-// forgetAt is a time-out and some after until.
+// forgetAt returns when to forget a delivery: another time-out and a minute after until.
 func forgetAt(now, until time.Time) time.Time { return until.Add(until.Sub(now) + time.Minute) }
 
 func (h *Held[C]) find(queue, receipt string) *entry[C] {
@@ -78,8 +78,8 @@ func (h *Held[C]) find(queue, receipt string) *entry[C] {
 	return h.entries[heldKey{queue, receipt[:i]}]
 }
 
-// Take answers a delivery: its state becomes next, and a copy of what it was is returned with a function that takes the
-// answer back. It fails with bus.ErrStaleReceipt; over says that the message of a stale receipt was removed here.
+// Take answers a delivery: it sets the state to next and returns a copy of the delivery and a function that undoes
+// the answer. It fails with bus.ErrStaleReceipt; over is then true if this bus removed the message of the receipt.
 func (h *Held[C]) Take(queue, receipt string, next State) (d Delivered[C], undo func(), over bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,13 +101,13 @@ func (h *Held[C]) Take(queue, receipt string, next State) (d Delivered[C], undo 
 	}, false, nil
 }
 
-// close keeps that a delivery was answered and lets its content go.
+// close sets the state of an answered delivery and frees its content.
 func (e *entry[C]) close(s State) {
 	var none C
 	e.state, e.Content = s, none
 }
 
-// Set notes what became of a delivery after all.
+// Set sets the final state of a delivery.
 func (h *Held[C]) Set(queue, receipt string, s State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,7 +116,7 @@ func (h *Held[C]) Set(queue, receipt string, s State) {
 	}
 }
 
-// Extend notes that a delivery is hidden until another moment.
+// Extend records a new time-out of a delivery.
 func (h *Held[C]) Extend(queue, receipt string, now, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

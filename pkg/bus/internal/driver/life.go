@@ -1,5 +1,5 @@
-// Package driver is what the buses on a cloud's queues share: the end of a bus in the midst of calls, and what
-// a bus remembers of its deliveries.
+// Package driver is the common part of buses on a cloud's queues: closing a bus while calls are running, and
+// what a bus remembers about its deliveries.
 package driver
 
 import (
@@ -10,24 +10,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Life is that of a bus, from NewLife to Close.
+// Life is the lifetime of a bus, from NewLife to Close.
 type Life struct {
 	ctx context.Context
 	end context.CancelFunc
 }
 
-// NewLife begins one.
+// NewLife starts a lifetime.
 func NewLife() Life {
 	var l Life
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
 }
 
-// Close ends it: calls under way are cancelled.
+// Close ends it and cancels running calls.
 func (l *Life) Close() { l.end() }
 
-// Begin says whether a call may go on, and returns a context that ends with the bus and a function that turns the
-// call's error into what the caller should see: bus.ErrClosed or ctx's own where that is why.
+// Begin starts a call, or fails if the bus is closed. It returns a context that ends with the bus, and a function that
+// converts the call's error: to bus.ErrClosed or to ctx's own error, if that is the cause.
 func (l *Life) Begin(ctx context.Context, what string) (context.Context, func(*error), error) {
 	if l.ctx.Err() != nil {
 		return nil, nil, fmt.Errorf("%s: %w", what, bus.ErrClosed)

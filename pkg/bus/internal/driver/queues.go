@@ -10,11 +10,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// Service is what a bus asks of the service that its queues lie on, about deliveries with content of type C.
+// Service is the cloud service that holds a bus's queues. C is the type of a delivery's content.
 type Service[C any] interface {
-	// Remove removes messages of a queue by their handles. It returns the handles that may not have been, with why.
+	// Remove removes messages of a queue by their handles. It returns the handles that may not have been removed, and
+	// the error.
 	Remove(ctx context.Context, q bus.QueueConfig, handles []string) (left []string, err error)
-	// Retry shows a message again after the queue's back-off.
+	// Retry makes a message visible again after the queue's back-off.
 	Retry(ctx context.Context, q bus.QueueConfig, d Delivered[C]) error
 	// Hide hides a message for another visibility time-out, and returns how long that is.
 	Hide(ctx context.Context, q bus.QueueConfig, handle string) (time.Duration, error)
@@ -22,7 +23,7 @@ type Service[C any] interface {
 	Bury(ctx context.Context, q bus.QueueConfig, d Delivered[C], reason string) error
 }
 
-// Queues are those of a bus with what it knows of their deliveries, which they answer as bus.Bus says.
+// Queues are the queues of a bus and its deliveries. Its methods implement those of bus.Bus that answer deliveries.
 type Queues[C any] struct {
 	Life
 	Held    Held[C]
@@ -31,7 +32,7 @@ type Queues[C any] struct {
 	configs map[string]bus.QueueConfig
 }
 
-// NewQueues makes them.
+// NewQueues returns the queues of a bus.
 func NewQueues[C any](configs []bus.QueueConfig, c clock.Clock, s Service[C]) *Queues[C] {
 	q := &Queues[C]{Life: NewLife(), service: s, clock: c, configs: make(map[string]bus.QueueConfig, len(configs))}
 	for _, config := range configs {
@@ -49,7 +50,7 @@ func (s *Queues[C]) Config(name string) (bus.QueueConfig, error) {
 	return q, nil
 }
 
-// Enter is Begin of a call about a queue, whose rules it returns.
+// Enter is Begin for a call about a queue. It also returns the queue's rules.
 func (s *Queues[C]) Enter(ctx context.Context, what, name string) (context.Context, bus.QueueConfig, func(*error),
 	error) {
 	ctx, end, err := s.Begin(ctx, what)
@@ -63,7 +64,7 @@ func (s *Queues[C]) Enter(ctx context.Context, what, name string) (context.Conte
 	return ctx, q, end, err
 }
 
-// Ack is bus.Bus's.
+// Ack implements bus.Bus.
 func (s *Queues[C]) Ack(ctx context.Context, name string, receipts ...string) (err error) {
 	ctx, q, end, err := s.Enter(ctx, "ack", name)
 	if err != nil {
@@ -90,7 +91,7 @@ func (s *Queues[C]) Ack(ctx context.Context, name string, receipts ...string) (e
 	return errors.Join(old, err)
 }
 
-// Nack is bus.Bus's.
+// Nack implements bus.Bus.
 func (s *Queues[C]) Nack(ctx context.Context, name, receipt, reason string) (err error) {
 	ctx, q, end, err := s.Enter(ctx, "nack", name)
 	if err != nil {
@@ -111,7 +112,7 @@ func (s *Queues[C]) Nack(ctx context.Context, name, receipt, reason string) (err
 	return err
 }
 
-// Reject is bus.Bus's.
+// Reject implements bus.Bus.
 func (s *Queues[C]) Reject(ctx context.Context, name, receipt, reason string) (err error) {
 	ctx, q, end, err := s.Enter(ctx, "reject", name)
 	if err != nil {
@@ -125,7 +126,7 @@ func (s *Queues[C]) Reject(ctx context.Context, name, receipt, reason string) (e
 	return s.giveUp(ctx, q, receipt, d, undo, reason)
 }
 
-// giveUp moves a delivery to the dead letters.
+// giveUp moves a delivery to the dead letters. On failure it calls undo, unless the receipt is stale.
 func (s *Queues[C]) giveUp(ctx context.Context, q bus.QueueConfig, receipt string, d Delivered[C], undo func(),
 	reason string) error {
 	if err := s.service.Bury(ctx, q, d, reason); err != nil {
@@ -138,7 +139,7 @@ func (s *Queues[C]) giveUp(ctx context.Context, q bus.QueueConfig, receipt strin
 	return nil
 }
 
-// Extend is bus.Bus's.
+// Extend implements bus.Bus.
 func (s *Queues[C]) Extend(ctx context.Context, name, receipt string) (err error) {
 	ctx, q, end, err := s.Enter(ctx, "extend", name)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command gensnapshot writes the catalogue data that the binary embeds from the
-// public data it is published as. Run it by "go generate ./pkg/catalog".
+// Command gensnapshot makes the catalogue data that the binary embeds from published data. Run it with
+// "go generate ./pkg/catalog".
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 	out := flag.String("out", ".", "folder of the package catalog")
 	flag.Parse()
 	if _, err := os.Stat(filepath.Join(*data, "catalog")); errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(os.Stderr, "gensnapshot: no published data in %q; the embedded catalogue stays as it is\n", *data)
+		fmt.Fprintf(os.Stderr, "gensnapshot: no published data in %q; the embedded catalogue is unchanged\n", *data)
 		return
 	}
 	if err := generate(*data, *out); err != nil {
@@ -33,7 +33,7 @@ func generate(data, out string) error {
 		"data/carbon.csv":                    filepath.Join("carbon", "gcp-2024.csv"),
 		"egress/data/aws_transfer_costs.csv": filepath.Join("egress", "aws_transfer_costs.csv"),
 	} {
-		content, err := os.ReadFile(filepath.Join(data, from)) //nolint:gosec // the developer names the folder
+		content, err := os.ReadFile(filepath.Join(data, from)) //nolint:gosec // the developer chooses the folder
 		if err != nil {
 			return err
 		}

@@ -4,9 +4,8 @@ import (
 	"strings"
 )
 
-// IsARM tells the architecture of a machine type by each cloud's naming rules,
-// for files without an Arch column. Clouds and types it knows nothing about are
-// x86-64.
+// IsARM reports whether a machine type is Arm, by each cloud's naming rules, for files without an Arch column.
+// Unknown clouds and types are x86-64.
 func IsARM(cloud, instanceType string) bool {
 	switch cloud {
 	case "aws":
@@ -23,8 +22,8 @@ func IsARM(cloud, instanceType string) bool {
 	return false
 }
 
-// isGraviton: a g among the letters after the generation is Graviton (m6g, c7gn,
-// im4gn, g5g); A1 came before the convention.
+// isGraviton reports whether an AWS machine type is Arm: it has a g among the letters after the generation (m6g,
+// c7gn, im4gn, g5g), or is A1, which is older than this convention.
 func isGraviton(instanceType string) bool {
 	family, _, _ := strings.Cut(instanceType, ".")
 	family, _, _ = strings.Cut(family, "-")
@@ -35,8 +34,8 @@ func isGraviton(instanceType string) bool {
 	return generation > 0 && strings.HasPrefix(strings.TrimLeft(family[generation:], "0123456789"), "g")
 }
 
-// isAzureARM: a p among the features, the letters after the vCPUs, is an Arm
-// processor (Standard_D16pls_v5).
+// isAzureARM reports whether an Azure machine type is Arm: it has a p among the features, the letters after the vCPUs
+// (Standard_D16pls_v5).
 func isAzureARM(instanceType string) bool {
 	_, size, _ := strings.Cut(instanceType, "_")
 	size, _, _ = strings.Cut(size, "_")

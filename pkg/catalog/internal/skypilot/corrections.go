@@ -4,10 +4,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
-// corrections are the accelerators of machine types for which the sources name
-// none, or the wrong one: they derive them from fields that clouds fill in for
-// GPUs only, list Trainium as Inferentia, and count a slice of an MI25 as one.
-// Without them such machines would be offered as plain ones.
+// corrections has the accelerators of machine types for which the sources have none, or the wrong one: they derive
+// them from fields that clouds fill in for GPUs only, list Trainium as Inferentia, and count a fraction of an MI25 as
+// one. Without corrections, such machines would be offered as machines without accelerators.
 //
 // Source: the clouds' descriptions of the instance families: EC2 Trn1, Trn1n,
 // Trn2, DL1, VT1, F1, F2; Azure NP, NVv4, NGads V620, NVads V710 v5, ND MI300X v5,
@@ -50,8 +49,7 @@ var corrections = map[string]map[string]accel.Spec{
 	},
 }
 
-// correct replaces what a row says about accelerators where it is known to be
-// wrong.
+// correct replaces the accelerator of a row if the source is known to be wrong.
 func correct(cloud string, r *row) {
 	if spec, ok := corrections[cloud][r.instanceType]; ok {
 		r.accelerator, r.count = spec.Name, spec.Count

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
 )
 
-func TestCorrectionsNameMachinesThatAreThere(t *testing.T) {
+func TestCorrectionsNameExistingMachines(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ const (
 	colArch         = "Arch"
 )
 
-// maxRows bounds one file, eight times the largest of today or more.
+// maxRows limits the rows of one file, to at least eight times the largest file of today.
 const maxRows = 1 << 19
 
 var requiredColumns = []string{colInstanceType, colAccelerator, colCount, colVCPU, colMemory, colPrice, colRegion}
@@ -44,12 +44,12 @@ type row struct {
 	memoryGiB    float64
 	region, zone string
 	onDemand     table.NanoUSD
-	// priced says that the file has an on-demand price, be it zero.
+	// priced is set if the file has an on-demand price, even if it is zero.
 	priced bool
 	spot   table.NanoUSD
-	band   uint8 // a position in bandNames
+	band   uint8 // an index into table.Bands
 	emr    table.NanoUSD
-	// arm is its architecture if the file says one.
+	// arm is valid if archGiven: the file has an architecture.
 	arm, archGiven bool
 }
 
@@ -80,8 +80,8 @@ type rowReader struct {
 	csv    *csv.Reader
 	at     map[string]int
 	record []string
-	// intern keeps one copy of each name: the CSV reader cuts fields from a buffer
-	// per line, which they would keep alive.
+	// intern has one copy of each name. The CSV reader cuts fields from a buffer per line; using them directly would
+	// keep all buffers in memory.
 	intern map[string]string
 	rows   int
 }
@@ -156,7 +156,7 @@ func (r *rowReader) next() (*row, error) {
 	case out.instanceType != "" && !hasMemory:
 		p.fail(colMemory, "is empty")
 	case out.accelerator != "" && out.count == 0:
-		p.fail(colCount, "is empty or zero beside an AcceleratorName")
+		p.fail(colCount, "is empty or zero although the row has an AcceleratorName")
 	}
 	if p.err != nil {
 		return nil, p.err
@@ -185,7 +185,7 @@ func (p *rowParser) fail(column, reason string) {
 	}
 }
 
-// field returns the text of a column, "" if the file has no such column.
+// field returns the text of a column, or "" if the file does not have the column.
 func (p *rowParser) field(column string) string {
 	i, ok := p.at[column]
 	if !ok {
@@ -259,8 +259,8 @@ func (p *rowParser) band() uint8 {
 	return uint8(i) //nolint:gosec // a handful
 }
 
-// arch reads the words of EC2's API and of Go. A type that runs i386 here also
-// runs x86-64: AWS retired the last one that did not.
+// arch reads the values of EC2's API and of Go. A type listed with i386 also runs x86-64: AWS retired the last one
+// that did not.
 func (p *rowParser) arch() (arm, given bool) {
 	switch s := p.field(colArch); s {
 	case "":

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// ErrBadData is what every [DataError] wraps.
+// ErrBadData is wrapped by every [DataError].
 var ErrBadData = errors.New("bad catalogue data")
 
-// DataError says what in a catalogue file cannot be read and where.
+// DataError describes data in a catalogue file that cannot be read, and its position.
 type DataError struct {
 	// File is the file's name within its directory.
 	File string
-	// Line counts from 1; 0 means the file as a whole.
+	// Line counts from 1; 0 means the whole file.
 	Line int
-	// Column is the header name of the field, empty if it is the line as a whole.
+	// Column is the header name of the field; empty means the whole line.
 	Column string
-	// Reason says what is wrong, with the offending value quoted.
+	// Reason describes the fault, with the invalid value quoted.
 	Reason string
 }
 

@@ -1,4 +1,4 @@
 package skypilot
 
-// Corrections are those of machine types, by cloud.
+// Corrections exports corrections, which are by cloud and machine type.
 var Corrections = corrections

@@ -6,16 +6,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
-// googleCloud is the cloud whose accelerators are priced in rows of their own.
+// googleCloud is the cloud whose files price accelerators in separate rows.
 const googleCloud = "gcp"
 
-// builtIn lists the machine types of accelerator-optimised series that have an
-// accelerator built in, by what they carry. Google prices host and GPU apart and
-// sells them only together.
+// builtIn lists, for each accelerator and count, the machine types of accelerator-optimised series that have it built
+// in. Google prices host and GPU separately but sells them only together.
 //
-// Source: Google Compute Engine, "GPU machine types" and "Accelerator-optimized
-// machine family". Left out are a3-edgegpu-8g and the -nolssd variants, whose
-// GPUs have prices the data does not hold.
+// Source: Google Compute Engine, "GPU machine types" and "Accelerator-optimized machine family". It omits
+// a3-edgegpu-8g and the -nolssd variants, because the data has no prices for their GPUs.
 var builtIn = map[accel.Spec][]string{
 	{Name: "A100", Count: 1}:      {"a2-highgpu-1g"},
 	{Name: "A100", Count: 2}:      {"a2-highgpu-2g"},
@@ -40,11 +38,11 @@ var builtIn = map[accel.Spec][]string{
 	{Name: "B200", Count: 8}:      {"a4-highgpu-8g"},
 }
 
-// hostLimit is the largest N1 machine that so many GPUs can be attached to.
+// hostLimit is the size of the largest N1 machine for a number of GPUs.
 type hostLimit struct{ vcpu, memoryGiB float64 }
 
-// attachable are the GPUs that N1 machines take, with the largest host for each
-// count. Source: Google Compute Engine, "GPU machine types", N1.
+// attachable are the GPUs that can be attached to N1 machines, with the largest host for each count. Source: Google
+// Compute Engine, "GPU machine types", N1.
 var attachable = map[accel.Spec]hostLimit{
 	{Name: "T4", Count: 1}:   {48, 312},
 	{Name: "T4", Count: 2}:   {48, 312},
@@ -61,8 +59,7 @@ var attachable = map[accel.Spec]hostLimit{
 	{Name: "P100", Count: 4}: {96, 624},
 }
 
-// limitFor is the largest N1 host of so many GPUs in a zone. Three zones have
-// smaller hosts for four P100.
+// limitFor returns the largest N1 host for these GPUs in a zone. Three zones have smaller hosts for four P100.
 func limitFor(gpus accel.Spec, zone string) (hostLimit, bool) {
 	if gpus == (accel.Spec{Name: "P100", Count: 4}) {
 		switch zone {
@@ -76,22 +73,22 @@ func limitFor(gpus accel.Spec, zone string) (hostLimit, bool) {
 
 // composer joins Google's accelerators with the hosts of the same zone.
 type composer struct {
-	// hosts are rows that can carry an accelerator, by zone.
+	// hosts are the rows of machines that can carry an accelerator, by zone.
 	hosts        map[string][]*row
 	accelerators []*row
 }
 
 func newComposer() *composer { return &composer{hosts: make(map[string][]*row)} }
 
-// take keeps the rows that composition needs. It reports whether the row is done
-// with: accelerators, and hosts that are not sold alone, are.
+// take keeps the rows that compose needs. It returns true if the row must not be offered alone: it is an accelerator,
+// or a host that is not sold alone.
 func (c *composer) take(r *row) (handled bool) {
 	switch {
 	case r.instanceType == "":
 		c.accelerators = append(c.accelerators, r)
 		return true
 	case strings.HasSuffix(r.instanceType, "-tpu"):
-		// The host of a TPU slice cannot be bought, and its price is in the TPU's.
+		// The host of a TPU slice cannot be bought alone; the price of the TPU includes it.
 		return true
 	case r.accelerator != "":
 		return false
@@ -106,8 +103,8 @@ func (c *composer) take(r *row) (handled bool) {
 	}
 }
 
-// isAcceleratorSeries tells the series whose machines come with a GPU: A2, A3,
-// A4, G2 and their successors.
+// isAcceleratorSeries reports whether a machine type belongs to a series with built-in GPUs: A2, A3, A4, G2 and their
+// successors.
 func isAcceleratorSeries(instanceType string) bool {
 	series, _, _ := strings.Cut(instanceType, "-")
 	switch series {
@@ -117,8 +114,8 @@ func isAcceleratorSeries(instanceType string) bool {
 	return false
 }
 
-// compose offers each accelerator with each host that can carry it. One that no
-// host in its zone can carry is not sold there.
+// compose calls offer for each accelerator with each host in its zone that can carry it. An accelerator without such
+// a host is not sold in that zone.
 func (c *composer) compose(offer func(r *row, attached bool) error) error {
 	for _, a := range c.accelerators {
 		if tpu, ok := accel.ParseTPU(a.accelerator); ok {
@@ -145,8 +142,7 @@ func (c *composer) compose(offer func(r *row, attached bool) error) error {
 	return nil
 }
 
-// canCarry says whether a host takes the GPUs, and whether they are attached to
-// it rather than built in.
+// canCarry reports whether a host can have these GPUs, and whether they are attached to it (not built in).
 func canCarry(host *row, gpus accel.Spec) (ok, attached bool) {
 	for _, instanceType := range builtIn[gpus] {
 		if host.instanceType == instanceType {
@@ -160,9 +156,8 @@ func canCarry(host *row, gpus accel.Spec) (ok, attached bool) {
 	return ok && host.vcpu <= limit.vcpu && host.memoryGiB <= limit.memoryGiB, true
 }
 
-// join is a host with its GPUs. It is sold as spot if both parts are; a spot
-// price of zero is a price where the on-demand price of the part is zero too,
-// since Google prices some hosts (A4) within their GPUs.
+// join returns a host with its GPUs. It is sold as spot if both parts are. A spot price of zero of the host is valid
+// if its on-demand price is zero too, because Google includes the price of some hosts (A4) in that of their GPUs.
 func join(host, gpus *row) *row {
 	joined := *host
 	joined.line = gpus.line

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// Load reads the files, each of at most so many bytes once decompressed.
+// Load reads the files in the root of fsys, each of at most maxBytes once decompressed.
 func Load(fsys fs.FS, maxBytes int64) (*table.Columns, error) {
 	files, err := catalogueFiles(fsys)
 	if err != nil {
@@ -53,7 +53,7 @@ func catalogueFiles(fsys fs.FS) ([]catalogueFile, error) {
 				Reason: "the file's name has to be that of a cloud in lower case, such as aws.csv"}
 		}
 		if other, taken := of[cloud]; taken {
-			return nil, &DataError{File: e.Name(), Reason: "is a second file for " + cloud + ", beside " + other}
+			return nil, &DataError{File: e.Name(), Reason: "is a second file for " + cloud + ", in addition to " + other}
 		}
 		of[cloud] = e.Name()
 		files = append(files, catalogueFile{name: e.Name(), cloud: cloud, gzipped: gzipped})
@@ -81,8 +81,7 @@ func loadFile(fsys fs.FS, file catalogueFile, maxBytes int64, b *table.Builder) 
 	return readCSV(file.name, file.cloud, &boundedReader{r: r, limit: maxBytes}, b)
 }
 
-// boundedReader fails, rather than ends, at its limit: a file cut short must not
-// pass for a whole one.
+// boundedReader returns an error at its limit, not io.EOF: a truncated file must not pass for a complete one.
 type boundedReader struct {
 	r           io.Reader
 	read, limit int64

@@ -11,7 +11,7 @@ type cloudReader struct {
 	file, cloud string
 	out         *table.Builder
 	google      *composer
-	// zoned and zoneless are the lines of the first row with and without a zone.
+	// zoned and zoneless are the lines of the first row with a zone and of the first one without.
 	zoned, zoneless int
 }
 
@@ -54,8 +54,8 @@ func (c *cloudReader) add(r *row) error {
 	return c.offer(r, false)
 }
 
-// checkZone refuses a file that sells by zone here and by region there: an
-// offer's ID could not tell the two apart.
+// checkZone rejects a file in which some rows have a zone and others have none: the form of an offer's ID would be
+// ambiguous.
 func (c *cloudReader) checkZone(r *row) error {
 	if r.zone == "" && c.zoneless == 0 {
 		c.zoneless = r.line
@@ -71,7 +71,7 @@ func (c *cloudReader) checkZone(r *row) error {
 	return nil
 }
 
-// finish adds what can only be known once the whole file is read.
+// finish adds the offers that need the whole file.
 func (c *cloudReader) finish() error {
 	if c.google == nil {
 		return nil
@@ -79,7 +79,7 @@ func (c *cloudReader) finish() error {
 	return c.google.compose(c.offer)
 }
 
-// offer adds a row that is sold as it stands.
+// offer adds the offer of a row, if it has a price.
 func (c *cloudReader) offer(r *row, attached bool) error {
 	if !r.priced || r.onDemand <= 0 {
 		return nil

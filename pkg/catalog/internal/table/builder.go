@@ -9,15 +9,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
-// Builder collects offers, from files or from another table.
+// Builder collects offers, from files or from another catalogue.
 type Builder struct {
 	places    []Place
 	machines  []Machine
 	offers    []Offer
 	placeOf   map[Place]uint16
 	machineOf map[Machine]uint16
-	// offerOf finds an offer by what its ID says, to notice a file that lists one
-	// twice.
+	// offerOf finds an offer by the parts of its ID, to detect a file that lists one twice.
 	offerOf map[offerKey]int
 }
 
@@ -28,7 +27,7 @@ type offerKey struct {
 	count        float64
 }
 
-// NewBuilder returns an empty one.
+// NewBuilder returns an empty Builder.
 func NewBuilder() *Builder {
 	return &Builder{
 		placeOf:   make(map[Place]uint16),
@@ -37,8 +36,8 @@ func NewBuilder() *Builder {
 	}
 }
 
-// Add adds an offer of a machine in a place. Where a source lists the same offer twice alike, it is one
-// (Google's TPU v4); where it lists it differently, it contradicts itself.
+// Add adds an offer of a machine in a place. An identical second listing of an offer is ignored (Google's TPU v4 is
+// listed so); a different one is an error.
 func (b *Builder) Add(m Machine, p Place, o Offer) error {
 	var err error
 	if o.place, err = number(p, &b.places, b.placeOf, maxPlaces, "zones"); err != nil {
@@ -53,7 +52,7 @@ func (b *Builder) Add(m Machine, p Place, o Offer) error {
 	}
 	if i, twice := b.offerOf[key]; twice {
 		if b.offers[i] != o {
-			return fmt.Errorf("%s is listed twice in %s, and not alike", m.TypeString(), cmp.Or(p.Zone, p.Region))
+			return fmt.Errorf("%s is listed twice in %s, with different values", m.TypeString(), cmp.Or(p.Zone, p.Region))
 		}
 		return nil
 	}
@@ -65,7 +64,8 @@ func (b *Builder) Add(m Machine, p Place, o Offer) error {
 	return nil
 }
 
-// number returns the position of x in a list, into which it is put where it is new. at finds those that are in it.
+// number returns the position of x in a list and appends x if it is new. at maps the values of the list to their
+// positions.
 func number[T comparable](x T, list *[]T, at map[T]uint16, most int, what string) (uint16, error) {
 	i, ok := at[x]
 	if ok {
@@ -80,7 +80,7 @@ func number[T comparable](x T, list *[]T, at map[T]uint16, most int, what string
 	return i, nil
 }
 
-// Columns lays out what was collected.
+// Columns returns the collected offers as columns. It returns an error if there are none.
 func (b *Builder) Columns() (*Columns, error) {
 	if len(b.offers) == 0 {
 		return nil, errors.New("no offer with a price")
@@ -88,9 +88,8 @@ func (b *Builder) Columns() (*Columns, error) {
 	return newColumns(b.places, b.machines, b.offers), nil
 }
 
-// CanonicalAccelerator names an accelerator as package accel does; one that it
-// does not know keeps its name, so that a new model can be bought before it is
-// known here.
+// CanonicalAccelerator returns the name that package accel has for an accelerator. An unknown one keeps its name, so
+// that a new model can be bought before package accel knows it.
 func CanonicalAccelerator(name string) string {
 	if name == "" {
 		return ""

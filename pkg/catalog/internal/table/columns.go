@@ -6,36 +6,34 @@ import (
 	"slices"
 )
 
-// NanoUSD is a price in 10⁻⁹ USD per hour. Published prices have at most nine
-// decimals, so sums of them (host + GPU) stay exact, and dividing by 10⁹ gives
-// the very float64 that parsing the published decimal gives.
+// NanoUSD is a price in 10⁻⁹ USD per hour. Published prices have at most nine decimals, so their sums (host + GPU)
+// are exact, and dividing by 10⁹ gives the same float64 as parsing the published decimal.
 type NanoUSD int64
 
-// USD is the price in USD per hour.
+// USD returns the price in USD per hour.
 func (n NanoUSD) USD() float64 { return float64(n) / 1e9 }
 
-// Limits on what a catalogue may hold. They bound memory on hostile input, and
-// are eight times today's clouds or more.
+// Limits of a catalogue. They bound memory on hostile input, and are at least eight times the size of today's clouds.
 const (
 	maxOffers   = 1 << 20
 	maxMachines = math.MaxUint16
 	maxPlaces   = math.MaxUint16
 	maxPrices   = 2 * maxOffers
 	MaxNameLen  = 128
-	// MaxUSDPerHour is above the dearest thing sold, a whole TPU pod at 25,805.
+	// MaxUSDPerHour is above the most expensive offer, a whole TPU pod at 25,805.
 	MaxUSDPerHour = 1e6
 	// MaxSize bounds vCPUs, GiB and accelerators; a TPU pod has 320,000 vCPUs.
 	MaxSize = 1e8
 )
 
-// Place is where an offer is sold.
+// Place is a place where offers are sold.
 type Place struct {
 	Cloud, Region, Zone string
-	// regionID and cloudID number distinct regions and clouds for grouping.
+	// RegionID and CloudID number distinct regions and clouds for grouping.
 	RegionID, CloudID uint16
 }
 
-// Prefix begins the ID of every offer in the place, and orders places.
+// Prefix returns the beginning of the ID of every offer in the place. Places are ordered by it.
 func (p *Place) Prefix() string {
 	if p.Zone == "" {
 		return p.Cloud + "/" + p.Region + "/"
@@ -43,9 +41,8 @@ func (p *Place) Prefix() string {
 	return p.Cloud + "/" + p.Region + "/" + p.Zone + "/"
 }
 
-// Machine is a machine type as one cloud sells it. A type that differs between
-// regions, as c4.large in its EMR surcharge, is several machines, so that
-// everything but price, place and interruption is a fact of the machine.
+// Machine is a machine type as one cloud sells it. A type that differs between regions, like c4.large in its EMR
+// surcharge, is several machines, so that everything but price, place and interruption belongs to the machine.
 type Machine struct {
 	Cloud        string
 	InstanceType string
@@ -55,12 +52,11 @@ type Machine struct {
 	Count        float64
 	Attached     bool
 	Arm          bool
-	// emr is the surcharge of EMR; 0 if EMR does not run on it or the surcharge is
-	// not known.
+	// Emr is the surcharge of EMR; 0 if EMR does not run on the machine or the surcharge is unknown.
 	Emr NanoUSD
 }
 
-// TypeString is the TYPE part of the machine's offers' IDs.
+// TypeString returns the TYPE part of the IDs of the machine's offers.
 func (m *Machine) TypeString() string {
 	if m.Attached {
 		return TypeString(m.InstanceType, m.Accelerator, m.Count)
@@ -68,8 +64,8 @@ func (m *Machine) TypeString() string {
 	return m.InstanceType
 }
 
-// compare orders machines as the IDs of their offers, and those of one type by
-// all else, which keeps the order total.
+// compare orders machines like the IDs of their offers, and machines of one type by all other fields, so that the
+// order is total.
 func (m *Machine) compare(o *Machine) int {
 	return cmp.Or(
 		m.compareType(o),
@@ -96,41 +92,39 @@ func (m *Machine) compareType(o *Machine) int {
 	return cmp.Or(cmp.Compare(m.Cloud, o.Cloud), cmp.Compare(m.TypeString(), o.TypeString()))
 }
 
-// Offer is an offer as read, before columns are laid out.
+// Offer is an offer before it is stored in columns.
 type Offer struct {
 	machine, place uint16
 	OnDemand       NanoUSD
-	// spot is 0 where there is none.
+	// Spot is 0 if the offer is not sold as spot.
 	Spot NanoUSD
-	Band uint8 // a position in bandNames
+	Band uint8 // an index into Bands
 }
 
-// Bands are Spot Advisor's labels of how often spot machines are taken back; the first is for an unknown rate.
+// Bands are Spot Advisor's labels for the frequency of interruption. The first is for an unknown frequency.
 var Bands = [...]string{"", "<5%", "5-10%", "10-15%", "15-20%", ">20%"}
 
-// Columns is a catalogue's data: what a snapshot holds and indexes are built
-// from. Offers are in the order of their IDs: by place, then by machine, both of
-// which are sorted. A price is a position in prices, so prices compare as their
-// positions do.
+// Columns is a catalogue's data, from which snapshots and indexes are made. Offers are in the order of their IDs: by
+// place, then by machine; places and machines are sorted. Offers have positions in Prices instead of prices, and
+// positions compare like their prices.
 type Columns struct {
 	Places   []Place
 	Machines []Machine
-	// prices are distinct and ascending.
+	// Prices are distinct and ascending.
 	Prices []NanoUSD
-	// One entry an offer:
+	// One entry per offer:
 	Machine  []uint16
 	Place    []uint16
 	OnDemand []uint32
-	// spot is a position in prices plus one, 0 where there is none.
+	// Spot is a position in Prices plus one, or 0 if the offer is not sold as spot.
 	Spot []uint32
 	Band []uint8
 }
 
-// Len is how many offers there are.
+// Len returns the number of offers.
 func (c *Columns) Len() int { return len(c.Machine) }
 
-// newColumns sorts places and machines, and lays out offers in the order of
-// their IDs.
+// newColumns sorts places and machines, and puts offers into the order of their IDs.
 func newColumns(places []Place, machines []Machine, offers []Offer) *Columns {
 	c := &Columns{Places: slices.Clone(places), Machines: slices.Clone(machines)}
 	placeAt := sortedPositions(c.Places, func(a, b Place) int { return cmp.Compare(a.Prefix(), b.Prefix()) })
@@ -179,7 +173,7 @@ func (c *Columns) priceAt(p NanoUSD) uint32 {
 	return uint32(i) //nolint:gosec // bounded by maxPrices
 }
 
-// sortedPositions sorts s and tells where each element went.
+// sortedPositions sorts s and returns the new position of each element.
 func sortedPositions[T any](s []T, compare func(a, b T) int) []uint16 {
 	order := make([]int, len(s))
 	for i := range order {
@@ -213,7 +207,7 @@ func numberRegions(places []Place) {
 	}
 }
 
-// CloudsOf lists the clouds of sorted places.
+// CloudsOf returns the clouds of sorted places.
 func CloudsOf(places []Place) []string {
 	var clouds []string
 	for i := range places {
@@ -224,7 +218,7 @@ func CloudsOf(places []Place) []string {
 	return clouds
 }
 
-// StartsOf counts how many of the sorted ids are each of n, as starts of runs.
+// StartsOf returns, for sorted ids below n, where the run of each ID starts; one more entry ends the last run.
 func StartsOf(ids []uint16, n int) []uint32 {
 	starts := make([]uint32, n+1)
 	for _, id := range ids {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Decode reads what Encode wrote, and checks all of it. Its errors wrap ErrBadSnapshot.
+// Decode reads columns that Encode wrote, and validates them. Its errors wrap ErrBadSnapshot.
 func Decode(raw []byte) (*Columns, error) {
 	d := decoder{rest: raw}
 	cols := d.columns()
@@ -18,7 +18,7 @@ func Decode(raw []byte) (*Columns, error) {
 	return cols, nil
 }
 
-// decoder takes a snapshot's bytes apart. After the first error it yields zeros.
+// decoder reads a snapshot's bytes. After the first error it returns zeros.
 type decoder struct {
 	rest  []byte
 	names string
@@ -42,8 +42,7 @@ func (d *decoder) uvarint() uint64 {
 	return x
 }
 
-// count reads a number of things, of which there are at most limit and each of
-// which takes at least size more bytes.
+// count reads a count of things. There are at most limit of them, and each takes at least size more bytes.
 func (d *decoder) count(what string, limit, size int) int {
 	n := d.uvarint()
 	if n > uint64(limit) || n*uint64(size) > uint64(len(d.rest)) { //nolint:gosec // both are small and positive
@@ -190,7 +189,7 @@ func (d *decoder) offers(c *Columns) {
 			d.fail("offer %d has a price that is not listed", i)
 			return
 		case c.Spot[i] > c.OnDemand[i]+1:
-			d.fail("offer %d is dearer as spot", i)
+			d.fail("offer %d is more expensive as spot", i)
 			return
 		case int(bands[i]) >= len(Bands):
 			d.fail("offer %d has interruption band %d", i, bands[i])
@@ -213,7 +212,7 @@ func (d *decoder) placesOfOffers(c *Columns, n int) {
 		}
 	}
 	if at != n {
-		d.fail("%d offers of %d are nowhere", n-at, n)
+		d.fail("%d offers of %d have no place", n-at, n)
 	}
 }
 
@@ -221,7 +220,7 @@ func (d *decoder) machinesOfOffers(c *Columns) {
 	if d.err != nil {
 		return
 	}
-	// A type may be several machines, which follow each other; a place has one.
+	// Several machines can have the same type. They follow each other, and a place has at most one of them.
 	typeOf := make([]uint16, len(c.Machines))
 	for m := 1; m < len(c.Machines); m++ {
 		typeOf[m] = typeOf[m-1]

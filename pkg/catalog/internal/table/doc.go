@@ -1,6 +1,5 @@
-// Package table holds a catalogue's offers as columns, small enough for a binary
-// to carry: the places and the machine types that clouds sell, distinct prices,
-// and for each offer its positions among those. A [Builder] lays them out;
-// [Encode] and [Decode] are their binary form. What an offer means, and how
-// offers are searched, is package catalog's.
+// Package table stores a catalogue's offers as columns, small enough to be embedded in a binary: the places and
+// machine types that clouds sell, the distinct prices, and for each offer its positions among those. A [Builder]
+// makes the columns; [Encode] and [Decode] convert them to and from their binary form. The meaning of offers and the
+// search are in package catalog.
 package table

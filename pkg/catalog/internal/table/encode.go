@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// MaxBytes bounds the binary form: what maxOffers offers take.
+// MaxBytes limits the binary form. maxOffers offers fit into it.
 const MaxBytes = 32 << 20
 
 const (
@@ -14,22 +14,21 @@ const (
 	knownFlags = flagAttached | flagARM
 )
 
-// Encode writes columns in a form that is small and quick to read:
+// Encode returns the columns in a form that is small and fast to read:
 //
 //	names      length, then the bytes of all names in the order they are used
 //	places     count; for each the lengths of cloud, region and zone
 //	machines   count; for each the lengths of cloud, type and accelerator,
 //	           flags, vCPU, GiB, accelerators (float64 each), EMR surcharge
 //	prices     count; ascending differences in nano-USD, each at least 1
-//	offers     count; for each place how many it has
+//	offers     count; for each place its number of offers
 //	           for each offer the machine, as difference to the one before in the place
 //	           for each offer the on-demand price's position, 3 bytes
 //	           for each offer the spot price's position plus 1, 3 bytes, 0 for none
 //	           for each offer the interruption band, 1 byte
 //
-// Integers without a size are varints; sized ones are little-endian. Offers are
-// in the order of their IDs, and prices are a sorted table, so that reading
-// builds all indexes without comparing anything.
+// Integers without a size are varints; those with a size are little-endian. Offers are in the order of their IDs, and
+// prices are a sorted table, so that the reader builds all indexes without comparisons.
 func Encode(c *Columns) []byte {
 	var names, b []byte
 	name := func(s string) {

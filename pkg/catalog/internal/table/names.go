@@ -5,15 +5,15 @@ import (
 	"strconv"
 )
 
-// TypeString is a machine type with the accelerators attached to it.
+// TypeString returns a machine type with its attached accelerators: TYPE+ACCELERATOR:COUNT.
 func TypeString(instanceType, accelerator string, count float64) string {
 	return instanceType + "+" + accelerator + ":" + strconv.FormatFloat(count, 'f', -1, 64)
 }
 
-// reservedNames are the words for markets and managed services in an offer's ID.
+// reservedNames are the names of markets and managed services in an offer's ID.
 var reservedNames = []string{"spot", "on-demand", "emr", "dataproc"}
 
-// ValidName says whether s can be a part of an offer's ID.
+// ValidName reports whether s can be a part of an offer's ID.
 func ValidName(s string) bool {
 	if s == "" || len(s) > MaxNameLen {
 		return false
@@ -28,8 +28,7 @@ func ValidName(s string) bool {
 	return !slices.Contains(reservedNames, s)
 }
 
-// ValidAccelerator says whether s can be attached to a machine type in an ID, or
-// is empty.
+// ValidAccelerator reports whether s is empty or can be an attached accelerator in an ID.
 func ValidAccelerator(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c > '~' || c == '/' || c == ':' || c == '+' {

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/savingsplans"
 	"github.com/aws/aws-sdk-go-v2/service/savingsplans/types"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
@@ -74,7 +75,7 @@ func activePlans(ctx context.Context, client *savingsplans.Client, regions []str
 			one := &catalog.Reserved{Cloud: aws.Name, ID: "sp-" + awssdk.ToString(p.SavingsPlanId),
 				By: catalog.BySavingsPlan, Total: capacity.HadUSD(usd),
 				Commitment: &catalog.Commitment{What: "machines of any type",
-					Has: capacity.HadUSD(usd), Takes: map[string]capacity.Amount{}}}
+					Has: capacity.HadUSD(usd), Takes: map[string]apitypes.Amount{}}}
 			if until, err := time.Parse(time.RFC3339, awssdk.ToString(p.End)); err == nil {
 				one.Until = until
 			}
@@ -139,7 +140,7 @@ func rates(ctx context.Context, client *savingsplans.Client, p *catalog.Reserved
 
 // rate is what a machine of a type takes of a plan; ok is false for what is no machine with Linux, on a shared host,
 // and for capacity that is reserved and not used, which has a rate of its own.
-func rate(r *types.SavingsPlanRate) (what string, takes capacity.Amount, ok bool) {
+func rate(r *types.SavingsPlanRate) (what string, takes apitypes.Amount, ok bool) {
 	is := map[string]string{}
 	for _, p := range r.Properties {
 		is[string(p.Name)] = awssdk.ToString(p.Value)

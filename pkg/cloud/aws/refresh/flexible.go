@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
@@ -24,7 +25,7 @@ var inflexible = []string{"g4", "g5", "g6", "g7", "gr", "hpc", "inf", "p5", "p6"
 // which AWS compares them: a small one is 1. ok is false for types that are not compared.
 //
 // Source: EC2 user guide, "Instance size flexibility" (normalisation factors, and what is not flexible).
-func units(kind string) (family string, takes capacity.Amount, ok bool) {
+func units(kind string) (family string, takes apitypes.Amount, ok bool) {
 	family, size, ok := strings.Cut(kind, ".")
 	if !ok || slices.ContainsFunc(inflexible, func(begin string) bool { return strings.HasPrefix(family, begin) }) {
 		return "", takes, false
@@ -37,7 +38,7 @@ func units(kind string) (family string, takes capacity.Amount, ok bool) {
 		}
 		centi = 800 * n
 	}
-	return family, capacity.Amount{CentiUnits: centi}, centi > 0 // of bare metal nobody says which size it is
+	return family, apitypes.Amount{CentiUnits: centi}, centi > 0 // of bare metal nobody says which size it is
 }
 
 // payable is all that reserved instances and plans may pay for without machines of this deployment: what others run on
@@ -77,7 +78,7 @@ func reservedInstances(ctx context.Context, client *ec2.Client, region string, z
 
 func tally(active []types.ReservedInstances, region string, zones map[string]string,
 	users []instance) (all []catalog.Reserved, rest []instance) {
-	found, left := map[bought]*catalog.Reserved{}, map[bought]capacity.Amount{}
+	found, left := map[bought]*catalog.Reserved{}, map[bought]apitypes.Amount{}
 	var order []bought
 	for _, r := range active {
 		if r.State != types.ReservedInstanceStateActive || r.InstanceTenancy != shared ||
@@ -128,7 +129,7 @@ func tally(active []types.ReservedInstances, region string, zones map[string]str
 const byReservedInstances = "reserved instances"
 
 // pay takes what a machine uses, and says whether it is paid in full.
-func pay(left map[bought]capacity.Amount, u instance) bool {
+func pay(left map[bought]apitypes.Amount, u instance) bool {
 	ways := []bought{{u.kind, u.zone}, {u.kind, ""}}
 	if u.reservation != "" {
 		ways = ways[1:]
@@ -145,17 +146,17 @@ func pay(left map[bought]capacity.Amount, u instance) bool {
 		return false
 	}
 	full := takes.Within(left[at])
-	left[at] = capacity.Amount{CentiUnits: max(left[at].CentiUnits-takes.CentiUnits, 0)}
+	left[at] = apitypes.Amount{CentiUnits: max(left[at].CentiUnits-takes.CentiUnits, 0)}
 	return full
 }
 
 // covering says of those for a family what each of its types takes, as far as a catalogue has them in the region.
 func covering(paid []catalog.Reserved, region string, known *catalog.Catalog) (all []catalog.Reserved) {
-	families := map[string]map[string]capacity.Amount{}
+	families := map[string]map[string]apitypes.Amount{}
 	for _, p := range paid {
 		if p.Commitment != nil {
 			family, _, _ := strings.Cut(p.Commitment.What, " ")
-			families[family] = map[string]capacity.Amount{}
+			families[family] = map[string]apitypes.Amount{}
 		}
 	}
 	if len(families) > 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
@@ -35,7 +36,7 @@ func (r *Refresher) committed(ctx context.Context, unpaid []string,
 	for _, f := range found {
 		one := &catalog.Reserved{Cloud: azure.Name, ID: "sp-" + f.ID, By: catalog.BySavingsPlan, Until: f.Until,
 			Commitment: &catalog.Commitment{What: "machines of any type", Has: capacity.HadUSD(f.USDPerHour),
-				Takes: map[string]capacity.Amount{}}}
+				Takes: map[string]apitypes.Amount{}}}
 		plans[f.Years], all = append(plans[f.Years], one), append(all, one)
 	}
 	slices.SortFunc(all, func(x, y *catalog.Reserved) int { return strings.Compare(x.ID, y.ID) })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
@@ -40,7 +41,7 @@ func TestSavingsPlansAreFound(t *testing.T) {
 		got[k.ID] = k
 	}
 	rate := capacity.TakenUSD(0.0663)
-	for id, want := range map[string]capacity.Amount{
+	for id, want := range map[string]apitypes.Amount{
 		"sp-a": capacity.HadUSD(1).Minus(rate.Times(5)), "sp-b": capacity.HadUSD(0.5), "sp-k": capacity.HadUSD(0.01),
 	} {
 		if k := got[id]; k.By != catalog.BySavingsPlan || k.Region != "" || k.Commitment == nil || k.Has() != want {
@@ -50,7 +51,7 @@ func TestSavingsPlansAreFound(t *testing.T) {
 	if len(got) != 3 || len(res.Kept) > 0 || !got["sp-a"].Until.Equal(until) {
 		t.Errorf("%+v, kept %v", got, res.Kept)
 	}
-	for offer, takes := range map[string]capacity.Amount{
+	for offer, takes := range map[string]apitypes.Amount{
 		"azure/eastus/Standard_D2s_v5": rate, "azure/westeurope/Standard_D2s_v5": rate, "azure/eastus/Standard_D2ps_v5": {},
 	} {
 		found, err := c.Lookup(offer)
@@ -86,7 +87,7 @@ func TestSavingsPlansAreFound(t *testing.T) {
 func TestASavingsPlanThatEndsIsGone(t *testing.T) {
 	r, server, m := newRefresher(t, arm.Config{})
 	old := catalog.Reserved{Cloud: "azure", ID: "sp-old", By: catalog.BySavingsPlan, Commitment: &catalog.Commitment{
-		What: "machines of any type", Has: capacity.HadUSD(1), Takes: map[string]capacity.Amount{"eastus/Standard_D2s_v5": capacity.TakenUSD(0.05)}}}
+		What: "machines of any type", Has: capacity.HadUSD(1), Takes: map[string]apitypes.Amount{"eastus/Standard_D2s_v5": capacity.TakenUSD(0.05)}}}
 	named := catalog.Reserved{Cloud: "azure", ID: "x", Region: "eastus", InstanceType: "Standard_D2s_v5", Count: 1, By: catalog.BySettings}
 	var err error
 	if r.Base, err = r.Base.WithReserved(func(*catalog.Reserved) bool { return true }, []catalog.Reserved{old, named}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
@@ -20,7 +21,7 @@ type place struct{ region, what string }
 // group is the machine types that share reservations, with what one of each takes.
 type group struct {
 	name  string
-	takes map[string]capacity.Amount // by type
+	takes map[string]apitypes.Amount // by type
 }
 
 // reservedInstances adds up the reservations of virtual machines and takes what others use of them: machines on demand,
@@ -73,7 +74,7 @@ func add(found map[place]*catalog.Reserved, b azure.Reservation, g *group) {
 		if at.what == b.InstanceType {
 			one.InstanceType = b.InstanceType
 		} else {
-			one.Commitment = &catalog.Commitment{What: at.what + " machines", Takes: map[string]capacity.Amount{}}
+			one.Commitment = &catalog.Commitment{What: at.what + " machines", Takes: map[string]apitypes.Amount{}}
 			for kind, takes := range g.takes {
 				one.Commitment.Takes[b.Region+"/"+kind] = takes
 			}
@@ -106,7 +107,7 @@ func pay(found map[place]*catalog.Reserved, region, kind string, g *group) bool 
 		return false
 	}
 	has, takes := one.Commitment.Has, g.takes[kind]
-	one.Commitment.Has = capacity.Amount{CentiUnits: max(has.CentiUnits-takes.CentiUnits, 0)}
+	one.Commitment.Has = apitypes.Amount{CentiUnits: max(has.CentiUnits-takes.CentiUnits, 0)}
 	return takes.Within(has)
 }
 
@@ -125,14 +126,14 @@ func grouped(ratios map[string]azure.Ratio) map[string]*group {
 	byName, byType := map[string]*group{}, map[string]*group{}
 	for kind, r := range ratios {
 		if byName[r.Group] == nil {
-			byName[r.Group] = &group{r.Group, map[string]capacity.Amount{}}
+			byName[r.Group] = &group{r.Group, map[string]apitypes.Amount{}}
 		}
 		x, ok := new(big.Rat).SetString(r.Ratio)
 		scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(min(digits[r.Group], mostDigits))), nil)
 		if ok {
 			x.Mul(x, new(big.Rat).SetInt(scale))
 		}
-		takes := capacity.Amount{}
+		takes := apitypes.Amount{}
 		if ok && x.IsInt() && x.Num().IsInt64() {
 			takes.CentiUnits = x.Num().Int64()
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure/setup"
@@ -182,7 +183,7 @@ func TestAGroupOfOthersStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	offer := cloud.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_D2s_v5"}
+	offer := apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_D2s_v5"}
 	if _, err := c.Launch(t.Context(), cloud.LaunchSpec{Cluster: "a", Nodes: 1, Offer: offer,
 		Bootstrap: cloud.Bootstrap{Endpoint: "https://x", Tokens: []string{"t"}}}); err != nil {
 		t.Fatal(err)

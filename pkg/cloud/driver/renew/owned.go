@@ -3,8 +3,8 @@ package renew
 import (
 	"context"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
@@ -12,7 +12,7 @@ import (
 // nobody knows what it covers.
 func Left(all []catalog.Reserved) (left []catalog.Reserved) {
 	for _, r := range all {
-		r.Total = capacity.Amount{}
+		r.Total = apitypes.Amount{}
 		if r.Check() == nil && (r.Commitment == nil || len(r.Commitment.Takes) > 0) {
 			left = append(left, r)
 		}

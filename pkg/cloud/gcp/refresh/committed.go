@@ -10,6 +10,7 @@ import (
 
 	compute "google.golang.org/api/compute/v1"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
@@ -57,7 +58,7 @@ func Committed(ctx context.Context, c *gcp.Cloud, s *compute.Service, known *cat
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	sizes := map[string]capacity.Amount{}
+	sizes := map[string]apitypes.Amount{}
 	for o := range known.All() {
 		if o.Cloud != gcp.Name || o.Attached {
 			continue
@@ -111,7 +112,7 @@ func commitments(ctx context.Context, c *gcp.Cloud, s *compute.Service, now time
 					if found[at] == nil {
 						found[at] = &catalog.Reserved{Cloud: gcp.Name, ID: "cud-" + at.family + "-" + in, Region: in,
 							Until: until, By: catalog.ByCommittedUse, Commitment: &catalog.Commitment{
-								What: at.family + " machines", Takes: map[string]capacity.Amount{}}}
+								What: at.family + " machines", Takes: map[string]apitypes.Amount{}}}
 					}
 					found[at].Total = found[at].Total.Plus(amount(one.Resources))
 					found[at].Commitment.Has = found[at].Total
@@ -126,7 +127,7 @@ func commitments(ctx context.Context, c *gcp.Cloud, s *compute.Service, now time
 }
 
 // amount is what a commitment is to; memory is in MB there.
-func amount(resources []*compute.ResourceCommitment) (sum capacity.Amount) {
+func amount(resources []*compute.ResourceCommitment) (sum apitypes.Amount) {
 	for _, r := range resources {
 		switch r.Type {
 		case "VCPU":
@@ -139,7 +140,7 @@ func amount(resources []*compute.ResourceCommitment) (sum capacity.Amount) {
 }
 
 // custom is the size of a machine type of one's own: FAMILY-custom-VCPUS-MB, without a family for n1.
-func custom(machine string) (size capacity.Amount) {
+func custom(machine string) (size apitypes.Amount) {
 	_, rest, ok := strings.Cut(machine, "custom-")
 	parts := strings.Split(rest, "-")
 	if !ok || len(parts) < 2 {
@@ -147,7 +148,7 @@ func custom(machine string) (size capacity.Amount) {
 	}
 	vcpu, _ := strconv.ParseInt(parts[0], 10, 32)
 	mib, _ := strconv.ParseInt(parts[1], 10, 32)
-	return capacity.Amount{MilliVCPU: 1000 * vcpu, MiB: mib}
+	return apitypes.Amount{MilliVCPU: 1000 * vcpu, MiB: mib}
 }
 
 // machine is a type in a region.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/api/option"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -41,7 +42,7 @@ func TestWhatAProjectHasReservedIsFound(t *testing.T) {
 		[]*compute.AcceleratorConfig{{AcceleratorType: "nvidia-tesla-t4", AcceleratorCount: 1}}
 	w.gce.Occupy(mine, 1)
 	w.r.Cloud = w.driver(driver.Agents{"": strings.Repeat("a", 64)})
-	offer := cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: zone, InstanceType: "n2-standard-4",
+	offer := apitypes.Offer{Cloud: "gcp", Region: "us-central1", Zone: zone, InstanceType: "n2-standard-4",
 		Reservation: gcp.ReservationID(zone, "mine", true)}
 	if _, err := w.r.Cloud.Launch(t.Context(), cloud.LaunchSpec{Cluster: "a", Nodes: 2, Offer: offer,
 		Bootstrap: cloud.Bootstrap{Endpoint: "https://b.example", Tokens: []string{"t", "u"}}}); err != nil {
@@ -102,7 +103,7 @@ func TestWhatAProjectHasCommittedItselfToIsFound(t *testing.T) {
 		Agents: agents, Client: []option.ClientOption{option.WithHTTPClient(&http.Client{})}})
 	launch := func(c *gcp.Cloud, cluster, kind string, spot bool) {
 		t.Helper()
-		offer := cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: zone, InstanceType: kind, Spot: spot}
+		offer := apitypes.Offer{Cloud: "gcp", Region: "us-central1", Zone: zone, InstanceType: kind, Spot: spot}
 		if _, err := c.Launch(t.Context(), cloud.LaunchSpec{Cluster: cluster, Nodes: 1, Offer: offer,
 			Bootstrap: cloud.Bootstrap{Endpoint: "https://b.example", Tokens: []string{"t"}}}); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/api/option"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
@@ -204,7 +205,7 @@ func TestRemovalRefusesWhileMachinesRunAndLeavesNothing(t *testing.T) {
 	c := w.driver(s.Network(), s.MachinesAccount())
 	spec := cloud.LaunchSpec{
 		Cluster: "a", Nodes: 1, Bootstrap: cloud.Bootstrap{Endpoint: "https://b.example", Tokens: []string{"t"}},
-		Offer: cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "e2-standard-2"},
+		Offer: apitypes.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "e2-standard-2"},
 	}
 	if _, err := c.Launch(t.Context(), spec); err != nil {
 		t.Fatal(err)

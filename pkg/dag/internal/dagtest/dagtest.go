@@ -1,5 +1,5 @@
-// Package dagtest is what the tests of the readers share: the files in testdata that are read well or refused, what a
-// fuzzer may find, and generators of jobs.
+// Package dagtest has what the tests of the readers share: tests of the valid and invalid files in testdata, fuzz
+// tests, and generators of jobs.
 package dagtest
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// Parse reads a job of a file's text.
+// Parse reads a job from the text of a file.
 type Parse = func(name string, data []byte) (*dag.Job, error)
 
-// Failer is what tests and property tests have in common.
+// Failer is the part of testing.T that property tests have too.
 type Failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// Errors reads the bad files in testdata/errors: each gets one error, which names file, line and field.
+// Errors reads the invalid files in testdata/errors. Each must return one error with file, line and field.
 func Errors(t *testing.T, file string, parse Parse) {
 	datadriven.RunTest(t, filepath.Join("testdata", "errors"), func(t *testing.T, d *datadriven.TestData) string {
 		j, err := parse(file, []byte(d.Input))
@@ -43,9 +43,9 @@ func Errors(t *testing.T, file string, parse Parse) {
 	})
 }
 
-// Stories plays the files below testdata/stories. Each of the commands tells what a file is read as, or what is wrong
-// with it; where [FIELD] tells the line of the file read before that is named when no machine has the FIELD that a task
-// asks for.
+// Stories runs the files below testdata/stories. Each of the commands reads a file and prints the job or the error.
+// The command where [FIELD] prints, for each task of the last job, the position of an error that no machine has the
+// requested FIELD.
 func Stories(t *testing.T, parse Parse, commands map[string]func(*testing.T, *dag.Job) string) {
 	datadriven.Walk(t, filepath.Join("testdata", "stories"), func(t *testing.T, path string) {
 		var j *dag.Job
@@ -79,10 +79,10 @@ func where(j *dag.Job, d *datadriven.TestData) string {
 	return b.String()
 }
 
-// Lines are those of a job in the native form, but for what every job has.
+// Lines returns the lines of a job in the native format, without those that every job has.
 func Lines(t *testing.T, j *dag.Job) (lines []string) {
 	t.Helper()
-	text, err := native.Marshal(j)
+	text, err := dag.Marshal(j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,12 +94,11 @@ func Lines(t *testing.T, j *dag.Job) (lines []string) {
 	return lines
 }
 
-// Workflows reads the files in testdata/workflows and compares what it got of them, in the native form, with
-// testdata/read.
+// Workflows reads the files in testdata/workflows and compares the jobs, in the native format, with testdata/read.
 func Workflows(t *testing.T, parse Parse) {
 	datadriven.RunTest(t, filepath.Join("testdata", "read"), func(t *testing.T, d *datadriven.TestData) string {
 		file := filepath.Join("testdata", "workflows", d.CmdArgs[0].Key)
-		data, err := os.ReadFile(file) //nolint:gosec // of the tests
+		data, err := os.ReadFile(file) //nolint:gosec // a file of the tests
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
@@ -111,7 +110,7 @@ func Workflows(t *testing.T, parse Parse) {
 			d.Fatalf(t, "%s was read as %s", file, j.Format)
 		}
 		ReadBack(t, j)
-		text, err := native.Marshal(j)
+		text, err := dag.Marshal(j)
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
@@ -122,10 +121,10 @@ func Workflows(t *testing.T, parse Parse) {
 	})
 }
 
-// ReadBack reads what Marshal wrote of j, and says whether it is the same job.
+// ReadBack marshals j, reads the result, and fails if it is not the same job.
 func ReadBack(t Failer, j *dag.Job) {
 	t.Helper()
-	text, err := native.Marshal(j)
+	text, err := dag.Marshal(j)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -145,15 +144,15 @@ func ReadBack(t Failer, j *dag.Job) {
 	}
 }
 
-// Fuzz runs a reader on anything: it never panics, its errors are *Error with a line, its jobs are valid and
-// read back the same from the native form. It starts from the files of testdata.
+// Fuzz runs a reader on any input: it must not panic, its errors must be *Error with a line, and its jobs must be
+// valid and survive a round trip through the native format. It starts with the files of testdata.
 func Fuzz(f *testing.F, parse Parse) {
 	files, err := filepath.Glob(filepath.Join("testdata", "workflows", "*"))
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file) //nolint:gosec // of the tests
+		data, err := os.ReadFile(file) //nolint:gosec // a file of the tests
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -161,7 +160,7 @@ func Fuzz(f *testing.F, parse Parse) {
 	}
 	if bad, err := os.ReadFile(filepath.Join("testdata", "errors")); err == nil {
 		for _, part := range strings.Split(string(bad), "\n----\n") {
-			_, text, _ := strings.Cut(part, "\n\n") // from the error before to the command of this file
+			_, text, _ := strings.Cut(part, "\n\n") // from the end of the previous error to the command of this file
 			_, text, _ = strings.Cut(text, "\n")
 			f.Add([]byte(text))
 		}

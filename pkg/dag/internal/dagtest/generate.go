@@ -14,7 +14,7 @@ import (
 
 // The generators of valid jobs for property tests.
 
-// genName draws names, some of which YAML would take for something else.
+// genName generates names, some of which YAML would read as other types.
 func genName() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,8}`),
@@ -36,7 +36,7 @@ func genName() *rapid.Generator[string] {
 	)
 }
 
-// genText draws texts that are hard to write down.
+// genText generates texts that are hard to quote.
 func genText() *rapid.Generator[string] {
 	part := rapid.OneOf(
 		rapid.SampledFrom(
@@ -98,7 +98,7 @@ func genLine() *rapid.Generator[string] {
 
 func genWord() *rapid.Generator[string] { return rapid.StringMatching(`[a-z][a-z0-9-]{0,9}`) }
 
-// Size draws sizes in every unit.
+// Size generates sizes in all units.
 func Size() *rapid.Generator[dag.GiB] {
 	return rapid.OneOf(
 		rapid.Just(dag.GiB(0)),
@@ -108,7 +108,7 @@ func Size() *rapid.Generator[dag.GiB] {
 	)
 }
 
-// Duration draws times up to the limit.
+// Duration generates times up to the limit.
 func Duration() *rapid.Generator[time.Duration] {
 	return rapid.OneOf(
 		rapid.Map(
@@ -119,7 +119,7 @@ func Duration() *rapid.Generator[time.Duration] {
 	)
 }
 
-// Range draws amounts with all kinds of bounds.
+// Range generates amounts with all kinds of bounds.
 func Range(most float64) *rapid.Generator[dag.Range] {
 	amount := rapid.OneOf(
 		rapid.Float64Range(1e-9, most),
@@ -172,7 +172,7 @@ func genResources() *rapid.Generator[dag.Resources] {
 	})
 }
 
-// genLabels draws labels, at least so many.
+// genLabels generates at least least labels.
 func genLabels(least int) *rapid.Generator[map[string]string] {
 	label := rapid.OneOf(rapid.SampledFrom([]string{"true", "1", "a/b.c", "no", "app"}),
 		rapid.StringMatching(`[A-Za-z0-9]([A-Za-z0-9._/-]{0,9}[A-Za-z0-9])?`))
@@ -268,7 +268,7 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 	})
 }
 
-// Job draws valid jobs with edges in order.
+// Job generates valid jobs with sorted edges.
 func Job() *rapid.Generator[*dag.Job] {
 	return rapid.Custom(func(t *rapid.T) *dag.Job {
 		j := &dag.Job{

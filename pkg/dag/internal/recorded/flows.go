@@ -12,11 +12,11 @@ import (
 type FileFlows struct {
 	index  map[string]int32
 	files  []recordedFile
-	reads  [][]int32 // by task: files, each once
+	reads  [][]int32 // by task: its files, each once
 	writes [][]int32
 
-	outside [][]int32 // by task: the files that come from outside; made by connect
-	carried [][]int32 // by edge: the files it carries; made by connect
+	outside [][]int32 // by task: the files that no task writes; set by connect
+	carried [][]int32 // by edge: the files that it carries; set by connect
 }
 
 // recordedFile is a file of the workflow.
@@ -27,7 +27,7 @@ type recordedFile struct {
 	lastReader, lastWriter int32   // 1 + the task
 }
 
-// input is the file as one that comes from outside.
+// input returns the input for a file that no task writes.
 func (f *recordedFile) input() dag.Input {
 	in := dag.Input{URI: f.name, Size: f.size}
 	switch {
@@ -36,7 +36,7 @@ func (f *recordedFile) input() dag.Input {
 		if dag.CheckMountPath(f.name) == nil {
 			in.Path = f.name
 		}
-	case dag.CheckURI(f.name) != nil: // a URL of some other kind
+	case dag.CheckURI(f.name) != nil: // a URL with an unsupported scheme
 		in.URI = dag.ToName(f.name, "file")
 	}
 	return in
@@ -46,7 +46,7 @@ func (f *FileFlows) addTask() {
 	f.reads, f.writes = append(f.reads, nil), append(f.writes, nil)
 }
 
-// File returns the file of a name, which it may make.
+// File returns the file with a name. It adds the file if it is new.
 func (f *FileFlows) File(name string) *recordedFile {
 	i, ok := f.index[name]
 	if !ok {
@@ -57,13 +57,13 @@ func (f *FileFlows) File(name string) *recordedFile {
 	return &f.files[i]
 }
 
-// SetSize notes a size. A file has one: the largest that is stated.
+// SetSize sets the size of a file. If there are several sizes, the largest counts.
 func (f *FileFlows) SetSize(name string, size dag.GiB) {
 	file := f.File(name)
 	file.size = max(file.size, size)
 }
 
-// Use notes that a task reads or writes a file. Tasks come in their order.
+// Use records that a task reads or writes a file. Calls must be in the order of tasks.
 func (f *FileFlows) Use(task int, name string, written bool) error {
 	if err := dag.CheckText(name); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (f *FileFlows) Use(task int, name string, written bool) error {
 	return nil
 }
 
-// connect sets the edges of j: the explicit ones, which are in order of To, and those by files. An
-// error comes with the task it is about.
+// connect sets the edges of j: the explicit ones, which are sorted by To, and those by files. It returns an error
+// with its task.
 func (f *FileFlows) connect(j *dag.Job, explicit []dag.Edge) (int, error) {
 	f.outside, f.carried = make([][]int32, len(j.Tasks)), nil
 	j.Edges = nil
@@ -100,11 +100,11 @@ func (f *FileFlows) connect(j *dag.Job, explicit []dag.Edge) (int, error) {
 	return 0, nil
 }
 
-// manyWriters is from how many writers of one file on the reader's parents are looked up among
-// the writers instead of the other way round.
+// manyWriters is the number of writers of one file from which the reader's parents are looked up among the writers,
+// instead of the writers among the parents.
 const manyWriters = 256
 
-// connector makes the edges to one task after the other.
+// connector adds the edges to each task in turn.
 type connector struct {
 	flows    *FileFlows
 	job      *dag.Job
@@ -112,11 +112,11 @@ type connector struct {
 	parentOf []int32 // by task: 1 + the last task that explicitly waits for it
 
 	to      int32
-	first   int     // of the edges to this task
-	parents []int32 // that it explicitly waits for, ascending
+	first   int     // the index of the first edge to this task
+	parents []int32 // its explicit parents, ascending
 }
 
-// edge returns the edge from a task to this one, which it may make.
+// edge returns the index of the edge from a task to this one. It adds the edge if it is missing.
 func (c *connector) edge(from int32) int {
 	if c.edgeOf[from] <= c.first {
 		c.job.Edges = append(c.job.Edges, dag.Edge{From: int(from), To: int(c.to), Outputs: []string{}})
@@ -134,7 +134,7 @@ func (c *connector) addParent(from int32) {
 	}
 }
 
-// addWriters makes this task wait for the writers of what it reads.
+// addWriters adds edges from the writers of the files that this task reads.
 func (c *connector) addWriters() error {
 	f := c.flows
 	for _, file := range f.reads[c.to] {
@@ -162,13 +162,13 @@ func (c *connector) addWriters() error {
 	return nil
 }
 
-// writersFor returns the tasks from which to reads a file; none if it comes from outside. parents are
-// the tasks that to explicitly waits for, ascending, and parentOf tells them.
+// writersFor returns the tasks whose versions of a file the task to reads; none if no task writes it. parents are the
+// explicit parents of to, ascending; parentOf has the same information by task.
 //
-// Of several writers, the parents among them are meant, if there are any: a workflow that writes a
-// File again says by its edges which version is read. Otherwise all are, except that a task which
-// changes a file in place reads what those before it in the workflow's order wrote, so that changing
-// it in turn is no cycle.
+// If a file has several writers and some of them are parents, only these count: a workflow that writes a file again
+// uses edges to select the version. Otherwise all writers count, except that a task that changes a file in place
+// reads it from those before it in the order of the workflow, so that tasks that change a file in turn do not form a
+// cycle.
 func (f *FileFlows) writersFor(to, file int32, parents, parentOf []int32) []int32 {
 	writers := f.files[file].writers
 	if len(writers) == 0 || len(writers) == 1 && writers[0] != to {
@@ -197,8 +197,7 @@ func (f *FileFlows) writersFor(to, file int32, parents, parentOf []int32) []int3
 	return writers
 }
 
-// describe gives every task the files that it reads from outside and writes, and edges the names of
-// the outputs that they carry.
+// describe sets the inputs and outputs of every task, and the names of the outputs that edges carry.
 func (f *FileFlows) describe(j *dag.Job) {
 	outputs := make([]map[int32]string, len(j.Tasks)) // by task and file: the name
 	for i := range j.Tasks {

@@ -13,14 +13,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/dax"
 )
 
-// flowing is a workflow as its file says it: by task, what it reads and writes, and by child its
-// parents.
+// flowing is a workflow as in a file: the files that each task reads and writes, and the parents of each child.
 type flowing struct {
 	reads, writes [][]string
 	parents       []map[int]bool
 }
 
-// carry is an edge with what it carries.
+// carry is an edge with the files that it carries.
 type carry struct {
 	from, to int
 	data     dag.GiB
@@ -49,9 +48,9 @@ func (w *flowing) xml() string {
 	return b.String() + "</adag>\n"
 }
 
-// expected are the edges by the rule in words: a task waits for its parents, and for the writers of
-// what it reads; of those, for the parents if any are, and if it writes the file too, for the ones
-// before it.
+// expected returns the edges by the rule: a task waits for its parents, and for the writers of the files that it
+// reads. If some writers of a file are parents, only these count; if the task writes the file too, only earlier
+// writers count.
 func (w *flowing) expected() map[carry]bool {
 	type pair struct{ from, to int }
 	data := map[pair]dag.GiB{}
@@ -90,7 +89,7 @@ func (w *flowing) expected() map[carry]bool {
 	return edges
 }
 
-func TestFilesMakeTheDependenciesThatTheRuleSays(t *testing.T) {
+func TestDependenciesByFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "tasks")
 		names := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.ID[string])
@@ -138,7 +137,7 @@ func checkFlows(t interface {
 	}
 }
 
-// A file of very many writers is looked up from the other side.
+// With very many writers of a file, parents are looked up among the writers.
 func TestFilesOfManyWriters(t *testing.T) {
 	const writers = 512
 	w := &flowing{}
@@ -150,12 +149,12 @@ func TestFilesOfManyWriters(t *testing.T) {
 	}
 	w.reads[writers] = []string{"log"} // waits for all of them
 	w.reads[writers+1] = []string{"log"}
-	w.parents[writers+1] = map[int]bool{3: true, 300: true, writers: true} // for two
+	w.parents[writers+1] = map[int]bool{3: true, 300: true, writers: true} // for these
 	checkFlows(t, w)
 }
 
-// Tasks that change a file in turn wait for those before, so that there is no cycle.
-func TestChangingAFileInTurnIsNoCycle(t *testing.T) {
+// Tasks that change a file in turn wait for earlier ones, so there is no cycle.
+func TestTasksThatChangeFileInTurnFormNoCycle(t *testing.T) {
 	w := &flowing{}
 	for range 5 {
 		w.reads, w.writes, w.parents = append(
@@ -177,6 +176,6 @@ func TestChangingAFileInTurnIsNoCycle(t *testing.T) {
 		t.Errorf("order %v with %d edges", got, len(j.Edges))
 	}
 	if in := j.Tasks[0].Inputs; len(in) != 1 || in[0].URI != "x" || len(j.Tasks[1].Inputs) != 0 {
-		t.Errorf("from outside come %v and %v, want x to the first only", in, j.Tasks[1].Inputs)
+		t.Errorf("inputs are %v and %v, want x for the first task only", in, j.Tasks[1].Inputs)
 	}
 }

@@ -1,6 +1,7 @@
-// Package podtext is texts of manifests of which parts are known only where the pod runs, as its rank or its address.
-// Such a text is written out where all of it is known. Else it is a word of a script, whose shell is told the rest by
-// variables that the agent gives it. Which fields of a manifest are such texts is the reader's business.
+// Package podtext has texts of manifests with parts that are known only when the pod runs, such as its rank or its
+// address. If all of it is known at conversion, the text is used as it is. Otherwise it becomes a word of a shell
+// script, which gets the missing parts from variables that the agent sets. The package does not know which fields of
+// a manifest are such texts.
 package podtext
 
 import (
@@ -8,21 +9,21 @@ import (
 	"strings"
 )
 
-// Value is a text of which parts are known only where the pod runs.
+// Value is a text with parts that may be known only when the pod runs.
 type Value []Part
 
-// Part is text, or what a shell makes of something.
+// Part is either a fixed text or a fact that the shell inserts.
 type Part struct {
 	Text string
 	Ask  Ask
 }
 
-// Ask is what only the pod knows of itself.
+// Ask is a fact about the pod that is known only when it runs.
 type Ask int
 
-// What a part can ask.
+// The facts.
 const (
-	Literal   Ask = iota // nothing: the text is known
+	Literal   Ask = iota // none: Text is the text
 	Index                // its index among the pods of its job
 	Job                  // the index of its job among the copies of a role
 	Rank                 // its rank among the pods of its role
@@ -31,25 +32,25 @@ const (
 	Machine              // the node's name
 	GroupRank            // its rank among all pods of the group
 	Head                 // the address of the group's first pod
-	Total                // how many pods the group has
-	ShellVar             // a variable of the shell; the text is its name
+	Total                // the number of pods of the group
+	ShellVar             // a shell variable; Text is its name
 )
 
-// Plain is a text that is known everywhere.
+// Plain returns a fixed text.
 func Plain(s string) Value { return Value{{Text: s}} }
 
-// Place is where a pod, or a range of pods that differ by rank only, runs.
+// Place describes a pod, or a range of pods that differ only by rank.
 type Place struct {
-	Name       string // of the role's pods, before the index
+	Name       string // of the role's pods, without the index
 	First      int    // rank of the first of them in their task
 	PerJob     int    // pods of one job of the role
-	Alone      int    // the rank of the pod in its role where it is a task of its own, else negative
-	Total      int    // pods of the task, or of the role whose pods are tasks of their own
-	JobsInName bool   // the name has the index of the job, too
-	Gang       bool   // the task is one of several that the group is made of
+	Alone      int    // the rank of the pod in its role if it is a separate task, otherwise negative
+	Total      int    // pods of the task, or of the role if its pods are separate tasks
+	JobsInName bool   // the name also has the index of the job
+	Gang       bool   // the group consists of several tasks
 }
 
-// Shell is the text as one word of a script.
+// Shell returns the text as one word of a shell script.
 func (v Value) Shell(p Place) string {
 	if len(v) == 0 {
 		return "''"
@@ -70,7 +71,7 @@ func (v Value) Shell(p Place) string {
 	return b.String()
 }
 
-// At is the text at a place, where all of it is known there.
+// At returns the text for a place; it returns false if parts of it are not known yet.
 func (v Value) At(p Place) (string, bool) {
 	var b strings.Builder
 	for _, part := range v {
@@ -103,7 +104,7 @@ func (p Place) podName(rank int) string {
 	return p.Name + "-" + strconv.Itoa(rank)
 }
 
-// shell is what a shell expands to the answer, within double quotes.
+// shell returns the shell expansion for the fact, for use within double quotes.
 func (a Ask) shell(p Place, name string) string {
 	rank := "$TRADEWIND_NODE_RANK"
 	if p.First > 0 {
@@ -148,7 +149,7 @@ func (a Ask) shell(p Place, name string) string {
 	return "${" + name + "}"
 }
 
-// Quote is a word of a script that a shell takes as it is.
+// Quote returns s as one word of a shell script, with quotes if it needs them.
 func Quote(s string) string {
 	plain := s != ""
 	for i := 0; plain && i < len(s); i++ {
@@ -162,16 +163,16 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Variable is one of a pod's environment.
+// Variable is an environment variable of a pod.
 type Variable struct {
 	Name string
 	Value
-	Secret bool // given apart; its value stays out of the script
-	Given  bool // by who hands the job in: the whole task has it, and nothing else of its name counts
+	Secret bool // passed separately, so the script does not contain its value
+	Given  bool // set at submission for the whole task; it overrides all others of its name
 }
 
-// Expand puts the values of variables in the place of $(NAME), as the kubelet does: $$ is a $, and what is not a
-// variable stays as it is.
+// Expand replaces $(NAME) with the values of variables, as the kubelet does: $$ becomes $, and unknown names stay
+// unchanged.
 func Expand(s string, env []Variable) Value {
 	find := func(name string) (Value, bool) {
 		for i := len(env) - 1; i >= 0; i-- {

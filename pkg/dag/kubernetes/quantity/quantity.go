@@ -1,4 +1,4 @@
-// Package quantity reads amounts as Kubernetes writes them.
+// Package quantity reads amounts in the notation of Kubernetes.
 package quantity
 
 import (
@@ -36,7 +36,7 @@ func Parse(s string) (float64, error) {
 	return v * factor, nil
 }
 
-// CPUs reads an amount of processors as at least so many, to a thousandth.
+// CPUs reads a number of processors as a minimum, rounded up to a thousandth.
 func CPUs(s string) (dag.Range, error) {
 	v, err := Parse(s)
 	return dag.Range{Min: math.Ceil(v*1000-1e-6) / 1000}, err

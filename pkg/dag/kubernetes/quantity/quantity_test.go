@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/quantity"
 )
 
-func TestAQuantityIsReadAsKubernetesReadsIt(t *testing.T) {
+func TestParse(t *testing.T) {
 	for text, want := range map[string]float64{
 		"0": 0, "2": 2, " 2 ": 2, "500m": 0.5, "1.5Gi": 1.5 * 1073741824, "200M": 200e6, "1e3": 1000, "1k": 1000, "1Ki": 1024,
 		"1Mi": 1048576, "1Ti": 1099511627776, "1Pi": 1125899906842624, "1Ei": 1152921504606846976, "1n": 1e-9, "1u": 1e-6,
@@ -30,9 +30,8 @@ func TestAQuantityIsReadAsKubernetesReadsIt(t *testing.T) {
 	}
 }
 
-// TestProcessorsAreToldToAThousandth: what asks for more than that asks for the next, and what no number holds exactly
-// for no more than it says.
-func TestProcessorsAreToldToAThousandth(t *testing.T) {
+// TestCPUsRoundsUpToThousandths checks that smaller fractions are rounded up, but that floating-point errors are not.
+func TestCPUsRoundsUpToThousandths(t *testing.T) {
 	for text, want := range map[string]float64{
 		"2": 2, "500m": 0.5, "0": 0, "1.0001": 1.001, "1u": 0.001, "0.1": 0.1, "0.3": 0.3, "1001m": 1.001, "2.3": 2.3,
 	} {
@@ -41,6 +40,6 @@ func TestProcessorsAreToldToAThousandth(t *testing.T) {
 		}
 	}
 	if _, err := quantity.CPUs("x"); err == nil {
-		t.Error("x processors can be had")
+		t.Error("x is accepted as a number of processors")
 	}
 }

@@ -1,6 +1,6 @@
-// Package servers are the object stores that grant's drivers are tested on, as scripts/emulators.sh installs them:
-// versitygw for S3, fake-gcs-server for Google Cloud Storage, Azurite for Azure Blob. A test whose server is not
-// installed skips and says so.
+// Package servers starts the object stores on which grant's drivers are tested, as installed by scripts/emulators.sh:
+// versitygw for S3, fake-gcs-server for Google Cloud Storage, Azurite for Azure Blob. If a server is not installed, the
+// test is skipped with that reason.
 package servers
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// The keys that the servers are started with. Azurite's account is public and the same everywhere.
+// The keys of the servers. Azurite's account is public and the same everywhere.
 const (
 	S3AccessKey  = "AKIATRADEWINDTEST"
-	S3SecretKey  = "versitygw-secret-of-the-tests" //nolint:gosec // of a server that lives as long as a test
+	S3SecretKey  = "versitygw-secret-of-the-tests" //nolint:gosec // only for the duration of a test
 	AzureAccount = "devstoreaccount1"
 	AzureKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==" //nolint:gosec // published
 )
@@ -31,7 +31,8 @@ func Versitygw(tb testing.TB) string {
 	return start(tb, VersitygwServer(tb.TempDir()))
 }
 
-// VersitygwServer is the gateway, over a folder: what lies in it are the buckets, and in them the objects as files.
+// VersitygwServer returns the gateway over a folder, whose sub-folders are the buckets and contain the objects as
+// files.
 func VersitygwServer(dir string) emulator.Server {
 	return emulator.Server{Name: "versitygw", Command: func(tools, port string) ([]string, error) {
 		program := filepath.Join(tools, "bin", "versitygw")
@@ -48,7 +49,7 @@ func FakeGCS(tb testing.TB) string {
 	return start(tb, FakeGCSServer())
 }
 
-// FakeGCSTelling is FakeGCS, whose buckets tell of their objects by the Pub/Sub that answers at an address by gRPC.
+// FakeGCSTelling is FakeGCS with buckets that publish object notifications to the Pub/Sub (gRPC) at an address.
 func FakeGCSTelling(tb testing.TB, pubsub string) string {
 	tb.Helper()
 	server := FakeGCSServer()
@@ -56,7 +57,7 @@ func FakeGCSTelling(tb testing.TB, pubsub string) string {
 	return start(tb, server)
 }
 
-// FakeGCSServer is the server, which keeps objects in memory.
+// FakeGCSServer returns the server, which keeps objects in memory.
 func FakeGCSServer() emulator.Server {
 	return emulator.Server{Name: "fake-gcs-server", Command: func(tools, port string) ([]string, error) {
 		program := filepath.Join(tools, "bin", "fake-gcs-server")
@@ -73,7 +74,7 @@ func Azurite(tb testing.TB) string {
 	return start(tb, AzuriteServer(tb.TempDir()))
 }
 
-// AzuriteServer is Azure Storage's emulator, over a folder.
+// AzuriteServer returns Azure Storage's emulator, which stores its data in a folder.
 func AzuriteServer(dir string) emulator.Server {
 	return emulator.Server{Name: "azurite", Command: func(tools, port string) ([]string, error) {
 		node, err := exec.LookPath("node")
@@ -109,7 +110,7 @@ func start(tb testing.TB, server emulator.Server) string {
 	return p.Endpoint
 }
 
-// Minio returns the endpoint of a server that lends credentials (AWS STS) and checks what policies they are under. The
+// Minio returns the endpoint of a server that lends credentials (AWS STS) and enforces their policies. The
 // keys are those of Versitygw.
 func Minio(tb testing.TB) string {
 	tb.Helper()
@@ -123,7 +124,7 @@ func Minio(tb testing.TB) string {
 		return append(env, program, "server", "--quiet", "--address", "127.0.0.1:"+port, dir+"/data"),
 			installed("minio", program)
 	}})
-	// It answers before it knows who may borrow.
+	// It accepts requests before its users are initialised.
 	lender := sts.New(sts.Options{Region: "us-east-1", BaseEndpoint: &endpoint,
 		Credentials: credentials.NewStaticCredentialsProvider(S3AccessKey, S3SecretKey, "")})
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {

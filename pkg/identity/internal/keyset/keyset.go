@@ -1,5 +1,5 @@
-// Package keyset keeps the public keys by which somebody signs tokens (JSON Web Key Sets, RFC 7517), and fetches them
-// again when they are old or one is missing.
+// Package keyset caches the public keys of a token signer (JSON Web Key Sets, RFC 7517), and fetches them again when
+// they are old or one is missing.
 package keyset
 
 import (
@@ -21,19 +21,19 @@ import (
 
 // Times of keys.
 const (
-	keepKeys  = time.Hour   // kept keys are believed without another look
-	leastLook = time.Minute // between two looks for a key that is not there
-	// FetchLimit is how long a look may take.
+	keepKeys  = time.Hour   // how long keys are cached
+	leastLook = time.Minute // minimum time between two fetches for a missing key
+	// FetchLimit is the maximum duration of a fetch.
 	FetchLimit = 10 * time.Second
-	// Skew is what clocks may differ by.
+	// Skew is the maximum difference between clocks.
 	Skew = time.Minute
-	// MaxBytes is the longest key set that is read.
+	// MaxBytes is the maximum size of a key set.
 	MaxBytes = 1 << 20
 )
 
-// Set are the keys of one who signs. Fetch and Now are required. It is safe for concurrent use.
+// Set holds the keys of one signer. Fetch and Now are required. It is safe for concurrent use.
 type Set struct {
-	// Fetch reads the key set, MaxBytes of it at most.
+	// Fetch reads the key set, at most MaxBytes.
 	Fetch func(ctx context.Context) ([]byte, error)
 	Now   func() time.Time
 
@@ -42,9 +42,9 @@ type Set struct {
 	looked time.Time
 }
 
-// Key returns a key by its name, an *rsa.PublicKey or an *ecdsa.PublicKey. Keys are fetched when they have been kept
-// for long, and, not too often, for one that is not there. It fails with identity.ErrInvalid for a key that nobody
-// knows, and with identity.ErrUnavailable where that cannot be told.
+// Key returns a key by its ID: an *rsa.PublicKey or an *ecdsa.PublicKey. It fetches the keys when the cached ones are
+// old and, not too often, when the key is missing. It fails with identity.ErrInvalid for an unknown key, and with
+// identity.ErrUnavailable if the keys cannot be fetched.
 func (s *Set) Key(ctx context.Context, id string) (crypto.PublicKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Set) Key(ctx context.Context, id string) (crypto.PublicKey, error) {
 		case err == nil:
 			s.keys, s.looked = keys, now
 			k = keys[id]
-		case k == nil: // else a key that was good an hour ago is good
+		case k == nil: // otherwise use the cached key, which was valid at the last fetch
 			return nil, fmt.Errorf("%w: %w", identity.ErrUnavailable, err)
 		}
 	}
@@ -76,7 +76,7 @@ func (s *Set) fetch(ctx context.Context) (map[string]crypto.PublicKey, error) {
 	return parse(body)
 }
 
-// key is one of a set (RFC 7518, section 6).
+// key is a key of a set (RFC 7518, section 6).
 type key struct {
 	Kind     string `json:"kty"`
 	ID       string `json:"kid"`
@@ -87,7 +87,7 @@ type key struct {
 	Y        string `json:"y"`
 }
 
-// parse reads the RSA keys of a set and those on the curve P-256; others are of no use. A set without any is an error.
+// parse reads the RSA and P-256 keys of a set and ignores others. A set without such keys is an error.
 func parse(body []byte) (map[string]crypto.PublicKey, error) {
 	var set struct {
 		Keys []key `json:"keys"`
@@ -107,7 +107,7 @@ func parse(body []byte) (map[string]crypto.PublicKey, error) {
 		}
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("key set: there are no RSA or P-256 keys in it")
+		return nil, errors.New("key set: no RSA or P-256 keys")
 	}
 	return keys, nil
 }

@@ -1,6 +1,6 @@
-// Package bounded finds the least cost within a deadline, or the least makespan within a budget, by branch and bound
-// over the options of tasks. Times rounded down, and deadlines probed by bisection, close what the price of time leaves
-// open.
+// Package bounded finds the minimum cost within a deadline, or the minimum makespan within a budget, by branch and
+// bound over the options of tasks. Searches with rounded-down times, and probes of deadlines by bisection, close the
+// gap that the price of time leaves.
 package bounded
 
 import (
@@ -16,25 +16,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// Search minimises the cost of the plans that meet a deadline, or the
-// makespan of those within a budget. Both look for plans in a rectangle of
-// makespan and cost, of which one side is given and the other shrinks with each
-// better plan. The bounds are the windows for time and the lagrangian for both
-// together.
+// Search minimises the cost of the plans that meet a deadline, or the makespan of those within a budget. Both look
+// for plans in a rectangle of makespan and cost. One side is given, and the other shrinks with each better plan. The
+// bounds are the windows for time, and the lagrangian for both together.
 type Search struct {
 	Inst       *problem.Instance
 	Meter      *search.Meter
 	Thresholds search.Thresholds
 	buf        network.Scratch
-	// ByTime tells that the makespan is minimised and limit is the budget;
-	// otherwise the cost is and limit is the deadline.
+	// If ByTime is true, the makespan is minimised and Limit is the budget. Otherwise the cost is minimised and Limit
+	// is the deadline.
 	ByTime bool
 	Limit  float64
-	// within is the makespan from which on a plan breaks the deadline, and
-	// ceiling the cost from which on nothing is worth finding; 0 is what limit
-	// says, and none.
+	// within is the makespan from which on a plan misses the deadline; 0 means that of Limit. ceiling is the cost
+	// from which on no plan is worth finding; 0 means none.
 	within, ceiling float64
-	// Floor is what no plan costs less than.
+	// Floor is a lower bound of the cost of all plans.
 	Floor float64
 
 	Best  problem.Plan // nil while none is known
@@ -44,30 +41,30 @@ type Search struct {
 	root   *windows.Box
 	dual   *pricing.Lagrangian
 	prices pricing.Pricer
-	// stuck means that there is nothing to search, for want of memory for the
-	// windows or of a plan to start from: what is at hand is all there will be.
+	// stuck means that no search is possible, because the windows need too much memory or there is no plan to start
+	// from: the current plan and bound are final.
 	stuck       bool
 	Cheap, Fast problem.Plan
-	// begun is the work done when the search of the tree began, rooted the cut
-	// for which the root was last narrowed.
+	// begun is the work done when the search of the tree began. rooted is the cut for which the root was last
+	// narrowed.
 	begun  int64
 	rooted float64
-	// roundings are searches under rounded times, the last one begun with so
-	// many steps, which took so much work. coarse tells that this is one itself;
-	// offered is what its best plan cost when it was last passed on.
+	// roundings are searches with rounded times. steps is the number of steps of the last one, and roundWork the work
+	// that all took. coarse means that this search is itself a rounding. offered is the cost of its best plan when it
+	// was last passed on.
 	roundings []*rounding
 	steps     int
 	roundWork int64
 	coarse    bool
 	offered   float64
-	// Probes bound the makespan by searches for the least cost.
+	// Probes bound the makespan by searches for the minimum cost.
 	Probes Prober
-	// slack is how far the last bound was from ruling its box out, in USD.
+	// slack is how far the last bound was from excluding its box, in USD.
 	slack float64
 	search.OpenList
 }
 
-// TimeCut is the makespan from which on a plan is of no use.
+// TimeCut returns the makespan from which on a plan is of no use.
 func (s *Search) TimeCut() float64 {
 	if s.ByTime {
 		return search.CutBelow(s.Upper)
@@ -78,7 +75,7 @@ func (s *Search) TimeCut() float64 {
 	return search.Beyond(s.Limit)
 }
 
-// costCut is the cost from which on a plan is of no use.
+// costCut returns the cost from which on a plan is of no use.
 func (s *Search) costCut() float64 {
 	if s.ByTime {
 		return search.Beyond(s.Limit)
@@ -93,7 +90,7 @@ func (s *Search) cut() float64 {
 	return s.costCut()
 }
 
-// bound is what a value of the lagrangian proves about the objective.
+// bound returns the bound on the objective that a value of the lagrangian proves.
 func (s *Search) bound(value float64) float64 {
 	if s.ByTime {
 		if s.dual.Lambda == 0 {
@@ -104,9 +101,8 @@ func (s *Search) bound(value float64) float64 {
 	return value - s.dual.Lambda*s.TimeCut()
 }
 
-// Start sets the search up. cheap and fast are the best plans for either
-// objective alone, known all plans to start from, of which one should keep the
-// limit; lower is a bound already proven.
+// Start prepares the search. cheap and fast are the best plans for either objective alone. known are all plans to
+// start from; at least one should satisfy the limit. lower is a bound that is already proven.
 func (s *Search) Start(cheap, fast problem.Plan, known []problem.Plan, lower float64) {
 	s.Upper, s.Lower = search.Inf, lower
 	s.Cheap, s.Fast = cheap, fast
@@ -156,8 +152,8 @@ func (s *Search) Start(cheap, fast problem.Plan, known []problem.Plan, lower flo
 	s.Push(s.Lower, nil)
 }
 
-// offer makes what it can of plan p: within the bounds if possible, then as
-// good as single moves make it. It keeps the result if it is the best so far.
+// offer improves plan p, first to satisfy the bounds if possible, then by single moves, and stores the result if it
+// is the best so far.
 func (s *Search) offer(p problem.Plan) {
 	sch := schedule.New(s.Inst, slices.Clone(p))
 	limit := s.Limit
@@ -168,7 +164,7 @@ func (s *Search) offer(p problem.Plan) {
 	s.keep(sch.Plan)
 }
 
-// keep takes p if it keeps the bounds and is the best so far.
+// keep stores p if it satisfies the bounds and is the best so far.
 func (s *Search) keep(p problem.Plan) bool {
 	usd, hours := s.Inst.Cost(p), s.Inst.Makespan(p)
 	objective, ok := usd, hours < s.TimeCut()
@@ -182,8 +178,8 @@ func (s *Search) keep(p problem.Plan) bool {
 	return true
 }
 
-// hasten looks by bisection for the tightest deadline under which single moves
-// from the best plan keep within the budget.
+// hasten searches by bisection for the tightest deadline for which single moves from the best plan stay within the
+// budget.
 func (s *Search) hasten() {
 	low := s.Lower
 	for range 20 {
@@ -199,9 +195,9 @@ func (s *Search) hasten() {
 	}
 }
 
-// rounds of the lagrangian on a box: at most so many, how often its plan is
-// worth improving, after how many that gained little to give up, and which part
-// of the gap may remain between the bound and what it could at best become.
+// rounds configures the rounds of the lagrangian on a box: the maximum number, the number after which the plan is
+// improved, the number of rounds with little gain after which to give up, and the share of the gap that may remain
+// between the bound and its best possible value.
 type rounds struct {
 	most, offerEvery, patience int
 	converged                  float64
@@ -215,8 +211,8 @@ func branchRounds() rounds {
 	return rounds{most: 8, offerEvery: 8, patience: 3, converged: 0.1}
 }
 
-// tighten raises the bound on the plans in b and rules out options, for so many
-// rounds. It returns the best bound and whether b can still hold a better plan.
+// tighten raises the bound on the plans in b and excludes options, for up to r.most rounds. It returns the best bound
+// and whether b may still contain a better plan.
 func (s *Search) tighten(b *windows.Box, r rounds) (bound float64, open bool) {
 	l := s.dual
 	l.Enter(b)
@@ -261,10 +257,9 @@ func (s *Search) tighten(b *windows.Box, r rounds) (bound float64, open bool) {
 	return bound, true
 }
 
-// seek looks for better plans where there are too many tasks to hope for the
-// optimum: the plans that answer prices pressing for a deadline, improved by
-// single moves. Where the makespan is minimised the deadline is half way to the
-// bound, again and again.
+// seek looks for better plans if there are too many tasks to hope for the optimum. It takes the plans that result
+// from prices that push towards a deadline, and improves them by single moves. If the makespan is minimised, the
+// deadline is half way to the bound, repeatedly.
 func (s *Search) seek() {
 	sp, ok := s.prices.(*pricing.Spreader)
 	if !ok {
@@ -284,8 +279,7 @@ func (s *Search) seek() {
 	sp.Recall()
 }
 
-// press takes so many rounds towards plans within the deadline and reports
-// whether it found a better one.
+// press does the given number of rounds towards plans within the deadline and reports whether it found a better plan.
 func (s *Search) press(sp *pricing.Spreader, deadline float64, rounds int) bool {
 	before := s.Upper
 	if s.ByTime {
@@ -306,8 +300,7 @@ func (s *Search) press(sp *pricing.Spreader, deadline float64, rounds int) bool 
 	return s.Upper < before
 }
 
-// filter rules out the options of b that the value just computed or the windows
-// exclude.
+// filter excludes the options of b that the value just computed or the windows exclude.
 func (s *Search) filter(b *windows.Box, value float64) bool {
 	slack := s.costCut() + s.dual.Lambda*s.TimeCut() - value
 	for t := range int32(len(b.Left)) { // #nosec G115 -- at most MaxTasks
@@ -318,8 +311,7 @@ func (s *Search) filter(b *windows.Box, value float64) bool {
 	return b.Narrow(s.TimeCut(), &s.buf, s.Meter)
 }
 
-// setLabels finds the optimum by label setting, where that can be done, and
-// reports whether it did.
+// setLabels finds the optimum by label setting, if possible, and reports whether it did.
 func (s *Search) setLabels() bool {
 	s.prices.Recall()
 	s.prices.Inform(s.dual)

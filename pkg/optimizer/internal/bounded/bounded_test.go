@@ -14,18 +14,18 @@ import (
 
 func meter(l search.Limits) *search.Meter { return search.Start(context.Background(), l) }
 
-// task is a drawn problem with all its plans, and a limit between what the cheapest and the fastest one need.
+// task is a drawn problem with all its plans, and a limit between the values of the cheapest and the fastest one.
 type task struct {
 	inst        *problem.Instance
 	usd, hours  []float64 // of all plans
 	cheap, fast problem.Plan
 	byTime      bool
 	limit       float64
-	least       float64 // what the best plan within the limit costs, or how long it takes
+	least       float64 // cost or makespan of the best plan within the limit
 }
 
-// drawn is a problem of any shape or, every other one, of a hard one: most tasks send data to most others, to which
-// they should rather not be near.
+// drawn returns a problem of any shape or, for every other seed, a hard one: most tasks send data to most others, and
+// transfers within a place are expensive.
 func drawn(seed int) *task {
 	r := tiny.Rand(seed)
 	shape := tiny.Shape{Tasks: 6, Places: 2, PerPlace: 2, Edges: 0.7, Apart: 4}
@@ -36,7 +36,7 @@ func drawn(seed int) *task {
 		}
 	}
 	k := &task{inst: tiny.Draw(r, shape), byTime: seed%2 == 1}
-	free := seed%12 == 4 || seed%12 == 7 // all plans cost as much, or take as long: nothing
+	free := seed%12 == 4 || seed%12 == 7 // all plans have the same cost or makespan: zero
 	for o := range k.inst.Opts {
 		switch {
 		case free && k.byTime:
@@ -71,7 +71,7 @@ func drawn(seed int) *task {
 	return k
 }
 
-// between is one of the numbers from a to b.
+// between returns a number between the quantiles a and b.
 func between(r *rand.Rand, of []float64, a, b float64) float64 {
 	for {
 		if x := of[r.IntN(len(of))]; x >= a && x <= max(a, b) {
@@ -93,7 +93,7 @@ func (k *task) within(limit float64) {
 	}
 }
 
-// search is one for the best plan within the limit.
+// search returns a search for the best plan within the limit.
 func (k *task) search(th search.Thresholds, m *search.Meter) *bounded.Search {
 	floor := slices.Min(k.usd)
 	s := &bounded.Search{Inst: k.inst, Meter: m, Thresholds: th, ByTime: k.byTime, Limit: k.limit, Floor: floor}
@@ -105,7 +105,7 @@ func (k *task) search(th search.Thresholds, m *search.Meter) *bounded.Search {
 	return s
 }
 
-// objective is what plan p costs, or how long it takes, and whether it keeps the limit.
+// objective returns the cost or makespan of plan p, and whether it is within the limit.
 func (k *task) objective(p problem.Plan) (x float64, kept bool) {
 	usd, hours := tiny.Evaluate(k.inst, p)
 	if k.byTime {
@@ -134,11 +134,10 @@ func methods() []search.Thresholds {
 	return list
 }
 
-// TestTheBestPlanWithinALimitIsFoundAndProven, by trying all plans, whatever method does the work. It takes few steps:
-// a search that rules out less, or looks at what it has ruled out, takes more, and one that counts less runs beyond the
-// limit that whoever asks has set.
-func TestTheBestPlanWithinALimitIsFoundAndProven(t *testing.T) {
-	steps := make([]int64, 2*len(methods())) // the second half where all plans are as good
+// The optimum is checked by brute force for every method. The number of steps is checked too: a search that excludes
+// less or repeats excluded work takes more steps, and one that counts too few steps exceeds its work limit.
+func TestSearchMatchesBruteForce(t *testing.T) {
+	steps := make([]int64, 2*len(methods())) // the second half for problems in which all plans are equal
 	for seed := range 300 {
 		k := drawn(seed)
 		for i, th := range methods() {
@@ -167,8 +166,8 @@ func TestTheBestPlanWithinALimitIsFoundAndProven(t *testing.T) {
 	}
 }
 
-// TestASearchIsLargeByTheEntriesOfItsNetwork: as many as there may be are too many to round times first.
-func TestASearchIsLargeByTheEntriesOfItsNetwork(t *testing.T) {
+// With as many network entries as the threshold, times are not rounded first.
+func TestRoundEntriesThreshold(t *testing.T) {
 	for seed := 2; seed < 40; seed += 4 {
 		k := drawn(seed)
 		entries := 0
@@ -183,7 +182,7 @@ func TestASearchIsLargeByTheEntriesOfItsNetwork(t *testing.T) {
 			steps = append(steps, m.Work)
 		}
 		if steps[1] != steps[0] || steps[2] == steps[0] {
-			t.Errorf("seed %d: with none, %d and %d entries it takes %v steps", seed, entries, entries+1, steps)
+			t.Errorf("seed %d: with thresholds of 0, %d and %d entries it takes %v steps", seed, entries, entries+1, steps)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/tiny"
 )
 
-// TestABoundHoldsWhereTheSearchIsStopped, after any amount of work, and the plan keeps the limit.
-func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
+// The search is stopped after any amount of work. The plan must satisfy the limit.
+func TestStoppedSearchHasValidBound(t *testing.T) {
 	var steps int64
 	for seed := range 24 {
 		k := drawn(seed)
@@ -31,12 +31,12 @@ func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
 		}
 	}
 	if !tiny.Took(steps, 3_428_360, 2e-5) {
-		t.Errorf("%d steps are taken", steps)
+		t.Errorf("%d steps in total", steps)
 	}
 }
 
-// TestAPlanThatIsGoodEnoughEndsTheSearch, with a bound that proves how good it is.
-func TestAPlanThatIsGoodEnoughEndsTheSearch(t *testing.T) {
+// The bound proves how good the plan is.
+func TestGapEndsSearch(t *testing.T) {
 	sooner, steps := 0, int64(0)
 	for seed := range 32 {
 		k := drawn(seed)
@@ -57,12 +57,12 @@ func TestAPlanThatIsGoodEnoughEndsTheSearch(t *testing.T) {
 		}
 	}
 	if sooner < 60 || !tiny.Took(steps, 1_512_820, 3e-5) {
-		t.Errorf("%d searches end sooner, all after %d steps", sooner, steps)
+		t.Errorf("%d searches end sooner, %d steps in total", sooner, steps)
 	}
 }
 
-// TestOfPlansAsGoodTheFirstThatIsKnownStays.
-func TestOfPlansAsGoodTheFirstThatIsKnownStays(t *testing.T) {
+// Of equally good plans, the first known one is kept.
+func TestKnownPlanWinsTies(t *testing.T) {
 	for seed := 0; seed < 120; seed += 2 {
 		k := drawn(seed)
 		var first, last problem.Plan
@@ -77,14 +77,14 @@ func TestOfPlansAsGoodTheFirstThatIsKnownStays(t *testing.T) {
 		for i, th := range methods() {
 			s := k.search(th, meter(search.Limits{}))
 			if s.Run(); !slices.Equal(s.Best, first) {
-				t.Fatalf("seed %d, method %d: of plans of %v, %v is found and not %v", seed, i, k.least, s.Best, first)
+				t.Fatalf("seed %d, method %d: of plans of %v, %v was found instead of %v", seed, i, k.least, s.Best, first)
 			}
 		}
 	}
 }
 
-// TestWithoutMemoryThereIsAPlanAndNoProof, and where no plan is known that keeps the limit there is none.
-func TestWithoutMemoryThereIsAPlanAndNoProof(t *testing.T) {
+// If no known plan is within the limit, there is no plan.
+func TestSearchWithLittleMemory(t *testing.T) {
 	th := search.DefaultThresholds()
 	for seed := range 40 {
 		k := drawn(seed)
@@ -111,15 +111,15 @@ func TestWithoutMemoryThereIsAPlanAndNoProof(t *testing.T) {
 		}
 		s = k.search(search.DefaultThresholds(), meter(search.Limits{}))
 		if s.Run(); s.Best != nil || s.Finished() || s.Lower != lower {
-			t.Fatalf("seed %d: plan %v with a bound of %v (%v), though none keeps the limit",
+			t.Fatalf("seed %d: plan %v with a bound of %v (%v), but none is within the limit",
 				seed, s.Best, s.Lower, s.Finished())
 		}
 	}
 }
 
-// TestRoundedTimesBound: the cheapest plan under times in parts of the deadline, rounded down, costs no more than the
-// cheapest within the deadline, and is found by trying all.
-func TestRoundedTimesBound(t *testing.T) {
+// With times rounded down to parts of the deadline, the cheapest plan costs no more than the cheapest within the
+// deadline. It is compared with brute force.
+func TestRoundingIsLowerBound(t *testing.T) {
 	barred := 0
 	for seed := 0; seed < 160; seed += 2 {
 		k := drawn(seed)
@@ -139,20 +139,20 @@ func TestRoundedTimesBound(t *testing.T) {
 				rounded.Opts[o].Hours = math.Floor(parts * (1 - 1e-8))
 			}
 			least := tiny.Cheapest(&rounded, float64(steps))
-			if r == nil { // no more than what single tasks are too slow for
+			if r == nil { // rounding excludes only options that are too slow on their own
 				alive, free := make([]bool, len(rounded.Opts)), search.Inf
 				for o := range alive {
 					alive[o] = rounded.Opts[o].Hours <= float64(steps)
 				}
 				tiny.Each(&rounded, alive, func(_ problem.Plan, usd, _ float64) { free = min(free, usd) })
 				if least != free {
-					t.Fatalf("seed %d, %d steps: %v is barred, and not told", seed, steps, free)
+					t.Fatalf("seed %d, %d steps: %v is excluded, but there is no rounding", seed, steps, free)
 				}
 				continue
 			}
 			barred++
 			if r.Lower > least+1e-9 || least > k.least {
-				t.Fatalf("seed %d, %d steps: a bound of %v, the least is %v, or %v in time",
+				t.Fatalf("seed %d, %d steps: a bound of %v, the minimum is %v, or %v in time",
 					seed, steps, r.Lower, least, k.least)
 			}
 			if r.Run(); math.Abs(r.Lower-least) > 1e-6 {
@@ -161,13 +161,13 @@ func TestRoundedTimesBound(t *testing.T) {
 		}
 	}
 	if barred == 0 {
-		t.Error("rounded times bar nothing")
+		t.Error("rounded times exclude nothing")
 	}
 }
 
-// TestWhatRoundingExplainsIsNotLate, also under rounded times: one task takes the whole deadline and a little more than
-// nothing, two others cannot both take six tenths of it.
-func TestWhatRoundingExplainsIsNotLate(t *testing.T) {
+// A task that takes the deadline plus a rounding error is in time, also with rounded times. Two tasks of six tenths
+// of the deadline each are not.
+func TestDeadlineToleratesRoundingErrors(t *testing.T) {
 	edges := []problem.Link{{From: 1, To: 2}}
 	inst := &problem.Instance{
 		NPlace: 1, USD: []float64{0}, USDT: []float64{0}, Hrs: []float64{0}, HrsT: []float64{0},
@@ -189,13 +189,13 @@ func TestWhatRoundingExplainsIsNotLate(t *testing.T) {
 		}
 		r := bounded.NewRounding(s, s.TimeCut(), 1, k.fast)
 		if r.Run(); r.Lower != 6 {
-			t.Errorf("method %d: under rounded times the cheapest costs %v", i, r.Lower)
+			t.Errorf("method %d: with rounded times the cheapest costs %v", i, r.Lower)
 		}
 	}
 }
 
-// TestASearchUnderRoundedTimesStartsFromThePlansGiven: no dearer than they are, without a step.
-func TestASearchUnderRoundedTimesStartsFromThePlansGiven(t *testing.T) {
+// The first plan costs no more than the given ones, without a step.
+func TestRoundingStartsFromGivenPlans(t *testing.T) {
 	for seed := 0; seed < 160; seed += 2 {
 		k := drawn(seed)
 		if k.limit == 0 {
@@ -211,15 +211,15 @@ func TestASearchUnderRoundedTimesStartsFromThePlansGiven(t *testing.T) {
 				m.Spend(1)
 				s := &bounded.Search{Inst: k.inst, Meter: m, Thresholds: search.DefaultThresholds(), Limit: k.limit}
 				if r := bounded.NewRounding(s, s.TimeCut(), steps, p); r != nil && r.Upper > usd {
-					t.Fatalf("seed %d, %d steps: the first plan costs %v, that given %v", seed, steps, r.Upper, usd)
+					t.Fatalf("seed %d, %d steps: the first plan costs %v, the given one %v", seed, steps, r.Upper, usd)
 				}
 			}
 		})
 	}
 }
 
-// TestAProbeFindsAFasterPlanOrProvesThatThereIsNone, or where it may take too little work for either leaves that open.
-func TestAProbeFindsAFasterPlanOrProvesThatThereIsNone(t *testing.T) {
+// With too little work for either result, the probe leaves the question open.
+func TestProbeAt(t *testing.T) {
 	open := 0
 	for seed := 1; seed < 160; seed += 2 {
 		k := drawn(seed)
@@ -257,6 +257,6 @@ func TestAProbeFindsAFasterPlanOrProvesThatThereIsNone(t *testing.T) {
 		}
 	}
 	if open == 0 {
-		t.Error("all is decided in no time")
+		t.Error("every probe decides at once")
 	}
 }

@@ -5,34 +5,33 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// A makespan within a budget can be bounded through the other bounded form: if
-// no plan that keeps the deadline T keeps the budget as well, no plan within
-// the budget is faster than T. That is worth the detour, since cost within a
-// deadline has the better bounds: rounded times (rounding.go), and windows that
-// a tighter deadline narrows. So deadlines are probed by bisection, each for so
-// much work; what a probe leaves open is left to later ones that may take more.
+// A makespan within a budget can be bounded with the other bounded problem: if no plan that meets the deadline T is
+// within the budget, then no plan within the budget is faster than T. The detour is worthwhile because cost within a
+// deadline has better bounds: rounded times (rounding.go), and windows that a tighter deadline narrows. So deadlines
+// are probed by bisection with a limited amount of work each. Undecided deadlines are left to later probes with more
+// work.
 
-// Prober bisects on the deadline for a Search by time.
+// Prober bisects the deadline for a Search by time.
 type Prober struct {
-	work   int64   // done by all probes
-	Effort int64   // that a probe may take
-	Open   float64 // the least cut whose probe was not decided, +Inf for none
-	failed bool    // there is nothing to probe with
+	work   int64   // work done by all probes
+	Effort int64   // maximum work of a probe
+	Open   float64 // lowest cut whose probe was undecided, +Inf for none
+	failed bool    // probing is not possible
 }
 
 const (
-	// probePart is the part of all work that probes may take before a long search.
+	// probePart is the share of all work that probes may use before a long search.
 	probePart = 0.4
-	// probeEffort is the work of a first probe, as a part of that after which
-	// times are rounded: enough for the roundings of a hundred tasks.
+	// probeEffort is the work of a first probe, as a multiple of the work after which times are rounded: enough for
+	// the roundings of a hundred tasks.
 	probeEffort = 1
-	// probeApart is how near to what is proven, relative to what is left, a cut
-	// that was not decided may be before probes take more work.
+	// probeApart is the minimum distance of an undecided cut from the proven bound, as a share of the remaining gap.
+	// Below it, probes use more work.
 	probeApart = 0.05
 )
 
-// probeFirst probes where the search itself is going to be long, with a part of
-// the work that it may take, until what is open is a small part.
+// probeFirst probes before a search that will be long, with a share of its work, until the open part of the gap is
+// small.
 func (s *Search) probeFirst() {
 	p, whole := &s.Probes, s.Meter
 	p.begin(s.Thresholds)
@@ -44,7 +43,7 @@ func (s *Search) probeFirst() {
 	s.Meter = whole
 }
 
-// probe takes turns with the search itself, as much work for each.
+// probe alternates with the search itself; both get the same amount of work.
 func (s *Search) probe() {
 	p := &s.Probes
 	if !s.ByTime || p.failed || p.work > s.Meter.Work-s.begun-p.work || s.Meter.Stopped {
@@ -60,7 +59,7 @@ func (p *Prober) begin(th search.Thresholds) {
 	}
 }
 
-// probeNext probes half way between what is proven and what is not decided.
+// probeNext probes half way between the proven bound and the lowest undecided cut.
 func (s *Search) probeNext() {
 	p, begun := &s.Probes, s.Meter.Work
 	lower := s.Lower
@@ -75,7 +74,7 @@ func (s *Search) probeNext() {
 	}
 	cut := (lower + min(s.Upper, p.Open)) / 2
 	if p.Open == search.Inf && s.Upper-lower <= 1e-3*s.Upper {
-		cut = s.cut() // all that is left
+		cut = s.cut() // the whole remaining gap
 	}
 	s.ProbeAt(cut)
 	p.work += s.Meter.Work - begun
@@ -84,8 +83,8 @@ func (s *Search) probeNext() {
 	}
 }
 
-// ProbeAt looks for a plan within the budget whose makespan is below cut, and
-// keeps it, or proves that there is none.
+// ProbeAt looks for a plan within the budget with a makespan below cut. It stores the plan, or proves that there is
+// none.
 func (s *Search) ProbeAt(cut float64) {
 	sub := &Search{
 		Inst: s.Inst, Meter: s.Meter.Part(1), Thresholds: s.Thresholds,

@@ -9,29 +9,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 )
 
-// A deadline D is kept only by plans whose times, in any unit u and rounded
-// down, keep the deadline ⌊D/u⌋. So the cheapest plan under rounded times is a
-// bound, and often a far better one than a mixture of plans gives: where a spot
-// run takes six tenths of the deadline, two in a row cannot be in time, but a
-// mixture runs each on spot for five sixths. Rounded to one, two, … steps to
-// the deadline each bars what the others let pass (the rounding of Chvátal and
-// Gomory; for bin packing the dual feasible functions of Lueker, 1983). Under
-// rounded times many options are alike, and the search is that of any other
-// deadline (bounded.go).
+// If a plan meets a deadline D, then its times in units of any length u, rounded down, meet the deadline ⌊D/u⌋. So
+// the cheapest plan with rounded times is a lower bound, and often far better than a mixture of plans. For example,
+// if a spot run takes six tenths of the deadline, two in a row cannot be in time, but a mixture runs each task on
+// spot for five sixths. Roundings to one, two, … steps each exclude plans that the others allow (the rounding of
+// Chvátal and Gomory; for bin packing the dual feasible functions of Lueker, 1983). With rounded times many options
+// are alike, and the search is the same as for any other deadline (bounded.go).
 
-// MostSteps is the finest rounding: so many steps to the deadline.
+// MostSteps is the maximum number of steps to the deadline: the finest rounding.
 const MostSteps = 12
 
-// rounding is a search under rounded times.
+// rounding is a search with rounded times.
 type rounding struct {
 	*Search
-	perHour float64           // units
-	fine    *problem.Instance // of which its instance is the rounding
+	perHour float64           // units per hour
+	fine    *problem.Instance // the instance that was rounded
 }
 
-// rounded is the instance with times in such a unit that the deadline is just
-// below steps + 1 of them, rounded down, and transfers that take no time. Of the
-// options of one task those are left that may be the cheapest for their time.
+// rounded returns the instance with rounded-down times, in a unit in which the deadline is just below steps + 1, and
+// with transfers that take no time. It keeps only the options of a task that may be the cheapest for their time.
 func rounded(inst *problem.Instance, deadline float64, steps int) *problem.Instance {
 	r := *inst
 	r.Edges = slices.Clone(inst.Edges)
@@ -51,19 +47,18 @@ func rounded(inst *problem.Instance, deadline float64, steps int) *problem.Insta
 	return &r
 }
 
-// unitsPerHour has the deadline be just less than steps + 1 units.
+// unitsPerHour returns the units per hour with which the deadline is just below steps + 1 units.
 func unitsPerHour(deadline float64, steps int) float64 {
 	return float64(steps+1) / deadline * (1 - 1e-9)
 }
 
-// roundOptions are the options of task t that may be the cheapest for their
-// rounded time, wherever its neighbours are, by place and within a place from
-// the cheapest and slowest on.
+// roundOptions returns the options of task t that may be the cheapest for their rounded time, depending on the places
+// of its neighbours. They are sorted by place, and within a place from the cheapest and slowest on.
 func roundOptions(
 	dom *leastcost.Domination, inst *problem.Instance, t int32, perHour float64, steps int,
 ) []problem.Option {
 	opts := slices.Clone(inst.Options(t))
-	cheapest := make([]int, steps+1) // of at most so much time
+	cheapest := make([]int, steps+1) // cheapest option for each maximum time
 	for h := range cheapest {
 		cheapest[h] = -1
 	}
@@ -96,7 +91,8 @@ func roundOptions(
 	return kept
 }
 
-// coarse is a plan of the fine instance under rounded times, or one no dearer.
+// coarse converts a plan of the fine instance to one with rounded times that costs no more. It returns nil if that is
+// too slow.
 func (r *rounding) coarse(p problem.Plan) problem.Plan {
 	out := make(problem.Plan, len(p))
 	for t := range p {
@@ -125,7 +121,7 @@ func (r *rounding) coarse(p problem.Plan) problem.Plan {
 	return out
 }
 
-// exact is a plan under rounded times as one of the fine instance.
+// exact converts a plan with rounded times to one of the fine instance.
 func (r *rounding) exact(p problem.Plan) problem.Plan {
 	out := make(problem.Plan, len(p))
 	for t := range p {
@@ -137,9 +133,8 @@ func (r *rounding) exact(p problem.Plan) problem.Plan {
 	return out
 }
 
-// NewRounding starts a search for the cheapest plan within the deadline under
-// rounded times, from the given plans, of which fast keeps the deadline; nil
-// where rounding bars nothing.
+// NewRounding starts a search for the cheapest plan within the deadline with rounded times. It starts from the given
+// plans; fast meets the deadline. It returns nil if rounding excludes nothing.
 func NewRounding(s *Search, deadline float64, steps int, fast problem.Plan, more ...problem.Plan) *rounding {
 	r := &rounding{fine: s.Inst, perHour: unitsPerHour(deadline, steps)}
 	r.Search = &Search{
@@ -168,8 +163,8 @@ func NewRounding(s *Search, deadline float64, steps int, fast problem.Plan, more
 	return r
 }
 
-// round raises the bound by searches under rounded times, and offers the plans
-// that they find. It takes turns with the search itself: as much work for each.
+// round raises the bound by searches with rounded times and offers their plans. It alternates with the search itself;
+// both get the same amount of work.
 func (s *Search) round() {
 	done := s.Meter.Work - s.begun
 	if s.coarse || s.ByTime || done < s.Thresholds.RoundAfter || 2*s.roundWork > done || s.Meter.Stopped {
@@ -186,9 +181,8 @@ func (s *Search) round() {
 	}
 }
 
-// large tells whether the search is going to be so long that rounded times are
-// better tried first; where a single look at the network is long already, all
-// of them together would be too.
+// large reports whether the search will probably be so long that rounded times should be tried first. It is false if
+// a single evaluation of the network is long already, because then the roundings would take too long as well.
 func (s *Search) large() bool {
 	if s.coarse {
 		return false
@@ -201,7 +195,7 @@ func (s *Search) large() bool {
 	return entries*rootRounds().most > int(s.Thresholds.RoundAfter) && entries < s.Thresholds.RoundEntries
 }
 
-// coarsen starts the search under the next rounding.
+// coarsen starts the search with the next rounding.
 func (s *Search) coarsen() {
 	s.steps++
 	if r := NewRounding(s, s.TimeCut(), s.steps, s.Fast, s.Best); r != nil {
@@ -210,7 +204,7 @@ func (s *Search) coarsen() {
 	}
 }
 
-// refine takes a step in the search under the rounding that bars most.
+// refine does a step in the search with the rounding that has the best bound.
 func (s *Search) refine() {
 	best := slices.MaxFunc(s.roundings, func(a, b *rounding) int { return cmp.Compare(a.Lower, b.Lower) })
 	more := best.step()
@@ -221,7 +215,7 @@ func (s *Search) refine() {
 	}
 }
 
-// learn takes over what a search under rounded times has found.
+// learn adopts the results of a search with rounded times.
 func (s *Search) learn(r *rounding) {
 	s.Lower = min(s.Upper, max(s.Lower, r.Lower))
 	if r.Best != nil && r.Upper != r.offered {

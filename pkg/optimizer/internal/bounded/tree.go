@@ -16,8 +16,7 @@ func (s *Search) Run() {
 	s.Lower = min(s.Upper, max(s.Lower, s.Least(s.cut())))
 }
 
-// step explores one branch and what lies below on the way that looks best, and
-// reports whether there may be more to do.
+// step explores one branch and the most promising path below it. It reports whether there may be more to do.
 func (s *Search) step() bool {
 	if s.stuck || !s.GoOn(s.Upper, s.Meter) || s.Meter.Gap > 0 && s.Lower >= s.Upper-s.Meter.Gap*s.Upper {
 		return false
@@ -43,8 +42,8 @@ func (s *Search) step() bool {
 	return true
 }
 
-// dive follows one branch, always to the side of the plan that the lagrangian
-// suggests, and leaves the other side open.
+// dive follows one branch, always to the side of the plan that the lagrangian suggests, and leaves the other side
+// open.
 func (s *Search) dive(b *windows.Box, at search.Branch) {
 	for {
 		if !b.Narrow(s.TimeCut(), &s.buf, s.Meter) {
@@ -76,7 +75,7 @@ func (s *Search) dive(b *windows.Box, at search.Branch) {
 	}
 }
 
-// replay applies decisions to a copy of the root; nil is a dead end.
+// replay applies decisions to a copy of the root. It returns nil for a dead end.
 func (s *Search) replay(d *search.Decision) *windows.Box {
 	b := s.root.Clone()
 	for ; d != nil; d = d.Before {
@@ -87,11 +86,10 @@ func (s *Search) replay(d *search.Decision) *windows.Box {
 	return b
 }
 
-// choose decides how to part b. The bound falls short of the cut for one of
-// three reasons. Plans faster and slower on some task are mixed to meet the
-// deadline: part that task's options there. The places do not fit together:
-// part on the place that costs most over the bound. Or a single plan is nearly
-// good enough: part on the task of its longest path that could be sped up most.
+// choose decides how to split b. There are three reasons why the bound is below the cut. If fast and slow options of
+// a task are mixed to meet the deadline, it splits that task's options between them. If places do not fit together,
+// it splits on the place that costs most above the bound. If a single plan is nearly good enough, it splits on the
+// task of its longest path that can be sped up most.
 func (s *Search) choose(b *windows.Box) (toward, away search.Decision) {
 	const little = 1e-4
 	p := s.dual.Round()
@@ -115,9 +113,8 @@ func (s *Search) choose(b *windows.Box) (toward, away search.Decision) {
 	return fast, slow
 }
 
-// mixedTask returns the task whose average time in the mixture of plans is
-// worth most to settle, the slowest of its options on the fast side, and the
-// worth in USD; task -1 when the plans mixed take the same time everywhere.
+// mixedTask returns the task whose average time in the mixture of plans is worth most to decide, the slowest of its
+// options on the fast side, and the worth in USD. task is -1 if all plans in the mixture take the same times.
 func (s *Search) mixedTask(b *windows.Box) (worth float64, task, split int32) {
 	l := s.dual
 	hours := s.prices.Average()
@@ -134,9 +131,8 @@ func (s *Search) mixedTask(b *windows.Box) (worth float64, task, split int32) {
 	return worth, task, split
 }
 
-// criticalTask returns the task on p's longest path with the most to gain from
-// its fastest option left, and the slowest of its options that are faster than
-// p's; -1 when none has any.
+// criticalTask returns the task on p's longest path that gains most with its fastest remaining option, and the
+// slowest of its options that are faster than p's. task is -1 if there is none.
 func (s *Search) criticalTask(b *windows.Box, p problem.Plan) (task, split int32) {
 	hours, transfer := make([]float64, len(p)), make([]float64, len(s.Inst.Edges))
 	for t := range hours {
@@ -167,7 +163,7 @@ func (s *Search) criticalTask(b *windows.Box, p problem.Plan) (task, split int32
 	return task, split
 }
 
-// slower tells whether t has an option left that takes longer than hours.
+// slower reports whether t has a remaining option that takes longer than hours.
 func (s *Search) slower(b *windows.Box, t int32, hours float64) bool {
 	for o := s.Inst.First[t]; o < s.Inst.First[t+1]; o++ {
 		if b.Alive[o] && s.Inst.Opts[o].Hours > hours {
@@ -177,8 +173,8 @@ func (s *Search) slower(b *windows.Box, t int32, hours float64) bool {
 	return false
 }
 
-// worstConflict returns the task with several options left whose suggested
-// place costs most over the bound, and by how much.
+// worstConflict returns the task whose suggested place costs most above the bound, among tasks with several remaining
+// options, and by how much.
 func (s *Search) worstConflict(b *windows.Box) (excess float64, task int32) {
 	n := s.dual.Net
 	value, _ := n.Round(&s.dual.Buf)
@@ -200,7 +196,7 @@ func (s *Search) worstConflict(b *windows.Box) (excess float64, task int32) {
 	return excess, task
 }
 
-// aliveOption is the option of t in p, if it is left, else another one that is.
+// aliveOption returns t's option in p if it remains, otherwise another remaining one.
 func (s *Search) aliveOption(b *windows.Box, t int32, p problem.Plan) int32 {
 	o := b.Inst.First[t] + p[t]
 	if b.Alive[o] {

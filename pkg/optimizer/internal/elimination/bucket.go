@@ -9,24 +9,23 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// buckets is a set of nodes eliminated together by bucket elimination
-// (Dechter, Bucket elimination: a unifying framework for reasoning, 1999),
-// exactly, whatever the shape of the graph between them.
+// buckets is a set of nodes that are eliminated together, exactly, by bucket elimination (Dechter, Bucket
+// elimination: a unifying framework for reasoning, 1999). The graph between them may have any shape.
 type buckets struct {
-	tasks  []int32   // by elimination order
-	values [][]int32 // of each
-	bucket []bucket  // of each
+	tasks  []int32   // in elimination order
+	values [][]int32 // of each task
+	bucket []bucket  // of each task
 }
 
-// bucket minimises one node out of the sum of its factors.
+// bucket eliminates one node by minimising the sum of its factors over it.
 type bucket struct {
 	size    int   // number of values of the node
-	scope   []int // what the result depends on: later positions, the last one first
+	scope   []int // positions that the result depends on: later ones, last first
 	factors []factor
 }
 
-// factor is a table over positions in the elimination order, latest first, so
-// that the node eliminated first runs along the rows.
+// factor is a table over positions in the elimination order, latest first, so that the node eliminated first is along
+// the rows.
 type factor struct {
 	scope []int
 	table []float64
@@ -56,14 +55,13 @@ func (b *buckets) Restore(p problem.Plan) {
 	}
 }
 
-// mostBuckets bounds the nodes to eliminate together: finding their order takes
-// memory and time by the square of their number.
+// mostBuckets is the maximum number of nodes that are eliminated together. Finding their order takes memory and time
+// quadratic in it.
 const mostBuckets = 4096
 
-// Order orders the given nodes of n so that eliminating them one by
-// one takes few steps: always the node whose table with its neighbours is the
-// smallest (the min-weight heuristic). It returns nil when the work or any
-// table would exceed limit. The network must be compact.
+// Order returns an order of the given nodes of n in which eliminating them one by one takes few steps: always the
+// node whose table with its neighbours is the smallest (the min-weight heuristic). It returns nil if the total number
+// of steps would exceed limit. The network must be compact.
 func Order(n *network.Network, nodes []int32, limit float64) []int32 {
 	if len(nodes) > mostBuckets {
 		return nil
@@ -83,13 +81,12 @@ func Order(n *network.Network, nodes []int32, limit float64) []int32 {
 	return order
 }
 
-// fillGraph is the interaction graph during elimination; row i marks
-// the neighbours of i.
+// fillGraph is the interaction graph during elimination. Row i marks the neighbours of i.
 type fillGraph struct {
 	size   []float64
-	weight []float64 // of eliminating each node next; +Inf once eliminated
+	weight []float64 // cost of eliminating each node next; +Inf once eliminated
 	rows   [][]uint64
-	list   []int // scratch
+	list   []int // scratch space
 }
 
 func newFillGraph(n *network.Network, nodes []int32) *fillGraph {
@@ -116,7 +113,7 @@ func newFillGraph(n *network.Network, nodes []int32) *fillGraph {
 	return g
 }
 
-// around writes the neighbours of k to list.
+// around appends the neighbours of k to list.
 func (g *fillGraph) around(k int, list []int) []int {
 	for w, word := range g.rows[k] {
 		for ; word != 0; word &= word - 1 {
@@ -161,8 +158,8 @@ func (g *fillGraph) eliminate(k int) {
 	g.weight[k] = search.Inf
 }
 
-// Buckets removes all the nodes in the given order; they must be a
-// whole component, or several, of the compact network n.
+// Buckets removes all the nodes in the given order. They must be one or several whole components of the compact
+// network n.
 func Buckets(n *network.Network, order []int32, m *search.Meter) {
 	b := &buckets{bucket: make([]bucket, len(order))}
 	position := make(map[int32]int, len(order))
@@ -201,7 +198,7 @@ func Buckets(n *network.Network, order []int32, m *search.Meter) {
 	n.Remember(b)
 }
 
-// add puts a factor in the bucket of the first of its nodes to be eliminated.
+// add adds a factor to the bucket of that of its nodes which is eliminated first.
 func (b *buckets) add(f factor) {
 	bk := &b.bucket[f.scope[len(f.scope)-1]]
 	bk.factors = append(bk.factors, f)
@@ -212,8 +209,8 @@ func (b *buckets) add(f factor) {
 	}
 }
 
-// minimise eliminates the node at pos: the least of the sum of its factors, for
-// each combination of the nodes that they depend on.
+// minimise eliminates the node at pos: it computes the minimum of the sum of its factors for each combination of the
+// nodes that they depend on.
 func (b *buckets) minimise(pos int, m *search.Meter) factor {
 	bk := &b.bucket[pos]
 	slices.SortFunc(bk.scope, func(x, y int) int { return y - x })
@@ -229,21 +226,20 @@ func (b *buckets) minimise(pos int, m *search.Meter) factor {
 	return out
 }
 
-// summation adds a bucket's factors up level by level: a factor joins the sum
-// at the level of its scope's last node, where its row is known, so that the
-// sum of the outer factors is not computed again for each inner combination.
+// summation adds the factors of a bucket level by level. A factor is added at the level of its scope's last node,
+// where its row is known, so that sums of outer factors are not computed again for each inner combination.
 type summation struct {
 	sizes  []int       // of the scope's nodes
 	sums   [][]float64 // sums[l] over the node's values, factors up to level l-1
 	strand []strand
-	byEnd  [][]int // strands whose last node is at a level
+	byEnd  [][]int // strands by the level of their last node
 }
 
-// strand is a factor with the step in its table for each level.
+// strand is a factor with the stride in its table for each level.
 type strand struct {
 	table  []float64
 	stride []int
-	offset []int // offset[l] is the position in table when levels before l are set
+	offset []int // offset[l] is the position in table after the levels before l are set
 }
 
 func newSummation(b *buckets, bk *bucket) *summation {
@@ -277,8 +273,7 @@ func newSummation(b *buckets, bk *bucket) *summation {
 	return s
 }
 
-// run appends to out the minimum for each combination of the levels from level
-// on, in row-major order.
+// run appends to out the minimum for each combination of the levels from level on, in row-major order.
 func (s *summation) run(level int, out []float64) []float64 {
 	if level == len(s.sizes) {
 		return append(out, slices.Min(s.sums[level]))

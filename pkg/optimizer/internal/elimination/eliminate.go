@@ -1,5 +1,6 @@
-// Package elimination removes tasks from a cost network exactly: one at a time where they have few neighbours (Reduce),
-// and many together by bucket elimination (Order, Buckets). What is removed follows from what is left.
+// Package elimination removes tasks from a cost network exactly: one at a time if they have few neighbours (Reduce),
+// and many together by bucket elimination (Order, Buckets). The values of removed tasks follow from those of the
+// others.
 package elimination
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// dropped is one node eliminated on its own, with its pairs as they were.
+// dropped is one separately eliminated node with its pairs at that time.
 type dropped struct {
 	task    int32
 	values  []int32
@@ -30,7 +31,7 @@ func (d *dropped) Restore(p problem.Plan) {
 		nb := &d.around[i]
 		b := slices.Index(nb.values, p[nb.task])
 		for a := range total {
-			total[a] += nb.side.At(a, b) // what is ruled out stays so
+			total[a] += nb.side.At(a, b) // excluded values stay +Inf
 		}
 	}
 	best := 0
@@ -42,11 +43,10 @@ func (d *dropped) Restore(p problem.Plan) {
 	p[d.task] = d.values[best]
 }
 
-// Reduce removes nodes, exactly, for as long as it is cheap: those with one
-// value left, those with at most one pair, and those with two pairs that leave
-// a table of the two neighbours for less than limit steps. What is left has
-// only nodes with three neighbours or more, or is empty: chains, trees and
-// series-parallel graphs go entirely.
+// Reduce removes nodes exactly as long as it is cheap: nodes with one value left, nodes with at most one pair, and
+// nodes with two pairs if the new table between the two neighbours takes at most limit steps. Afterwards only nodes
+// with three or more neighbours, or with two expensive ones, are left. Chains, trees and series-parallel graphs are
+// removed completely. It returns false if no solution below cut is left.
 func Reduce(n *network.Network, limit int, cut float64, s *network.Scratch, m *search.Meter) bool {
 	queue := make([]int32, 0, len(n.Nodes))
 	for i := range n.Nodes {
@@ -77,8 +77,7 @@ func Reduce(n *network.Network, limit int, cut float64, s *network.Scratch, m *s
 	return true
 }
 
-// drop removes node i, whose reduced cost is settled, and its pairs, having
-// noted how to restore it.
+// drop removes node i, whose reduced cost is settled, with its pairs, after recording how to restore it.
 func drop(n *network.Network, i int32) {
 	nd := &n.Nodes[i]
 	d := &dropped{task: nd.Task, values: nd.Values, reduced: nd.Reduced}
@@ -94,8 +93,7 @@ func drop(n *network.Network, i int32) {
 	n.Remember(d)
 }
 
-// fix removes node i, which has one value left: what its pairs cost with that
-// value goes to the neighbours.
+// fix removes node i, which has one value left. The costs of its pairs with that value go to the neighbours.
 func fix(n *network.Network, i int32, queue []int32) []int32 {
 	nd := &n.Nodes[i]
 	a := slices.IndexFunc(nd.Reduced, func(r float64) bool { return r < search.Inf })
@@ -112,7 +110,7 @@ func fix(n *network.Network, i int32, queue []int32) []int32 {
 	return queue
 }
 
-// fixed is a node that had one value left.
+// fixed is a removed node that had one value left.
 type fixed struct {
 	task, value int32
 }
@@ -127,8 +125,7 @@ func fold(n *network.Network, i int32, s *network.Scratch, m *search.Meter) int3
 	for a, r := range nd.Reduced {
 		s.H[a] = r - sd.ToSelf[a]
 	}
-	// the peer's share is taken from a copy, for restore needs the pair as
-	// it was
+	// Offers are computed in scratch space, because restoring needs the pair unchanged.
 	s.Offer = search.Grow(s.Offer, len(sd.ToPeer))
 	m.Spend(sd.Push(s.Offer, s.H))
 	peer := &n.Nodes[sd.Peer]
@@ -139,8 +136,7 @@ func fold(n *network.Network, i int32, s *network.Scratch, m *search.Meter) int3
 	return sd.Peer
 }
 
-// seriesWork is the number of steps that removing node i, which has two pairs,
-// takes at most.
+// seriesWork returns the maximum number of steps to remove node i, which has two pairs.
 func seriesWork(n *network.Network, i int32) int {
 	nd := &n.Nodes[i]
 	work := int(nd.Left)
@@ -178,7 +174,7 @@ func series(n *network.Network, i int32, s *network.Scratch, m *search.Meter) (u
 	return u, v
 }
 
-// Pieces groups the nodes that pairs join, directly or not.
+// Pieces groups the nodes that are connected by pairs.
 func Pieces(n *network.Network) [][]int32 {
 	var pieces [][]int32
 	seen := make([]bool, len(n.Nodes))
@@ -201,7 +197,7 @@ func Pieces(n *network.Network) [][]int32 {
 	return pieces
 }
 
-// addTable adds a table over the values of u, in rows, and v to their pair.
+// addTable adds a table over the values of u (rows) and v to their pair.
 func addTable(n *network.Network, u, v int32, rows int, table []float64) {
 	e := n.Between(u, v)
 	if e < 0 {

@@ -16,8 +16,8 @@ import (
 
 func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
 
-// drawn is the network of a drawn problem of which some options are ruled out and costs have been moved about, with
-// what the cheapest plan of those left costs.
+// drawn returns the network of a drawn problem with some options excluded and costs moved between terms, and the cost
+// of the cheapest remaining plan.
 func drawn(seed int) (inst *problem.Instance, n *network.Network, least float64) {
 	r := tiny.Rand(seed)
 	inst = tiny.Draw(r, tiny.Shape{
@@ -46,8 +46,8 @@ func drawn(seed int) (inst *problem.Instance, n *network.Network, least float64)
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
-// TestWhatIsRemovedLeavesTheCheapestPlan, by trying all plans: one at a time, and the rest together.
-func TestWhatIsRemovedLeavesTheCheapestPlan(t *testing.T) {
+// The result is compared with brute force. Nodes are removed one at a time, and the rest together.
+func TestEliminationKeepsCheapestPlan(t *testing.T) {
 	for seed := range 400 {
 		inst, n, least := drawn(seed)
 		var s network.Scratch
@@ -70,7 +70,7 @@ func TestWhatIsRemovedLeavesTheCheapestPlan(t *testing.T) {
 	}
 }
 
-// degrees: what Reduce leaves has three neighbours or more, or two of which the removal would take too long.
+// degrees checks the remaining nodes: they have at least three neighbours, or two whose removal takes too many steps.
 func degrees(t *testing.T, n *network.Network, seed, limit int) {
 	for i := range n.Nodes {
 		nd := &n.Nodes[i]
@@ -87,8 +87,8 @@ func degrees(t *testing.T, n *network.Network, seed, limit int) {
 	}
 }
 
-// TestWithoutCheaperPlanNothingIsLeft: below the cut there is a plan or there is none, whatever is removed first.
-func TestWithoutCheaperPlanNothingIsLeft(t *testing.T) {
+// Whether a plan below the cut exists does not depend on what is removed first.
+func TestReduceDetectsInfeasibleCut(t *testing.T) {
 	for seed := range 200 {
 		inst, n, least := drawn(seed)
 		var s network.Scratch
@@ -106,7 +106,7 @@ func TestWithoutCheaperPlanNothingIsLeft(t *testing.T) {
 	}
 }
 
-// graph is a network of nodes with so many values each, joined by pairs that cost what is drawn.
+// graph returns a network of nodes with the given numbers of values and random costs of the pairs.
 func graph(r *rand.Rand, values []int, pairs [][2]int) *network.Network {
 	n := &network.Network{}
 	for t, k := range values {
@@ -134,14 +134,14 @@ func all(n *network.Network) []int32 {
 	return list
 }
 
-// TestTheLightestIsRemovedFirst: each in the order has the smallest table with its neighbours at the time, and all
-// tables together are what the limit is compared with. As many steps are what the removal counts.
-func TestTheLightestIsRemovedFirst(t *testing.T) {
+// Each node in the order has the smallest table with its neighbours at that time. The limit applies to the sum of the
+// tables, which is also the number of steps that the removal counts.
+func TestOrderPicksLightestNode(t *testing.T) {
 	for seed := range 60 {
 		r := tiny.Rand(seed)
 		values := make([]int, 2+r.IntN(9))
 		if seed%10 == 0 {
-			values = make([]int, 140) // more than a word has bits, and no product too large
+			values = make([]int, 140) // more than the bits of a word, with small products
 		}
 		for i := range values {
 			values[i] = 2 + r.IntN(3)
@@ -187,10 +187,10 @@ func TestTheLightestIsRemovedFirst(t *testing.T) {
 			}
 		}
 		if slices.Contains(gone, false) {
-			t.Fatalf("seed %d: not all are in the order", seed)
+			t.Fatalf("seed %d: the order is not complete", seed)
 		}
 		if elimination.Order(n, all(n), total) == nil || elimination.Order(n, all(n), total-1) != nil {
-			t.Fatalf("seed %d: a limit of %v tables is not kept", seed, total)
+			t.Fatalf("seed %d: the limit of %v table entries is not respected", seed, total)
 		}
 		m := meter()
 		if elimination.Buckets(n, order, m); float64(m.Work) != total {
@@ -199,19 +199,19 @@ func TestTheLightestIsRemovedFirst(t *testing.T) {
 	}
 }
 
-// TestAnOrderOfVeryManyIsNotLookedFor: it takes time and memory by the square of their number.
-func TestAnOrderOfVeryManyIsNotLookedFor(t *testing.T) {
+// The order takes time and memory quadratic in the number of nodes.
+func TestOrderRejectsTooManyNodes(t *testing.T) {
 	r := tiny.Rand(1)
 	if n := graph(r, slices.Repeat([]int{1}, 4096), nil); elimination.Order(n, all(n), 1e9) == nil {
-		t.Error("4096 nodes are too many")
+		t.Error("4096 nodes are rejected")
 	}
 	if n := graph(r, slices.Repeat([]int{1}, 4097), nil); elimination.Order(n, all(n), 1e9) != nil {
-		t.Error("4097 nodes are not too many")
+		t.Error("4097 nodes are accepted")
 	}
 }
 
-// TestPiecesAreWhatPairsJoin, directly or not.
-func TestPiecesAreWhatPairsJoin(t *testing.T) {
+// Nodes are in the same piece if they are connected directly or indirectly.
+func TestPieces(t *testing.T) {
 	n := graph(tiny.Rand(1), slices.Repeat([]int{2}, 8), [][2]int{{0, 3}, {3, 1}, {2, 5}, {6, 7}, {1, 6}})
 	n.Nodes[4].Gone = true
 	pieces := elimination.Pieces(n)
@@ -223,9 +223,9 @@ func TestPiecesAreWhatPairsJoin(t *testing.T) {
 	}
 }
 
-// TestTheStepsOfARemovalAreCounted, for whoever limits them: those of a chain grow with the values of each two that are
-// joined, and those of a node with two neighbours with the values of all three.
-func TestTheStepsOfARemovalAreCounted(t *testing.T) {
+// Steps must be counted because callers limit them. In a chain they grow with the values of each connected pair, for
+// a node with two neighbours with the values of all three.
+func TestEliminationCountsSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		pairs    [][2]int
 		from, to int64
@@ -244,6 +244,6 @@ func TestTheStepsOfARemovalAreCounted(t *testing.T) {
 	n := graph(tiny.Rand(1), []int{10, 10, 10}, [][2]int{{0, 1}, {1, 2}, {0, 2}})
 	var s network.Scratch
 	if elimination.Reduce(n, 999, search.Inf, &s, meter()); n.Empty() {
-		t.Error("a node is removed that takes a thousand steps, where 999 are the limit")
+		t.Error("a node was removed in a thousand steps, but the limit is 999")
 	}
 }

@@ -1,5 +1,5 @@
-// Package labels solves a bounded problem on a series-parallel graph outright, by label setting over Pareto fronts of
-// cost and time.
+// Package labels solves a bounded problem on a series-parallel graph by label setting over Pareto fronts of cost and
+// time.
 package labels
 
 import (
@@ -13,56 +13,53 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// labelSetting solves a bounded problem on a series-parallel graph by dynamic
-// programming over Pareto fronts of cost and time: every arc of the graph, as it
-// shrinks, holds for each pair of places at its ends the ways to do all that it
-// stands for. A way that the lagrangian or the windows rule out, or that another
-// is as good as in both respects, goes no further.
+// labelSetting solves a bounded problem on a series-parallel graph by dynamic programming over Pareto fronts of cost
+// and time. Every arc of the shrinking graph stands for a part of the original graph. For each pair of places at its
+// ends it has the possible ways to execute that part. Ways that the lagrangian or the windows exclude, or that
+// another way matches or beats in both cost and time, are dropped.
 type labelSetting struct {
 	s     *Problem
 	inst  *problem.Instance
 	net   *network.Network
-	nodes []int // sizes: places of each node, then 1 for the source and the sink
+	nodes []int // sizes: number of places of each node, then 1 for the source and the sink
 	label []label
-	// front[arc][p·columns+q] lists labels by rising time and falling cost.
+	// front[arc][p·columns+q] lists labels in the order of rising time and falling cost.
 	front [][][]int32
 	arcs  []arc
-	// slack is the excess over the lagrangian's value from which on a way is
-	// of no use.
+	// slack is the excess over the lagrangian's value from which on a way is of no use.
 	slack float64
 	buf   []label
 	work  int
 }
 
-// label is one way to do a part of the plan. It is made of two labels, either of
-// which may be absent (-1), and an option, likewise.
+// label is one way to execute a part of the plan. It consists of two labels and an option; each of them may be absent
+// (-1).
 type label struct {
 	usd, hours float64
-	// excess is what the way adds to the lagrangian's value.
+	// excess is how much the way adds to the lagrangian's value.
 	excess      float64
 	left, right int32
 	option      int32
 }
 
-// Problem is what label setting is to solve: to find the best plan in a box, which is better than those at hand.
+// Problem is the problem for label setting: find the best plan in a box that is better than the given limits.
 type Problem struct {
 	Inst       *problem.Instance
 	Box        *windows.Box
-	Dual       *pricing.Lagrangian // at the prices to bound with
+	Dual       *pricing.Lagrangian // with the prices for the bound
 	Meter      *search.Meter
 	Thresholds search.Thresholds
-	// TimeCut and CostCut are the makespan and the cost from which on a plan
-	// is of no use.
+	// TimeCut and CostCut are the makespan and the cost from which on a plan is of no use.
 	TimeCut, CostCut float64
-	// ByTime tells that the makespan is minimised, not the cost.
+	// ByTime means that the makespan is minimised instead of the cost.
 	ByTime bool
 	From   problem.Plan // any plan
-	// Keep is given the plans found, the best first, until it takes one.
+	// Keep is called with the plans found, best first, until it accepts one.
 	Keep func(problem.Plan) bool
 }
 
-// Solve finds the optimum if the graph is series-parallel and the fronts
-// stay small, and reports whether it did: then the plan kept last is optimal.
+// Solve finds the optimum if the graph is series-parallel and the fronts stay small. It reports whether it did: then
+// the plan that Keep accepted is optimal.
 func Solve(s *Problem) bool {
 	source, sink := int32(s.Inst.NTask()), int32(s.Inst.NTask()+1) // #nosec G115 -- at most MaxTasks
 	arcs := terminalArcs(s.Inst, source, sink)
@@ -90,9 +87,8 @@ func Solve(s *Problem) bool {
 	return true
 }
 
-// terminalArcs returns the edges, by node, in the order of inst.edges, and arcs
-// from the source to the tasks without producers and from those without
-// consumers to the sink.
+// terminalArcs returns the edges as arcs between nodes, in the order of inst.Edges, then arcs from the source to the
+// tasks without producers and from the tasks without consumers to the sink.
 func terminalArcs(inst *problem.Instance, source, sink int32) []arc {
 	node := make([]int32, inst.NTask())
 	for i, t := range inst.Topo {
@@ -113,7 +109,7 @@ func terminalArcs(inst *problem.Instance, source, sink int32) []arc {
 	return arcs
 }
 
-// transfer is the front of arc i as given: one label for each pair of places.
+// transfer returns the front of original arc i: one label for each pair of places.
 func (ls *labelSetting) transfer(i int, source, sink int32) [][]int32 {
 	a := ls.arcs[i]
 	rows, cols := ls.nodes[a.from], ls.nodes[a.to]
@@ -140,7 +136,7 @@ func (ls *labelSetting) transfer(i int, source, sink int32) [][]int32 {
 	return front
 }
 
-// moving is what edge e costs and takes between the places x and y of its ends.
+// moving returns the cost and time of edge e between the places x and y of its ends.
 func (ls *labelSetting) moving(e, x, y int) (usd, hours float64) {
 	l := &ls.inst.Edges[e]
 	a := ls.arcs[e]
@@ -153,7 +149,7 @@ func (ls *labelSetting) add(l label) int32 {
 	return int32(len(ls.label) - 1) // #nosec G115 -- bounded by step
 }
 
-// step carries out one reduction and reports whether there is room to go on.
+// step executes one reduction and reports whether the limits allow to continue.
 func (ls *labelSetting) step(b *windows.Box, r reduction) bool {
 	left, right := ls.arcs[r.left], ls.arcs[r.right]
 	to := arc{left.from, right.to}
@@ -173,7 +169,7 @@ func (ls *labelSetting) step(b *windows.Box, r reduction) bool {
 				ls.series(done, ls.front[r.right], ls.nodes[r.vertex], x, y, cols)
 			}
 			front[k] = ls.keep(ls.outside(to, x, y))
-			// a label is sorted and searched for as well as made
+			// each label is also sorted and searched
 			work := 16*len(ls.buf) + 1
 			ls.work += work
 			if len(ls.label) > ls.s.Thresholds.Labels || ls.work > ls.s.Thresholds.LabelWork ||
@@ -187,7 +183,7 @@ func (ls *labelSetting) step(b *windows.Box, r reduction) bool {
 	return true
 }
 
-// extend adds the options of the vertex at which arc a ends to its labels.
+// extend adds the options of the vertex at the end of arc a to its labels.
 func (ls *labelSetting) extend(b *windows.Box, front [][]int32, a arc, rows int) [][]int32 {
 	nd := &ls.net.Nodes[a.to]
 	after := ls.s.Box.Windows.At(ls.s.Box.Windows.After, nd.Task)
@@ -226,8 +222,7 @@ func (ls *labelSetting) extendWith(b *windows.Box, ids []int32, sp problem.Span,
 	}
 }
 
-// series gathers in buf the ways from place x over any place of the vertex in
-// between to place y.
+// series collects in buf the ways from place x over any place of the middle vertex to place y.
 func (ls *labelSetting) series(done, after [][]int32, middle, x, y, cols int) {
 	ls.buf = ls.buf[:0]
 	for z := range middle {
@@ -245,8 +240,8 @@ func (ls *labelSetting) series(done, after [][]int32, middle, x, y, cols int) {
 	}
 }
 
-// parallel gathers in buf the ways to do both of two things at once: for each
-// time that either front offers, the cheapest of each that is as fast.
+// parallel collects in buf the ways to do two things at the same time: for each time in either front, the cheapest
+// label of each that is at least as fast.
 func (ls *labelSetting) parallel(first, second []int32) {
 	ls.buf = ls.buf[:0]
 	if len(first) == 0 || len(second) == 0 {
@@ -259,7 +254,7 @@ func (ls *labelSetting) parallel(first, second []int32) {
 			usd: a.usd + c.usd, hours: max(a.hours, c.hours), excess: a.excess + c.excess,
 			left: first[i], right: second[j], option: -1,
 		})
-		// allow more time for whichever offers something cheaper first
+		// allow more time for the front whose next cheaper label comes first
 		moreA, moreC := i+1 < len(first), j+1 < len(second)
 		switch {
 		case moreA && (!moreC || ls.label[first[i+1]].hours <= ls.label[second[j+1]].hours):
@@ -272,12 +267,12 @@ func (ls *labelSetting) parallel(first, second []int32) {
 	}
 }
 
-// bound is what the rest of a plan adds at least to a way.
+// bound is a lower bound of what the rest of a plan adds to a way.
 type bound struct {
 	excess, hours float64
 }
 
-// outside bounds the rest of a plan around an arc with its ends at x and y.
+// outside returns a bound of the rest of a plan around an arc with its ends at places x and y.
 func (ls *labelSetting) outside(a arc, x, y int) bound {
 	out := ls.before(a.from, x)
 	if int(a.to) < len(ls.net.Nodes) {
@@ -289,8 +284,7 @@ func (ls *labelSetting) outside(a arc, x, y int) bound {
 	return out
 }
 
-// before bounds what leads up to an arc that starts at vertex v in place x, v
-// included.
+// before returns a bound of everything up to an arc that starts at vertex v in place x, including v.
 func (ls *labelSetting) before(v int32, x int) bound {
 	if int(v) >= len(ls.net.Nodes) {
 		return bound{}
@@ -300,8 +294,8 @@ func (ls *labelSetting) before(v int32, x int) bound {
 	return bound{excess: nd.Reduced[x], hours: w.Start[k] + w.Quick[k]}
 }
 
-// keep turns buf into a front of new labels, without those that cannot be part
-// of a better plan given what the rest adds.
+// keep converts buf to a front of new labels. It drops those that cannot be part of a better plan, given the bound of
+// the rest.
 func (ls *labelSetting) keep(rest bound) []int32 {
 	buf := slices.DeleteFunc(ls.buf, func(l label) bool {
 		return l.excess+rest.excess >= ls.slack || l.hours+rest.hours >= ls.s.TimeCut
@@ -318,8 +312,8 @@ func (ls *labelSetting) keep(rest bound) []int32 {
 	return ids
 }
 
-// finish takes the best way from the source to the sink: the cheapest is the
-// last, the fastest within the budget the first that is cheap enough.
+// finish offers the ways from the source to the sink, best first: from the cheapest, which is the last, or from the
+// fastest, which is the first.
 func (ls *labelSetting) finish() {
 	last := ls.front[len(ls.front)-1][0]
 	if !ls.s.ByTime {
@@ -334,7 +328,7 @@ func (ls *labelSetting) finish() {
 	}
 }
 
-// restore writes the options that label i stands for to p.
+// restore writes the options of label i to p.
 func (ls *labelSetting) restore(i int32, p problem.Plan) {
 	for i >= 0 {
 		l := &ls.label[i]

@@ -14,15 +14,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// solved is what became of a problem.
+// solved is the result for a problem.
 type solved struct {
 	ok   bool
 	kept problem.Plan
 	work int64
 }
 
-// solve looks for the best plan that costs less than one number and takes less than another, from prices that make the
-// lagrangian a bound of any kind.
+// solve looks for the best plan below both cuts, with prices that make the lagrangian an arbitrary bound.
 func solve(inst *problem.Instance, lambda float64, byTime bool, timeCut, costCut float64, th search.Thresholds,
 	narrow bool, limits search.Limits) solved {
 	m := search.Start(context.Background(), limits)
@@ -38,9 +37,9 @@ func solve(inst *problem.Instance, lambda float64, byTime bool, timeCut, costCut
 	dual := pricing.NewLagrangian(inst, search.DefaultThresholds())
 	cheap, fast := ends(inst)
 	dual.Enter(b)
-	pricing.NewPricer(inst, cheap, fast, search.Thresholds{}).Inform(dual) // the spreader's, which are never none
+	pricing.NewPricer(inst, cheap, fast, search.Thresholds{}).Inform(dual) // the spreader's prices, which are never zero
 	dual.Lambda = lambda
-	from := make(problem.Plan, inst.NTask()) // any, of which nothing is to stay
+	from := make(problem.Plan, inst.NTask()) // all options of it are replaced
 	for t := range from {
 		from[t] = int32(len(inst.Options(int32(t))) - 1)
 	}
@@ -61,7 +60,7 @@ func solve(inst *problem.Instance, lambda float64, byTime bool, timeCut, costCut
 	return out
 }
 
-// ends are the cheapest and the fastest plan.
+// ends returns the cheapest and the fastest plan.
 func ends(inst *problem.Instance) (cheap, fast problem.Plan) {
 	least, soonest := search.Inf, search.Inf
 	tiny.Each(inst, nil, func(p problem.Plan, usd, hours float64) {
@@ -75,7 +74,7 @@ func ends(inst *problem.Instance) (cheap, fast problem.Plan) {
 	return cheap, fast
 }
 
-// nested is a problem whose graph is series-parallel: forks that join again, in a chain or beside each other.
+// nested draws a problem with a series-parallel graph: fork-joins, in a chain or in parallel.
 func nested(seed int) *problem.Instance {
 	r := tiny.Rand(seed)
 	inst := tiny.Draw(r, tiny.Shape{
@@ -98,9 +97,9 @@ func nested(seed int) *problem.Instance {
 	return inst
 }
 
-// TestTheBestPlanIsKept, of those that cost and take less than is asked for, at any prices, by trying all plans; where
-// there is none, none is. It takes few steps: labels that cannot become the best plan go no further.
-func TestTheBestPlanIsKept(t *testing.T) {
+// The test compares with brute force, at any prices and for any cuts. If no plan is below the cuts, none is kept. The
+// number of steps is small because useless labels are dropped.
+func TestSolveMatchesBruteForce(t *testing.T) {
 	var work int64
 	th := search.DefaultThresholds()
 	for seed := range 400 {
@@ -143,8 +142,8 @@ func TestTheBestPlanIsKept(t *testing.T) {
 	}
 }
 
-// TestOtherGraphsAreRefused: of four tasks of which two pairs are joined across, and likewise larger ones.
-func TestOtherGraphsAreRefused(t *testing.T) {
+// The graphs are four tasks with a cross connection, and larger ones that contain it.
+func TestReduceRejectsOtherGraphs(t *testing.T) {
 	for _, list := range [][][2]int32{
 		{{0, 2}, {0, 3}, {1, 2}, {1, 3}, {1, 4}, {4, 5}}, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 4}, {3, 5}, {4, 5}},
 	} {
@@ -158,13 +157,13 @@ func TestOtherGraphsAreRefused(t *testing.T) {
 		inst.Out = problem.Adjacent(6, inst.Edges, func(e *problem.Link) int32 { return e.From })
 		s := solve(inst, 1, false, 1e9, 1e9, search.DefaultThresholds(), false, search.Limits{})
 		if s.ok || s.kept != nil {
-			t.Errorf("%v is no series-parallel graph", list)
+			t.Errorf("%v is not a series-parallel graph", list)
 		}
 	}
 }
 
-// TestNothingIsKeptBeyondALimit of steps, of labels or of all work; up to it the best plan is.
-func TestNothingIsKeptBeyondALimit(t *testing.T) {
+// The limits are of steps, of labels and of all work. Within them the best plan is kept.
+func TestSolveStopsAtLimits(t *testing.T) {
 	for seed := range 40 {
 		inst := nested(seed)
 		whole := solve(inst, 0.3, false, 1e9, 1e9, search.DefaultThresholds(), false, search.Limits{})

@@ -1,15 +1,12 @@
 package labels
 
-// A two-terminal series-parallel graph shrinks to a single arc from its source
-// to its sink by two reductions: a vertex with one arc in and one arc out gives
-// way to one arc (series), two arcs with the same ends to one (parallel). Chains,
-// trees with all arcs towards or away from the root, fork-joins and their
-// nestings are such graphs once a source before all tasks and a sink after all
-// tasks are added.
+// A two-terminal series-parallel graph reduces to a single arc from its source to its sink by two kinds of steps.
+// Series: a vertex with one arc in and one arc out is replaced by one arc. Parallel: two arcs with the same ends are
+// replaced by one. After a source before all tasks and a sink after all tasks are added, such graphs are chains,
+// trees with all arcs towards or away from the root, fork-joins, and nestings of these.
 
-// reduction is one step: a vertex gives way, or for vertex -1 two parallel arcs
-// become one. Arcs are numbered as they come up: first the given ones, then one
-// for each step.
+// reduction is one step: a vertex is removed, or, if vertex is -1, two parallel arcs are merged. Arcs are numbered in
+// order of creation: first the given arcs, then one for each step.
 type reduction struct {
 	vertex      int32
 	left, right int32 // the arcs in and out, or the two parallel ones
@@ -19,10 +16,9 @@ type arc struct {
 	from, to int32
 }
 
-// reduceSeriesParallel returns the steps that reduce the graph to one arc from
-// source to sink, or ok false if it is not series-parallel. Of the vertices that
-// can give way it takes the one with the least product of its own size and its
-// neighbours'.
+// reduceSeriesParallel returns the steps that reduce the graph to one arc from source to sink. ok is false if the
+// graph is not series-parallel. Of the removable vertices it takes the one with the smallest product of its own size
+// and its neighbours' sizes.
 func reduceSeriesParallel(arcs []arc, size []int, source, sink int32) (steps []reduction, ok bool) {
 	g := &reducer{
 		arcs: append([]arc(nil), arcs...), size: size, source: source, sink: sink,
@@ -49,7 +45,7 @@ type reducer struct {
 	size         []int
 	source, sink int32
 	in, out      [][]int32
-	at           map[arc]int32 // the arc between two vertices, of those not reduced
+	at           map[arc]int32 // the arc between two vertices, if not reduced
 	steps        []reduction
 }
 
@@ -59,7 +55,7 @@ func (g *reducer) step(r reduction, a arc) {
 	g.add(int32(len(g.arcs) - 1)) // #nosec G115 -- at most MaxEdges
 }
 
-// add puts arc i in place, merged with one that has the same ends.
+// add adds arc i and merges it with an arc with the same ends.
 func (g *reducer) add(i int32) {
 	a := g.arcs[i]
 	if j, parallel := g.at[a]; parallel {

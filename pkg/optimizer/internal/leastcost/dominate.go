@@ -4,23 +4,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 )
 
-// Domination compares places by what the transfers of any task could cost more
-// from one than from another.
+// Domination compares places by the maximum cost difference of transfers to or from them.
 type Domination struct {
 	inst *problem.Instance
-	// out[b][a] is the most that a GiB sent from place b can cost over one
-	// sent from a, over all destinations; in[b][a] the same for a GiB
-	// received. Rows are made when they are first needed.
+	// out[b][a] is the maximum extra cost of sending a GiB from place b instead of from a, over all destinations.
+	// in[b][a] is the same for receiving. Rows are computed when first needed.
 	out, in [][]float64
 }
 
-// NewDomination has compared nothing yet.
+// NewDomination returns a Domination without computed rows.
 func NewDomination(inst *problem.Instance) *Domination {
 	return &Domination{inst: inst, out: make([][]float64, inst.NPlace), in: make([][]float64, inst.NPlace)}
 }
 
-// filter clears alive for those of task t's options that cost no less than its
-// cheapest one even if the neighbours are where that suits them best.
+// filter clears alive for those options of task t that cost no less than its cheapest option, even if the neighbours
+// are at the best places for them.
 func (d *Domination) filter(t int32, alive []bool) {
 	opts := d.inst.Options(t)
 	best := -1
@@ -42,7 +40,7 @@ func (d *Domination) filter(t int32, alive []bool) {
 	}
 }
 
-// Moved is how much data leaves task t and comes to it, GiB.
+// Moved returns how much data leaves task t and how much arrives, in GiB.
 func Moved(inst *problem.Instance, t int32) (sent, received float64) {
 	for _, e := range inst.Out.Of(t) {
 		sent += inst.Edges[e].SumGiB
@@ -53,7 +51,7 @@ func Moved(inst *problem.Instance, t int32) (sent, received float64) {
 	return sent, received
 }
 
-// Rows are the rows of out and in, of place b.
+// Rows returns row b of out and of in.
 func (d *Domination) Rows(b int32) (out, in []float64) {
 	if d.out[b] == nil {
 		d.out[b] = worstExcess(d.inst.USD, d.inst.NPlace, int(b))
@@ -62,8 +60,8 @@ func (d *Domination) Rows(b int32) (out, in []float64) {
 	return d.out[b], d.in[b]
 }
 
-// worstExcess returns, for each row a of an n×n matrix, the most by which an
-// entry of row b exceeds the entry of row a in the same column.
+// worstExcess returns, for each row a of an n×n matrix, the maximum by which an entry of row b exceeds the entry of
+// row a in the same column.
 func worstExcess(matrix []float64, n, b int) []float64 {
 	worst := make([]float64, n)
 	rowB := matrix[b*n:][:n]

@@ -5,10 +5,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// costStarts returns the plans that the search for a cheap plan starts from:
-// every task where it is cheapest by itself, and all tasks together at the one
-// place where that costs least, tasks that cannot run there where they are
-// cheapest.
+// costStarts returns the plans from which the search for a cheap plan starts: each task at its own cheapest option;
+// and all tasks at the single place with the lowest total cost, except that tasks that cannot run there are at their
+// cheapest option.
 func costStarts(inst *problem.Instance) []problem.Plan {
 	alone := make(problem.Plan, inst.NTask())
 	atPlace := make([]float64, inst.NPlace)
@@ -45,14 +44,13 @@ func costStarts(inst *problem.Instance) []problem.Plan {
 	return []problem.Plan{alone, together}
 }
 
-// addPlaceCosts adds what a task costs at each place, and least where it has no
-// option there.
+// addPlaceCosts adds a task's cost at each place, or least where it has no option.
 func addPlaceCosts(atPlace []float64, opts []problem.Option, least float64) {
 	p := 0
 	for k := range opts {
 		place := int(opts[k].Place)
 		if k > 0 && int(opts[k-1].Place) == place {
-			continue // a dearer one at the same place
+			continue // a more expensive option at the same place
 		}
 		for ; p < place; p++ {
 			atPlace[p] += least
@@ -65,8 +63,8 @@ func addPlaceCosts(atPlace []float64, opts []problem.Option, least float64) {
 	}
 }
 
-// improver changes one task of a plan at a time to where it is cheapest, given
-// the others, until none can be improved.
+// improver moves one task of a plan at a time to its cheapest option, given the others, until no move lowers the
+// cost.
 type improver struct {
 	inst   *problem.Instance
 	queued []bool
@@ -78,8 +76,7 @@ func newImprover(inst *problem.Instance) *improver {
 	return &improver{inst: inst, queued: make([]bool, inst.NTask())}
 }
 
-// improve changes p for the given tasks, which must include the neighbours of
-// each of them.
+// improve changes p for the given tasks. They must include the neighbours of each of them.
 func (im *improver) improve(p problem.Plan, tasks []int32, m *search.Meter) {
 	im.queue = im.queue[:0]
 	for _, t := range tasks {
@@ -108,9 +105,8 @@ func (im *improver) enqueue(t int32) {
 	}
 }
 
-// place moves task t to its best option and reports whether that is another
-// than before. A gain too small to tell from rounding does not count, so the
-// changes come to an end.
+// place moves task t to its best option and reports whether that changed it. A gain that may be a rounding error does
+// not count, so that the changes end.
 func (im *improver) place(p problem.Plan, t int32, m *search.Meter) bool {
 	opts := im.inst.Options(t)
 	im.cost = search.Grow(im.cost, len(opts))

@@ -35,8 +35,8 @@ func efforts() []search.Thresholds {
 	return []search.Thresholds{full, branch, some, early}
 }
 
-// TestTheCheapestPlanIsFoundAndProven, by trying all plans, whatever method does the work.
-func TestTheCheapestPlanIsFoundAndProven(t *testing.T) {
+// The optimum is checked by brute force for every method.
+func TestSolveMatchesBruteForce(t *testing.T) {
 	for seed := range 300 {
 		inst := drawn(seed)
 		least := tiny.Cheapest(inst, search.Inf)
@@ -50,8 +50,8 @@ func TestTheCheapestPlanIsFoundAndProven(t *testing.T) {
 	}
 }
 
-// TestABoundHoldsWhereTheSearchIsStopped, after any amount of work, and the plan is one.
-func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
+// The search is stopped after any amount of work.
+func TestStoppedSearchHasValidBound(t *testing.T) {
 	for seed := range 60 {
 		inst := drawn(seed)
 		if seed%3 == 0 {
@@ -63,7 +63,7 @@ func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
 				p, lower, proven := leastcost.NewSolver(inst, th, meter(search.Limits{Work: work})).Solve(nil)
 				usd, _ := tiny.Evaluate(inst, p)
 				if lower > least+1e-9 || proven && usd > least || !proven && lower > usd {
-					t.Fatalf("seed %d, effort %d, %d steps: a plan of %v with a bound of %v (%v), the least is %v",
+					t.Fatalf("seed %d, effort %d, %d steps: a plan of %v with a bound of %v (%v), the minimum is %v",
 						seed, k, work, usd, lower, proven, least)
 				}
 			}
@@ -71,8 +71,8 @@ func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
 	}
 }
 
-// TestOfPlansAsGoodTheKnownOneStays.
-func TestOfPlansAsGoodTheKnownOneStays(t *testing.T) {
+// Of equally good plans, the known one is kept.
+func TestKnownPlanWinsTies(t *testing.T) {
 	for seed := range 100 {
 		inst := drawn(seed)
 		least := tiny.Cheapest(inst, search.Inf)
@@ -84,15 +84,15 @@ func TestOfPlansAsGoodTheKnownOneStays(t *testing.T) {
 			s := leastcost.NewSolver(inst, search.DefaultThresholds(), meter(search.Limits{}))
 			got, _, _ := s.Solve([]problem.Plan{p})
 			if !slices.Equal(got, known) || !slices.Equal(p, known) {
-				t.Fatalf("seed %d: of plans of %v, %v is found and not %v", seed, least, got, known)
+				t.Fatalf("seed %d: of plans of %v, %v was found instead of %v", seed, least, got, known)
 			}
 		})
 	}
 }
 
-// TestWithoutMemoryThereIsAPlanAndABound, as far as those are to be had without a network: no task alone can be moved
-// to where the plan is cheaper, and it is no dearer than with each task where that is cheapest, or all at one place.
-func TestWithoutMemoryThereIsAPlanAndABound(t *testing.T) {
+// Without a network, no move of a single task lowers the cost. The plan costs at most as much as the one with each
+// task at its cheapest option, and as those with all tasks at one place.
+func TestSolveWithLittleMemory(t *testing.T) {
 	th := search.DefaultThresholds()
 	th.NetworkEntries = 0
 	for seed := range 200 {
@@ -109,7 +109,7 @@ func TestWithoutMemoryThereIsAPlanAndABound(t *testing.T) {
 		}
 		simple(inst, func(start problem.Plan) {
 			if dear, _ := tiny.Evaluate(inst, start); dear < usd {
-				t.Fatalf("seed %d: a plan of %v, though one that comes to mind costs %v", seed, usd, dear)
+				t.Fatalf("seed %d: a plan of %v, but a simple one costs %v", seed, usd, dear)
 			}
 		})
 		for task := range p {
@@ -117,15 +117,14 @@ func TestWithoutMemoryThereIsAPlanAndABound(t *testing.T) {
 				q := slices.Clone(p)
 				q[task] = int32(k)
 				if moved, _ := tiny.Evaluate(inst, q); moved < usd {
-					t.Fatalf("seed %d: a plan of %v, though with task %d moved it is %v", seed, usd, task, moved)
+					t.Fatalf("seed %d: a plan of %v, but with task %d moved it is %v", seed, usd, task, moved)
 				}
 			}
 		}
 	}
 }
 
-// simple tries the plans that come to mind first: each task where it is cheapest, and all at the place where that costs
-// least.
+// simple calls try with simple plans: each task at its cheapest option, and all at the place with the lowest cost.
 func simple(inst *problem.Instance, try func(problem.Plan)) {
 	alone := make(problem.Plan, inst.NTask())
 	for task := range alone {
@@ -153,9 +152,8 @@ func simple(inst *problem.Instance, try func(problem.Plan)) {
 	try(together)
 }
 
-// TestWhatTransfersDoNotJoinIsSolvedApart: a part whose network is small is proven, where one of all tasks would be too
-// large.
-func TestWhatTransfersDoNotJoinIsSolvedApart(t *testing.T) {
+// A component with a small network is proven even if a network of all tasks would be too large.
+func TestComponentsAreSolvedSeparately(t *testing.T) {
 	open := 0
 	for seed := range 50 {
 		r := tiny.Rand(seed)
@@ -177,12 +175,12 @@ func TestWhatTransfersDoNotJoinIsSolvedApart(t *testing.T) {
 		}
 	}
 	if open < 40 {
-		t.Errorf("of 50 parts that are too large %d are left open", open)
+		t.Errorf("of 50 components that are too large, %d are open", open)
 	}
 }
 
-// parts are the sizes of the networks of tasks that transfers join: the costs of each task at each place, and twice as
-// many for each transfer.
+// parts returns the sizes of the networks of connected tasks: the costs of each task at each place, and twice as many
+// for each transfer.
 func parts(inst *problem.Instance) map[int]int {
 	part := make([]int, inst.NTask())
 	for t := range part {
@@ -206,9 +204,9 @@ func parts(inst *problem.Instance) map[int]int {
 	return sizes
 }
 
-// TestDominationComparesPlaces: whoever moves from one place to another pays for a GiB at most so much more, wherever
-// it goes to or comes from, and somewhere as much.
-func TestDominationComparesPlaces(t *testing.T) {
+// The rows are the maximum extra cost of a GiB after a move from one place to another, over all peers, and this
+// maximum is attained.
+func TestDominationRows(t *testing.T) {
 	for seed := range 20 {
 		inst := knotted(seed)
 		d := leastcost.NewDomination(inst)
@@ -222,7 +220,7 @@ func TestDominationComparesPlaces(t *testing.T) {
 					received = append(received, inst.USD[q*n+b]-inst.USD[q*n+a])
 				}
 				if out[a] != slices.Max(sent) || in[a] != slices.Max(received) {
-					t.Fatalf("seed %d: from %d to %d a GiB costs %v and %v more, not %v and %v at most",
+					t.Fatalf("seed %d: from %d to %d a GiB costs %v and %v more, not at most %v and %v",
 						seed, a, b, sent, received, out[a], in[a])
 				}
 			}
@@ -238,7 +236,7 @@ func TestDominationComparesPlaces(t *testing.T) {
 				}
 			}
 			if sent != 0 || received != 0 {
-				t.Fatalf("seed %d: of task %d %v and %v GiB are missed", seed, task, -sent, -received)
+				t.Fatalf("seed %d: of task %d, %v and %v GiB are missing", seed, task, -sent, -received)
 			}
 		}
 	}

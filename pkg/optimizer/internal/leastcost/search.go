@@ -10,11 +10,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// costSearch finds the cheapest plan of one component of the cost network by
-// branch and bound: best first, but each node it takes up it follows down to
-// the end, so that plans turn up early and the proven bound still rises
-// (a hybrid best-first search: Allouche et al., Anytime hybrid best-first
-// search with tree decomposition for weighted CSP, 2015).
+// costSearch finds the cheapest plan of one component of the cost network by branch and bound. It is best first, but
+// follows each node down to the end, so that plans turn up early while the proven bound still rises (a hybrid
+// best-first search: Allouche et al., Anytime hybrid best-first search with tree decomposition for weighted CSP,
+// 2015).
 type costSearch struct {
 	inst   *problem.Instance
 	tasks  []int32
@@ -23,26 +22,22 @@ type costSearch struct {
 	im     *improver
 	effort search.Efforts
 
-	// best is a plan for all tasks of which this search changes its own;
-	// upper is what those cost in it.
+	// best is a plan for all tasks, of which this search changes only its own; upper is the cost of those in it.
 	best  problem.Plan
 	upper float64
-	// lower is the proven bound on upper.
+	// lower is the proven lower bound of upper.
 	lower float64
 
-	root *network.Network // simplified, never changed again
+	root *network.Network // simplified; not changed afterwards
 	search.OpenList
-	// tooLarge means that there is no network, for want of memory: the plan
-	// and the bound at hand are all there will be.
+	// tooLarge means that the network would need too much memory: the search keeps the current plan and bound.
 	tooLarge bool
 }
 
-// cut is the cost below which a plan is worth finding: better than the best by
-// more than the precision promised.
+// cut returns the cost below which a plan is worth finding: better than the best by more than the promised precision.
 func (s *costSearch) cut() float64 { return search.CutBelow(s.upper) }
 
-// start simplifies the component and finds its first plans and bound. It leaves
-// nothing open if that closes the gap.
+// start simplifies the component and finds its first plans and bound. If they close the gap, no branch is left open.
 func (s *costSearch) start(n *network.Network) {
 	n = s.simplify(n, s.effort.Root)
 	for before := search.Inf; n != nil && s.upper < before && !s.meter.Stopped; {
@@ -61,8 +56,8 @@ func (s *costSearch) start(n *network.Network) {
 	s.Push(n.Base, nil)
 }
 
-// plunge looks for a better plan by following the bound's opinion a tenth of
-// the tasks at a time, those on which it is clearest first. It proves nothing.
+// plunge looks for a better plan. It fixes a tenth of the tasks at a time to the values that the bound suggests,
+// starting with the clearest. It proves nothing.
 func (s *costSearch) plunge(n *network.Network) {
 	for {
 		order := make([]int32, 0, len(n.Nodes))
@@ -99,9 +94,8 @@ func (s *costSearch) run() {
 	s.lower = min(s.upper, max(s.lower, s.Least(s.cut())))
 }
 
-// dive follows one branch, always taking the most promising value of the task
-// that costs the bound the most, and leaves the rest open. Stopped halfway, it
-// leaves open what it was at.
+// dive follows one branch and leaves the others open. It always takes the most promising value of the task that costs
+// the bound most. If it is stopped, it leaves its current branch open.
 func (s *costSearch) dive(n *network.Network, at search.Branch) {
 	for {
 		n = s.simplify(n, s.effort.Branch)
@@ -122,7 +116,7 @@ func (s *costSearch) dive(n *network.Network, at search.Branch) {
 	}
 }
 
-// replay applies decisions to a copy of the root; nil is a dead end.
+// replay applies decisions to a copy of the root. It returns nil for a dead end.
 func (s *costSearch) replay(d *search.Decision) *network.Network {
 	n := s.root.Clone()
 	node := make(map[int32]int, len(n.Nodes))
@@ -150,8 +144,7 @@ func (s *costSearch) replay(d *search.Decision) *network.Network {
 	return n
 }
 
-// choose picks the node whose rounded value costs most over the bound, and that
-// value.
+// choose returns the node whose rounded value costs most above the bound, and that value.
 func (s *costSearch) choose(n *network.Network) (i, a int) {
 	value, _ := n.Round(&s.buf)
 	worst := -1.0
@@ -172,13 +165,13 @@ func (s *costSearch) choose(n *network.Network) (i, a int) {
 	return i, int(value[i])
 }
 
-// simplify reduces n, raises its bound and looks for better plans. It returns
-// nil when n holds no plan better than the best any more.
+// simplify reduces n, raises its bound and looks for better plans. It returns nil if n contains no plan that is
+// better than the best.
 func (s *costSearch) simplify(n *network.Network, f search.Effort) *network.Network {
 	for k := 0; ; k++ {
 		series := f.Series
 		if k == 0 {
-			// sweeps soon rule out most values, and make it cheaper
+			// sweeps soon exclude most values, which makes it cheaper
 			series = min(series, 4000)
 		}
 		if !elimination.Reduce(n, series, s.cut(), &s.buf, s.meter) {
@@ -203,8 +196,7 @@ func (s *costSearch) simplify(n *network.Network, f search.Effort) *network.Netw
 	}
 }
 
-// shrink compacts n where that pays and solves it outright where that is cheap;
-// then it returns nil.
+// shrink compacts n if worthwhile and solves it if that is cheap. After solving it returns nil.
 func (s *costSearch) shrink(n *network.Network, f search.Effort) *network.Network {
 	if n.Empty() {
 		s.solved(n)
@@ -229,8 +221,8 @@ func (s *costSearch) shrink(n *network.Network, f search.Effort) *network.Networ
 	return n
 }
 
-// tryRounding takes the plan that the reduced costs suggest if it is the best
-// so far, and reports whether it proves that n holds none better.
+// tryRounding adopts the plan that the reduced costs suggest if it is the best so far. It reports whether that proves
+// that n contains no better plan.
 func (s *costSearch) tryRounding(n *network.Network) bool {
 	value, cost := n.Round(&s.buf)
 	if cost >= s.upper {
@@ -246,16 +238,14 @@ func (s *costSearch) tryRounding(n *network.Network) bool {
 	return n.Base >= s.cut()
 }
 
-// solved takes the plan of a network with no nodes left, if it is the best so
-// far.
+// solved adopts the plan of a network without nodes, if it is the best so far.
 func (s *costSearch) solved(n *network.Network) {
 	if n.Base < s.upper {
 		s.offer(n, slices.Clone(s.best))
 	}
 }
 
-// offer completes p for the tasks that n has eliminated, improves it and keeps
-// it if it is the best so far.
+// offer completes p for the tasks that n has eliminated, improves it and stores it if it is the best so far.
 func (s *costSearch) offer(n *network.Network, p problem.Plan) {
 	n.Restore(p)
 	s.im.improve(p, s.tasks, s.meter)

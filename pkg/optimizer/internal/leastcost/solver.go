@@ -1,5 +1,5 @@
-// Package leastcost finds the plan of least cost, with no bound on its time: domination of options, elimination and
-// bounds on the cost network of each component, then hybrid best-first branch and bound.
+// Package leastcost finds the plan of minimum cost without a deadline: domination of options, elimination and bounds
+// on the cost network of each component, then hybrid best-first branch and bound.
 package leastcost
 
 import (
@@ -10,13 +10,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// costSolver minimises the total cost (equation 1) with no bound on the time.
+// costSolver minimises the total cost (equation 1) without a deadline.
 type costSolver struct {
 	inst  *problem.Instance
 	meter *search.Meter
 	best  problem.Plan
-	// alive marks the options that can be in a plan better than the best: of
-	// those at one place, only the cheapest.
+	// alive marks the options that can be in a plan better than the best. Of the options at one place only the
+	// cheapest can.
 	alive      []bool
 	local      []int32
 	im         *improver
@@ -24,7 +24,7 @@ type costSolver struct {
 	thresholds search.Thresholds
 }
 
-// NewSolver is a solver of inst whose work m counts.
+// NewSolver returns a solver of inst; m counts its work.
 func NewSolver(inst *problem.Instance, th search.Thresholds, m *search.Meter) *costSolver {
 	c := &costSolver{
 		inst: inst, meter: m, alive: make([]bool, len(inst.Opts)), local: make([]int32, inst.NTask()),
@@ -36,12 +36,11 @@ func NewSolver(inst *problem.Instance, th search.Thresholds, m *search.Meter) *c
 	return c
 }
 
-// Solve returns the best plan found and a proven bound on the cost of any;
-// proven tells that the two agree to the precision promised. Every task of the
-// instance must have an option.
+// Solve returns the best plan found and a proven lower bound of the cost. proven reports whether the two agree to the
+// promised precision. Every task of the instance must have an option.
 func (c *costSolver) Solve(known []problem.Plan) (best problem.Plan, lower float64, proven bool) {
 	inst, m := c.inst, c.meter
-	// what is known comes first: of plans as good, the one in force stays
+	// known plans come first: of equally good plans, the current one stays
 	var starts []problem.Plan
 	for _, p := range known {
 		starts = append(starts, slices.Clone(p))
@@ -62,8 +61,7 @@ func (c *costSolver) Solve(known []problem.Plan) (best problem.Plan, lower float
 		}
 		lower += s.lower
 	}
-	// every component has a plan and a bound by now; the search for the
-	// optimum starts where it is likely to end soonest
+	// Every component has a plan and a bound now. The components that probably end soonest are searched first.
 	slices.SortStableFunc(open, func(a, b *costSearch) int { return len(a.tasks) - len(b.tasks) })
 	for _, s := range open {
 		s.run()
@@ -73,8 +71,7 @@ func (c *costSolver) Solve(known []problem.Plan) (best problem.Plan, lower float
 	return c.best, lower, proven
 }
 
-// search prepares the search on one component and does what it can without
-// branching.
+// search prepares the search in one component and does everything that needs no branching.
 func (c *costSolver) search(tasks []int32, starts []problem.Plan) *costSearch {
 	s := &costSearch{
 		inst: c.inst, tasks: tasks, meter: c.meter, im: c.im, effort: c.thresholds.Effort, best: c.best,
@@ -103,7 +100,7 @@ func (c *costSolver) search(tasks []int32, starts []problem.Plan) *costSearch {
 	return s
 }
 
-// leastSum is the sum of what each task costs where it is cheapest.
+// leastSum returns the sum of the tasks' minimum costs.
 func (c *costSolver) leastSum(tasks []int32) float64 {
 	sum := 0.0
 	for _, t := range tasks {
@@ -116,7 +113,7 @@ func (c *costSolver) leastSum(tasks []int32) float64 {
 	return sum
 }
 
-// entries estimates the size of the network of the tasks from above.
+// entries returns an upper bound of the size of the tasks' network.
 func (c *costSolver) entries(tasks []int32) int {
 	total := 0
 	for _, t := range tasks {
@@ -125,9 +122,8 @@ func (c *costSolver) entries(tasks []int32) int {
 	return total
 }
 
-// filter rules out options of the search's tasks by what is known at no cost:
-// an option that by itself costs too much over its task's cheapest, or that
-// another of its task's beats wherever the neighbours are.
+// filter excludes options of the search's tasks at no cost: options whose own cost exceeds the task's cheapest by too
+// much, and options that another option of the task beats wherever the neighbours are.
 func (c *costSolver) filter(s *costSearch) {
 	if c.dom == nil {
 		c.dom = NewDomination(c.inst)
@@ -149,8 +145,7 @@ func (c *costSolver) filter(s *costSearch) {
 	}
 }
 
-// components groups the tasks that data transfers join, directly or not. Each
-// group is in topological order.
+// components groups the tasks that are connected by data transfers. Each group is in topological order.
 func components(inst *problem.Instance) [][]int32 {
 	root := make([]int32, inst.NTask())
 	for t := range root {

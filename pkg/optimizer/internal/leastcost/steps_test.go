@@ -11,15 +11,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/tiny"
 )
 
-// knotted is a problem in which most tasks send data to most others, to which they should rather not be near: no task
-// can be placed without a look at many.
+// knotted draws a problem in which most tasks send data to most others and transfers within a place are expensive, so
+// that no task can be placed without considering many others.
 func knotted(seed int) *problem.Instance {
 	return tiny.Draw(tiny.Rand(seed), tiny.Shape{Tasks: 7, Places: 3, PerPlace: 1, Edges: 0.8, Apart: 5})
 }
 
-// TestTheSearchTakesFewSteps: a search that rules out less, or looks at what it has ruled out, takes more of them, and
-// one that counts less runs beyond the limit that whoever asks has set. The plans are the cheapest all the same.
-func TestTheSearchTakesFewSteps(t *testing.T) {
+// A search that excludes less or repeats excluded work takes more steps, and one that counts too few steps exceeds
+// its work limit. The plans must be optimal too.
+func TestSearchTakesFewSteps(t *testing.T) {
 	steps := make([]int64, len(efforts()))
 	for seed := range 30 {
 		inst := knotted(seed)
@@ -41,8 +41,8 @@ func TestTheSearchTakesFewSteps(t *testing.T) {
 	}
 }
 
-// TestAPlanThatIsGoodEnoughEndsTheSearch, with a bound that proves how good it is.
-func TestAPlanThatIsGoodEnoughEndsTheSearch(t *testing.T) {
+// The bound proves how good the plan is.
+func TestGapEndsSearch(t *testing.T) {
 	sooner := 0
 	for seed := range 30 {
 		inst := knotted(seed)
@@ -66,8 +66,8 @@ func TestAPlanThatIsGoodEnoughEndsTheSearch(t *testing.T) {
 	}
 }
 
-// TestWithManyPlacesBoundsComeFirst: they rule out most places, and make what is removed then small.
-func TestWithManyPlacesBoundsComeFirst(t *testing.T) {
+// With many places, bounds exclude most places first, which makes elimination cheap.
+func TestManyPlacesTakeFewSteps(t *testing.T) {
 	m := meter(search.Limits{})
 	for seed := range 4 {
 		inst := tiny.Draw(tiny.Rand(seed), tiny.Shape{Tasks: 5, Places: 24, PerPlace: 1, Edges: 0.6})
@@ -78,13 +78,12 @@ func TestWithManyPlacesBoundsComeFirst(t *testing.T) {
 	}
 }
 
-// TestWhatIsTooDearByItselfIsNotLookedAt: one option that costs more by itself than the best plan is as good as one
-// that any other beats.
-func TestWhatIsTooDearByItselfIsNotLookedAt(t *testing.T) {
+// An option whose own cost exceeds the best plan is skipped like a dominated one.
+func TestExpensiveOptionIsSkipped(t *testing.T) {
 	var steps [2]int64
 	for k, usd := range []float64{15, 1e6} {
 		opts := []problem.Option{{Place: 0, USD: 10}, {Place: 1, USD: usd}, {Place: 0, USD: 10}, {Place: 1, USD: usd}}
-		// at a third place, where no task is, data from the first would cost much
+		// at a third place, without tasks, data from the first would be expensive
 		inst := pair(opts, []float64{1, 1, 1000, 1, 1, 0, 1000, 0, 1})
 		m := meter(search.Limits{})
 		p, lower, proven := leastcost.NewSolver(inst, search.DefaultThresholds(), m).Solve(nil)
@@ -94,12 +93,12 @@ func TestWhatIsTooDearByItselfIsNotLookedAt(t *testing.T) {
 		steps[k] = m.Work
 	}
 	if steps[0] != steps[1] {
-		t.Errorf("%d steps are taken where one option is too dear, %d where it is far too dear", steps[0], steps[1])
+		t.Errorf("%d steps with an option that is too expensive, %d with one that is far too expensive", steps[0], steps[1])
 	}
 }
 
-// TestAGainThatRoundingExplainsIsNone: no task is moved for it, and no neighbour looked at again.
-func TestAGainThatRoundingExplainsIsNone(t *testing.T) {
+// No task is moved for a rounding error, and no neighbour is examined again.
+func TestImproveIgnoresRoundingErrors(t *testing.T) {
 	dear := math.Nextafter(300000.3, search.Inf)
 	opts := []problem.Option{
 		{Place: 0, USD: 300000.3}, {Place: 1, USD: dear}, {Place: 0, USD: 300000.3}, {Place: 1, USD: dear},
@@ -112,11 +111,12 @@ func TestAGainThatRoundingExplainsIsNone(t *testing.T) {
 		steps[k] = m.Work
 	}
 	if steps[0] != steps[1] {
-		t.Errorf("%d steps are taken from the cheapest plan, %d from one as cheap", steps[0], steps[1])
+		t.Errorf("%d steps from the cheapest plan, %d from an equally cheap one", steps[0], steps[1])
 	}
 }
 
-// pair is a problem of two tasks with two options each, the first of which sends a GiB to the other, and three places.
+// pair returns a problem of two tasks with two options each and three places. The first task sends a GiB to the
+// second.
 func pair(opts []problem.Option, usd []float64) *problem.Instance {
 	edges := []problem.Link{{From: 0, To: 1, SumGiB: 1, MaxGiB: 1}}
 	inst := &problem.Instance{
@@ -129,8 +129,8 @@ func pair(opts []problem.Option, usd []float64) *problem.Instance {
 	return inst
 }
 
-// TestThousandthsOfADollarAreNoDifferent: neither to the plan nor to the steps that it takes.
-func TestThousandthsOfADollarAreNoDifferent(t *testing.T) {
+// Scaling all costs changes neither the plan nor the number of steps.
+func TestScaledCostsGiveSamePlan(t *testing.T) {
 	for seed := range 30 {
 		inst, small := knotted(seed), knotted(seed)
 		for _, prices := range [][]float64{small.USD, small.USDT} {
@@ -153,9 +153,9 @@ func TestThousandthsOfADollarAreNoDifferent(t *testing.T) {
 	}
 }
 
-// TestTheSmallPartComesFirst, whichever a model lists first: it is likely to be done soonest, and where the search is
-// stopped no less is proven.
-func TestTheSmallPartComesFirst(t *testing.T) {
+// The small component is searched first, whatever the order in the model, because it probably ends soonest. So a
+// stopped search proves as much as possible.
+func TestSmallComponentIsSearchedFirst(t *testing.T) {
 	for seed := range 10 {
 		sizes := []int{7, 5}
 		for work := int64(2000); work < 8000; work += 500 {
@@ -172,7 +172,7 @@ func TestTheSmallPartComesFirst(t *testing.T) {
 	}
 }
 
-// twoParts is a problem of two parts of so many tasks each, which nothing joins.
+// twoParts returns a problem of unconnected components with the given numbers of tasks.
 func twoParts(seed int, sizes []int) *problem.Instance {
 	var both *problem.Instance
 	for _, n := range sizes {
@@ -195,7 +195,7 @@ func twoParts(seed int, sizes []int) *problem.Instance {
 	}
 	both.In = problem.Adjacent(both.NTask(), both.Edges, func(e *problem.Link) int32 { return e.To })
 	both.Out = problem.Adjacent(both.NTask(), both.Edges, func(e *problem.Link) int32 { return e.From })
-	// the same prices whichever comes first
+	// the same prices in either order
 	both.USD, both.USDT = []float64{5, 1, 2, 0, 5, 3, 4, 1, 5}, []float64{5, 0, 4, 1, 5, 1, 2, 3, 5}
 	both.GroupByPlace()
 	return both

@@ -1,5 +1,5 @@
-// Package makespan finds the plan of least makespan, with no bound on its cost, by branch and bound over the windows of
-// the tasks at which paths disagree.
+// Package makespan finds the plan of minimum makespan without a budget, by branch and bound over the windows of the
+// tasks on which paths disagree.
 package makespan
 
 import (
@@ -12,8 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// timeSearch minimises the makespan (equations 2 and 3) with no bound on the
-// cost, by branch and bound over the windows.
+// timeSearch minimises the makespan (equations 2 and 3) without a budget, by branch and bound over the windows.
 type timeSearch struct {
 	inst  *problem.Instance
 	meter *search.Meter
@@ -22,16 +21,16 @@ type timeSearch struct {
 	best   problem.Plan
 	upper  float64 // the best plan's makespan
 	lower  float64
-	enough float64 // a makespan below this will do
+	enough float64 // a makespan below this is good enough
 
 	root   *windows.Windows
-	rooted float64 // the cut that root has been checked against
+	rooted float64 // the cut for which root was last checked
 	search.OpenList
 }
 
-// Solve returns the fastest plan found and a proven bound on the
-// makespan of any; proven tells that the two agree to the precision promised.
-// It also stops at a makespan below enough; zero is never enough. Every task of inst must have an option.
+// Solve returns the fastest plan found and a proven lower bound of the makespan. proven reports whether the two agree
+// to the promised precision. It also stops at a makespan below enough; zero means never. Every task of inst must have
+// an option.
 func Solve(
 	inst *problem.Instance, known []problem.Plan, enough float64, th search.Thresholds, m *search.Meter,
 ) (best problem.Plan, lower float64, proven bool) {
@@ -53,9 +52,8 @@ func Solve(
 	return s.best, s.lower, s.Finished()
 }
 
-// coarse does without windows: it improves the plans at hand and that with each
-// task at its fastest, and bounds the makespan by the longest path with every
-// task and transfer at its fastest.
+// coarse works without windows: it improves the known plans and the plan with each task at its fastest option, and
+// bounds the makespan by the longest path with the minimum time of every task and transfer.
 func (s *timeSearch) coarse(known []problem.Plan) {
 	hours, transfer := leastTimes(s.inst)
 	_, s.lower = s.inst.LongestPath(hours, transfer)
@@ -73,7 +71,7 @@ func (s *timeSearch) coarse(known []problem.Plan) {
 	s.lower = min(s.lower, s.upper)
 }
 
-// leastTimes returns the least time of every task and edge.
+// leastTimes returns the minimum time of every task and edge.
 func leastTimes(inst *problem.Instance) (hours, transfer []float64) {
 	hours, transfer = make([]float64, inst.NTask()), make([]float64, len(inst.Edges))
 	for t := range hours {
@@ -105,8 +103,7 @@ func (s *timeSearch) run() {
 	s.lower = min(s.upper, max(s.lower, s.Least(s.cut())))
 }
 
-// pruneRoot narrows the root's windows to the best plan so far; false means
-// that nothing better is left.
+// pruneRoot narrows the root's windows to the best plan so far. It returns false if nothing better is left.
 func (s *timeSearch) pruneRoot() bool {
 	if s.rooted == s.cut() {
 		return true
@@ -116,9 +113,8 @@ func (s *timeSearch) pruneRoot() bool {
 	return s.root.Propagate(s.rooted, &s.buf, s.meter)
 }
 
-// dive follows one branch, always taking the place that promises the least
-// makespan for the task on which the paths disagree, and leaves the other places
-// open.
+// dive follows one branch and leaves the other places open. It always takes the place with the lowest bound for the
+// task on which the paths disagree.
 func (s *timeSearch) dive(w *windows.Windows, at search.Branch) {
 	for {
 		if !w.Propagate(s.cut(), &s.buf, s.meter) {
@@ -143,7 +139,7 @@ func (s *timeSearch) dive(w *windows.Windows, at search.Branch) {
 	}
 }
 
-// replay applies decisions to a copy of the root; nil is a dead end.
+// replay applies decisions to a copy of the root. It returns nil for a dead end.
 func (s *timeSearch) replay(d *search.Decision) *windows.Windows {
 	w := s.root.Clone()
 	for ; d != nil; d = d.Before {
@@ -163,11 +159,10 @@ func (s *timeSearch) replay(d *search.Decision) *windows.Windows {
 	return w
 }
 
-// attempt builds a plan from the windows: from the last tasks back, each where
-// the path through it is shortest, producers as early as the windows allow and
-// consumers as already placed. If the bounds hold together that plan, or one
-// near it, beats the best. Otherwise there is a task for which no place will do,
-// since paths through it want it at different ones: the first is the conflict.
+// attempt builds a plan from the windows: from the last tasks back, each at the option with the shortest path through
+// it, with producers as early as the windows allow and consumers as already placed. If the bounds are consistent,
+// that plan, or one near it, is better than the best. Otherwise there is a task for which no place is good enough,
+// because paths through it prefer different places. The first such task is the conflict.
 func (s *timeSearch) attempt(w *windows.Windows) (conflict int32, improved bool) {
 	p := make(problem.Plan, s.inst.NTask())
 	sch := &schedule.Schedule{Inst: s.inst, Plan: p, Start: make([]float64, len(p)), After: make([]float64, len(p))}
@@ -199,7 +194,7 @@ func (s *timeSearch) attempt(w *windows.Windows) (conflict int32, improved bool)
 	return conflict, s.upper < before
 }
 
-// offer keeps p if it is the best plan so far.
+// offer stores p if it is the best plan so far.
 func (s *timeSearch) offer(p problem.Plan) {
 	if x := s.inst.Makespan(p); x < s.upper {
 		s.best, s.upper = p, x

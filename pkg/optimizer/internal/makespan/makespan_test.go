@@ -13,8 +13,8 @@ import (
 
 func meter(l search.Limits) *search.Meter { return search.Start(context.Background(), l) }
 
-// drawn is a problem of any shape or, every other one, of a hard one: most tasks send data to most others, to which
-// they should rather not be near, so no task can be placed without a look at many.
+// drawn returns a problem of any shape or, for every other seed, a hard one: most tasks send data to most others and
+// transfers within a place are expensive, so that no task can be placed without considering many others.
 func drawn(seed int) (inst *problem.Instance, least float64) {
 	r := tiny.Rand(seed)
 	shape := tiny.Shape{Tasks: 7, Places: 3, PerPlace: 1, Edges: 0.8, Apart: 5}
@@ -28,9 +28,9 @@ func drawn(seed int) (inst *problem.Instance, least float64) {
 	return inst, tiny.Fastest(inst, search.Inf)
 }
 
-// TestTheFastestPlanIsFoundAndProven, by trying all plans. It takes few steps: a search that rules out less, or looks
-// at what it has ruled out, takes more, and one that counts less runs beyond the limit that whoever asks has set.
-func TestTheFastestPlanIsFoundAndProven(t *testing.T) {
+// The optimum is checked by brute force. The number of steps is checked too: a search that excludes less or repeats
+// excluded work takes more steps, and one that counts too few steps exceeds its work limit.
+func TestSolveMatchesBruteForce(t *testing.T) {
 	m := meter(search.Limits{})
 	for seed := range 400 {
 		inst, least := drawn(seed)
@@ -39,7 +39,7 @@ func TestTheFastestPlanIsFoundAndProven(t *testing.T) {
 			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), the fastest takes %v",
 				seed, hours, lower, proven, least)
 		}
-		// as fast as the fastest is not faster: the proof is made all the same
+		// equally fast is not below enough, so the proof is completed
 		_, _, proven = makespan.Solve(inst, nil, least, search.DefaultThresholds(), meter(search.Limits{}))
 		if !proven {
 			t.Fatalf("seed %d: the search ends before %v is proven", seed, least)
@@ -50,8 +50,8 @@ func TestTheFastestPlanIsFoundAndProven(t *testing.T) {
 	}
 }
 
-// TestABoundHoldsWhereTheSearchIsStopped, after any amount of work, and the plan is one.
-func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
+// The search is stopped after any amount of work.
+func TestStoppedSearchHasValidBound(t *testing.T) {
 	for seed := range 60 {
 		inst, least := drawn(seed)
 		for work := int64(1); work < 10000; work = work*3/2 + 1 {
@@ -66,8 +66,8 @@ func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
 	}
 }
 
-// TestAPlanThatIsFastEnoughEndsTheSearch, and a bound is proven nevertheless.
-func TestAPlanThatIsFastEnoughEndsTheSearch(t *testing.T) {
+// A bound is proven even if the search ends early.
+func TestEnoughEndsSearch(t *testing.T) {
 	sooner := 0
 	for seed := range 100 {
 		inst, least := drawn(seed)
@@ -88,8 +88,8 @@ func TestAPlanThatIsFastEnoughEndsTheSearch(t *testing.T) {
 	}
 }
 
-// TestAKnownPlanThatIsTheFastestStays, and is not changed.
-func TestAKnownPlanThatIsTheFastestStays(t *testing.T) {
+// The known plan is not modified.
+func TestKnownPlanWinsTies(t *testing.T) {
 	for seed := range 60 {
 		inst, least := drawn(seed)
 		done := false
@@ -101,15 +101,14 @@ func TestAKnownPlanThatIsTheFastestStays(t *testing.T) {
 			got, _, _ := makespan.Solve(inst, []problem.Plan{p}, 0, search.DefaultThresholds(), meter(search.Limits{}))
 			done = true
 			if !slices.Equal(got, known) || !slices.Equal(p, known) {
-				t.Fatalf("seed %d: of plans of %v, %v is found and not %v", seed, least, got, known)
+				t.Fatalf("seed %d: of plans of %v, %v was found instead of %v", seed, least, got, known)
 			}
 		})
 	}
 }
 
-// TestWithoutMemoryThereIsAPlanAndABound, as far as those are to be had without windows: no less than the least time of
-// each task and of the quickest transfers.
-func TestWithoutMemoryThereIsAPlanAndABound(t *testing.T) {
+// Without windows, the bound is at least that of the minimum time of each task and the fastest transfers.
+func TestSolveWithLittleMemory(t *testing.T) {
 	th, open := search.DefaultThresholds(), 0
 	for seed := range 100 {
 		inst, least := drawn(seed)
@@ -130,18 +129,18 @@ func TestWithoutMemoryThereIsAPlanAndABound(t *testing.T) {
 		quick := *inst
 		quick.Hrs = slices.Repeat([]float64{slices.Min(inst.Hrs)}, len(inst.Hrs))
 		if sure := tiny.Fastest(&quick, search.Inf); lower < min(hours, sure) {
-			t.Fatalf("seed %d: a bound of %v, though with the quickest of transfers tasks take %v", seed, lower, sure)
+			t.Fatalf("seed %d: a bound of %v, but with the fastest transfers tasks take %v", seed, lower, sure)
 		}
 	}
 	if open == 0 {
-		t.Error("all is proven without memory")
+		t.Error("everything is proven without memory")
 	}
-	inst, _ := drawn(1) // one that takes no time at all
+	inst, _ := drawn(1) // changed to take no time
 	clear(inst.Hrs)
 	for o := range inst.Opts {
 		inst.Opts[o].Hours = 0
 	}
 	if _, lower, proven := makespan.Solve(inst, nil, 0, th, meter(search.Limits{})); lower != 0 || !proven {
-		t.Errorf("no time at all is not proven: %v (%v)", lower, proven)
+		t.Errorf("a makespan of zero is not proven: %v (%v)", lower, proven)
 	}
 }

@@ -4,22 +4,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// Scratch holds buffers that the steps on one network reuse.
+// Scratch holds buffers that operations on a network reuse.
 type Scratch struct {
 	H, Offer, Bound []float64
 	value           []int32
 }
 
-// Sweep visits the nodes in order, or backwards, and raises base. Each node
-// moves the least of its reduced costs to base, then hands an equal share of
-// what is left to its pairs ahead, which hand on to the nodes there as much as
-// they can. Forward and backward sweeps in turn are sequential tree-reweighted
-// message passing (Kolmogorov, Convergent tree-reweighted message passing for
-// energy minimization, 2006), written so that after every step base and the
-// reduced costs are bounds that hold.
+// Sweep visits the nodes in order, or backwards, and raises base. Each node moves its lowest reduced cost to base.
+// Then it distributes the rest equally to its pairs ahead, which pass on as much as possible to the nodes there.
+// Alternating forward and backward sweeps are sequential tree-reweighted message passing (Kolmogorov, Convergent
+// tree-reweighted message passing for energy minimization, 2006), written such that base and the reduced costs are
+// valid bounds after every step.
 //
-// Values that cannot be in a solution below cut are ruled out. It reports false
-// when no solution below cut is left.
+// Values that cannot be in a solution below cut are excluded. Sweep returns false if no solution below cut is left.
 func (n *Network) Sweep(backward bool, cut float64, s *Scratch, m *search.Meter) bool {
 	for k := range n.Nodes {
 		i := int32(k) // #nosec G115 -- at most MaxTasks
@@ -37,9 +34,8 @@ func (n *Network) Sweep(backward bool, cut float64, s *Scratch, m *search.Meter)
 	return true
 }
 
-// Settle moves the least reduced cost of node i to base and rules out its
-// values that cannot be in a solution below cut. It reports false when none is
-// left.
+// Settle moves the lowest reduced cost of node i to base and excludes its values that cannot be in a solution below
+// cut. It returns false if none is left.
 func (n *Network) Settle(i int32, cut float64) bool {
 	nd := &n.Nodes[i]
 	least := search.Inf
@@ -77,9 +73,8 @@ func (n *Network) SettleAll(cut float64) bool {
 	return true
 }
 
-// handOn passes node i's reduced costs to the nodes after it, or before it. It
-// keeps a share back where more pairs lie behind than ahead, so that as much
-// can return.
+// handOn passes node i's reduced costs to the nodes after it (or before it, if backward). If it has more pairs behind
+// than ahead, it keeps a share, so that as much can be passed back.
 func (n *Network) handOn(i int32, backward bool, s *Scratch, m *search.Meter) {
 	nd := &n.Nodes[i]
 	ahead, behind := 0, 0
@@ -121,13 +116,13 @@ func (n *Network) handOn(i int32, backward bool, s *Scratch, m *search.Meter) {
 	}
 }
 
-// ahead tells whether the pair leads from node i in the direction of the sweep.
+// ahead reports whether the pair leads from node i in the direction of the sweep.
 func (p *Pair) ahead(i int32, backward bool) bool {
 	return (p.U+p.V-i > i) != backward
 }
 
-// offer gives the peer all that the pair and h allow: afterwards every value of
-// the peer has a partner among self's values at no residual cost.
+// offer moves to the peer all cost that the pair and h allow. Afterwards every value of the peer has a partner among
+// self's values with zero residual cost.
 func (n *Network) offer(sd *Side, s *Scratch) int {
 	peer := &n.Nodes[sd.Peer]
 	s.Offer = search.Grow(s.Offer, len(sd.ToPeer))
@@ -139,9 +134,8 @@ func (n *Network) offer(sd *Side, s *Scratch) int {
 	return work
 }
 
-// Round chooses a value for every node in turn, the cheapest given the bound's
-// view of the nodes after it and the values of those before it. It returns the
-// values and what they cost together. The values are valid until the next call.
+// Round chooses a value for every node in turn: the cheapest, given the bounds for the nodes after it and the values
+// of those before it. It returns the values and their total cost. The values are valid until the next call.
 func (n *Network) Round(s *Scratch) (value []int32, cost float64) {
 	if cap(s.value) < len(n.Nodes) {
 		s.value = make([]int32, len(n.Nodes))
@@ -174,7 +168,7 @@ func (n *Network) Round(s *Scratch) (value []int32, cost float64) {
 	return value, cost
 }
 
-// Empty tells whether all nodes are gone.
+// Empty reports whether all nodes are removed.
 func (n *Network) Empty() bool {
 	for i := range n.Nodes {
 		if !n.Nodes[i].Gone {
@@ -184,7 +178,7 @@ func (n *Network) Empty() bool {
 	return true
 }
 
-// ValuesLeft counts the values of all nodes not ruled out.
+// ValuesLeft returns the number of values of all nodes that are not excluded.
 func (n *Network) ValuesLeft() int {
 	k := 0
 	for i := range n.Nodes {
@@ -195,7 +189,7 @@ func (n *Network) ValuesLeft() int {
 	return k
 }
 
-// WorthCompacting tells whether much of the network is gone or ruled out.
+// WorthCompacting reports whether a large part of the network is removed or excluded.
 func (n *Network) WorthCompacting() bool {
 	total := 0
 	for i := range n.Nodes {

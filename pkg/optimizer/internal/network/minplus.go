@@ -1,13 +1,11 @@
 package network
 
-// Push computes dst[b] = min over a of h[a] + cost(a, b), the best that
-// node self offers to each value b of its peer when h is what each of its own
-// values costs. Ruled out values (h = +Inf) never win.
+// Push computes dst[b] = min over a of h[a] + cost(a, b): the best offer of node self to each value b of its peer,
+// where h is the cost of each own value. Excluded values (h = +Inf) never win.
 //
-// Table entries are not negative, so a value whose h alone is no less than the
-// worst offer of the cheapest cannot better any: with small transfers, which are
-// the rule, nearly all values go that way and a push costs little more than
-// one row. It returns the number of entries touched.
+// Table entries are not negative. So a value whose h is at least the worst offer of the cheapest value cannot improve
+// any offer. Transfers are usually small, so nearly all values are skipped, and a push costs little more than one
+// row. It returns the number of entries touched.
 func (s *Side) Push(dst, h []float64) int {
 	best := 0
 	for a, x := range h {
@@ -24,7 +22,7 @@ func (s *Side) Push(dst, h []float64) int {
 	return s.pushColumns(dst, h, best)
 }
 
-// below lists the indices but skip whose h is under worst.
+// below appends the indices, except skip, whose h is below worst.
 func below(list []int32, h []float64, worst float64, skip int) []int32 {
 	for a, x := range h {
 		if x < worst && a != skip {
@@ -49,7 +47,7 @@ func (s *Side) pushRows(dst, h []float64, best int) int {
 	var buf [64]int32
 	rest := below(buf[:0], h, worst, best)
 	work := len(h) + n*(1+len(rest))
-	// four rows at a time, to keep dst in a register for longer
+	// four rows at a time, which keeps dst in a register longer
 	for ; len(rest) >= 4; rest = rest[4:] {
 		i, j, k, l := int(rest[0]), int(rest[1]), int(rest[2]), int(rest[3])
 		ri, rj, rk, rl := s.Table[i*n:][:n], s.Table[j*n:][:n], s.Table[k*n:][:n], s.Table[l*n:][:n]

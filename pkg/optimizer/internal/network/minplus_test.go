@@ -11,9 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// TestAPushOffersTheLeastOfAllValues, by trying all: by rows, by columns, where only those are there, and by two
-// matrices. Costs are small, so that few of the values count, or large, so that all do.
-func TestAPushOffersTheLeastOfAllValues(t *testing.T) {
+// Push is compared with brute force: by rows, by columns (without a row table), and with two matrices. Costs are
+// small, so that few values matter, or large, so that all do.
+func TestPushMatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, m := rapid.IntRange(1, 20).Draw(t, "values"), rapid.IntRange(1, 6).Draw(t, "values of the peer")
 		spread := rapid.SampledFrom([]float64{0.5, 3, 50}).Draw(t, "costs up to")
@@ -58,9 +58,8 @@ func TestAPushOffersTheLeastOfAllValues(t *testing.T) {
 	})
 }
 
-// TestAPushTouchesLittleWhereCostsAreFarApart: what costs more by itself than the cheapest with any entry is not looked
-// at.
-func TestAPushTouchesLittleWhereCostsAreFarApart(t *testing.T) {
+// Values whose own cost exceeds every offer of the cheapest are skipped.
+func TestPushSkipsExpensiveValues(t *testing.T) {
 	const n, m = 10, 4
 	h, entries := make([]float64, n), make([]float64, n*m)
 	for a := range h {
@@ -77,8 +76,8 @@ func TestAPushTouchesLittleWhereCostsAreFarApart(t *testing.T) {
 	}
 }
 
-// TestEachValueIsOfferedWhereItIsTheBest: each costs nothing more to one value of the peer, and much to all others.
-func TestEachValueIsOfferedWhereItIsTheBest(t *testing.T) {
+// Each value is the best partner of one value of the peer: its cost is zero there and high elsewhere.
+func TestPushOffersEveryBestValue(t *testing.T) {
 	for n := 1; n <= 13; n++ {
 		h, entries := make([]float64, n), make([]float64, n*n)
 		for a := range n {

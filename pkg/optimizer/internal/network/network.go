@@ -1,5 +1,5 @@
-// Package network is the cost network of tasks over places: the sum of what options and transfers cost, the bounds that
-// passing messages gives (soft local consistency), and the plans that these suggest.
+// Package network is the cost network of tasks over places: the sum of the costs of options and transfers, the bounds
+// that message passing gives (soft local consistency), and the plans that these suggest.
 package network
 
 import (
@@ -14,24 +14,21 @@ import (
 //
 //	base + Σ reduced(value) + Σ residual(pair of values)
 //
-// is least. Its nodes are tasks, its values options, its pairs data transfers,
-// whose cost depends on places alone. All terms but base are kept at or above
-// zero, so base is always a lower bound, and base + reduced(a) one for every
-// solution that takes value a. Moving cost between the terms without changing
-// any sum (soft local consistency: Cooper et al., Soft arc consistency
-// revisited, 2010) raises base; see dual.go.
+// is minimal. Its nodes are tasks, its values are options, and its pairs are data transfers, whose cost depends only
+// on places. All terms except base are kept at or above zero. So base is always a lower bound, and base + reduced(a)
+// is one for every solution with value a. Moving cost between the terms without changing any sum (soft local
+// consistency: Cooper et al., Soft arc consistency revisited, 2010) raises base; see dual.go.
 type Network struct {
 	Base  float64
 	Nodes []Node
 	Pairs []Pair
-	// trail records eliminated nodes, the latest first; their best values
-	// follow from those of the nodes that were left.
+	// trail lists eliminated nodes, latest first. Their best values follow from those of the remaining nodes.
 	trail *trail
 	slab  slab
 }
 
-// slab hands out small zeroed slices of one large one, which saves the garbage
-// collector work. They are not given back.
+// slab allocates small zeroed slices from a large one, which saves work for the garbage collector. They are not freed
+// individually.
 type slab struct {
 	free []float64
 }
@@ -45,19 +42,19 @@ func (s *slab) take(n int) []float64 {
 	return out
 }
 
-// Node is a task with the values that are left to it.
+// Node is a task with its remaining values.
 type Node struct {
 	Task int32
 	Gone bool
-	// Values are the options still possible, as indices into the task's
-	// options, rising. The slice is never changed, only replaced.
+	// Values are the possible options, as rising indices into the task's options. The slice is replaced, never
+	// changed.
 	Values []int32
-	// Reduced is the cost of each value that no pair holds; +Inf marks a
-	// value ruled out that has not been compacted away yet.
+	// Reduced is the part of each value's cost that is not in pairs. +Inf marks an excluded value that has not been
+	// compacted away yet.
 	Reduced []float64
-	// Left counts the values not ruled out.
+	// Left is the number of values that are not excluded.
 	Left int32
-	// Adj are the pairs at this node that are not gone.
+	// Adj are the existing pairs of this node.
 	Adj []int32
 }
 
@@ -65,7 +62,7 @@ type Node struct {
 //
 //	residual(a, b) = Scale·Table[a][b] + More·Second[a][b] − ToU[a] − ToV[b]
 //
-// ToU and ToV are what has been moved from the pair onto the two nodes.
+// ToU and ToV are the costs that were moved from the pair to the two nodes.
 type Pair struct {
 	U, V int32
 	gone bool
@@ -73,9 +70,8 @@ type Pair struct {
 	ToU, ToV []float64
 }
 
-// Matrices are the costs of a pair: a table, row-major over the values of one
-// node and the other, possibly shared between pairs, and possibly a second. The
-// transposed tables may be missing where there is only one.
+// Matrices are the costs of a pair: a table, row-major over the values of one node and the other, and possibly a
+// second one. Pairs may share tables. If there is only one table, its transpose may be missing.
 type Matrices struct {
 	Table, Transposed   []float64
 	Scale               float64
@@ -83,23 +79,22 @@ type Matrices struct {
 	More                float64
 }
 
-// flipped is the same seen from the other node.
+// flipped returns the same matrices as seen from the other node.
 func (m Matrices) flipped() Matrices {
 	m.Table, m.Transposed = m.Transposed, m.Table
 	m.Second, m.SecondTrans = m.SecondTrans, m.Second
 	return m
 }
 
-// Side is a pair seen from one of its nodes, called self; the other is peer. Its
-// matrices have self's values as rows; where table is nil, only transposed is
-// there.
+// Side is a pair as seen from one of its nodes, called self; the other is the peer. The rows of its matrices are
+// self's values. If Table is nil, only Transposed exists.
 type Side struct {
 	self, Peer     int32
 	ToSelf, ToPeer []float64
 	Matrices
 }
 
-// Side is pair e seen from node self.
+// Side returns pair e as seen from node self.
 func (n *Network) Side(e, self int32) Side {
 	p := &n.Pairs[e]
 	if p.U == self {
@@ -108,12 +103,12 @@ func (n *Network) Side(e, self int32) Side {
 	return Side{self: p.V, Peer: p.U, ToSelf: p.ToV, ToPeer: p.ToU, Matrices: p.flipped()}
 }
 
-// Reversed is the same pair seen from the peer.
+// Reversed returns the same pair as seen from the peer.
 func (s *Side) Reversed() Side {
 	return Side{self: s.Peer, Peer: s.self, ToSelf: s.ToPeer, ToPeer: s.ToSelf, Matrices: s.flipped()}
 }
 
-// At is residual(a, b) for value a of u and b of v.
+// At returns residual(a, b) for value a of u and b of v.
 func (p *Pair) At(a, b int32) float64 {
 	i := int(a)*len(p.ToV) + int(b)
 	x := p.Scale * p.Table[i]
@@ -123,7 +118,7 @@ func (p *Pair) At(a, b int32) float64 {
 	return x - p.ToU[a] - p.ToV[b]
 }
 
-// At is residual(a, b) for value a of self and b of peer.
+// At returns residual(a, b) for value a of self and b of the peer.
 func (s *Side) At(a, b int) float64 {
 	var x float64
 	if s.Table != nil {
@@ -159,7 +154,7 @@ func (s *Side) AddRow(dst []float64, a int) {
 	}
 }
 
-// Residuals writes the residual table with self's values as rows.
+// Residuals returns the residual table with self's values as rows.
 func (s *Side) Residuals() []float64 {
 	rows, cols := len(s.ToSelf), len(s.ToPeer)
 	out := make([]float64, rows*cols)
@@ -169,14 +164,12 @@ func (s *Side) Residuals() []float64 {
 	return out
 }
 
-// New builds the cost network of the given tasks, in the given order,
-// which becomes the node order. alive tells of every option whether it is still
-// possible; local is scratch for a task's node number.
+// New builds the cost network of the given tasks. Their order becomes the node order. alive marks the options that
+// are still possible. local is scratch space for a task's node number.
 //
-// Transfer prices depend on places alone, so where most tasks can run in most
-// places every pair refers to the one matrix of prices, scaled by its GiB, and
-// a node's values are all the places, those without an option ruled out. A table
-// for each pair is only made where few values are left.
+// Transfer prices depend only on places. If most tasks can run in most places, every pair refers to the one matrix of
+// prices, scaled by its GiB, and a node's values are all the places, with those without an option excluded. A
+// separate table for each pair is created only if few values are left.
 func New(inst *problem.Instance, tasks, local []int32, alive []bool) *Network {
 	n := &Network{Nodes: make([]Node, len(tasks))}
 	total := 0
@@ -242,7 +235,7 @@ func denseNode(inst *problem.Instance, t int32, alive []bool) Node {
 	return nd
 }
 
-// priceTable is the transfer cost of a link over the values of its ends.
+// priceTable returns the transfer cost of a link over the values of its ends.
 func priceTable(inst *problem.Instance, from, to *Node, l *problem.Link) []float64 {
 	src, dst := inst.Options(l.From), inst.Options(l.To)
 	table := make([]float64, len(from.Values)*len(to.Values))
@@ -279,7 +272,7 @@ func (n *Network) Disconnect(e int32) {
 	}
 }
 
-// Between returns the pair that joins u and v, or -1.
+// Between returns the pair that connects u and v, or -1.
 func (n *Network) Between(u, v int32) int32 {
 	if len(n.Nodes[u].Adj) > len(n.Nodes[v].Adj) {
 		u, v = v, u
@@ -292,7 +285,7 @@ func (n *Network) Between(u, v int32) int32 {
 	return -1
 }
 
-// Clone copies what later steps change and shares what they never do.
+// Clone copies what can change later and shares the rest.
 func (n *Network) Clone() *Network {
 	c := &Network{Base: n.Base, Nodes: slices.Clone(n.Nodes), Pairs: slices.Clone(n.Pairs), trail: n.trail}
 	for i := range c.Nodes {
@@ -311,8 +304,8 @@ func (n *Network) Clone() *Network {
 	return c
 }
 
-// Compact drops the nodes and pairs that are gone and the values ruled out.
-// What has been moved out of a table is settled in it.
+// Compact returns the network without removed nodes, removed pairs and excluded values. Costs moved out of a pair's
+// table are subtracted from it.
 func (n *Network) Compact() *Network {
 	c := &Network{Base: n.Base, trail: n.trail}
 	c.Nodes = make([]Node, 0, len(n.Nodes))
@@ -347,7 +340,7 @@ func (n *Network) Compact() *Network {
 	return c
 }
 
-// compact returns the node without the values ruled out, and their indices.
+// compact returns the node without excluded values, and the indices of the remaining ones.
 func (nd *Node) compact(n *Network) (c Node, kept []int32) {
 	k := int(nd.Left)
 	ints := make([]int32, 2*k+len(nd.Adj))
@@ -366,7 +359,7 @@ func (nd *Node) compact(n *Network) (c Node, kept []int32) {
 	return c, kept
 }
 
-// Cheapest is the value with the least reduced cost.
+// Cheapest returns the value with the lowest reduced cost.
 func (nd *Node) Cheapest() int {
 	best := 0
 	for a, r := range nd.Reduced {
@@ -377,7 +370,7 @@ func (nd *Node) Cheapest() int {
 	return best
 }
 
-// Take rules out all values of the node but a.
+// Take excludes all values of the node except a.
 func (nd *Node) Take(a int) {
 	for b := range nd.Reduced {
 		if b != a {
@@ -387,7 +380,7 @@ func (nd *Node) Take(a int) {
 	nd.Left = 1
 }
 
-// RunnerUp is the least reduced cost of the node's values but a.
+// RunnerUp returns the lowest reduced cost of the node's values other than a.
 func (nd *Node) RunnerUp(a int) float64 {
 	least := search.Inf
 	for b, r := range nd.Reduced {
@@ -398,8 +391,7 @@ func (nd *Node) RunnerUp(a int) float64 {
 	return least
 }
 
-// Inherit takes over from a network with the same nodes and pairs, but more
-// values, what has been moved from the pairs.
+// Inherit copies the costs moved out of the pairs from a network with the same nodes and pairs but other values.
 func (n *Network) Inherit(old *Network) {
 	for e := range n.Pairs {
 		p, q := &n.Pairs[e], &old.Pairs[e]

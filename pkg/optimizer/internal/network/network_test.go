@@ -14,8 +14,8 @@ import (
 
 func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
 
-// made is the network of a drawn problem, of which some options are ruled out: of all places where most are there, else
-// of those that are. Where the seed is odd its graph is a chain.
+// made returns the network of a drawn problem with some options excluded. It is dense if most options exist,
+// otherwise sparse. For odd seeds its graph is a chain.
 func made(seed int) (*problem.Instance, []bool, *network.Network) {
 	r := tiny.Rand(seed)
 	shape := tiny.Shape{
@@ -48,7 +48,7 @@ func made(seed int) (*problem.Instance, []bool, *network.Network) {
 	return inst, alive, network.New(inst, order, make([]int32, inst.NTask()), alive)
 }
 
-// total is what plan p costs by the network's own terms, +Inf where a value of it is ruled out.
+// total returns the cost of plan p by the network's own terms, +Inf if one of its values is excluded.
 func total(n *network.Network, p problem.Plan) float64 {
 	sum := n.Base
 	value := make([]int32, len(n.Nodes))
@@ -69,8 +69,8 @@ func total(n *network.Network, p problem.Plan) float64 {
 
 func near(a, b float64) bool { return a == b || math.Abs(a-b) < 1e-9 }
 
-// agrees: the network says of each plan below the cut what it costs, and of none that it costs less; all but its base
-// is no less than nothing, so that is a bound.
+// agrees checks that the network gives the correct cost for each plan below the cut and never too little for others.
+// All terms except base are at least zero, so base is a bound.
 func agrees(t *testing.T, inst *problem.Instance, alive []bool, n *network.Network, cut float64, swept bool) {
 	t.Helper()
 	tiny.Each(inst, alive, func(p problem.Plan, usd, _ float64) {
@@ -110,8 +110,8 @@ func agrees(t *testing.T, inst *problem.Instance, alive []bool, n *network.Netwo
 	}
 }
 
-// TestSweepsRaiseTheBoundAndChangeNoCosts: on a chain to what the cheapest plan costs.
-func TestSweepsRaiseTheBoundAndChangeNoCosts(t *testing.T) {
+// On a chain, sweeps raise the bound to the cost of the cheapest plan.
+func TestSweepRaisesBound(t *testing.T) {
 	m := meter()
 	closed := 0
 	for seed := range 300 {
@@ -143,15 +143,15 @@ func TestSweepsRaiseTheBoundAndChangeNoCosts(t *testing.T) {
 		}
 		rounded(t, inst, n, &s, least)
 		if low := n.Clone(); low.Sweep(false, n.Base, &s, m) || n.Clone().SettleAll(n.Base) {
-			t.Fatalf("seed %d: something is left below the bound", seed)
+			t.Fatalf("seed %d: values are left below the bound", seed)
 		}
 	}
 	if closed < 290 || !tiny.Took(m.Work, 31_190, 1.3e-3) {
-		t.Errorf("%d of 300 bounds are what the cheapest plan costs, after %d steps", closed, m.Work)
+		t.Errorf("%d of 300 bounds equal the cost of the cheapest plan, after %d steps", closed, m.Work)
 	}
 }
 
-// rounded: the plan that a network suggests costs what it says, and is the cheapest where the bound is as high.
+// rounded checks that the suggested plan has the returned cost and is optimal if the bound is as high.
 func rounded(t *testing.T, inst *problem.Instance, n *network.Network, s *network.Scratch, least float64) {
 	t.Helper()
 	value, cost := n.Round(s)
@@ -165,9 +165,8 @@ func rounded(t *testing.T, inst *problem.Instance, n *network.Network, s *networ
 	}
 }
 
-// TestACopyIsAsItWas: what happens to a network does not happen to its copy, and a compact one is the same without what
-// is ruled out.
-func TestACopyIsAsItWas(t *testing.T) {
+// Changes to a network do not affect its copy. A compact network is the same without excluded values.
+func TestCloneAndCompact(t *testing.T) {
 	for seed := range 200 {
 		inst, alive, n := made(seed)
 		least := search.Inf
@@ -181,7 +180,7 @@ func TestACopyIsAsItWas(t *testing.T) {
 			size += len(n.Nodes[i].Values)
 		}
 		if got := n.WorthCompacting(); got != (float64(left) < 0.75*float64(size)) {
-			t.Fatalf("seed %d: with %d of %d values left it is worth while: %v", seed, left, size, got)
+			t.Fatalf("seed %d: with %d of %d values left it is worthwhile: %v", seed, left, size, got)
 		}
 		c, d := n.Clone(), n.Compact()
 		n.Nodes[0].Take(n.Nodes[0].Cheapest())
@@ -193,10 +192,10 @@ func TestACopyIsAsItWas(t *testing.T) {
 		agrees(t, inst, alive, d, least+4, false)
 		for i := range d.Nodes {
 			if d.ValuesLeft() != left || slices.Contains(d.Nodes[i].Reduced, search.Inf) || d.WorthCompacting() {
-				t.Fatalf("seed %d: what is ruled out is in a compact network", seed)
+				t.Fatalf("seed %d: a compact network has excluded values", seed)
 			}
 		}
-		// a compact network goes on from where the other was
+		// the compact network continues where the other one was
 		if d.Sweep(false, search.Inf, &s, meter()); d.Base < c.Base-1e-9 || d.Base > least+1e-9 {
 			t.Fatalf("seed %d: the bound is %v after %v", seed, d.Base, c.Base)
 		}
@@ -204,13 +203,13 @@ func TestACopyIsAsItWas(t *testing.T) {
 	}
 }
 
-// removed is a task whose value follows from that of another.
+// removed is a task whose value follows from that of another task.
 type removed struct{ task, from int32 }
 
 func (r removed) Restore(p problem.Plan) { p[r.task] = p[r.from] + 1 }
 
-// TestWhatWasRemovedFollowsFromWhatIsLeft, what was removed last first, also in a copy.
-func TestWhatWasRemovedFollowsFromWhatIsLeft(t *testing.T) {
+// The last removed node is restored first, also in a copy.
+func TestRestoreOrder(t *testing.T) {
 	n := &network.Network{}
 	n.Remember(removed{0, 1})
 	n.Remember(removed{1, 2})
@@ -222,8 +221,8 @@ func TestWhatWasRemovedFollowsFromWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestTheValuesOfANode: the cheapest, what the next best costs, and taking one.
-func TestTheValuesOfANode(t *testing.T) {
+// The test covers the cheapest value, the cost of the next, and taking one.
+func TestNodeValues(t *testing.T) {
 	nd := network.Node{Reduced: []float64{4, search.Inf, 1, 1, 3}, Left: 4}
 	if nd.Cheapest() != 2 || nd.RunnerUp(2) != 1 || nd.RunnerUp(0) != 1 {
 		t.Errorf("the cheapest is %d, the next costs %v", nd.Cheapest(), nd.RunnerUp(2))
@@ -234,9 +233,8 @@ func TestTheValuesOfANode(t *testing.T) {
 	}
 }
 
-// TestWhatIsJoined: the pair between two nodes whichever is named first, or none; and a network is empty once all of
-// its nodes are gone.
-func TestWhatIsJoined(t *testing.T) {
+// Between finds a pair in either order of its nodes. A network is empty once all its nodes are removed.
+func TestConnectAndDisconnect(t *testing.T) {
 	n := &network.Network{Nodes: make([]network.Node, 5)}
 	for i := range n.Nodes {
 		n.Nodes[i] = network.Node{Values: []int32{0, 1}, Reduced: []float64{1, 2}, Left: 2}
@@ -245,15 +243,15 @@ func TestWhatIsJoined(t *testing.T) {
 	for e, p := range [][2]int32{{0, 1}, {2, 0}, {0, 3}, {3, 2}} {
 		n.Connect(p[0], p[1], table)
 		if n.Between(p[0], p[1]) != int32(e) || n.Between(p[1], p[0]) != int32(e) {
-			t.Errorf("%v are joined by %d", p, n.Between(p[0], p[1]))
+			t.Errorf("%v are connected by %d", p, n.Between(p[0], p[1]))
 		}
 	}
 	if n.Between(1, 2) != -1 || n.Between(4, 0) != -1 || n.Between(0, 4) != -1 {
-		t.Error("what nothing joins is joined")
+		t.Error("unconnected nodes have a pair")
 	}
 	n.Disconnect(1)
 	if n.Between(0, 2) != -1 || n.Between(0, 3) != 2 {
-		t.Error("what is parted is joined, or what is joined is parted")
+		t.Error("disconnected nodes have a pair, or connected ones have none")
 	}
 	for i := range n.Nodes {
 		if n.Empty() {
@@ -263,12 +261,12 @@ func TestWhatIsJoined(t *testing.T) {
 	}
 	var s network.Scratch
 	if !n.Empty() || n.ValuesLeft() != 0 || !n.SettleAll(0) || !n.Sweep(false, 0, &s, meter()) {
-		t.Error("something is left of nothing")
+		t.Error("an empty network is not empty")
 	}
 }
 
-// TestWhatWasLearntIsInherited by a network of other values: what is common to both has moved as before.
-func TestWhatWasLearntIsInherited(t *testing.T) {
+// Common values keep the costs that were moved out of the pairs.
+func TestInherit(t *testing.T) {
 	join := func(values ...[]int32) *network.Network {
 		n := &network.Network{}
 		for _, v := range values {
@@ -288,8 +286,8 @@ func TestWhatWasLearntIsInherited(t *testing.T) {
 	}
 }
 
-// TestASideIsItsPair seen from either end, by rows, by columns where only those are there, and by two matrices.
-func TestASideIsItsPair(t *testing.T) {
+// A side is checked from either end: by rows, by columns (without a row table), and with two matrices.
+func TestSideMatchesPair(t *testing.T) {
 	table, turned := []float64{1, 2, 3, 4, 5, 6}, []float64{1, 4, 2, 5, 3, 6}
 	second, turnedSecond := []float64{0, 7, 1, 2, 0, 9}, []float64{0, 2, 7, 0, 1, 9}
 	for name, matrices := range map[string]network.Matrices{

@@ -4,20 +4,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 )
 
-// trail is the list of eliminated nodes, the latest first.
+// trail is the list of eliminated nodes, latest first.
 type trail struct {
 	before *trail
 	step   restorer
 }
 
-// restorer knows the best values of eliminated nodes, given those of the nodes
-// that were left.
+// restorer computes the best values of eliminated nodes from those of the remaining nodes.
 type restorer interface {
-	// Restore writes them to p, an option index per task.
+	// Restore writes the values to p, an option index per task.
 	Restore(p problem.Plan)
 }
 
-// Remember notes that nodes have been eliminated, which r restores.
+// Remember records that nodes have been eliminated; r restores their values.
 func (n *Network) Remember(r restorer) { n.trail = &trail{before: n.trail, step: r} }
 
 // Restore completes p for all the eliminated tasks.

@@ -9,37 +9,34 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// Lagrangian bounds cost and makespan together. With a price of lambda USD an
-// hour on the makespan, and the makespan bounded from below by a flow,
+// Lagrangian bounds cost and makespan together. With a price of lambda USD an hour on the makespan, and a flow as a
+// lower bound of the makespan,
 //
 //	value ≤ cost(x) + lambda · makespan(x)   for every plan x in the box,
 //
-// where value is the bound of a cost network in which every task and transfer
-// costs its USD and lambda × flow × its hours. A pricer finds the best lambda
-// and flow.
+// where value is the bound of a cost network in which every task and transfer costs its USD plus lambda × flow × its
+// hours. A pricer finds the best lambda and flow.
 type Lagrangian struct {
 	inst   *problem.Instance
 	Lambda float64
 	Flow   flow
 
-	// Net has a node for each task, in topological order, whose values are
-	// places; nodeOf is a task's node, linkOf the edge behind a pair.
+	// Net has a node for each task, in topological order, whose values are places. nodeOf maps a task to its node,
+	// linkOf a pair to its edge.
 	Net    *network.Network
 	nodeOf []int32
-	// dense has a node's values be all places, those without an option ruled
-	// out, and the pairs refer to the instance's matrices: for networks whose
-	// own tables would take too much memory.
+	// dense means that a node's values are all places, with those without an option excluded, and that the pairs
+	// refer to the instance's matrices. It is for networks whose own tables would need too much memory.
 	dense  bool
 	linkOf []int32
-	// option is the best option of each value of each node at the present
-	// prices.
+	// option is the best option of each value of each node at the current prices.
 	option [][]int32
-	// priced is, by option, what it costs at the present prices.
+	// priced is the cost of each option at the current prices.
 	priced []float64
 	Buf    network.Scratch
 }
 
-// NewLagrangian has no prices yet.
+// NewLagrangian returns a lagrangian without prices.
 func NewLagrangian(inst *problem.Instance, th search.Thresholds) *Lagrangian {
 	l := &Lagrangian{
 		inst: inst, priced: make([]float64, len(inst.Opts)), nodeOf: make([]int32, inst.NTask()),
@@ -57,24 +54,23 @@ func NewLagrangian(inst *problem.Instance, th search.Thresholds) *Lagrangian {
 	return l
 }
 
-// flow is a mixture of paths through the dependency graph: how much of it goes
-// through each task and along each edge. Every path's time is at most the
+// flow is a mixture of paths through the dependency graph: the amount that goes through each task and along each
+// edge. The time of every path is at most the makespan, so the same is true for the flow:
 // makespan, hence so is the flow's,
 //
 //	Σ task[t]·hours(t) + Σ edge[e]·transfer(e)  ≤  makespan,
 //
-// whatever the plan. That turns the maximum over exponentially many paths in
-// equation 2 into a sum, which goes with costs.
+// for every plan. This turns the maximum over exponentially many paths in equation 2 into a sum, which can be added
+// to the costs.
 type flow struct {
 	Task, edge []float64
 }
 
-// Enter prepares for the options left in b. What earlier rounds have learnt
-// about the places still there is kept.
+// Enter prepares for the options left in b. It keeps what earlier rounds learned about the remaining places.
 func (l *Lagrangian) Enter(b *windows.Box) {
 	old := l.Net
 	if old != nil && l.dense {
-		return // the places are always the same
+		return // the places never change
 	}
 	l.Net = &network.Network{Nodes: make([]network.Node, len(l.inst.Topo))}
 	l.option = make([][]int32, len(l.inst.Topo))
@@ -100,7 +96,7 @@ func (l *Lagrangian) Enter(b *windows.Box) {
 	}
 }
 
-// places lists the places that are values of task t's node.
+// places returns the places that are values of task t's node.
 func (l *Lagrangian) places(b *windows.Box, t int32) []int32 {
 	var list []int32
 	if l.dense {
@@ -130,9 +126,8 @@ func (l *Lagrangian) connect(edge *problem.Link) {
 	n.Connect(u, v, make([]float64, len(n.Nodes[u].Values)*len(n.Nodes[v].Values)))
 }
 
-// Evaluate computes value for the present lambda and flow. Afterwards priced
-// less the best of its node plus the node's reduced cost says what each option
-// adds to it at least. Stopped halfway, it knows nothing: value is -Inf.
+// Evaluate computes value for the current lambda and flow. Afterwards Excess returns what each option adds to it at
+// least. If the meter stops it, the value is -Inf.
 func (l *Lagrangian) Evaluate(b *windows.Box, m *search.Meter) (value float64) {
 	n := l.Net
 	n.Base = 0
@@ -147,8 +142,7 @@ func (l *Lagrangian) Evaluate(b *windows.Box, m *search.Meter) (value float64) {
 		addTo(n.Nodes[p.U].Reduced, p.ToU)
 		addTo(n.Nodes[p.V].Reduced, p.ToV)
 	}
-	// the first sweep makes all residuals non-negative again under the new
-	// prices, which only then bound anything
+	// The first sweep makes all residuals non-negative again with the new prices. Only then are they bounds.
 	n.Sweep(false, search.Inf, &l.Buf, m)
 	n.Sweep(true, search.Inf, &l.Buf, m)
 	n.SettleAll(search.Inf)
@@ -211,7 +205,7 @@ func addTo(dst, src []float64) {
 	}
 }
 
-// Excess is what option o of task t adds to value at least.
+// Excess returns a lower bound of what option o of task t adds to value.
 func (l *Lagrangian) Excess(t, o int32) float64 {
 	i := l.nodeOf[t]
 	nd := &l.Net.Nodes[i]

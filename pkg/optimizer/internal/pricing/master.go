@@ -9,21 +9,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// master mixes the plans seen so far so that the mixture is cheapest while no
-// path seen so far is longer than the deadline (Dantzig-Wolfe decomposition).
-// What a path's deadline is worth to the mixture prices the paths, and so gives
-// the lagrangian its lambda and flow.
+// master mixes the plans seen so far at minimum cost such that no path seen so far is longer than the deadline
+// (Dantzig-Wolfe decomposition). The dual values of the paths' deadlines are the prices of the paths, which give the
+// lagrangian its lambda and flow.
 type master struct {
 	inst  *problem.Instance
 	plans []tried
 	paths []problem.Path
 	lp    simplex.Program
-	// hours and transfer are the times of tasks and transfers in the last
-	// mixture, value its cost.
+	// hours and transfer are the times of tasks and transfers in the last mixture; value is its cost.
 	hours, transfer []float64
 	value           float64
-	// the last problem's columns (indices into plans) and their weights; the
-	// rest is scratch
+	// The columns (indices into plans) of the last program and their weights; the rest is scratch space.
 	member  []int
 	weight  []float64
 	cost    []float64
@@ -38,7 +35,7 @@ type tried struct {
 	length []float64
 }
 
-// limits of the pools; the oldest plans make room.
+// Maximum sizes of the pools. The oldest plans are dropped.
 const (
 	mostPlans = 160
 	mostPaths = 60
@@ -64,7 +61,7 @@ func (ms *master) addPlan(p problem.Plan) {
 	ms.plans = append(ms.plans, t)
 }
 
-// addPath reports whether the path is new.
+// addPath adds a path and reports whether it is new.
 func (ms *master) addPath(p problem.Path) bool {
 	for i := range ms.paths {
 		if slices.Equal(ms.paths[i].Tasks, p.Tasks) {
@@ -82,7 +79,7 @@ func (ms *master) addPath(p problem.Path) bool {
 	return true
 }
 
-// dropPath forgets the first path that was of no value in the last solve.
+// dropPath drops the first path without a price in the last solve.
 func (ms *master) dropPath() {
 	worthless := 0
 	for i := range ms.paths {
@@ -108,9 +105,8 @@ func (ms *master) Reach() float64 { return ms.value }
 
 func (ms *master) Average() []float64 { return ms.hours }
 
-// solve mixes the plans whose options are all left in b, adds the paths that
-// the mixture would be late on, and moves the prices of the paths towards what
-// they are worth. Costs from dear on count as out of reach.
+// solve mixes the plans that are completely in b, adds the paths on which the mixture would be late, and moves the
+// prices of the paths towards their dual values. dear is the cost scale of the program, far above all useful costs.
 func (ms *master) solve(b *windows.Box, deadline, dear float64) {
 	ms.member, ms.cost = ms.member[:0], ms.cost[:0]
 	for i := range ms.plans {
@@ -127,14 +123,13 @@ func (ms *master) solve(b *windows.Box, deadline, dear float64) {
 		}
 		ms.mix(deadline, dear)
 	}
-	// half way from the best prices known to the new ones: new prices alone
-	// swing from one extreme to the other
+	// Prices move half way from the best known to the new ones, because the new ones alone swing between extremes.
 	for r := range ms.paths {
 		ms.paths[r].Price = (ms.lp.Price(r)*dear/deadline + ms.paths[r].Best) / 2
 	}
 }
 
-// mix solves for the present columns and rows.
+// mix solves the program for the current columns and rows.
 func (ms *master) mix(deadline, dear float64) {
 	ms.rows = ms.rows[:0]
 	ms.rowData = search.Grow(ms.rowData, len(ms.paths)*len(ms.member))
@@ -152,21 +147,21 @@ func (ms *master) mix(deadline, dear float64) {
 	ms.blend()
 }
 
-// Remember makes the present prices those to come back to.
+// Remember stores the current prices as the best ones.
 func (ms *master) Remember() {
 	for r := range ms.paths {
 		ms.paths[r].Best = ms.paths[r].Price
 	}
 }
 
-// Recall goes back to them.
+// Recall restores the best prices.
 func (ms *master) Recall() {
 	for r := range ms.paths {
 		ms.paths[r].Price = ms.paths[r].Best
 	}
 }
 
-// Inform sets the lagrangian's lambda and flow to the present prices.
+// Inform sets the lagrangian's lambda and flow to the current prices.
 func (ms *master) Inform(l *Lagrangian) {
 	l.Lambda = 0
 	clear(l.Flow.Task)
@@ -195,8 +190,8 @@ func (ms *master) Inform(l *Lagrangian) {
 	}
 }
 
-// blend works out the mixture's times of tasks and transfers. They stay as
-// they were where there is no mixture to speak of.
+// blend computes the times of tasks and transfers in the mixture. It leaves them unchanged if the mixture is nearly
+// empty.
 func (ms *master) blend() {
 	total := 0.0
 	for _, w := range ms.weight {

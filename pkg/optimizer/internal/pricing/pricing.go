@@ -1,5 +1,5 @@
 // Package pricing bounds cost and makespan together: a price on time along the paths of the graph turns both into one
-// cost network (Lagrangian), and a Pricer finds the price and the paths that bound best.
+// cost network (Lagrangian), and a Pricer finds the price and the paths that give the best bound.
 package pricing
 
 import (
@@ -8,30 +8,29 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// Pricer decides what time costs: the lambda and flow of a lagrangian. It and
-// the lagrangian take turns, prices against the plan that is cheapest at those
-// prices, until the bound no longer rises. There are two: the master, which is
-// exact but slow where many paths matter, and the spreader, which is neither.
+// Pricer decides what time costs: the lambda and flow of a lagrangian. The two alternate: the pricer sets prices, and
+// the lagrangian returns the cheapest plan at those prices, until the bound stops rising. There are two pricers: the
+// master, which is exact but slow if many paths matter, and the spreader, which is fast but not exact.
 type Pricer interface {
-	// Begin sets prices for box b from what is known of plans in it. Plans
-	// are to be no longer than deadline and cost less than dear.
+	// Begin sets prices for box b from the plans known in it. Plans should take at most deadline and cost less than
+	// dear.
 	Begin(b *windows.Box, deadline, dear float64)
-	// Answer sets them again when p is cheapest at the last ones.
+	// Answer updates the prices, after p was the cheapest plan at the last ones.
 	Answer(b *windows.Box, p problem.Plan, deadline, dear float64)
-	// Inform passes the prices on.
+	// Inform passes the prices to the lagrangian.
 	Inform(l *Lagrangian)
-	// Remember makes the present prices those that recall comes back to.
+	// Remember stores the current prices, and Recall restores them.
 	Remember()
 	Recall()
-	// Reach is what the bound on the cost of plans within the deadline could
-	// at best become, +Inf where that is not known.
+	// Reach returns the best possible value of the bound on the cost of plans within the deadline, or +Inf if
+	// unknown.
 	Reach() float64
-	// Average is the time of each task in the mixture of plans that the
-	// prices answer.
+	// Average returns the mean time of each task in the mixture of plans on which the prices are based.
 	Average() []float64
 }
 
-// NewPricer is the pricer for as many tasks as inst has. cheap and fast are the plans best in cost and in time.
+// NewPricer returns the pricer for the number of tasks in inst. cheap and fast are the plans with the lowest cost and
+// time.
 func NewPricer(inst *problem.Instance, cheap, fast problem.Plan, th search.Thresholds) Pricer {
 	if inst.NTask() >= th.ManyTasks {
 		return newSpreader(inst, cheap, fast)

@@ -16,14 +16,14 @@ import (
 
 func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
 
-// plan is one of a problem, with what it costs and takes.
+// plan is a plan of a problem with its cost and time.
 type plan struct {
 	picks      problem.Plan
 	usd, hours float64
 }
 
-// drawn is a problem and all its plans, with the cheapest and the fastest of them. Where the seed is odd its graph is a
-// chain, and one path through it all there is.
+// drawn returns a problem, all its plans, and the cheapest and the fastest of them. For odd seeds its graph is a
+// chain, with a single path through all tasks.
 func drawn(seed int) (inst *problem.Instance, plans []plan, cheap, fast plan) {
 	r := tiny.Rand(seed)
 	inst = tiny.Draw(r, tiny.Shape{
@@ -58,7 +58,7 @@ func sign(x float64) int {
 	return 0
 }
 
-// thresholds force each pricer, and the lagrangian of all places or of those that are left.
+// thresholds force each pricer, and a lagrangian with all or only the remaining places.
 func thresholds() []search.Thresholds {
 	master, spreader, dense := search.DefaultThresholds(), search.DefaultThresholds(), search.DefaultThresholds()
 	spreader.ManyTasks, dense.TableEntries = 0, -1
@@ -67,8 +67,8 @@ func thresholds() []search.Thresholds {
 	return []search.Thresholds{master, spreader, dense, both}
 }
 
-// holds: the value is no more than what any plan of the box costs with its time priced, nor with what an option adds,
-// and what the network suggests is a plan of the box.
+// holds checks that the value is at most the priced cost of every plan in the box, also after an option's excess is
+// added, and that the suggested plan is in the box.
 func holds(t *testing.T, inst *problem.Instance, l *pricing.Lagrangian, b *windows.Box, plans []plan, value float64) {
 	t.Helper()
 	least := search.Inf
@@ -89,7 +89,7 @@ func holds(t *testing.T, inst *problem.Instance, l *pricing.Lagrangian, b *windo
 		}
 	}
 	if p := l.Round(); !b.Holds(p) {
-		t.Fatalf("plan %v is not of the box", p)
+		t.Fatalf("plan %v is not in the box", p)
 	}
 	priced := l.Flow.Task[inst.Topo[0]] > 1-1e-9
 	if priced && len(inst.Edges) == inst.NTask()-1 && chain(inst) && math.Abs(value-least) > 1e-7 {
@@ -106,9 +106,9 @@ func chain(inst *problem.Instance) bool {
 	return true
 }
 
-// TestPricesBoundAllPlansOfABox, as plans answer prices and prices plans, and as options are ruled out; the bound on
-// the cost within a deadline rises to what a mixture of plans costs, which on a chain is known.
-func TestPricesBoundAllPlansOfABox(t *testing.T) {
+// Prices and plans alternate while options are excluded. The bound on the cost within a deadline rises to the cost of
+// a mixture of plans, which is known for a chain.
+func TestPricesBoundAllPlans(t *testing.T) {
 	steps := make([]int64, len(thresholds()))
 	sums, reached := make([]float64, len(steps)), 0
 	for seed := range 120 {
@@ -126,7 +126,7 @@ func TestPricesBoundAllPlansOfABox(t *testing.T) {
 					b = smaller(b, r.IntN(1000), fast.picks)
 				}
 				if part == 2 && i%2 == 0 {
-					l.Enter(windows.NewBox(inst)) // what is forgotten comes back
+					l.Enter(windows.NewBox(inst)) // excluded options return
 					l.Evaluate(windows.NewBox(inst), m)
 				}
 				l.Enter(b)
@@ -144,11 +144,11 @@ func TestPricesBoundAllPlansOfABox(t *testing.T) {
 				}
 				average(t, inst, pr.Average())
 				if pr.Reach() < best-1e-6 {
-					t.Fatalf("seed %d, pricer %d: a bound of %v can be %v at best", seed, i, best, pr.Reach())
+					t.Fatalf("seed %d, pricer %d: the bound %v exceeds its maximum %v", seed, i, best, pr.Reach())
 				}
 				mix := mixture(b, plans, deadline)
 				if far := mix - 0.02*math.Abs(mix) - 0.05; seed%2 == 1 && (best > mix+1e-6 || i%2 == 0 && best < far) {
-					t.Fatalf("seed %d, pricer %d: at least %v, a mixture in time costs %v", seed, i, best, mix)
+					t.Fatalf("seed %d, pricer %d: the bound is %v, but a mixture in time costs %v", seed, i, best, mix)
 				} else if best > mix-1e-6 {
 					reached++
 				}
@@ -157,7 +157,7 @@ func TestPricesBoundAllPlansOfABox(t *testing.T) {
 			pr.Recall()
 			pr.Inform(l)
 			if again := l.Evaluate(b, m) - l.Lambda*deadline; math.Abs(again-best) > 0.02*math.Abs(best)+0.3 {
-				t.Fatalf("seed %d, pricer %d: the best prices bound by %v, and again by %v", seed, i, best, again)
+				t.Fatalf("seed %d, pricer %d: the best prices give %v, and again %v", seed, i, best, again)
 			}
 			steps[i] += m.Work
 		}
@@ -173,12 +173,12 @@ func TestPricesBoundAllPlansOfABox(t *testing.T) {
 		}
 	}
 	if reached < 690 {
-		t.Errorf("only %d bounds are as high as they can be", reached)
+		t.Errorf("only %d bounds reach their maximum", reached)
 	}
 }
 
-// TestWithoutAPlanInTimePricesAreMadeAllTheSame: the bounds hold, and averages are those of the plans that there are.
-func TestWithoutAPlanInTimePricesAreMadeAllTheSame(t *testing.T) {
+// The bounds hold, and the averages are those of the existing plans.
+func TestPricesWithoutPlanInTime(t *testing.T) {
 	for seed := range 40 {
 		inst, plans, cheap, fast := drawn(seed)
 		if fast.hours == 0 {
@@ -199,8 +199,8 @@ func TestWithoutAPlanInTimePricesAreMadeAllTheSame(t *testing.T) {
 	}
 }
 
-// TestManyPlansAndPathsMakeRoom: prices hold when the first plans and paths have been forgotten, of 128 paths.
-func TestManyPlansAndPathsMakeRoom(t *testing.T) {
+// Prices stay valid after the first plans and paths of 128 have been dropped.
+func TestPoolsDropOldEntries(t *testing.T) {
 	r := tiny.Rand(1)
 	inst := tiny.Draw(r, tiny.Shape{Tasks: 14, Places: 3, PerPlace: 2, Apart: 1})
 	for i := range int32(12) {
@@ -244,15 +244,15 @@ func TestManyPlansAndPathsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestTheStartOfTheSpreader: time has a price also where the ends of all plans do not tell one, and many tasks have it.
-func TestTheStartOfTheSpreader(t *testing.T) {
+// Time has a price even if the extreme plans do not determine one. With many tasks the pricer is the spreader.
+func TestSpreaderStart(t *testing.T) {
 	inst, _, cheap, _ := drawn(2)
 	th := search.DefaultThresholds()
 	for _, tasks := range []int{inst.NTask(), inst.NTask() + 1} {
 		th.ManyTasks = tasks
 		_, ok := pricing.NewPricer(inst, cheap.picks, cheap.picks, th).(*pricing.Spreader)
 		if ok != (tasks == inst.NTask()) {
-			t.Errorf("of %d tasks, %d are many: %v", inst.NTask(), tasks, ok)
+			t.Errorf("with %d tasks and a threshold of %d: %v", inst.NTask(), tasks, ok)
 		}
 	}
 	one := tiny.Draw(tiny.Rand(1), tiny.Shape{Tasks: 1, Places: 1, PerPlace: 1})
@@ -273,9 +273,8 @@ func TestTheStartOfTheSpreader(t *testing.T) {
 	}
 }
 
-// TestUrgentPricesAnswerTheLongestPath: time becomes dearer while the last plan is late, and cheaper once it is
-// in time.
-func TestUrgentPricesAnswerTheLongestPath(t *testing.T) {
+// The price of time rises while the last plan is late and falls once it is in time.
+func TestUrgentPricesFollowLongestPath(t *testing.T) {
 	th := search.DefaultThresholds()
 	th.ManyTasks = 0
 	for seed := range 40 {
@@ -298,8 +297,8 @@ func TestUrgentPricesAnswerTheLongestPath(t *testing.T) {
 	}
 }
 
-// TestALargeNetworkRefersToAllPlaces, one of more entries than are to be kept; a smaller one has the places of options.
-func TestALargeNetworkRefersToAllPlaces(t *testing.T) {
+// A network with more entries than the threshold is dense; a smaller one has only the places of options.
+func TestLargeNetworkIsDense(t *testing.T) {
 	inst := tiny.Draw(tiny.Rand(3), tiny.Shape{Tasks: 5, Places: 4, PerPlace: 1, Edges: 0.7, Rare: 0.5})
 	entries := 0
 	for _, e := range inst.Edges {
@@ -317,23 +316,23 @@ func TestALargeNetworkRefersToAllPlaces(t *testing.T) {
 			all = all && len(l.Net.Nodes[i].Values) == inst.NPlace
 		}
 		if all != (most < entries) {
-			t.Errorf("of %d entries %d may be kept, and all places are there: %v", entries, most, all)
+			t.Errorf("of %d entries %d may be stored, and all places exist: %v", entries, most, all)
 		}
 	}
 }
 
-// TestStoppedItKnowsNothing, so it bounds nothing.
-func TestStoppedItKnowsNothing(t *testing.T) {
+// A stopped evaluation gives no bound.
+func TestStoppedEvaluationReturnsNoBound(t *testing.T) {
 	inst, _, _, _ := drawn(4)
 	l, b, m := pricing.NewLagrangian(inst, search.DefaultThresholds()), windows.NewBox(inst), meter()
 	l.Enter(b)
 	m.Stopped = true
 	if value := l.Evaluate(b, m); !math.IsInf(value, -1) {
-		t.Errorf("it knows %v", value)
+		t.Errorf("the value is %v", value)
 	}
 }
 
-// average: the average time of a task is between those of its quickest and its slowest option.
+// average checks that the mean time of a task is between those of its fastest and its slowest option.
 func average(t *testing.T, inst *problem.Instance, hours []float64) {
 	t.Helper()
 	for task, h := range hours {
@@ -347,7 +346,7 @@ func average(t *testing.T, inst *problem.Instance, hours []float64) {
 	}
 }
 
-// mixture is the least that plans of the box mixed cost that take no longer than the deadline on average: of two.
+// mixture returns the minimum cost of a mixture of two plans of the box that meets the deadline on average.
 func mixture(b *windows.Box, plans []plan, deadline float64) float64 {
 	least := search.Inf
 	for _, p := range plans {
@@ -365,7 +364,7 @@ func mixture(b *windows.Box, plans []plan, deadline float64) float64 {
 	return least
 }
 
-// smaller is a box with fewer options, but those of one plan.
+// smaller returns a box with fewer options that contains one given plan.
 func smaller(b *windows.Box, seed int, keep problem.Plan) *windows.Box {
 	b = b.Clone()
 	r := tiny.Rand(seed)

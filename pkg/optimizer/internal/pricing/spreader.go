@@ -9,12 +9,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// Spreader spreads the price of time over all paths at once. A path weighs
-// exp(score), its score the sum of those of its tasks and edges, and a task's or
-// edge's score rises with the time that it takes in each plan that answers:
-// exponentiated gradient ascent over exponentially many paths, at the cost of
-// one pass over the graph (Freund and Schapire, Adaptive game playing using
-// multiplicative weights, 1999).
+// Spreader spreads the price of time over all paths at once. A path has the weight exp(score); its score is the sum
+// of the scores of its tasks and edges. The score of a task or edge rises with its time in each plan that the
+// lagrangian returns. This is exponentiated gradient ascent over exponentially many paths, at the cost of one pass
+// over the graph (Freund and Schapire, Adaptive game playing using multiplicative weights, 1999).
 type Spreader struct {
 	inst   *problem.Instance
 	flow   flow
@@ -23,8 +21,8 @@ type Spreader struct {
 	kept   spread
 	mean   []float64 // running average of the tasks' times
 	rounds int
-	// Urgent has lambda answer to the longest path of the last plan rather
-	// than to the flow's time: for plans within the deadline, not for bounds.
+	// Urgent makes lambda follow the longest path of the last plan instead of the flow's time. It is for finding
+	// plans within the deadline, not for bounds.
 	Urgent bool
 }
 
@@ -42,8 +40,7 @@ func newSpreader(inst *problem.Instance, cheap, fast problem.Plan) *Spreader {
 	usd, hours := inst.Cost(fast)-inst.Cost(cheap), inst.Makespan(cheap)-inst.Makespan(fast)
 	sp.state.lambda = 1
 	if usd > 0 && hours > 0 {
-		// the price between the ends is a dear one: most of what can be
-		// saved costs less
+		// the price between the ends is high: most savings cost less
 		sp.state.lambda = usd / hours / 10
 	}
 	sp.score(cheap, 20/inst.Makespan(cheap))
@@ -55,13 +52,13 @@ func newSpreader(inst *problem.Instance, cheap, fast problem.Plan) *Spreader {
 	return sp
 }
 
-// Begin comes back to the best prices, whatever the box.
+// Begin restores the best prices, whatever the box.
 func (sp *Spreader) Begin(*windows.Box, float64, float64) { sp.Recall() }
 
-// Answer raises the scores along the plan, and moves lambda by how late the flow is.
+// Answer raises the scores along the plan and changes lambda by how late the flow is.
 func (sp *Spreader) Answer(_ *windows.Box, p problem.Plan, deadline, _ float64) {
-	// steps shrink slowly enough to make up for a bad start, those of lambda,
-	// which has furthest to go, the slowest
+	// Steps shrink slowly enough to recover from a bad start. Those of lambda, which has furthest to go, shrink
+	// slowest.
 	age := 1 + 0.05*float64(sp.rounds)
 	sp.rounds++
 	late := sp.time(p)/deadline - 1
@@ -89,7 +86,7 @@ func (sp *Spreader) score(p problem.Plan, perHour float64) {
 	}
 }
 
-// time is that of plan p along the flow.
+// time returns the time of plan p along the flow.
 func (sp *Spreader) time(p problem.Plan) float64 {
 	total := 0.0
 	for t, x := range sp.flow.Task {
@@ -101,7 +98,7 @@ func (sp *Spreader) time(p problem.Plan) float64 {
 	return total
 }
 
-// spread works the flow out from the scores.
+// spread computes the flow from the scores.
 func (sp *Spreader) spread() {
 	inst, f := sp.inst, &sp.flow
 	var sources []int32
@@ -116,7 +113,7 @@ func (sp *Spreader) spread() {
 		}
 	}
 	fork(sources, f.Task, func(t int32) float64 { return sp.tail[t] + sp.state.task[t] })
-	// the shares that fork left on the edges become amounts
+	// convert the shares that fork wrote for the edges to amounts
 	for _, t := range inst.Topo {
 		for _, e := range inst.Out.Of(t) {
 			f.edge[e] *= f.Task[t]
@@ -125,9 +122,9 @@ func (sp *Spreader) spread() {
 	}
 }
 
-// fork writes to share the part of each entry of list in the sum of exp(x), and
-// returns the sum's logarithm: 0 for an empty list, the path that ends here.
-// The shares add up to one to the last digit or so, on which the bound relies.
+// fork writes to share the part of each entry of list in the sum of exp(x), and returns the logarithm of the sum. For
+// an empty list, the end of a path, it returns 0. The shares add up to one within rounding; the bound depends on
+// this.
 func fork(list []int32, share []float64, x func(int32) float64) float64 {
 	if len(list) == 0 {
 		return 0
@@ -155,10 +152,10 @@ func (sp *Spreader) Inform(l *Lagrangian) {
 	copy(l.Flow.edge, sp.flow.edge)
 }
 
-// Remember keeps the scores.
+// Remember stores the scores.
 func (sp *Spreader) Remember() { sp.state.copyTo(&sp.kept) }
 
-// Recall goes back to them.
+// Recall restores the stored scores.
 func (sp *Spreader) Recall() {
 	sp.kept.copyTo(&sp.state)
 	sp.spread()
@@ -170,8 +167,8 @@ func (s *spread) copyTo(dst *spread) {
 	dst.edge = append(dst.edge[:0], s.edge...)
 }
 
-// Reach is not known.
+// Reach returns +Inf, because the best possible bound is unknown.
 func (sp *Spreader) Reach() float64 { return search.Inf }
 
-// Average is a running one.
+// Average returns a running average.
 func (sp *Spreader) Average() []float64 { return sp.mean }

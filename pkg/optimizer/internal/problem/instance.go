@@ -1,35 +1,30 @@
 // Package problem is a placement problem in the form that the methods work on: tasks, places, options, edges and the
-// transfers between places, all by number, and what a plan of it costs and takes. Package optimizer makes it of a
+// transfers between places, all by number, and the cost and time of its plans. Package optimizer creates it from a
 // model. The equations are those of the intercloud broker's ILP formulation.
 package problem
 
 import "slices"
 
-// Instance is a model in canonical form: tasks in the order of their ids, the
-// places that some candidate uses in the order of their names, and each task's
-// candidates folded to the options that can matter. Every method works on it
-// alone, and so gives the same plan whatever order a model lists
-// its tasks, places, candidates and edges in.
+// Instance is a model in canonical form: tasks in the order of their ids, used places in the order of their names,
+// and each task's candidates reduced to the options that can matter. Every method works only on it, so the plan does
+// not depend on the order of tasks, places, candidates and edges in the model.
 type Instance struct {
 	Links
-	// NPlace is the number of places; USD and Hrs are NPlace×NPlace row-major
-	// matrices per GiB, from the row's place to the column's; USDT and HrsT
-	// their transposes; HrsT is nil where the cost is all that counts.
+	// NPlace is the number of places. USD and Hrs are NPlace×NPlace row-major matrices per GiB, from the row's place
+	// to the column's. USDT and HrsT are their transposes; HrsT is nil if only the cost matters.
 	NPlace               int
 	USD, USDT, Hrs, HrsT []float64
-	// Opts holds task t's options at Opts[First[t]:First[t+1]], by place and
-	// within a place by rising cost.
+	// Opts has task t's options at Opts[First[t]:First[t+1]], by place and within a place by rising cost.
 	Opts  []Option
 	First []int32
 	// Spans groups task t's options by place: Spans[spanFirst[t]:spanFirst[t+1]].
 	Spans     []Span
 	spanFirst []int32
-	// In and Out are the indices into edges of the edges that end and start
-	// at a task: In.Of(t), Out.Of(t).
+	// In and Out are the indices of the edges that end and start at a task: In.Of(t), Out.Of(t).
 	In, Out Adjacency
 }
 
-// Option is a candidate that survived folding.
+// Option is a candidate that was kept by folding.
 type Option struct {
 	Place int32 // canonical
 	Cand  int32 // index into the task's candidates
@@ -37,13 +32,13 @@ type Option struct {
 	Hours float64
 }
 
-// Span is the options Opts[Lo:Hi] of one task at one place, from the cheapest
-// and slowest to the dearest and fastest.
+// Span is the range Opts[Lo:Hi] of options of one task at one place, from the cheapest and slowest to the most
+// expensive and fastest.
 type Span struct {
 	Place, Lo, Hi int32
 }
 
-// NTask is the number of tasks.
+// NTask returns the number of tasks.
 func (inst *Instance) NTask() int { return len(inst.Order) }
 
 // Options returns the options of task t.
@@ -72,16 +67,16 @@ func (inst *Instance) SpansOf(t int32) []Span {
 	return inst.Spans[inst.spanFirst[t]:inst.spanFirst[t+1]]
 }
 
-// Adjacency lists edge indices by task, in compressed rows.
+// Adjacency stores edge indices by task, in compressed rows.
 type Adjacency struct {
 	start []int32
 	list  []int32
 }
 
-// Of lists the edges of task t.
+// Of returns the edges of task t.
 func (a *Adjacency) Of(t int32) []int32 { return a.list[a.start[t]:a.start[t+1]] }
 
-// Adjacent lists the edges of n tasks by the end that the function names.
+// Adjacent returns the edges of n tasks by the end that the function returns.
 func Adjacent(n int, edges []Link, end func(*Link) int32) Adjacency {
 	a := Adjacency{start: make([]int32, n+1), list: make([]int32, len(edges))}
 	for i := range edges {
@@ -102,11 +97,10 @@ func Adjacent(n int, edges []Link, end func(*Link) int32) Adjacency {
 // Plan is one option for each task, as an index into the task's options.
 type Plan []int32
 
-// Cost is the plan's total in USD (equation 1).
+// Cost returns the plan's total cost in USD (equation 1).
 func (inst *Instance) Cost(p Plan) float64 { return inst.CostOf(p, inst.Topo) }
 
-// CostOf is the part of the plan's cost that the given tasks and the transfers
-// from them make up.
+// CostOf returns the part of the plan's cost for the given tasks and the transfers from them.
 func (inst *Instance) CostOf(p Plan, tasks []int32) float64 {
 	total := 0.0
 	for _, t := range tasks {
@@ -120,7 +114,7 @@ func (inst *Instance) CostOf(p Plan, tasks []int32) float64 {
 	return total
 }
 
-// Makespan is the hour at which the plan's last task finishes (equation 3).
+// Makespan returns the hour at which the plan's last task finishes (equation 3).
 func (inst *Instance) Makespan(p Plan) float64 {
 	finish := make([]float64, len(p))
 	last := 0.0
@@ -137,12 +131,12 @@ func (inst *Instance) Makespan(p Plan) float64 {
 	return last
 }
 
-// PlaceOf is the place of task t in plan p.
+// PlaceOf returns the place of task t in plan p.
 func (inst *Instance) PlaceOf(p Plan, t int32) int {
 	return int(inst.Opts[inst.First[t]+p[t]].Place)
 }
 
-// Picks translates a plan into candidate indices by model task.
+// Picks converts a plan to candidate indices by model task.
 func (inst *Instance) Picks(p Plan) []int {
 	out := make([]int, len(p))
 	for t, i := range inst.Order {
@@ -151,8 +145,8 @@ func (inst *Instance) Picks(p Plan) []int {
 	return out
 }
 
-// LocalCosts writes what each option of t would cost with the rest of p fixed:
-// its own cost and that of the transfers from and to its neighbours.
+// LocalCosts writes to dst the cost of each option of t with the rest of p fixed: its own cost and that of the
+// transfers from and to its neighbours.
 func (inst *Instance) LocalCosts(dst []float64, p Plan, t int32) {
 	opts := inst.Options(t)
 	for k := range opts {

@@ -2,9 +2,8 @@ package problem
 
 import "slices"
 
-// Links is the dependency graph over tasks in canonical order, which is the
-// order of their ids, so that nothing computed from it depends on the order in
-// which a model lists them. Parallel edges are merged.
+// Links is the dependency graph over tasks in canonical order, which is the order of their ids. So nothing computed
+// from it depends on the order of tasks in the model. Parallel edges are merged.
 type Links struct {
 	// Order maps a canonical task index to its index in Model.Tasks.
 	Order []int32
@@ -14,16 +13,16 @@ type Links struct {
 	Topo []int32
 }
 
-// Link joins two tasks by all the edges between them. All of them are paid for,
-// so their sizes add up in money; each must have arrived and they move at once,
-// so the largest decides in time (paper, equation 3 holds edge by edge).
+// Link connects two tasks and stands for all edges between them. All of them cost money, so their sizes are added for
+// the cost. They transfer at the same time and all must arrive, so the largest determines the time (paper, equation 3
+// applies edge by edge).
 type Link struct {
 	From, To int32
 	SumGiB   float64
 	MaxGiB   float64
 }
 
-// MergeParallel sorts the links and folds those with the same ends into one.
+// MergeParallel sorts the links and merges those with the same ends.
 func MergeParallel(edges []Link) []Link {
 	slices.SortFunc(edges, compareLinks)
 	out := edges[:0]
@@ -38,8 +37,8 @@ func MergeParallel(edges []Link) []Link {
 	return out
 }
 
-// compareLinks orders by ends, then by size so that a sum over parallel edges
-// does not depend on the order in which a model lists them.
+// compareLinks orders links by their ends, then by size, so that a sum over parallel edges does not depend on the
+// model's order.
 func compareLinks(a, b Link) int {
 	switch {
 	case a.From != b.From:
@@ -54,8 +53,8 @@ func compareLinks(a, b Link) int {
 	return 0
 }
 
-// Topological returns the n tasks with producers first, or fewer where a cycle
-// is in the way (Kahn's algorithm, first in first out).
+// Topological returns the n tasks with producers first (Kahn's algorithm, first in first out). If there is a cycle,
+// it returns fewer.
 func Topological(n int, edges []Link) []int32 {
 	degree := make([]int32, n)
 	start := make([]int32, n+1)

@@ -1,15 +1,13 @@
 package problem
 
-// Path is a chain of tasks from one without producers to one without consumers,
-// and the edges between them.
+// Path is a chain of tasks from one without producers to one without consumers, with the edges between them.
 type Path struct {
 	Tasks, Edges []int32
-	// Price is what the path's time costs at present, best where it gave the
-	// Best bound, in USD an hour.
+	// Price is the current price of the path's time in USD an hour. Best is the price that gave the best bound.
 	Price, Best float64
 }
 
-// LengthOf is the time of plan p along a path.
+// LengthOf returns the time of plan p along a path.
 func (inst *Instance) LengthOf(p Plan, along *Path) float64 {
 	total := 0.0
 	for _, t := range along.Tasks {
@@ -21,17 +19,17 @@ func (inst *Instance) LengthOf(p Plan, along *Path) float64 {
 	return total
 }
 
-// TransferHours is how long edge e takes in plan p.
+// TransferHours returns the time of edge e in plan p.
 func (inst *Instance) TransferHours(p Plan, e int32) float64 {
 	l := &inst.Edges[e]
 	return l.MaxGiB * inst.Hrs[inst.PlaceOf(p, l.From)*inst.NPlace+inst.PlaceOf(p, l.To)]
 }
 
-// LongestPath is the longest path under the given times, and its length.
+// LongestPath returns the longest path with the given times, and its length.
 func (inst *Instance) LongestPath(hours, transfer []float64) (p Path, length float64) {
 	n := inst.NTask()
 	finish := make([]float64, n)
-	via := make([]int32, n) // the edge that the longest path to a task came by
+	via := make([]int32, n) // the last edge of the longest path to a task
 	last := int32(-1)
 	for _, t := range inst.Topo {
 		via[t] = -1
@@ -47,8 +45,7 @@ func (inst *Instance) LongestPath(hours, transfer []float64) (p Path, length flo
 		}
 	}
 	length = finish[last]
-	// go on to the end, so that the path is a whole one even where what
-	// follows takes no time
+	// Continue to a task without consumers, so that the path is complete even if the rest takes no time.
 	for len(inst.Out.Of(last)) > 0 {
 		e := inst.Out.Of(last)[0]
 		last = inst.Edges[e].To

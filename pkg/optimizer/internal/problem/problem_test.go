@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/tiny"
 )
 
-// drawn is a problem with any plan of it.
+// drawn returns a problem with an arbitrary plan.
 func drawn(seed int) (inst *problem.Instance, p problem.Plan) {
 	r := tiny.Rand(seed)
 	inst = tiny.Draw(r, tiny.Shape{
@@ -21,8 +21,8 @@ func drawn(seed int) (inst *problem.Instance, p problem.Plan) {
 	return inst, p
 }
 
-// TestAPlanCostsWhatItsTasksAndTransfersDo, in all and by parts, and takes as long as its longest path.
-func TestAPlanCostsWhatItsTasksAndTransfersDo(t *testing.T) {
+// The cost is checked as a whole and by parts; the time is that of the longest path.
+func TestCostAndMakespan(t *testing.T) {
 	for seed := range 300 {
 		inst, p := drawn(seed)
 		usd, hours := tiny.Evaluate(inst, p)
@@ -60,7 +60,7 @@ func TestAPlanCostsWhatItsTasksAndTransfersDo(t *testing.T) {
 	}
 }
 
-// local: what an option would cost with the others as they are is what the plan with it costs more or less.
+// local checks that LocalCosts gives the cost differences of moving one task.
 func local(t *testing.T, inst *problem.Instance, p problem.Plan, task int32, usd float64) {
 	t.Helper()
 	costs := make([]float64, len(inst.Options(task)))
@@ -74,12 +74,12 @@ func local(t *testing.T, inst *problem.Instance, p problem.Plan, task int32, usd
 	}
 }
 
-// whole: a path leads from a task without producers to one without consumers, along its edges.
+// whole checks that a path leads along its edges from a task without producers to one without consumers.
 func whole(t *testing.T, inst *problem.Instance, path *problem.Path) {
 	t.Helper()
 	last, first := path.Tasks[0], path.Tasks[len(path.Tasks)-1]
 	if len(inst.Out.Of(last)) > 0 || len(inst.In.Of(first)) > 0 || len(path.Edges) != len(path.Tasks)-1 {
-		t.Fatalf("path %+v is not whole", path)
+		t.Fatalf("path %+v is not complete", path)
 	}
 	for i, e := range path.Edges {
 		if l := inst.Edges[e]; l.To != path.Tasks[i] || l.From != path.Tasks[i+1] {
@@ -88,8 +88,8 @@ func whole(t *testing.T, inst *problem.Instance, path *problem.Path) {
 	}
 }
 
-// TestAPathIsWholeWhereNothingTakesTime.
-func TestAPathIsWholeWhereNothingTakesTime(t *testing.T) {
+// The path is complete even if nothing takes time.
+func TestLongestPathIsCompleteWithZeroTimes(t *testing.T) {
 	for seed := range 100 {
 		inst, p := drawn(seed)
 		path, length := inst.LongestPath(make([]float64, len(p)), make([]float64, len(inst.Edges)))
@@ -99,8 +99,8 @@ func TestAPathIsWholeWhereNothingTakesTime(t *testing.T) {
 	}
 }
 
-// TestOptionsAreGroupedByPlace: the groups of a task are its options in order, each those of one place.
-func TestOptionsAreGroupedByPlace(t *testing.T) {
+// The groups of a task are its options in order; each group has one place.
+func TestGroupByPlace(t *testing.T) {
 	for seed := range 100 {
 		inst, _ := drawn(seed)
 		for task := range int32(inst.NTask()) {
@@ -123,8 +123,8 @@ func TestOptionsAreGroupedByPlace(t *testing.T) {
 	}
 }
 
-// TestParallelLinksAreOne, that moves all of them and takes as long as the largest; the sum is the same in any order.
-func TestParallelLinksAreOne(t *testing.T) {
+// A merged link moves the sum of the data and takes as long as the largest. The sum does not depend on the order.
+func TestMergeParallel(t *testing.T) {
 	links := func(of ...[3]float64) []problem.Link {
 		var list []problem.Link
 		for _, l := range of {
@@ -154,8 +154,8 @@ func TestParallelLinksAreOne(t *testing.T) {
 	}
 }
 
-// TestProducersComeFirst, of those that nothing orders the first; where there is a circle, what it holds is missing.
-func TestProducersComeFirst(t *testing.T) {
+// Unordered tasks keep their order. Tasks of a cycle are missing from the result.
+func TestTopological(t *testing.T) {
 	for seed := range 100 {
 		inst, p := drawn(seed)
 		at := make([]int, len(p))
@@ -185,6 +185,6 @@ func TestProducersComeFirst(t *testing.T) {
 	}
 	edges := []problem.Link{{From: 0, To: 3}, {From: 1, To: 2}, {From: 2, To: 1}, {From: 2, To: 4}, {From: 3, To: 5}}
 	if got := problem.Topological(7, edges); !slices.Equal(got, []int32{0, 6, 3, 5}) {
-		t.Errorf("%v is what a circle leaves", got)
+		t.Errorf("with a cycle the result is %v", got)
 	}
 }

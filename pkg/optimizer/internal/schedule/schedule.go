@@ -1,4 +1,4 @@
-// Package schedule improves plans one task at a time: to a shorter makespan, or to a lower cost within a time.
+// Package schedule improves plans one task at a time: to a shorter makespan, or to a lower cost within a time limit.
 package schedule
 
 import (
@@ -8,15 +8,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// Schedule is a plan with its exact times: when each task starts and how long
-// it takes from each task's finish to the end.
+// Schedule is a plan with its exact times: when each task starts (Start), and the time from its finish to the end of
+// the plan (After).
 type Schedule struct {
 	Inst         *problem.Instance
 	Plan         problem.Plan
 	Start, After []float64 // by task
 }
 
-// New works out the times of plan p, which its methods change.
+// New computes the times of plan p. The methods of the schedule change p.
 func New(inst *problem.Instance, p problem.Plan) *Schedule {
 	s := &Schedule{Inst: inst, Plan: p, Start: make([]float64, len(p)), After: make([]float64, len(p))}
 	s.ComputeStarts()
@@ -24,7 +24,7 @@ func New(inst *problem.Instance, p problem.Plan) *Schedule {
 	return s
 }
 
-// ComputeStarts works the starts out anew.
+// ComputeStarts computes all starts again.
 func (s *Schedule) ComputeStarts() {
 	for _, t := range s.Inst.Topo {
 		s.Start[t] = s.startAt(t, s.Inst.PlaceOf(s.Plan, t))
@@ -39,7 +39,7 @@ func (s *Schedule) computeAfters() {
 
 func (s *Schedule) hours(t int32) float64 { return s.Inst.Opts[s.Inst.First[t]+s.Plan[t]].Hours }
 
-// startAt is when t would start at place p, its producers as they are.
+// startAt returns when t would start at place p, with its producers unchanged.
 func (s *Schedule) startAt(t int32, p int) float64 {
 	at := 0.0
 	for _, i := range s.Inst.In.Of(t) {
@@ -51,8 +51,7 @@ func (s *Schedule) startAt(t int32, p int) float64 {
 	return at
 }
 
-// AfterAt is the time from t's finish to the end were t at place p, its
-// consumers as they are.
+// AfterAt returns the time from t's finish to the end of the plan if t were at place p, with its consumers unchanged.
 func (s *Schedule) AfterAt(t int32, p int) float64 {
 	at := 0.0
 	for _, i := range s.Inst.Out.Of(t) {
@@ -63,7 +62,7 @@ func (s *Schedule) AfterAt(t int32, p int) float64 {
 	return at
 }
 
-// Makespan is the plan's makespan, from the starts.
+// Makespan returns the plan's makespan, from the starts.
 func (s *Schedule) Makespan() float64 {
 	last := 0.0
 	for t := range s.Plan {
@@ -72,10 +71,9 @@ func (s *Schedule) Makespan() float64 {
 	return last
 }
 
-// Shorten moves one task at a time to where the longest path through it is
-// shortest, in sweeps forward and backward, until a pair of sweeps does not
-// shorten the makespan. No move lengthens it, since paths that avoid the task
-// stay as they are.
+// Shorten moves one task at a time to the option with the shortest longest path through it, in forward and backward
+// sweeps, until a pair of sweeps does not shorten the makespan. No move lengthens it, because paths that avoid the
+// task do not change.
 func (s *Schedule) Shorten(m *search.Meter) {
 	for before := s.Makespan(); !m.Stopped; {
 		for _, t := range s.Inst.Topo {
@@ -94,8 +92,8 @@ func (s *Schedule) Shorten(m *search.Meter) {
 	}
 }
 
-// fastest moves t to the option with the shortest longest path through it and
-// returns t's start there. A tie leaves it where it is.
+// fastest moves t to the option with the shortest longest path through it and returns t's start there. In a tie t
+// stays where it is.
 func (s *Schedule) fastest(t int32, m *search.Meter) float64 {
 	opts := s.Inst.Options(t)
 	best := s.Plan[t]
@@ -116,11 +114,10 @@ func (s *Schedule) fastest(t int32, m *search.Meter) float64 {
 	return bestStart
 }
 
-// Cheapen moves one task at a time to the cheapest option, transfers included,
-// with which no path through it is longer than limit; where there is none, to
-// the one with the shortest longest path. A plan within the limit stays within
-// it and never gets dearer. No move makes another task later than limit, or
-// later still, so it comes to an end.
+// Cheapen moves one task at a time to the cheapest option, including transfers, with which no path through it is
+// longer than limit. If there is none, it moves to the option with the shortest longest path. A plan within the limit
+// stays within it and never gets more expensive. No move makes another task exceed the limit, or exceed it by more,
+// so the process ends.
 func (s *Schedule) Cheapen(limit float64, m *search.Meter) {
 	cost := make([]float64, 0, 64)
 	for changed := true; changed && !m.Stopped; {
@@ -140,9 +137,8 @@ func (s *Schedule) Cheapen(limit float64, m *search.Meter) {
 	}
 }
 
-// cheapest moves t for cheapen and returns whether it did, and t's start where
-// it is now. Differences that rounding can explain do not count. cost is
-// scratch.
+// cheapest does one move for Cheapen. It returns whether t moved, and t's start. It ignores differences that may be
+// rounding errors. cost is scratch space.
 func (s *Schedule) cheapest(
 	t int32, limit float64, cost []float64, m *search.Meter,
 ) (moved bool, start float64, scratch []float64) {

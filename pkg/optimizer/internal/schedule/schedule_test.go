@@ -13,7 +13,7 @@ import (
 
 func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
 
-// drawn is a problem with any plan of it.
+// drawn returns a problem with an arbitrary plan.
 func drawn(seed int) (inst *problem.Instance, p problem.Plan, usd, hours float64) {
 	r := tiny.Rand(seed)
 	inst = tiny.Draw(r, tiny.Shape{
@@ -27,7 +27,7 @@ func drawn(seed int) (inst *problem.Instance, p problem.Plan, usd, hours float64
 	return inst, p, usd, hours
 }
 
-// moves tries each plan with one task moved.
+// moves calls try for each plan with one task moved.
 func moves(inst *problem.Instance, p problem.Plan, try func(task int32, usd, hours float64)) {
 	for t := range p {
 		for k := range inst.Options(int32(t)) {
@@ -39,9 +39,9 @@ func moves(inst *problem.Instance, p problem.Plan, try func(task int32, usd, hou
 	}
 }
 
-// TestTimesAreThoseOfThePlan: each task starts once all it needs has come, as the end of the plan of those alone says,
-// and what comes after the tasks on the longest path takes the rest.
-func TestTimesAreThoseOfThePlan(t *testing.T) {
+// A task starts when all its inputs have arrived. On the longest path, the time after a task is the rest of the
+// makespan.
+func TestScheduleTimes(t *testing.T) {
 	for seed := range 300 {
 		inst, p, _, hours := drawn(seed)
 		s := schedule.New(inst, p)
@@ -56,14 +56,14 @@ func TestTimesAreThoseOfThePlan(t *testing.T) {
 				t.Fatalf("seed %d: through task %d it takes %v hours of %v", seed, task, through, hours)
 			}
 			longest = max(longest, through)
-			// the task takes ten days more: the plan then ends when the longest path through it does
+			// with ten more days for the task, the plan ends with the longest path through it
 			o := &inst.Opts[inst.First[task]+p[task]]
 			o.Hours += 240
 			if _, late := tiny.Evaluate(inst, p); late != through+240 {
 				t.Fatalf("seed %d: through task %d it takes %v hours, not %v", seed, task, through, late-240)
 			}
 			o.Hours -= 240
-			// and were it at another place, what follows would take as long as AfterAt says
+			// at another place, the rest would take the time that AfterAt returns
 			for _, alt := range inst.Options(int32(task)) {
 				moved := slices.Clone(p)
 				moved[task] = int32(slices.Index(inst.Options(int32(task)), alt))
@@ -78,8 +78,8 @@ func TestTimesAreThoseOfThePlan(t *testing.T) {
 	}
 }
 
-// TestAPlanIsShortenedByMovesOfSingleTasks, until none shortens it.
-func TestAPlanIsShortenedByMovesOfSingleTasks(t *testing.T) {
+// No move of a single task shortens the result further.
+func TestShorten(t *testing.T) {
 	m, shorter := meter(), 0
 	for seed := range 300 {
 		inst, p, _, hours := drawn(seed)
@@ -87,14 +87,14 @@ func TestAPlanIsShortenedByMovesOfSingleTasks(t *testing.T) {
 		s.Shorten(m)
 		_, now := tiny.Evaluate(inst, s.Plan)
 		if now > hours || s.Makespan() != now {
-			t.Fatalf("seed %d: %v hours become %v, and %v are told", seed, hours, now, s.Makespan())
+			t.Fatalf("seed %d: %v hours become %v, but Makespan returns %v", seed, hours, now, s.Makespan())
 		}
 		if now < hours {
 			shorter++
 		}
 		moves(inst, s.Plan, func(task int32, _, hours float64) {
 			if hours < now {
-				t.Fatalf("seed %d: %v hours are left, though with task %d moved it is %v", seed, now, task, hours)
+				t.Fatalf("seed %d: the result is %v hours, but with task %d moved it is %v", seed, now, task, hours)
 			}
 		})
 		if now == hours && slices.Equal(p, s.Plan) {
@@ -102,7 +102,7 @@ func TestAPlanIsShortenedByMovesOfSingleTasks(t *testing.T) {
 		}
 		again := schedule.New(inst, slices.Clone(s.Plan))
 		if again.Shorten(meter()); again.Makespan() != now {
-			t.Fatalf("seed %d: it ends at %v hours, though it goes on to %v", seed, now, again.Makespan())
+			t.Fatalf("seed %d: it stops at %v hours, but a second call reaches %v", seed, now, again.Makespan())
 		}
 	}
 	if shorter < 200 || !tiny.Took(m.Work, 49_450, 1e-3) {
@@ -110,9 +110,9 @@ func TestAPlanIsShortenedByMovesOfSingleTasks(t *testing.T) {
 	}
 }
 
-// TestAPlanIsMadeCheaperWithinALimit, until no task alone can be moved to where that is cheaper and in time. One beyond
-// the limit is brought within it where that can be done, or nearer to it.
-func TestAPlanIsMadeCheaperWithinALimit(t *testing.T) {
+// No move of a single task is cheaper and within the limit. A plan beyond the limit is brought within it if possible,
+// or closer to it.
+func TestCheapen(t *testing.T) {
 	m, cheaper, late, within := meter(), 0, 0, 0
 	for seed := range 300 {
 		inst, p, usd, hours := drawn(seed)
@@ -138,7 +138,7 @@ func TestAPlanIsMadeCheaperWithinALimit(t *testing.T) {
 			}
 			moves(inst, s.Plan, func(task int32, usd, hours float64) {
 				if now <= limit && hours <= limit && usd < less || now > limit && hours <= limit {
-					t.Fatalf("seed %d, within %v: %v USD in %v h, though with task %d moved it is %v USD in %v h",
+					t.Fatalf("seed %d, within %v: %v USD in %v h, but with task %d moved it is %v USD in %v h",
 						seed, limit, less, now, task, usd, hours)
 				}
 			})
@@ -149,8 +149,8 @@ func TestAPlanIsMadeCheaperWithinALimit(t *testing.T) {
 	}
 }
 
-// TestATieLeavesATaskWhereItIs, and a gain that rounding explains is none.
-func TestATieLeavesATaskWhereItIs(t *testing.T) {
+// A rounding error is not a gain.
+func TestTiesDoNotMoveTasks(t *testing.T) {
 	for seed := range 100 {
 		inst, p, _, _ := drawn(seed)
 		for o := range inst.Opts {

@@ -1,5 +1,5 @@
 // Package search holds what all methods share: the meter that counts their work and stops them, the list of open
-// branches, the differences that count as none, and the thresholds between methods. It knows nothing of tasks.
+// branches, tolerances, and the thresholds for the choice of methods. It does not know tasks.
 package search
 
 import (
@@ -8,34 +8,32 @@ import (
 	"time"
 )
 
-// Meter counts the work of one call and says when to stop. It looks at the
-// clock and the context only every so many steps, since both cost more than
-// most steps do.
+// Meter counts the work of one call and decides when to stop. It checks the clock and the context only at intervals,
+// because these checks are more expensive than most steps.
 type Meter struct {
 	ctx      context.Context
 	Now      func() time.Time
 	started  time.Time
-	Deadline time.Time // zero is none
-	Limit    int64     // of work; 0 is none
-	Gap      float64   // relative, at which a plan is good enough; 0 is none
+	Deadline time.Time // zero means none
+	Limit    int64     // of work; 0 means none
+	Gap      float64   // relative gap at which a plan is good enough; 0 means none
 	Work     int64
-	LookAt   int64 // amount of work at which to look at the clock next
+	LookAt   int64 // amount of work at which the clock is checked next
 	Stopped  bool
 }
 
-// lookEvery is the work between two looks at the clock: well under a
-// millisecond's worth.
+// lookEvery is the work between two checks of the clock, much less than a millisecond.
 const lookEvery = 200_000
 
-// Limits say when a meter stops.
+// Limits are the limits of a meter.
 type Limits struct {
-	Time time.Duration    // zero is no limit
-	Work int64            // likewise
-	Gap  float64          // relative, at which a plan is good enough
-	Now  func() time.Time // nil is time.Now
+	Time time.Duration    // zero means no limit
+	Work int64            // zero means no limit
+	Gap  float64          // relative gap at which a plan is good enough
+	Now  func() time.Time // nil means time.Now
 }
 
-// Start returns a meter that counts from now on.
+// Start returns a meter that starts counting now.
 func Start(ctx context.Context, o Limits) *Meter {
 	m := &Meter{ctx: ctx, Now: o.Now, Limit: o.Work, Gap: o.Gap}
 	if m.Now == nil {
@@ -48,7 +46,7 @@ func Start(ctx context.Context, o Limits) *Meter {
 	return m
 }
 
-// Spend adds to the work done and reports whether to go on.
+// Spend adds to the work done and reports whether to continue.
 func (m *Meter) Spend(work int) bool {
 	m.Work += int64(work)
 	if m.Work < m.LookAt || m.Stopped {
@@ -67,7 +65,7 @@ func (m *Meter) Spend(work int) bool {
 	return !m.Stopped
 }
 
-// Cancelled is the context's error, wrapped, or nil.
+// Cancelled returns the context's error, wrapped, or nil.
 func (m *Meter) Cancelled() error {
 	if m.ctx.Err() == nil {
 		return nil
@@ -75,13 +73,12 @@ func (m *Meter) Cancelled() error {
 	return fmt.Errorf("optimizer: %w", context.Cause(m.ctx))
 }
 
-// Millis is the time since the start, in milliseconds.
+// Millis returns the time since the start in milliseconds.
 func (m *Meter) Millis() float64 {
 	return float64(m.Now().Sub(m.started)) / float64(time.Millisecond)
 }
 
-// Part returns a meter for a part of what is left of the limits. Its work
-// counts here once it is returned to Join.
+// Part returns a meter for a part of the remaining limits. Its work counts here after Join.
 func (m *Meter) Part(fraction float64) *Meter {
 	p := *m
 	if !m.Deadline.IsZero() {
@@ -94,15 +91,15 @@ func (m *Meter) Part(fraction float64) *Meter {
 	return &p
 }
 
-// AtMost stops the meter after so much more work, or before, where it has a limit that comes first.
+// AtMost stops the meter after the given amount of additional work, or earlier if it has a lower limit.
 func (m *Meter) AtMost(work int64) {
 	if m.Limit == 0 || m.Work+work < m.Limit {
-		m.Limit = max(1, m.Work+work) // 0 would be no limit
+		m.Limit = max(1, m.Work+work) // 0 would mean no limit
 		m.LookAt = min(m.LookAt, m.Limit)
 	}
 }
 
-// Join counts the work of a part.
+// Join adds the work of a part.
 func (m *Meter) Join(p *Meter) {
 	m.Work = p.Work
 	m.LookAt = 0

@@ -12,13 +12,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// TestTheBestBranchComesFirst, and of equals the latest; what is no better than the best plan never comes.
-func TestTheBestBranchComesFirst(t *testing.T) {
+// Among equal bounds the newest branch comes first. Branches that are no better than the best plan are never
+// returned.
+func TestOpenListPopsBestBranch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bounds := rapid.SliceOfN(rapid.IntRange(0, 9), 0, 20).Draw(t, "bounds")
 		cut := float64(rapid.IntRange(0, 10).Draw(t, "cut"))
 		var l search.OpenList
-		var want []int // indexes, in the order in which they are to come
+		var want []int // expected order of indexes
 		for i, b := range bounds {
 			l.Push(float64(b), &search.Decision{Task: int32(i)}) //nolint:gosec // a test
 			if float64(b) < cut {
@@ -33,25 +34,25 @@ func TestTheBestBranchComesFirst(t *testing.T) {
 		})
 		for _, i := range want {
 			if least := l.Least(cut); least != float64(bounds[i]) || l.Finished() {
-				t.Fatalf("the least is %v, not %v", least, bounds[i])
+				t.Fatalf("the lowest bound is %v, not %v", least, bounds[i])
 			}
 			if b, ok := l.Pop(cut); !ok || int(b.Decision.Task) != i || b.Bound != float64(bounds[i]) {
 				t.Fatalf("%+v (%v) instead of branch %d", b, ok, i)
 			}
 		}
 		if b, ok := l.Pop(cut); ok || !l.Finished() || l.Least(cut) != search.Inf {
-			t.Fatalf("%+v comes though it is no better than %v", b, cut)
+			t.Fatalf("%+v is returned, but it is no better than %v", b, cut)
 		}
 	})
 }
 
-func TestASearchEndsWhereThePlanIsGoodEnough(t *testing.T) {
+func TestGoOn(t *testing.T) {
 	m := search.Start(context.Background(), search.Limits{Gap: 0.1})
 	for bound, want := range map[float64]bool{89: true, 91: false} {
 		var l search.OpenList
 		l.Push(bound, nil)
 		if got := l.GoOn(100, m); got != want {
-			t.Errorf("with a plan of 100 and a bound of %v: goes on: %v", bound, got)
+			t.Errorf("with a plan of 100 and a bound of %v: continues: %v", bound, got)
 		}
 	}
 	var l search.OpenList
@@ -61,30 +62,30 @@ func TestASearchEndsWhereThePlanIsGoodEnough(t *testing.T) {
 	}
 	m.Stopped = true
 	if l.GoOn(100, m) {
-		t.Error("goes on though it is stopped")
+		t.Error("continues although it is stopped")
 	}
 }
 
-// clock is a time that goes on by a second with each look.
+// clock advances by a second with each call.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { c.at = c.at.Add(time.Second); return c.at }
 
-func TestAMeterStopsAtItsLimits(t *testing.T) {
+func TestMeterStopsAtLimits(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := search.Start(ctx, search.Limits{Work: 10})
 	if !m.Spend(9) || m.Spend(1) || m.Spend(0) || m.Work != 10 {
 		t.Errorf("of 10 steps it does %d", m.Work)
 	}
 	if m = search.Start(ctx, search.Limits{}); !m.Spend(1<<30) || m.Cancelled() != nil {
-		t.Error("without a limit it stops")
+		t.Error("stops without a limit")
 	}
-	if !m.Spend(1) { // looks again after a while only
-		t.Error("without a limit it stops")
+	if !m.Spend(1) { // the context is checked only at intervals
+		t.Error("stops without a limit")
 	}
 	cancel()
 	if m.Spend(1<<20) || !errors.Is(m.Cancelled(), context.Canceled) {
-		t.Errorf("it goes on though nobody waits: %v", m.Cancelled())
+		t.Errorf("continues after cancellation: %v", m.Cancelled())
 	}
 	c := &clock{}
 	m = search.Start(context.Background(), search.Limits{Time: 4 * time.Second, Now: c.now})
@@ -93,29 +94,29 @@ func TestAMeterStopsAtItsLimits(t *testing.T) {
 		looks++
 	}
 	if looks != 3 {
-		t.Errorf("it looks at the clock %d times in three seconds", looks)
+		t.Errorf("reads the clock %d times in three seconds", looks)
 	}
 	if ms := m.Millis(); ms != 5000 {
-		t.Errorf("after five seconds it says %v ms", ms)
+		t.Errorf("after five seconds Millis is %v", ms)
 	}
 }
 
-// TestALookAtTheClockIsRare, as it costs more than most steps do.
-func TestALookAtTheClockIsRare(t *testing.T) {
+// Reading the clock is more expensive than most steps.
+func TestMeterRarelyReadsClock(t *testing.T) {
 	c := &clock{}
 	m := search.Start(context.Background(), search.Limits{Time: 100 * time.Second, Now: c.now})
 	before := c.at
 	for range 1000 {
 		if !m.Spend(1) {
-			t.Fatal("it stops")
+			t.Fatal("the meter stops")
 		}
 	}
 	if looks := c.at.Sub(before) / time.Second; looks > 1 {
-		t.Errorf("it looks at the clock %d times in a thousand steps", looks)
+		t.Errorf("reads the clock %d times in a thousand steps", looks)
 	}
 }
 
-func TestAPartOfAMeterHasAPartOfItsLimits(t *testing.T) {
+func TestMeterPart(t *testing.T) {
 	c := &clock{}
 	m := search.Start(context.Background(), search.Limits{Time: 9 * time.Second, Work: 1000, Now: c.now})
 	m.Spend(200)
@@ -124,14 +125,14 @@ func TestAPartOfAMeterHasAPartOfItsLimits(t *testing.T) {
 		t.Errorf("half of 800 steps ends at %d, half of %v in %v", p.Limit, m.Deadline.Sub(c.at), p.Deadline.Sub(c.at))
 	}
 	if !p.Spend(399) || p.Spend(1) || m.Stopped {
-		t.Error("a part does not end where it is to")
+		t.Error("a part does not stop at its limit")
 	}
 	if m.Join(p); m.Work != 600 || !m.Spend(0) {
 		t.Errorf("%d steps are counted of 600", m.Work)
 	}
 	m.AtMost(50)
 	if !m.Spend(49) || m.Spend(1) {
-		t.Error("does more than it is to do at most")
+		t.Error("does more than its maximum")
 	}
 	m = search.Start(context.Background(), search.Limits{Work: 10})
 	if m.AtMost(100); m.Limit != 10 {
@@ -141,23 +142,23 @@ func TestAPartOfAMeterHasAPartOfItsLimits(t *testing.T) {
 		m.AtMost(0)
 	}
 	if m.Limit != 1 {
-		t.Errorf("no work at all is %d steps", m.Limit)
+		t.Errorf("a limit of zero work is %d steps", m.Limit)
 	}
 	free := search.Start(context.Background(), search.Limits{}).Part(0.1)
 	if free.Limit != 0 || !free.Deadline.IsZero() {
-		t.Errorf("a part of no limit is %d steps until %v", free.Limit, free.Deadline)
+		t.Errorf("a part without a limit has %d steps until %v", free.Limit, free.Deadline)
 	}
 }
 
-func TestDifferencesThatCountAsNone(t *testing.T) {
+func TestTolerances(t *testing.T) {
 	if c := search.CutBelow(100); !(c < 100-1e-9 && c > 100-1e-7) || search.CutBelow(search.Inf) != search.Inf {
-		t.Errorf("better than 100 is below %v", c)
+		t.Errorf("CutBelow(100) is %v", c)
 	}
 	if b := search.Beyond(100); !(b > 100+1e-8 && b < 100+1e-6) || !(search.Beyond(0) > 0) {
-		t.Errorf("more than 100 is beyond %v", b)
+		t.Errorf("Beyond(100) is %v", b)
 	}
 	buf := search.Grow(nil, 10)
 	if len(buf) != 10 || cap(buf) != 15 || len(search.Grow(buf, 15)) != 15 || &search.Grow(buf, 15)[0] != &buf[0] {
-		t.Error("a buffer does not grow by half, or is another one while it has room")
+		t.Error("a buffer does not grow by half, or is replaced although it is large enough")
 	}
 }

@@ -1,32 +1,29 @@
 package search
 
-// Thresholds say where one method gives way to another, and how much memory a
-// method may take. Every method is exact or proves its bound wherever it is
-// used, so they decide only how long an answer takes.
+// Thresholds control when one method replaces another and how much memory a method may use. Every method is exact or
+// proves its bound, so they affect only how long an answer takes.
 type Thresholds struct {
 	Effort Efforts
-	// NetworkEntries bounds the values and messages of a cost network; beyond
-	// it only the plans at hand and the sum of least costs are used.
+	// NetworkEntries limits the values and messages of a cost network. Above it, only the known plans and the sum of
+	// minimum costs are used.
 	NetworkEntries int
-	// WindowEntries likewise bounds tasks × places of the windows.
+	// WindowEntries limits the size of the windows, tasks × places, in the same way.
 	WindowEntries int
-	// TableEntries bounds the tables of a lagrangian's network; beyond it the
-	// network refers to the instance's matrices.
+	// TableEntries limits the tables of a lagrangian's network. Above it, the network refers to the instance's
+	// matrices.
 	TableEntries int
-	// Labels bounds the fronts of label setting, LabelWork the steps that it
-	// may take before branching is tried instead.
+	// Labels limits the fronts of label setting. LabelWork is the maximum number of its steps before branching is
+	// used instead.
 	Labels, LabelWork int
-	// RoundAfter is the work of a bounded search that is worth doing before its
-	// times are rounded: most searches are over by then.
+	// RoundAfter is the work of a bounded search before its times are rounded. Most searches finish earlier.
 	RoundAfter int64
-	// RoundEntries bounds the network of a search whose times are rounded first.
+	// RoundEntries limits the network of a search that starts with rounded times.
 	RoundEntries int
-	// ManyTasks is the number of tasks from which on the spreader is the
-	// better pricer.
+	// ManyTasks is the number of tasks from which on the spreader is the better pricer.
 	ManyTasks int
 }
 
-// DefaultThresholds are those that serve best on the benchmarks.
+// DefaultThresholds returns the thresholds that are best on the benchmarks.
 func DefaultThresholds() Thresholds {
 	return Thresholds{
 		Effort:         defaultEfforts(),
@@ -41,16 +38,16 @@ func DefaultThresholds() Thresholds {
 	}
 }
 
-// Effort says how hard to work on a network before branching.
+// Effort is how much work to do on a network before branching.
 type Effort struct {
-	Sweeps  int     // pairs of sweeps at most
-	Gain    float64 // stop when a pair closes less than this part of the gap
-	Buckets float64 // steps that bucket elimination may take
-	Series  int     // steps that removing one node with two pairs may take
+	Sweeps  int     // maximum number of pairs of sweeps
+	Gain    float64 // stop if a pair closes less than this share of the gap
+	Buckets float64 // maximum steps of bucket elimination
+	Series  int     // maximum steps to remove one node with two pairs
 }
 
-// Efforts are those at the root, which is worth much as all else starts from
-// it, again when a better plan is known there, on a plunge and at a branch.
+// Efforts are the efforts at the root (high, because everything starts from it), at the root again after a better
+// plan was found, in a plunge, and at a branch.
 type Efforts struct {
 	Root, Again, Plunge, Branch Effort
 }

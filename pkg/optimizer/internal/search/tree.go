@@ -2,20 +2,20 @@ package search
 
 import "container/heap"
 
-// OpenList is the part of a search tree that is still to be explored.
+// OpenList is the unexplored part of a search tree.
 type OpenList struct {
 	Open openHeap
 	seq  int
 }
 
-// Push leaves a branch open, with its bound and the last of its decisions.
+// Push adds an open branch with its bound and its last decision.
 func (l *OpenList) Push(bound float64, d *Decision) {
 	l.seq++
 	heap.Push(&l.Open, Branch{Bound: bound, seq: l.seq, Decision: d})
 }
 
-// Pop returns the branch with the least bound, if that is below cut. Otherwise
-// no open branch is worth exploring, and the list is cleared.
+// Pop returns the branch with the lowest bound if that is below cut. Otherwise no open branch is worth exploring, and
+// the list is cleared.
 func (l *OpenList) Pop(cut float64) (Branch, bool) {
 	if l.Least(cut) == Inf {
 		return Branch{}, false
@@ -23,17 +23,15 @@ func (l *OpenList) Pop(cut float64) (Branch, bool) {
 	return heap.Pop(&l.Open).(Branch), true
 }
 
-// MostOpen bounds the memory of a search tree; a search that would need more
-// stops, as at a time limit.
+// MostOpen limits the memory of a search tree. A search that would need more stops, as at a time limit.
 const MostOpen = 4_000_000
 
-// GoOn tells whether to search on when the best plan has the given objective.
+// GoOn reports whether to continue the search if the best plan has the given objective.
 func (l *OpenList) GoOn(upper float64, m *Meter) bool {
 	return !m.Stopped && len(l.Open) < MostOpen && (m.Gap == 0 || l.Least(CutBelow(upper)) < upper-m.Gap*upper)
 }
 
-// Least is the least bound of the open branches, +Inf when none is worth
-// exploring.
+// Least returns the lowest bound of the open branches, or +Inf if none is worth exploring.
 func (l *OpenList) Least(cut float64) float64 {
 	if len(l.Open) > 0 && l.Open[0].Bound >= cut {
 		l.Open = nil
@@ -44,19 +42,17 @@ func (l *OpenList) Least(cut float64) float64 {
 	return l.Open[0].Bound
 }
 
-// Finished tells that nothing is left open.
+// Finished reports whether no branch is open.
 func (l *OpenList) Finished() bool { return len(l.Open) == 0 }
 
-// Branch is a node of the search tree: the decisions that lead to it and the
-// bound known when it was made.
+// Branch is a node of the search tree: the decisions that lead to it and its bound at the time it was added.
 type Branch struct {
 	Bound    float64
 	seq      int
 	Decision *Decision
 }
 
-// Decision restricts one task. Value is an option of the task, or a place,
-// whichever the search decides on.
+// Decision restricts one task. Value is an option of the task or a place, depending on the search.
 type Decision struct {
 	Before *Decision
 	Task   int32
@@ -67,17 +63,17 @@ type Decision struct {
 type decisionKind int8
 
 const (
-	// LeaveOut rules out the value.
+	// LeaveOut excludes the value.
 	LeaveOut decisionKind = iota
-	// Take rules out all others.
+	// Take excludes all other values.
 	Take
-	// AtMost rules out the options slower than the value.
+	// AtMost excludes the options slower than the value.
 	AtMost
-	// Above rules out the options as fast as the value, and the value.
+	// Above excludes the value and the options that are as fast or faster.
 	Above
 )
 
-// openHeap is a heap of branches: the least bound first, then the latest made.
+// openHeap is a heap of branches: lowest bound first, then newest first.
 type openHeap []Branch
 
 func (h openHeap) Len() int { return len(h) }

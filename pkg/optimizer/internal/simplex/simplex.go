@@ -5,21 +5,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// Program minimises Σ cost[j]·w[j] over w ≥ 0 with Σ w[j] = 1 and, for each row
-// i, Σ row[i][j]·w[j] ≤ 1: the best mixture of columns that keeps the rows. A
-// column of the given dummy cost and no use of any row makes it feasible. It is
-// a dense tableau, for some dozens of rows and columns.
+// Program minimises Σ cost[j]·w[j] over w ≥ 0 with Σ w[j] = 1 and, for each row i, Σ row[i][j]·w[j] ≤ 1: the best
+// mixture of columns that satisfies the rows. A dummy column with the given cost, which uses no row, makes it
+// feasible. It is a dense tableau for some dozens of rows and columns.
 type Program struct {
 	m, n  int // rows without the convexity row, columns without slacks and the dummy
 	width int
-	// tab has the m rows, the convexity row and the row of reduced costs; its
-	// columns are the n columns, the m slacks, the dummy and the right side.
+	// tab has the m rows, the convexity row and the row of reduced costs. Its columns are the n columns, the m
+	// slacks, the dummy and the right side.
 	tab   []float64
-	basis []int // column that is basic in each of the first m+1 rows
+	basis []int // basic column of each of the first m+1 rows
 }
 
-// Solve sets the tableau up and pivots until no column improves. It gives up
-// early rather than cycle: any price it then holds is still a price.
+// Solve builds the tableau and pivots until no column improves it. It stops early rather than cycle; the prices are
+// valid even then.
 func (s *Program) Solve(cost []float64, rows [][]float64, dummy float64) {
 	s.m, s.n = len(rows), len(cost)
 	s.width = s.n + s.m + 2
@@ -57,8 +56,8 @@ func (s *Program) row(i int) []float64 { return s.tab[i*s.width:][:s.width] }
 
 const simplexZero = 1e-11
 
-// entering picks the column with the most negative reduced cost; careful, the
-// first negative one, which cannot cycle (Bland's rule).
+// entering returns the column with the most negative reduced cost. If careful, it returns the first negative one,
+// which cannot cycle (Bland's rule).
 func (s *Program) entering(careful bool) int {
 	reduced := s.row(s.m + 1)[:s.width-1]
 	best, least := -1, -simplexZero
@@ -110,10 +109,10 @@ func (s *Program) pivot(i, j int) {
 	s.basis[i] = j
 }
 
-// Value is the least cost found.
+// Value returns the lowest cost found.
 func (s *Program) Value() float64 { return -s.row(s.m + 1)[s.width-1] }
 
-// Price is what one more unit of row i's right side would save.
+// Price returns what one more unit of row i's right side would save.
 func (s *Program) Price(i int) float64 { return max(0, s.row(s.m + 1)[s.n+i]) }
 
 // Weights writes the mixture to w.

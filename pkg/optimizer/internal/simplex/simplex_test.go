@@ -9,10 +9,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/simplex"
 )
 
-// TestAMixtureIsTheCheapestThatKeepsTheRows: the weights keep the rows and cost what is said, and the prices prove that
-// nothing costs less: no column does once it pays them.
-func TestAMixtureIsTheCheapestThatKeepsTheRows(t *testing.T) {
-	var s simplex.Program // one for all, as its buffers are used again
+// The weights satisfy the rows and have the returned cost. The prices prove that it is minimal: no column costs less
+// after it pays them.
+func TestSolveIsOptimal(t *testing.T) {
+	var s simplex.Program // shared, because its buffers are reused
 	rapid.Check(t, func(t *rapid.T) {
 		m, n := rapid.IntRange(0, 5).Draw(t, "rows"), rapid.IntRange(1, 8).Draw(t, "columns")
 		const dummy = 100.0
@@ -29,7 +29,7 @@ func TestAMixtureIsTheCheapestThatKeepsTheRows(t *testing.T) {
 		s.Solve(cost, rows, dummy)
 		w := make([]float64, n)
 		for j := range w {
-			w[j] = math.NaN() // of before
+			w[j] = math.NaN() // leftover values
 		}
 		s.Weights(w)
 		sum, usd := 0.0, 0.0
@@ -40,7 +40,7 @@ func TestAMixtureIsTheCheapestThatKeepsTheRows(t *testing.T) {
 			sum, usd = sum+x, usd+x*cost[j]
 		}
 		if usd += (1 - sum) * dummy; sum > 1+1e-9 || math.Abs(usd-s.Value()) > 1e-7 {
-			t.Fatalf("weights %v, of %v together, cost %v, and %v is said", w, sum, usd, s.Value())
+			t.Fatalf("weights %v, sum %v, cost %v, but Value returns %v", w, sum, usd, s.Value())
 		}
 		prices := 0.0
 		for i, row := range rows {
@@ -61,13 +61,13 @@ func TestAMixtureIsTheCheapestThatKeepsTheRows(t *testing.T) {
 			least = min(least, c)
 		}
 		if math.Abs(least-prices-s.Value()) > 1e-7 {
-			t.Fatalf("a mixture costs %v, though no less than %v is proven", s.Value(), least-prices)
+			t.Fatalf("Value is %v, but the prices prove only %v", s.Value(), least-prices)
 		}
 	})
 }
 
-// TestATieEnds: rows and columns that are all alike tempt to go round in circles.
-func TestATieEnds(t *testing.T) {
+// Equal rows and columns could make the pivots cycle.
+func TestSolveDoesNotCycle(t *testing.T) {
 	for _, n := range []int{1, 4, 12} {
 		cost, rows := make([]float64, n), make([][]float64, n)
 		for i := range rows {
@@ -82,12 +82,12 @@ func TestATieEnds(t *testing.T) {
 			t.Errorf("%d columns that are alike cost %v", n, s.Value())
 		}
 	}
-	// Beale's example, whose plain pivots repeat themselves.
+	// Beale's example, in which plain pivots cycle.
 	var s simplex.Program
 	s.Solve([]float64{-0.75, 150, -0.02, 6}, [][]float64{{0.25, -60, -0.04, 9}, {0.5, -90, -0.02, 3}, {0, 0, 1, 0}}, 0)
 	w := make([]float64, 4)
 	s.Weights(w)
 	if usd := -0.75*w[0] + 150*w[1] - 0.02*w[2] + 6*w[3]; math.Abs(usd-s.Value()) > 1e-9 || s.Value() > -0.74 {
-		t.Errorf("weights %v cost %v, and %v is said", w, usd, s.Value())
+		t.Errorf("weights %v cost %v, but Value returns %v", w, usd, s.Value())
 	}
 }

@@ -1,5 +1,5 @@
-// Package strict walks the tokens of one JSON text: unknown, repeated and missing fields, values of another kind and
-// trailing text are errors that name the field. Memory is what the caller keeps.
+// Package strict reads the tokens of one JSON text. Unknown, repeated and missing fields, values of the wrong kind
+// and trailing text are errors that name the field. The reader itself stores nothing of the text.
 package strict
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Error says which field of a text is wrong, and how. An empty Field is the text itself. Err is the decoder's own
-// error, if it is not JSON.
+// Error describes an error in a field of a text. An empty Field means the whole text. Err is the decoder's error if
+// the text is not valid JSON.
 type Error struct {
 	Field, Reason string
 	Err           error
@@ -21,26 +21,26 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Field + ": " + e.Reason }
 
-// Reader reads a text. The decoder keeps the path to the value last read, which names the field in errors.
+// Reader reads a text. The decoder tracks the path of the last value, which is the field name in errors.
 type Reader struct{ dec *jsontext.Decoder }
 
-// New is a reader of a text.
+// New returns a reader of a text.
 func New(r io.Reader) Reader { return Reader{jsontext.NewDecoder(r)} }
 
-// Field is one member of an object: its name, whether it must be there, and how its value is read.
+// Field is one member of an object: its name, whether it is required, and how its value is read.
 type Field struct {
 	name     string
 	required bool
 	read     func() error
 }
 
-// Need is a field that must be there.
+// Need returns a required field.
 func Need(name string, read func() error) Field { return Field{name, true, read} }
 
-// May is a field that may be left out.
+// May returns an optional field.
 func May(name string, read func() error) Field { return Field{name, false, read} }
 
-// Object reads an object of some fields.
+// Object reads an object with the given fields.
 func (p Reader) Object(fields []Field) error {
 	if err := p.open('{'); err != nil {
 		return err
@@ -74,8 +74,8 @@ func (p Reader) Object(fields []Field) error {
 	return nil
 }
 
-// List reads an array of at most so many entries, entry by entry. Null counts as an empty one, for so Go
-// programs write it.
+// List reads an array with at most the given number of entries and calls read for each. Null counts as an empty
+// array, because Go programs write it so.
 func (p Reader) List(most int, read func() error) error {
 	if null, err := p.Null(); null {
 		return err
@@ -87,7 +87,7 @@ func (p Reader) List(most int, read func() error) error {
 		if n == most {
 			list := p.dec.StackPointer()
 			if n > 0 {
-				list = list.Parent() // of the entry that was read last
+				list = list.Parent() // of the last entry
 			}
 			return &Error{Field: fieldPath(list), Reason: fmt.Sprintf("too many entries, at most %d are allowed", most)}
 		}
@@ -123,7 +123,7 @@ func (p Reader) Text(s *string) error {
 	return nil
 }
 
-// Texts reads an array of at most so many strings.
+// Texts reads an array with at most the given number of strings.
 func (p Reader) Texts(most int, list *[]string) error {
 	return p.List(most, func() error {
 		var s string
@@ -146,7 +146,7 @@ func (p Reader) Number(x *float64) error {
 	return nil
 }
 
-// Null reads a null, and says whether there was one.
+// Null reads a null and reports whether there was one.
 func (p Reader) Null() (bool, error) {
 	if p.dec.PeekKind() != 'n' {
 		return false, nil
@@ -155,7 +155,7 @@ func (p Reader) Null() (bool, error) {
 	return true, err
 }
 
-// End makes sure that nothing follows.
+// End checks that nothing follows.
 func (p Reader) End() error {
 	switch _, err := p.dec.ReadToken(); {
 	case errors.Is(err, io.EOF):
@@ -175,8 +175,7 @@ func (p Reader) token() (jsontext.Token, error) {
 	return tok, nil
 }
 
-// failed turns a decoder's error into one that names the field; errors of the
-// underlying reader pass through.
+// failed converts a decoder error to one that names the field. Errors of the underlying reader pass through.
 func (p Reader) failed(err error) error {
 	if errors.Is(err, io.EOF) {
 		return &Error{Reason: "is empty or ends early"}
@@ -192,13 +191,12 @@ func (p Reader) failed(err error) error {
 	return &Error{fieldPath(syntax.JSONPointer), fmt.Sprintf("%s at byte %d", reason, syntax.ByteOffset), err}
 }
 
-// Errorf is an error about the value that was read last.
+// Errorf returns an error about the last value read.
 func (p Reader) Errorf(format string, args ...any) error {
 	return &Error{Field: fieldPath(p.dec.StackPointer()), Reason: fmt.Sprintf(format, args...)}
 }
 
-// fieldPath writes a JSON pointer the way Go and most people name a field:
-// tasks[3].candidates[0].usd.
+// fieldPath converts a JSON pointer to Go notation: tasks[3].candidates[0].usd.
 func fieldPath(ptr jsontext.Pointer) string {
 	var b strings.Builder
 	for seg := range ptr.Tokens() {
@@ -232,7 +230,7 @@ func describeKind(k jsontext.Kind) string {
 	return "something else"
 }
 
-// Clip keeps a hostile name from filling an error message.
+// Clip shortens a long name so that it does not fill an error message.
 func Clip(s string) string {
 	const most = 80
 	if len(s) <= most {

@@ -13,12 +13,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/strict"
 )
 
-// TestStories reads a text, with
+// TestStories reads a text. The command is:
 //
-//	read        an object of a name, which must be there, a size, at most two tags and two parts, objects of a size, and
-//	            an empty list
+//	read        an object with a required name, a size, at most two tags and two parts (objects with a size), and an
+//	            empty list
 //
-// and prints what was read, or the error.
+// It prints what was read, or the error.
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -61,30 +61,30 @@ func read(text string) string {
 		return fmt.Sprintf("another error: %v\n", err)
 	}
 	var syntax *jsontext.SyntacticError
-	none := map[bool]string{true: " (no JSON)"}[errors.As(of.Err, &syntax)]
+	none := map[bool]string{true: " (not JSON)"}[errors.As(of.Err, &syntax)]
 	return fmt.Sprintf("%s: %s%s\n", of.Field, of.Reason, none)
 }
 
-// TestAnErrorOfTheSourceIsPassedOn, and is none of the text.
-func TestAnErrorOfTheSourceIsPassedOn(t *testing.T) {
-	broken := errors.New("the disk is gone")
+// An error of the underlying reader is not an error of the text.
+func TestReaderErrorIsReturned(t *testing.T) {
+	broken := errors.New("disk error")
 	p := strict.New(iotest.ErrReader(broken))
 	var of *strict.Error
 	if err := p.Object(nil); !errors.Is(err, broken) || errors.As(err, &of) {
-		t.Errorf("it says %v", err)
+		t.Errorf("the error is %v", err)
 	}
 	err := (&strict.Error{Field: "size", Reason: "is a string, not a number"}).Error()
 	if err != "size: is a string, not a number" {
-		t.Errorf("it says %q", err)
+		t.Errorf("the error is %q", err)
 	}
 }
 
-// TestALongNameIsCut after eighty letters.
-func TestALongNameIsCut(t *testing.T) {
+// Names are cut after eighty characters.
+func TestClip(t *testing.T) {
 	for n, want := range map[int]int{79: 79, 80: 80, 81: 80} {
 		name := strings.Repeat("x", n)
 		if got := strict.Clip(name); strings.Count(got, "x") != want || strings.HasSuffix(got, "…") != (n > 80) {
-			t.Errorf("of %d letters %q is left", n, got)
+			t.Errorf("of %d characters %q is left", n, got)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package tiny draws placement problems that are small enough to try every plan of them, with which tests of the
-// methods compare what these find.
+// Package tiny draws placement problems that are small enough to enumerate all their plans. Tests compare the results
+// of the methods with them.
 package tiny
 
 import (
@@ -11,26 +11,26 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 )
 
-// Shape says how large a problem is.
+// Shape describes the size and form of a problem.
 type Shape struct {
 	Tasks, Places int
-	// PerPlace is how many options a task has at one place at most.
+	// PerPlace is the maximum number of options of a task at one place.
 	PerPlace int
-	// Edges is the part of the pairs of tasks that are joined.
+	// Edges is the share of the pairs of tasks that are connected.
 	Edges float64
-	// Rare is the part of the places at which a task has no option.
+	// Rare is the share of the places at which a task has no option.
 	Rare float64
-	// Apart is what moving a GiB within a place costs: where it is more than between places, tasks fit badly together,
-	// and bounds are far from what the best plan costs.
+	// Apart is the cost of moving a GiB within a place. If it is higher than between places, tasks fit badly
+	// together, and bounds are far from the cost of the best plan.
 	Apart float64
 }
 
-// Rand is a source of numbers that is the same for the same seed.
+// Rand returns a random source that is determined by the seed.
 func Rand(seed int) *rand.Rand {
-	return rand.New(rand.NewPCG(uint64(seed), 1)) // #nosec G115 G404 -- a test's
+	return rand.New(rand.NewPCG(uint64(seed), 1)) // #nosec G115 G404 -- for tests
 }
 
-// Draw draws a problem. All its numbers are whole and small, so sums of them are exact and plans often tie.
+// Draw draws a problem. All its numbers are small integers, so sums are exact and plans often tie.
 func Draw(r *rand.Rand, s Shape) *problem.Instance {
 	inst := &problem.Instance{NPlace: s.Places, First: []int32{0}}
 	for _, i := range r.Perm(s.Tasks) {
@@ -50,7 +50,7 @@ func Draw(r *rand.Rand, s Shape) *problem.Instance {
 	return inst
 }
 
-// links joins tasks along a random order of them; some of the links are parallel, some move nothing.
+// links connects tasks along a random order of them. Some of the links are parallel, and some move no data.
 func links(r *rand.Rand, s Shape) []problem.Link {
 	rank := r.Perm(s.Tasks)
 	var list []problem.Link
@@ -69,7 +69,7 @@ func links(r *rand.Rand, s Shape) []problem.Link {
 	return list
 }
 
-// perGiB is a matrix over the places, and the same transposed.
+// perGiB returns a matrix over the places and its transpose.
 func perGiB(r *rand.Rand, s Shape) (of, transposed []float64) {
 	n := s.Places
 	of, transposed = make([]float64, n*n), make([]float64, n*n)
@@ -85,7 +85,8 @@ func perGiB(r *rand.Rand, s Shape) (of, transposed []float64) {
 	return of, transposed
 }
 
-// options are those of one task, at least one: at each place from the cheapest and slowest to the dearest and fastest.
+// options returns the options of one task, at least one: at each place from the cheapest and slowest to the most
+// expensive and fastest.
 func options(r *rand.Rand, s Shape) []problem.Option {
 	var list []problem.Option
 	for len(list) == 0 {
@@ -108,7 +109,7 @@ func options(r *rand.Rand, s Shape) []problem.Option {
 	return list
 }
 
-// Each tries every plan of the options that alive marks, or of all where it is nil: what it costs, and when it ends.
+// Each calls try for every plan of the options that alive marks (nil means all), with its cost and its makespan.
 func Each(inst *problem.Instance, alive []bool, try func(p problem.Plan, usd, hours float64)) {
 	p := make(problem.Plan, inst.NTask())
 	var choose func(t int)
@@ -128,7 +129,7 @@ func Each(inst *problem.Instance, alive []bool, try func(p problem.Plan, usd, ho
 	choose(0)
 }
 
-// Evaluate says what a plan costs and when its last task ends, from nothing but the definitions.
+// Evaluate returns the cost and the makespan of a plan, directly from the definitions.
 func Evaluate(inst *problem.Instance, p problem.Plan) (usd, hours float64) {
 	option := func(t int32) *problem.Option { return &inst.Opts[inst.First[t]+p[t]] }
 	ends := make([]float64, len(p))
@@ -136,7 +137,7 @@ func Evaluate(inst *problem.Instance, p problem.Plan) (usd, hours float64) {
 		o := option(int32(t)) // #nosec G115 -- small
 		usd, ends[t] = usd+o.USD, o.Hours
 	}
-	// no task ends before what it needs has come and it has run: again and again, until all are late enough
+	// A task ends no earlier than its inputs arrive plus its run time. Repeat until all times are late enough.
 	for changed := true; changed; {
 		changed = false
 		for i := range inst.Edges {
@@ -155,13 +156,13 @@ func Evaluate(inst *problem.Instance, p problem.Plan) (usd, hours float64) {
 	return usd, max(0, slices.Max(ends))
 }
 
-// Took says whether a number of steps is what is expected, within a part of it. It is always true but on amd64: where
-// the compiler fuses multiplications and additions, ties fall another way.
+// Took reports whether a number of steps is as expected, within a relative tolerance. It is always true on other
+// platforms than amd64: where the compiler fuses multiplications and additions, ties are decided differently.
 func Took(steps, want int64, within float64) bool {
 	return runtime.GOARCH != "amd64" || math.Abs(float64(steps-want)) <= within*float64(want)
 }
 
-// Cheapest is the least cost of the plans that end within the given hours, +Inf where there is none.
+// Cheapest returns the minimum cost of the plans that end within the given hours, or +Inf if there are none.
 func Cheapest(inst *problem.Instance, within float64) float64 {
 	least := math.Inf(1)
 	Each(inst, nil, func(_ problem.Plan, usd, hours float64) {
@@ -172,7 +173,7 @@ func Cheapest(inst *problem.Instance, within float64) float64 {
 	return least
 }
 
-// Fastest is the least time of the plans that cost no more than so much, +Inf where there is none.
+// Fastest returns the minimum makespan of the plans that cost at most the budget, or +Inf if there are none.
 func Fastest(inst *problem.Instance, budget float64) float64 {
 	least := math.Inf(1)
 	Each(inst, nil, func(_ problem.Plan, usd, hours float64) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// Box is a part of the search space of a bounded problem: the options left to
-// every task, with the windows that follow from them.
+// Box is a part of the search space of a bounded problem: the remaining options of every task, and the windows that
+// follow from them.
 type Box struct {
 	Inst    *problem.Instance
 	Windows *Windows
@@ -18,7 +18,7 @@ type Box struct {
 	Left    []int32 // by task
 }
 
-// NewBox leaves every task all its options.
+// NewBox returns a box with all options of every task.
 func NewBox(inst *problem.Instance) *Box {
 	b := &Box{Inst: inst, Windows: New(inst), Alive: make([]bool, len(inst.Opts)), Left: make([]int32, inst.NTask())}
 	for o := range b.Alive {
@@ -30,13 +30,12 @@ func NewBox(inst *problem.Instance) *Box {
 	return b
 }
 
-// Clone copies what changes and shares what does not.
+// Clone copies what can change and shares the rest.
 func (b *Box) Clone() *Box {
 	return &Box{Inst: b.Inst, Windows: b.Windows.Clone(), Alive: slices.Clone(b.Alive), Left: slices.Clone(b.Left)}
 }
 
-// Keep rules out the options of task t that pred refuses and reports whether
-// any is left.
+// Keep excludes the options of task t for which pred is false, and reports whether any is left.
 func (b *Box) Keep(t int32, pred func(o int32) bool) bool {
 	changed := false
 	for _, sp := range b.Inst.SpansOf(t) {
@@ -61,8 +60,8 @@ func (b *Box) Keep(t int32, pred func(o int32) bool) bool {
 	return b.Left[t] > 0
 }
 
-// Narrow rules out the options that cannot be in a plan with a makespan below
-// cut, and reports whether every task has one left.
+// Narrow excludes the options that cannot be in a plan with a makespan below cut, and reports whether every task has
+// an option left.
 func (b *Box) Narrow(cut float64, s *network.Scratch, m *search.Meter) bool {
 	w := b.Windows
 	if !w.Propagate(cut, s, m) {
@@ -87,7 +86,7 @@ func (b *Box) Narrow(cut float64, s *network.Scratch, m *search.Meter) bool {
 	return true
 }
 
-// Single tells whether every task has one option left.
+// Single reports whether every task has exactly one option left.
 func (b *Box) Single() bool {
 	for _, k := range b.Left {
 		if k != 1 {
@@ -97,7 +96,7 @@ func (b *Box) Single() bool {
 	return true
 }
 
-// Plan returns the plan of the first option left to each task.
+// Plan returns the plan with the first remaining option of each task.
 func (b *Box) Plan() problem.Plan {
 	p := make(problem.Plan, len(b.Left))
 	for t := range p {
@@ -107,7 +106,7 @@ func (b *Box) Plan() problem.Plan {
 	return p
 }
 
-// Apply restricts one task and reports whether it has an option left.
+// Apply applies a decision to its task and reports whether the task has an option left.
 func (b *Box) Apply(d *search.Decision) bool {
 	value := &b.Inst.Opts[d.Value]
 	return b.Keep(d.Task, func(o int32) bool {
@@ -125,9 +124,8 @@ func (b *Box) Apply(d *search.Decision) bool {
 	})
 }
 
-// SplitAt finds the slowest option left to t of at most the given hours, and
-// how far the hours are from that and from the next slower one, whichever is
-// nearer. The gap is zero when all options are on one side.
+// SplitAt returns the slowest remaining option of t that takes at most the given hours, and the distance of the hours
+// to it or to the next slower option, whichever is nearer. The gap is zero if all options are on one side.
 func (b *Box) SplitAt(t int32, hours float64) (o int32, gap float64) {
 	below, above := math.Inf(-1), search.Inf
 	o = -1
@@ -148,7 +146,7 @@ func (b *Box) SplitAt(t int32, hours float64) (o int32, gap float64) {
 	return o, min(hours-below, above-hours)
 }
 
-// Holds tells whether all of p's options are left in b.
+// Holds reports whether all of p's options remain in b.
 func (b *Box) Holds(p problem.Plan) bool {
 	for t, k := range p {
 		if !b.Alive[b.Inst.First[t]+k] {

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// TestABoxHoldsWhatDecisionsAndTheCutLeave, by trying all plans.
-func TestABoxHoldsWhatDecisionsAndTheCutLeave(t *testing.T) {
+// The box is compared with brute force.
+func TestBoxMatchesBruteForce(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range 400 {
 		inst, r := drawn(seed), tiny.Rand(seed)
@@ -69,7 +69,7 @@ func TestABoxHoldsWhatDecisionsAndTheCutLeave(t *testing.T) {
 	}
 }
 
-// decide marks what a decision leaves.
+// decide marks the options that a decision leaves.
 func decide(inst *problem.Instance, alive []bool, d search.Decision) {
 	value := inst.Opts[d.Value]
 	for o := inst.First[d.Task]; o < inst.First[d.Task+1]; o++ {
@@ -88,7 +88,7 @@ func decide(inst *problem.Instance, alive []bool, d search.Decision) {
 	}
 }
 
-// counted: a box counts the options that it has left, and knows the quickest at each place.
+// counted checks the numbers of remaining options and the minimum time at each place.
 func counted(t *testing.T, b *windows.Box, alive []bool) {
 	t.Helper()
 	inst := b.Inst
@@ -96,7 +96,7 @@ func counted(t *testing.T, b *windows.Box, alive []bool) {
 		left, quick := int32(0), full(inst.NPlace)
 		for o := inst.First[task]; o < inst.First[task+1]; o++ {
 			if b.Alive[o] && !alive[o] {
-				t.Fatalf("option %d of task %d is there again", o, task)
+				t.Fatalf("option %d of task %d is alive again", o, task)
 			}
 			if b.Alive[o] {
 				left++
@@ -114,7 +114,7 @@ func counted(t *testing.T, b *windows.Box, alive []bool) {
 	}
 }
 
-// single: a box with one option for each task has one plan, and its copy is not changed with it.
+// single checks that a box with one option for each task has one plan, and that changing it does not change its copy.
 func single(t *testing.T, b *windows.Box) {
 	t.Helper()
 	p := b.Plan()
@@ -123,7 +123,7 @@ func single(t *testing.T, b *windows.Box) {
 	}
 	c := b.Clone()
 	if c.Keep(0, func(int32) bool { return false }) {
-		t.Fatal("an option is left of none")
+		t.Fatal("an option is left in an empty box")
 	}
 	if c.Holds(p) || !b.Holds(p) || b.Left[0] != 1 || !c.Single() && c.Left[0] == 1 {
 		t.Fatalf("plan %v is in the copy or not in the box", p)
@@ -138,8 +138,8 @@ func single(t *testing.T, b *windows.Box) {
 	}
 }
 
-// TestAnOptionIsRuledOutAsSoonAsItIsTooSlow, on a chain: each left is in a plan below the cut.
-func TestAnOptionIsRuledOutAsSoonAsItIsTooSlow(t *testing.T) {
+// On a chain, each remaining option is in a plan below the cut.
+func TestNarrowIsExactOnChains(t *testing.T) {
 	for seed := 1; seed < 400; seed += 2 {
 		inst := drawn(seed)
 		b := windows.NewBox(inst)
@@ -155,16 +155,16 @@ func TestAnOptionIsRuledOutAsSoonAsItIsTooSlow(t *testing.T) {
 			}
 		})
 		if !slices.Equal(used, b.Alive) {
-			t.Fatalf("seed %d: %v are left of which plans below %v have %v", seed, b.Alive, cut, used)
+			t.Fatalf("seed %d: %v are left, but plans below %v use %v", seed, b.Alive, cut, used)
 		}
 		if b.Windows.Recheck(); b.Narrow(0, &s, meter()) {
-			t.Fatalf("seed %d: a plan takes less than no time", seed)
+			t.Fatalf("seed %d: a plan has negative time", seed)
 		}
 	}
 }
 
-// TestOptionsArePartedAtATime: at the slowest that is as fast, with the distance to the nearer side.
-func TestOptionsArePartedAtATime(t *testing.T) {
+// SplitAt returns the slowest option on the fast side and the distance to the nearer side.
+func TestSplitAt(t *testing.T) {
 	inst := tiny.Draw(tiny.Rand(1), tiny.Shape{Tasks: 1, Places: 2, PerPlace: 3})
 	inst.Opts = []problem.Option{
 		{Place: 0, Hours: 6}, {Place: 0, USD: 1, Hours: 4}, {Place: 0, USD: 2, Hours: 1},
@@ -191,6 +191,6 @@ func TestOptionsArePartedAtATime(t *testing.T) {
 		t.Errorf("without two of them: option %d, %v away", o, gap)
 	}
 	if o, _ := b.SplitAt(0, 9); o != -1 {
-		t.Errorf("all are as fast, and are parted at %d", o)
+		t.Errorf("all are equally fast, but are split at %d", o)
 	}
 }

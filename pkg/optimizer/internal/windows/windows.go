@@ -1,5 +1,5 @@
-// Package windows bounds when each task can start at each place and how long the rest takes, and keeps the options that
-// are left to the tasks in one part of a search.
+// Package windows bounds when each task can start at each place and how long the rest of the plan takes. It also
+// stores the remaining options of the tasks in a part of a search.
 package windows
 
 import (
@@ -10,28 +10,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// Windows bounds from below, for every task and place, when the task can start
-// there and how long it takes from its finish there to the end of the plan.
-// Each task upstream and downstream counts at whatever place suits that path
-// best, so the bounds hold for every plan; they are exact where no two paths
-// that part meet again. Slices are indexed task × NPlace + place.
+// Windows holds, for every task and place, lower bounds of the task's start there and of the time from its finish
+// there to the end of the plan. Each task upstream and downstream is assumed at the best place for the path, so the
+// bounds hold for every plan. They are exact if no two paths fork and join again. Slices are indexed task × NPlace +
+// place.
 type Windows struct {
 	inst *problem.Instance
-	// Quick is the least time of the task's options left at the place, +Inf
-	// where none is left.
+	// Quick is the minimum time of the task's remaining options at the place, +Inf if there are none.
 	Quick []float64
-	// Start is the earliest start, After the least time from finish to end.
+	// Start is the earliest start, After the minimum time from finish to end.
 	Start, After []float64
-	// lateStart and lateAfter mark the tasks whose bounds must be computed
-	// again since those of a neighbour changed.
+	// lateStart and lateAfter mark the tasks whose bounds must be computed again because those of a neighbour
+	// changed.
 	lateStart, lateAfter []bool
 	pending              bool
-	// moved marks the tasks any of whose bounds changed since the last check
-	// against the cut.
+	// moved marks the tasks with a bound that changed since the last check against the cut.
 	moved []bool
 }
 
-// New has every bound still to be computed, by Propagate.
+// New returns windows whose bounds Propagate must still compute.
 func New(inst *problem.Instance) *Windows {
 	n := inst.NTask()
 	w := &Windows{
@@ -53,7 +50,7 @@ func New(inst *problem.Instance) *Windows {
 	return w
 }
 
-// Clone copies all but the instance.
+// Clone copies everything except the instance.
 func (w *Windows) Clone() *Windows {
 	c := *w
 	c.Quick, c.Start, c.After = slices.Clone(w.Quick), slices.Clone(w.Start), slices.Clone(w.After)
@@ -61,19 +58,18 @@ func (w *Windows) Clone() *Windows {
 	return &c
 }
 
-// At is the row of task t in one of the slices by task and place.
+// At returns the row of task t in one of the slices by task and place.
 func (w *Windows) At(of []float64, t int32) []float64 {
 	return of[int(t)*w.inst.NPlace:][:w.inst.NPlace]
 }
 
-// through is the least makespan of a plan with task t at place p, as far as the
-// windows tell.
+// through returns a lower bound of the makespan of plans with task t at place p.
 func (w *Windows) through(t int32, p int) float64 {
 	i := int(t)*w.inst.NPlace + p
 	return w.Start[i] + w.Quick[i] + w.After[i]
 }
 
-// Changed tells the windows that the options left to t have changed.
+// Changed marks that the remaining options of t have changed.
 func (w *Windows) Changed(t int32) {
 	for _, e := range w.inst.Out.Of(t) {
 		w.lateStart[w.inst.Edges[e].To] = true
@@ -84,7 +80,7 @@ func (w *Windows) Changed(t int32) {
 	w.moved[t], w.pending = true, true
 }
 
-// Recheck has every task checked against the cut again, when that has changed.
+// Recheck marks every task for a check against the cut, after the cut has changed.
 func (w *Windows) Recheck() {
 	for t := range w.moved {
 		w.moved[t] = true
@@ -92,9 +88,8 @@ func (w *Windows) Recheck() {
 	w.pending = true
 }
 
-// Propagate brings all bounds up to date and rules out the places where a task
-// cannot be in a plan with a makespan below cut, until nothing changes any
-// more. It reports false when a task has no place left.
+// Propagate updates all bounds and excludes places where a task cannot be in a plan with a makespan below cut, until
+// nothing changes. It returns false if a task has no place left.
 func (w *Windows) Propagate(cut float64, s *network.Scratch, m *search.Meter) bool {
 	for w.pending && !m.Stopped {
 		w.pending = false
@@ -137,7 +132,8 @@ func (w *Windows) updateAfter(t int32, s *network.Scratch, m *search.Meter) {
 	}
 }
 
-// update computes a bound of t anew from those of the tasks at the other ends of some edges, and says whether it moved.
+// update computes a bound of t from those of the tasks at the other ends of some edges, and reports whether it
+// changed.
 func (w *Windows) update(of []float64, t int32, edges []int32, hours []float64, end func(edge int32) int32,
 	s *network.Scratch, m *search.Meter) bool {
 	n := w.inst.NPlace
@@ -155,7 +151,7 @@ func (w *Windows) update(of []float64, t int32, edges []int32, hours []float64, 
 	return moved
 }
 
-// prune rules out the places of t that are too slow.
+// prune excludes the places of t that are too slow.
 func (w *Windows) prune(t int32, cut float64) bool {
 	w.moved[t] = false
 	quick := w.At(w.Quick, t)
@@ -178,7 +174,7 @@ func (w *Windows) prune(t int32, cut float64) bool {
 	return left
 }
 
-// Lower is the proven bound: every task is somewhere.
+// Lower returns the proven lower bound of the makespan: each task must be somewhere.
 func (w *Windows) Lower() float64 {
 	bound := 0.0
 	for t := range int32(w.inst.NTask()) { // #nosec G115 -- at most MaxTasks
@@ -220,7 +216,7 @@ func replace(dst, src []float64) bool {
 	return true
 }
 
-// Take leaves task t only place p.
+// Take excludes all places of task t except p.
 func (w *Windows) Take(t int32, p int) {
 	quick := w.At(w.Quick, t)
 	for q := range quick {
@@ -231,8 +227,7 @@ func (w *Windows) Take(t int32, p int) {
 	w.Changed(t)
 }
 
-// TwoFastest returns the place of t with the least bound and the bound of the
-// second.
+// TwoFastest returns the place of t with the lowest bound, and the second lowest bound.
 func (w *Windows) TwoFastest(t int32) (p int, second float64) {
 	p, second = 0, search.Inf
 	for q := 1; q < w.inst.NPlace; q++ {

@@ -16,7 +16,7 @@ import (
 
 func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
 
-// drawn is a problem, a chain where the seed is odd: there windows are exact.
+// drawn returns a problem. For odd seeds it is a chain, for which windows are exact.
 func drawn(seed int) *problem.Instance {
 	r := tiny.Rand(seed)
 	inst := tiny.Draw(r, tiny.Shape{
@@ -38,9 +38,8 @@ func drawn(seed int) *problem.Instance {
 	return inst
 }
 
-// check compares the windows with all the plans of the options that alive marks and that end before cut: their tasks
-// are where the windows let them be and when, and on a chain no plan is missing that the windows promise. It counts
-// those plans.
+// check compares the windows with all plans that use the alive options and end before cut. The tasks of these plans
+// must be within the windows, and on a chain the windows are attained. It returns the number of these plans.
 func check(
 	t *testing.T, inst *problem.Instance, w *windows.Windows, alive []bool, cut float64, exact bool,
 ) (plans int) {
@@ -65,30 +64,30 @@ func check(
 	for i := range start {
 		if start[i] == search.Inf {
 			if exact && plans > 0 && w.Quick[i] < search.Inf {
-				t.Fatalf("a task may be at %d, where it is in no plan below %v", i, cut)
+				t.Fatalf("a task may be at %d, but is there in no plan below %v", i, cut)
 			}
 			continue
 		}
 		bound := w.Start[i] + w.Quick[i] + w.After[i]
 		if w.Start[i] > start[i] || w.After[i] > after[i] || bound > through[i] {
-			t.Fatalf("at %d from %v on, %v before the end, %v in all, though a plan has %v, %v and %v",
+			t.Fatalf("at %d: start %v, after %v, through %v, but a plan has %v, %v and %v",
 				i, w.Start[i], w.After[i], bound, start[i], after[i], through[i])
 		}
 		if exact && (w.Start[i] != start[i] || w.After[i] != after[i] || bound != through[i]) {
-			t.Fatalf("at %d from %v on, %v before the end, %v in all, though no plan has less than %v, %v and %v",
+			t.Fatalf("at %d: start %v, after %v, through %v, but the minimum of all plans is %v, %v and %v",
 				i, w.Start[i], w.After[i], bound, start[i], after[i], through[i])
 		}
 	}
 	if plans > 0 && (w.Lower() > fastest || exact && w.Lower() != fastest) {
-		t.Fatalf("at least %v hours are told, the fastest plan takes %v", w.Lower(), fastest)
+		t.Fatalf("the bound is %v hours, but the fastest plan takes %v", w.Lower(), fastest)
 	}
 	return plans
 }
 
 func full(n int) []float64 { return slices.Repeat([]float64{search.Inf}, n) }
 
-// TestWindowsHoldAllPlansBelowTheCut, as the cut falls and tasks are placed; on a chain they hold no others.
-func TestWindowsHoldAllPlansBelowTheCut(t *testing.T) {
+// The cut falls and tasks are placed. On a chain the windows contain no other plans.
+func TestWindowsMatchBruteForce(t *testing.T) {
 	dead := 0
 	m := meter()
 	for seed := range 300 {
@@ -123,7 +122,7 @@ func TestWindowsHoldAllPlansBelowTheCut(t *testing.T) {
 				break
 			}
 			if plans := check(t, inst, w, alive, cut, exact); plans == 0 && exact {
-				t.Fatalf("seed %d: no plan is below %v, and that is not told", seed, cut)
+				t.Fatalf("seed %d: no plan is below %v, but Propagate returns true", seed, cut)
 			}
 			if cut < 1 {
 				break
@@ -131,7 +130,7 @@ func TestWindowsHoldAllPlansBelowTheCut(t *testing.T) {
 		}
 		if !slices.Equal(copied.Quick, before.Quick) || !slices.Equal(copied.Start, before.Start) ||
 			!slices.Equal(copied.After, before.After) {
-			t.Fatalf("seed %d: what was copied has changed", seed)
+			t.Fatalf("seed %d: the original of a copy has changed", seed)
 		}
 	}
 	if dead < 250 || !tiny.Took(m.Work, 14_385, 2e-3) {
@@ -139,8 +138,8 @@ func TestWindowsHoldAllPlansBelowTheCut(t *testing.T) {
 	}
 }
 
-// TestTheTwoFastestPlaces of a task, by trying all plans of a chain.
-func TestTheTwoFastestPlaces(t *testing.T) {
+// The result is compared with brute force on a chain.
+func TestTwoFastest(t *testing.T) {
 	for seed := 1; seed < 300; seed += 2 {
 		inst := drawn(seed)
 		w := windows.New(inst)
@@ -161,8 +160,8 @@ func TestTheTwoFastestPlaces(t *testing.T) {
 	}
 }
 
-// TestWithoutAChangeNothingIsLookedAtAgain, and a stopped meter stops that too.
-func TestWithoutAChangeNothingIsLookedAtAgain(t *testing.T) {
+// A stopped meter also ends the propagation.
+func TestPropagateWithoutChanges(t *testing.T) {
 	inst := drawn(7)
 	w := windows.New(inst)
 	var s network.Scratch
@@ -170,15 +169,15 @@ func TestWithoutAChangeNothingIsLookedAtAgain(t *testing.T) {
 	w.Propagate(search.Inf, &s, m)
 	before := m.Work
 	if !w.Propagate(0, &s, m) || m.Work != before {
-		t.Errorf("%d steps are taken though nothing has changed", m.Work-before)
+		t.Errorf("%d steps although nothing has changed", m.Work-before)
 	}
 	w.Recheck()
 	m.Stopped = true
 	if !w.Propagate(0, &s, m) || m.Work != before {
-		t.Error("it goes on though it is stopped")
+		t.Error("continues although it is stopped")
 	}
 	m.Stopped = false
 	if w.Propagate(0, &s, m) {
-		t.Error("a plan takes less than no time")
+		t.Error("a plan has negative time")
 	}
 }

@@ -1,4 +1,4 @@
-// Package words writes what plans take and cost for people.
+// Package words formats the times and costs of plans for users.
 package words
 
 import (
@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Span writes hours as a job file does, "1h36m", in whole seconds. What is less than one, or more than a duration
-// holds, it writes as a number of hours.
+// Span formats hours like a job file, "1h36m", in whole seconds. Less than a second, or more than a duration can
+// hold, is formatted as a number of hours.
 func Span(hours float64, whole func(float64) float64) string {
 	const most = float64(math.MaxInt64 / int64(time.Hour))
-	seconds := math.Round(hours*3600*1e6) / 1e6 // without what arithmetic left over
+	seconds := math.Round(hours*3600*1e6) / 1e6 // without rounding errors
 	if seconds < 1 || hours >= most {
 		return fmt.Sprintf("%.6g h", hours)
 	}
@@ -26,10 +26,10 @@ func Span(hours float64, whole func(float64) float64) string {
 	return s
 }
 
-// USD writes an amount with six digits that count, and without an exponent.
+// USD formats an amount with six significant digits and without an exponent.
 func USD(v float64) string {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
-	if err != nil { // of a number that was just written: cannot be
+	if err != nil { // cannot happen: the number was just formatted
 		rounded = v
 	}
 	return strconv.FormatFloat(rounded, 'f', -1, 64)

@@ -1,10 +1,10 @@
-// Package tally counts what few of many kinds a machine holds.
+// Package tally counts the instances of each app on a machine.
 package tally
 
-// Counts counts the instances of each app on one machine: a small open hash table, since a machine holds few of very
-// many apps and is asked for most of those that it does not hold.
+// Counts counts the instances of each app on one machine. It is a small open hash table, because a machine holds few
+// of very many apps and most lookups are for apps that it does not hold.
 type Counts struct {
-	app  []int32 // app + 1, or 0 for an empty slot; as many as a power of two
+	app  []int32 // app + 1, or 0 for an empty slot; the length is a power of two
 	n    []int32
 	used int
 }
@@ -23,7 +23,7 @@ func (c *Counts) slot(app int32) int {
 	return i
 }
 
-// Get is how many of an app there are.
+// Get returns the count of an app.
 func (c *Counts) Get(app int32) int32 {
 	if len(c.app) == 0 {
 		return 0
@@ -31,7 +31,7 @@ func (c *Counts) Get(app int32) int32 {
 	return c.n[c.slot(app)]
 }
 
-// Add changes a count. An app whose count falls to 0 keeps its slot until the table is made anew.
+// Add changes a count. An app whose count falls to 0 keeps its slot until the table is rebuilt.
 func (c *Counts) Add(app, by int32) {
 	if 2*(c.used+1) > len(c.app) {
 		c.rebuild()
@@ -44,7 +44,7 @@ func (c *Counts) Add(app, by int32) {
 	c.n[i] += by
 }
 
-// rebuild leaves out apps that are gone and makes room.
+// rebuild drops apps with a count of 0 and makes room.
 func (c *Counts) rebuild() {
 	live := 0
 	for _, n := range c.n {

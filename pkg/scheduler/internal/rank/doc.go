@@ -1,4 +1,4 @@
-// Package rank has the two structures by which a session finds what comes first
-// without looking at everything again: a heap of whose first item alone the rank
-// changes, and a tournament over scores of which any may change.
+// Package rank has two structures that find the first item without looking at all
+// of them: a heap in which only the first item may change its rank, and a tournament
+// over scores in which any score may change.
 package rank

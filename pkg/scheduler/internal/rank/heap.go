@@ -1,12 +1,12 @@
 package rank
 
-// Heap is a binary heap by Compare: Items[0] is the first.
+// Heap is a binary heap ordered by Compare; Items[0] is the first item.
 type Heap[T any] struct {
 	Items   []T
 	Compare func(a, b T) int
 }
 
-// Push puts an item in.
+// Push adds an item.
 func (h *Heap[T]) Push(x T) {
 	h.Items = append(h.Items, x)
 	i := len(h.Items) - 1
@@ -20,7 +20,7 @@ func (h *Heap[T]) Push(x T) {
 	}
 }
 
-// Pop takes the first item out.
+// Pop removes and returns the first item.
 func (h *Heap[T]) Pop() T {
 	top := h.Items[0]
 	last := len(h.Items) - 1
@@ -32,7 +32,7 @@ func (h *Heap[T]) Pop() T {
 	return top
 }
 
-// Sink moves the first item, which may have become worse, to where it belongs.
+// Sink restores the order after the first item has become worse.
 func (h *Heap[T]) Sink() {
 	for i := 0; ; {
 		child := 2*i + 1

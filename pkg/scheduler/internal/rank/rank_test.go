@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAHeapGivesTheFirstFirst compares it with sorting, while its first item becomes worse now and then.
-func TestAHeapGivesTheFirstFirst(t *testing.T) {
+// TestHeapOrder compares the heap with sorting, while its first item sometimes becomes worse.
+func TestHeapOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := Heap[*int]{Compare: func(a, b *int) int { return cmp.Compare(*a, *b) }}
 		var all []*int
@@ -26,7 +26,7 @@ func TestAHeapGivesTheFirstFirst(t *testing.T) {
 				x := h.Pop()
 				i := slices.Index(all, x)
 				if i < 0 {
-					t.Fatal("it gives what is not there")
+					t.Fatal("it returns an item that was not added")
 				}
 				all = slices.Delete(all, i, i+1)
 			}
@@ -42,9 +42,8 @@ func TestAHeapGivesTheFirstFirst(t *testing.T) {
 	})
 }
 
-// TestWhatIsWorseSinksNoFurtherThanItHasTo: of equals the one that was first stays, so that turns do not change for
-// nothing.
-func TestWhatIsWorseSinksNoFurtherThanItHasTo(t *testing.T) {
+// TestHeapSink: among equal items the first one stays, so that turns do not change without need.
+func TestHeapSink(t *testing.T) {
 	compared := func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) }
 	h := Heap[[2]int]{Compare: compared}
 	for i := range 3 {
@@ -55,12 +54,12 @@ func TestWhatIsWorseSinksNoFurtherThanItHasTo(t *testing.T) {
 	}
 	h.Items[0][0] = 2
 	if h.Sink(); h.Items[0] != [2]int{1, 1} {
-		t.Errorf("%v is first of the two that are left", h.Items[0])
+		t.Errorf("%v is first of the remaining two", h.Items[0])
 	}
 }
 
-// TestTheBestOfARange compares a tournament with looking at each score, in all ranges.
-func TestTheBestOfARange(t *testing.T) {
+// TestTournamentBest compares a tournament with a scan of all scores, in all ranges.
+func TestTournamentBest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 17).Draw(t, "n")
 		score := rapid.SampledFrom([]float64{Never, 1, 2, 3})
@@ -86,7 +85,7 @@ func TestTheBestOfARange(t *testing.T) {
 							}
 						}
 						if got := played.Best(from, to); got != want {
-							t.Fatalf("of %v from %d to %d it says %d, want %d", scores, from, to, got, want)
+							t.Fatalf("of %v from %d to %d it returns %d, want %d", scores, from, to, got, want)
 						}
 					}
 				}

@@ -2,17 +2,17 @@ package rank
 
 import "math"
 
-// Tournament finds the highest of many scores, of which it takes one up in the logarithm of their number. The score
-// of i is at leaves+i, elsewhere the better of two children.
+// Tournament finds the highest of n scores. Changing a score costs the logarithm of n. The score of i is at leaves+i;
+// every inner vertex has the higher score of its two children.
 type Tournament struct {
 	tree      []float64
 	n, leaves int
 }
 
-// Never is the score of what can not be chosen: minus infinity.
+// Never is the score of an item that can not be chosen: minus infinity.
 var Never = math.Inf(-1)
 
-// Play takes up the scores of all of n.
+// Play sets the scores of all n items.
 func (t *Tournament) Play(n int, score func(i int) float64) {
 	if t.tree == nil {
 		t.n, t.leaves = n, 1
@@ -32,7 +32,7 @@ func (t *Tournament) Play(n int, score func(i int) float64) {
 	}
 }
 
-// Set takes up another score of i.
+// Set changes the score of i.
 func (t *Tournament) Set(i int, score float64) {
 	i += t.leaves
 	for t.tree[i] != score {
@@ -44,10 +44,10 @@ func (t *Tournament) Set(i int, score float64) {
 	}
 }
 
-// Best returns the highest of the scores of those from to before to, the first of equals; negative if all are Never.
+// Best returns the index with the highest score among from ≤ i < to, the first of equals; negative if all are Never.
 func (t *Tournament) Best(from, to int) int {
 	if to == t.n {
-		to = t.leaves // so that all need not be parted
+		to = t.leaves // the whole range then needs no descent
 	}
 	i, score := t.within(1, 0, t.leaves, from, to)
 	if score == Never {
@@ -61,7 +61,7 @@ func (t *Tournament) Best(from, to int) int {
 	return i - t.leaves
 }
 
-// within returns the vertex whose leaf is the best in a range.
+// within returns the vertex of the best score in the range, and that score.
 func (t *Tournament) within(at, low, high, from, to int) (int, float64) {
 	if from <= low && high <= to || t.tree[at] == Never {
 		return at, t.tree[at]

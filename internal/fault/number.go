@@ -1,0 +1,19 @@
+package fault
+
+import (
+	"math"
+	"strconv"
+)
+
+// Number writes an amount with three digits, or all that it has before the point: 14.9, 0.75, 32768. What is not whole
+// has up to three decimals where it would look whole with fewer: 14.994 is less than the 15 that a machine has.
+func Number(v float64) string {
+	const digits, decimals = 3, 3
+	whole := len(strconv.FormatFloat(math.Trunc(math.Abs(v)), 'f', -1, 64))
+	for n := max(digits, whole); ; n++ {
+		short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', n, 64), 64)
+		if err != nil || short != math.Trunc(short) || v == math.Trunc(v) || n >= whole+decimals {
+			return strconv.FormatFloat(short, 'f', -1, 64)
+		}
+	}
+}

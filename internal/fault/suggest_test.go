@@ -1,0 +1,58 @@
+package fault
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestNearestFindsTypingErrors(t *testing.T) {
+	known := []string{"on", "deadline", "budget", "resources", "run", "env", "apiVersion"}
+	for word, want := range map[string]string{
+		"dedline": "deadline", "DEADLINE": "deadline", "dead_line": "deadline", "budegt": "budget", "rn": "run", "bn": "on",
+		"resource": "resources", "apiversion": "apiVersion",
+		"colour": "", "x": "", "": "", "environment": "", "nur": "",
+	} {
+		if got := Nearest(word, known); got != want {
+			t.Errorf("%q suggests %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestHints(t *testing.T) {
+	known := []string{"spot", "on-demand"}
+	for word, want := range map[string]string{
+		"spto": `did you mean "spot"?`, "ondemand": `did you mean "on-demand"?`, "cheap": "one of spot, on-demand",
+	} {
+		if got := OneOf(word, known); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}
+
+func TestDistanceMatchesDefinition(t *testing.T) {
+	letters := rapid.StringOfN(rapid.RuneFrom([]rune("abc")), 0, 6, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := letters.Draw(t, "a"), letters.Draw(t, "b")
+		var d func(i, j int) int // of the first i of a and j of b
+		d = func(i, j int) int {
+			if i == 0 || j == 0 {
+				return i + j
+			}
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			best := min(d(i-1, j)+1, d(i, j-1)+1, d(i-1, j-1)+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				best = min(best, d(i-2, j-2)+1)
+			}
+			return best
+		}
+		for limit := range 4 {
+			if got, want := Distance(a, b, limit), min(d(len(a), len(b)), limit+1); got != want {
+				t.Fatalf("%q to %q within %d: %d, want %d", a, b, limit, got, want)
+			}
+		}
+	})
+}

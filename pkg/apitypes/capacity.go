@@ -1,0 +1,147 @@
+package apitypes
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+)
+
+// Amount is how much of some capacity there is, or how much of it something takes, in all that it is counted in.
+// Capacity that is not counted in one of them is 0 there, and has no room for what takes some of it.
+type Amount struct {
+	Machines  int64 `json:"machines,omitempty"`  // of one type
+	MilliVCPU int64 `json:"milliVCPU,omitempty"` // thousandths of a vCPU
+	MiB       int64 `json:"mib,omitempty"`       // memory
+	MicroUSD  int64 `json:"microUSD,omitempty"`  // millionths of a USD for each hour
+	// CentiUnits are hundredths of a normalised unit, by which AWS compares the sizes of a family: a small one is 1.
+	CentiUnits int64 `json:"centiUnits,omitempty"`
+}
+
+// parts are an amount's numbers.
+func (a Amount) parts() [5]int64 {
+	return [...]int64{a.Machines, a.MilliVCPU, a.MiB, a.MicroUSD, a.CentiUnits}
+}
+
+// of is the amount of such numbers.
+func of(p [5]int64) Amount {
+	return Amount{Machines: p[0], MilliVCPU: p[1], MiB: p[2], MicroUSD: p[3], CentiUnits: p[4]}
+}
+
+// Plus is both together.
+func (a Amount) Plus(b Amount) Amount {
+	x, y := a.parts(), b.parts()
+	for i := range x {
+		x[i] += y[i]
+	}
+	return of(x)
+}
+
+// Minus is what is left without b. A part of it may be below 0.
+func (a Amount) Minus(b Amount) Amount { return a.Plus(b.Times(-1)) }
+
+// Times is so many of it.
+func (a Amount) Times(n int) Amount {
+	x := a.parts()
+	for i := range x {
+		x[i] *= int64(n)
+	}
+	return of(x)
+}
+
+// Floor is the amount with nothing below 0.
+func (a Amount) Floor() Amount {
+	x := a.parts()
+	for i := range x {
+		x[i] = max(x[i], 0)
+	}
+	return of(x)
+}
+
+// Within says whether there is room for it in b: no part is larger.
+func (a Amount) Within(b Amount) bool {
+	x, y := a.parts(), b.parts()
+	for i := range x {
+		if x[i] > y[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Compare puts amounts in an order, in which one that is within another does not come after it.
+func (a Amount) Compare(b Amount) int {
+	x, y := a.parts(), b.parts()
+	for i := range x {
+		if c := cmp.Compare(x[i], y[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// IsZero says whether it is nothing.
+func (a Amount) IsZero() bool { return a == Amount{} }
+
+// maxPart bounds each part of an amount, so that sums of them do not overflow.
+const maxPart = 1e12
+
+// Sound says whether each part is a number that an account can have.
+func (a Amount) Sound() bool {
+	for _, n := range a.parts() {
+		if n < 0 || n > maxPart {
+			return false
+		}
+	}
+	return true
+}
+
+// Holds is how many times b there is room for: 0 where b is nothing.
+func (a Amount) Holds(b Amount) int {
+	times := int64(math.MaxInt32)
+	if b.IsZero() {
+		return 0
+	}
+	x, y := a.parts(), b.parts()
+	for i := range x {
+		if y[i] > 0 {
+			times = min(times, max(x[i], 0)/y[i])
+		}
+	}
+	return int(times)
+}
+
+// String tells it to people: 4 machines; 96 vCPUs and 384 GiB; 1.5 USD an hour.
+func (a Amount) String() string {
+	var parts []string
+	exact := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	tell := func(n int64, unit float64, one, many string, number func(float64) string) {
+		switch {
+		case n == 0:
+		case float64(n) == unit:
+			parts = append(parts, "1 "+one)
+		default:
+			parts = append(parts, number(float64(n)/unit)+" "+many)
+		}
+	}
+	tell(a.Machines, 1, "machine", "machines", exact)
+	tell(a.MilliVCPU, 1000, "vCPU", "vCPUs", exact)
+	tell(a.MiB, 1024, "GiB", "GiB", fault.Number)
+	tell(a.MicroUSD, 1e6, "USD an hour", "USD an hour", exact)
+	tell(a.CentiUnits, 100, "normalised unit", "normalised units", exact)
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, " and ")
+}
+
+// Check says what is wrong with an amount that an account is said to have.
+func (a Amount) Check() error {
+	if !a.Sound() || a.IsZero() {
+		return fmt.Errorf("%s is no amount of capacity", a)
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package apitypes_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// maxClientPackages bounds the packages of this module that a program links with pkg/client, itself included.
+const maxClientPackages = 10
+
+func TestClientLinksNoServer(t *testing.T) {
+	const here = "github.com/tradewind-broker/tradewind/"
+	out, err := exec.Command("go", "list", "-deps", "../client").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool { return !strings.HasPrefix(p, here) })
+	if len(ours) > maxClientPackages {
+		t.Errorf("pkg/client links %d packages, more than %d:\n%s", len(ours), maxClientPackages,
+			strings.Join(ours, "\n"))
+	}
+	for _, p := range ours {
+		for _, server := range []string{"pkg/broker", "pkg/scheduler", "pkg/store", "pkg/api", "pkg/bus", "pkg/cloud"} {
+			if name := strings.TrimPrefix(p, here); name == server || strings.HasPrefix(name, server+"/") {
+				t.Errorf("pkg/client links %s", p)
+			}
+		}
+	}
+}

@@ -1,0 +1,439 @@
+package dag
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// APIVersion is what apiVersion says in a file of the native form.
+const APIVersion = "tradewind/v1"
+
+// Marshal writes a job in the native format, whatever format it was read from. Reading the result gives the same job
+// except for Format, Warnings, and the order of Edges, which is that of MergeEdges. It writes only the names of
+// secrets, not their values. An invalid job is an error.
+func Marshal(j *Job) ([]byte, error) {
+	if err := j.Validate(); err != nil {
+		return nil, err
+	}
+	w := writer{job: j, graph: j.Graph(), sizes: NewOutputSizes(j)}
+	if err := w.encode(w.head(), ""); err != nil {
+		return nil, err
+	}
+	w.out.WriteString("tasks:\n")
+	// The emitter keeps every event of a document, so a large job is written in parts.
+	const part = 256
+	for from := 0; from < len(j.Tasks); from += part {
+		tasks := block()
+		for i := from; i < min(from+part, len(j.Tasks)); i++ {
+			t, err := w.task(i)
+			if err != nil {
+				return nil, err
+			}
+			tasks.add(j.Tasks[i].Name, t)
+		}
+		if err := w.encode(tasks.node, "  "); err != nil {
+			return nil, err
+		}
+	}
+	return w.out.Bytes(), nil
+}
+
+// writer writes a job as node trees: one for its head, and one for each group of tasks.
+type writer struct {
+	job   *Job
+	graph *Graph
+	sizes *OutputSizes
+	out   bytes.Buffer
+}
+
+// encode writes a tree with all lines indented. This is valid because no scalar is folded over several lines, and
+// lines of literal blocks keep their indentation relative to their key.
+func (w *writer) encode(tree *yaml.Node, indent string) error {
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	err := enc.Encode(tree)
+	if err == nil {
+		err = enc.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("dag: writing job %s: %w", w.job.Name, err)
+	}
+	for line := range bytes.Lines(b.Bytes()) {
+		if len(line) > 1 {
+			w.out.WriteString(indent)
+		}
+		w.out.Write(line)
+	}
+	return nil
+}
+
+func (w *writer) head() *yaml.Node {
+	j := w.job
+	m := block()
+	m.add("apiVersion", plain(APIVersion))
+	m.add("name", text(j.Name))
+	m.text("description", j.Description)
+	m.text("objective", string(j.Objective))
+	if j.Deadline > 0 {
+		m.add("deadline", plain(FormatDuration(j.Deadline)))
+	}
+	if j.Budget > 0 {
+		m.add("budget", plain(FormatNumber(float64(j.Budget))))
+	}
+	m.text("queue", j.Queue)
+	m.text("namespace", j.Namespace)
+	m.count("priority", j.Priority)
+	if j.Infeasible != Retry {
+		m.text("infeasible", string(j.Infeasible))
+	}
+	if j.Patience > 0 {
+		m.add("patience", plain(FormatDuration(j.Patience)))
+	}
+	if j.KeepOnFailure > 0 {
+		m.add("keepOnFailure", plain(FormatDuration(j.KeepOnFailure)))
+	}
+	m.texts("regions", j.Regions)
+	m.list("placement", writePlacement(j.Placement))
+	return m.node
+}
+
+func (w *writer) task(i int) (*yaml.Node, error) {
+	t := &w.job.Tasks[i]
+	m := block()
+	m.text("setup", t.Setup)
+	m.text("run", t.Run)
+	if t.Recorded > 0 {
+		m.add("recorded", plain(FormatDuration(t.Recorded)))
+	}
+	if t.Login {
+		m.add("login", plain("true"))
+	}
+	env := block()
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		env.add(name, text(t.Env[name]))
+	}
+	m.part("env", env)
+	m.texts("secrets", t.Secrets)
+	m.text("workdir", t.Workdir)
+	if r := t.Repository; r != nil {
+		from := flow()
+		from.text("url", r.URL)
+		from.text("ref", r.Ref)
+		m.part("workdir", from)
+	}
+	if t.Nodes != 1 {
+		m.count("nodes", t.Nodes)
+	}
+	after, err := w.after(i)
+	if err != nil {
+		return nil, err
+	}
+	m.list("after", after)
+	m.text("gang", t.Gang)
+	m.text("joins", t.Joins)
+	m.text("role", t.Role)
+	m.text("framework", string(t.Framework))
+	m.text("within", string(t.Within))
+	m.part("service", writeService(t.Service))
+	m.part("on", writeOn(t.On))
+	m.part("labels", writeLabels(t.Labels))
+	m.list("placement", writePlacement(t.Placement))
+	m.list("inputs", writeInputs(t.Inputs))
+	m.list("outputs", writeOutputs(t.Outputs))
+	if c := t.Checkpoint; c != nil {
+		at := flow()
+		if c.Every > 0 {
+			at.add("every", plain(FormatDuration(c.Every)))
+		}
+		at.text("path", c.Path)
+		at.size("size", c.Size)
+		m.part("checkpoint", at)
+	}
+	m.part("resources", writeAlternatives(t))
+	writeTime(m, t.Time)
+	m.count("retries", t.Retries)
+	return m.node, nil
+}
+
+// after returns the entries of after: only the name of a task if all its outputs are read.
+func (w *writer) after(i int) ([]*yaml.Node, error) {
+	var list []*yaml.Node
+	for _, k := range w.graph.In(i) {
+		e := &w.job.Edges[k]
+		data, err := w.sizes.Of(e.From, e.Outputs)
+		if err != nil {
+			return nil, w.job.AtTask(e.From, err)
+		}
+		name := text(w.job.Tasks[e.From].Name)
+		if e.Outputs == nil && e.Data == data {
+			list = append(list, name)
+			continue
+		}
+		entry := flow()
+		entry.add("task", name)
+		if e.Outputs != nil {
+			outputs := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+			for _, o := range e.Outputs {
+				outputs.Content = append(outputs.Content, text(o))
+			}
+			entry.add("outputs", outputs)
+		}
+		if e.Data != data {
+			entry.add("data", plain(FormatSize(e.Data)))
+		}
+		list = append(list, entry.node)
+	}
+	return list, nil
+}
+
+func writeInputs(inputs []Input) []*yaml.Node {
+	var list []*yaml.Node
+	for _, in := range inputs {
+		m := flow()
+		m.text("uri", in.URI)
+		m.text("path", in.Path)
+		m.size("size", in.Size)
+		switch in.Mount {
+		case Copied:
+		case MountRead:
+			m.add("mount", plain("true"))
+		default:
+			m.text("mount", string(in.Mount))
+		}
+		m.text("bucket", string(in.Bucket))
+		m.text("source", in.Source)
+		list = append(list, m.node)
+	}
+	return list
+}
+
+func writeOutputs(outputs []Output) []*yaml.Node {
+	var list []*yaml.Node
+	for _, o := range outputs {
+		m := flow()
+		m.text("name", o.Name)
+		m.text("path", o.Path)
+		m.text("uri", o.URI)
+		m.size("size", o.Size)
+		list = append(list, m.node)
+	}
+	return list
+}
+
+func writeAlternatives(t *Task) *mapping {
+	if len(t.Resources) == 1 && !t.Ordered {
+		return writeResources(&t.Resources[0])
+	}
+	list := make([]*yaml.Node, len(t.Resources))
+	for i := range t.Resources {
+		list[i] = writeResources(&t.Resources[i]).node
+	}
+	m := block()
+	if t.Ordered {
+		m.list("ordered", list)
+	} else {
+		m.list("anyOf", list)
+	}
+	return m
+}
+
+func writeResources(r *Resources) *mapping {
+	m := flow()
+	if !r.CPUs.IsZero() {
+		m.add("cpus", plain(FormatRange(r.CPUs, FormatNumber)))
+	}
+	if !r.Memory.IsZero() {
+		m.add("memory", plain(FormatRange(r.Memory, FormatMemory)))
+	}
+	if r.Accelerator != "" {
+		m.text("accelerators", AcceleratorKey(r.Accelerator, r.AcceleratorCount))
+	}
+	m.text("cloud", r.Cloud)
+	m.text("region", r.Region)
+	m.text("zone", r.Zone)
+	m.text("instanceType", r.InstanceType)
+	m.text("arch", r.Arch)
+	m.text("market", string(r.Market))
+	m.text("service", r.Service)
+	m.size("disk", r.DiskGiB)
+	m.text("image", r.Image)
+	return m
+}
+
+// writeService writes one replica as it is read.
+func writeService(s *Service) *mapping {
+	m := flow()
+	if s == nil {
+		return m
+	}
+	m.text("of", s.Of)
+	m.count("port", s.Port)
+	is, r := flow(), &s.Readiness
+	is.text("path", r.Path)
+	is.text("post", r.Post)
+	headers := flow()
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		headers.add(name, text(r.Headers[name]))
+	}
+	is.part("headers", headers)
+	if r.InitialDelay > 0 {
+		is.add("initialDelay", plain(FormatDuration(r.InitialDelay)))
+	}
+	if r.Timeout > 0 {
+		is.add("timeout", plain(FormatDuration(r.Timeout)))
+	}
+	m.part("readiness", is)
+	return m
+}
+
+// writeOn writes reactions as they are read.
+func writeOn(on []Reaction) *mapping {
+	m := block()
+	for i, r := range on {
+		if slices.ContainsFunc(on[:i], func(before Reaction) bool { return before.Event == r.Event }) {
+			continue
+		}
+		var list []*yaml.Node
+		for _, r := range on[i:] {
+			if r.Event != on[i].Event {
+				continue
+			}
+			one := flow()
+			one.text("action", string(r.Action))
+			one.count("limit", r.Limit)
+			var codes []*yaml.Node
+			for _, code := range r.ExitCodes {
+				codes = append(codes, plain(fmt.Sprint(code)))
+			}
+			one.list("exitCodes", codes)
+			list = append(list, one.node)
+		}
+		m.list(string(r.Event), list)
+	}
+	return m
+}
+
+func writeLabels(labels map[string]string) *mapping {
+	m := flow()
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		m.add(k, text(labels[k]))
+	}
+	return m
+}
+
+// writePlacement writes rules as they are read.
+func writePlacement(rules []Placement) (list []*yaml.Node) {
+	for i := range rules {
+		p, m := &rules[i], flow()
+		m.text("spread", string(p.Spread))
+		m.count("max", p.Max)
+		m.text("pack", string(p.Pack))
+		m.part("apart", writeLabels(p.Apart))
+		m.text("by", string(p.By))
+		if len(p.Of) > 0 {
+			names := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+			for _, name := range p.Of {
+				names.Content = append(names.Content, text(name))
+			}
+			m.add("of", names)
+		}
+		list = append(list, m.node)
+	}
+	return list
+}
+
+func writeTime(m *mapping, t TimeEstimate) {
+	if len(t.On) == 0 {
+		if t.Default > 0 {
+			m.add("time", plain(FormatDuration(t.Default)))
+		}
+		return
+	}
+	on := flow()
+	for _, key := range slices.Sorted(maps.Keys(t.On)) {
+		on.add(key, plain(FormatDuration(t.On[key])))
+	}
+	if t.Default > 0 {
+		on.add(DefaultTimeKey, plain(FormatDuration(t.Default)))
+	}
+	m.part("time", on)
+}
+
+// mapping builds a YAML mapping. Its methods omit empty values.
+type mapping struct{ node *yaml.Node }
+
+func block() *mapping { return &mapping{&yaml.Node{Kind: yaml.MappingNode}} }
+func flow() *mapping  { return &mapping{&yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}} }
+
+func (m *mapping) add(key string, value *yaml.Node) {
+	m.node.Content = append(m.node.Content, text(key), value)
+}
+
+func (m *mapping) text(key, value string) {
+	if value != "" {
+		m.add(key, text(value))
+	}
+}
+
+func (m *mapping) texts(key string, values []string) {
+	list := make([]*yaml.Node, len(values))
+	for i, v := range values {
+		list[i] = text(v)
+	}
+	m.list(key, list)
+}
+
+func (m *mapping) count(key string, n int) {
+	if n != 0 {
+		m.add(key, plain(strconv.Itoa(n)))
+	}
+}
+
+func (m *mapping) size(key string, g GiB) {
+	if g != 0 {
+		m.add(key, plain(FormatSize(g)))
+	}
+}
+
+func (m *mapping) list(key string, values []*yaml.Node) {
+	if len(values) > 0 {
+		m.add(key, &yaml.Node{Kind: yaml.SequenceNode, Content: values})
+	}
+}
+
+func (m *mapping) part(key string, part *mapping) {
+	if len(part.node.Content) > 0 {
+		m.add(key, part.node)
+	}
+}
+
+// plain returns a scalar that needs no quotes.
+func plain(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
+
+// text returns a scalar that reads back as the same text: ordinary text with several lines as a literal block, and
+// text with unusual characters or white space in double quotes.
+func text(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	ordinary := !strings.ContainsFunc(
+		s,
+		func(r rune) bool { return r != '\n' && (!unicode.IsPrint(r) || r == '\ufeff') },
+	)
+	lines := strings.Contains(s, "\n")
+	switch {
+	case !ordinary,
+		lines && (strings.Contains(s, " \n") || strings.HasSuffix(s, " ") ||
+			strings.HasSuffix(s, "\n\n") || s[0] == ' ' || s[0] == '\n'):
+		n.Style = yaml.DoubleQuotedStyle
+	case lines:
+		n.Style = yaml.LiteralStyle
+	}
+	return n
+}

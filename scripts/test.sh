@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Runs all tests. The tests that need no emulator run first, while the emulators are built or installed in the background; then the
+# tests on emulators, the simulator without the race detector, the benchmarks' module and the AWS template.
+#
+#   scripts/test.sh            everything
+#   scripts/test.sh --go       only what needs Go alone; tests on emulators skip if an emulator is missing
+#
+# Each part prints how long it took.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+GO=${GO:-go}
+# Long computations of one goroutine, in which a race detector finds nothing; the simulator's coroutines leak memory under it.
+ONE_GOROUTINE='/internal/sim$|/windtunnel$|/placement/pack$'
+started=$SECONDS
+
+part() { # part NAME COMMAND...: runs it and prints how long it took
+  local name=$1 from=$SECONDS status=0
+  shift
+  "$@" || status=$?
+  printf '== %s: %d s (%d s in all)\n' "$name" $((SECONDS - from)) $((SECONDS - started)) >&2
+  return $status
+}
+
+# Packages whose tests start an emulator or another built tool; the others need none.
+packages=$($GO list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./...)
+tools='internal/emulator( |$)|granttest/servers|mounttest|internal/kubetest|internal/rehearsal'
+with=$(grep -E "$tools" <<<"$packages" | cut -d' ' -f1)
+without=$(grep -vE "$tools" <<<"$packages" | cut -d' ' -f1)
+
+installing=
+if [[ ${1:-} != --go ]]; then
+  mkdir -p .tools
+  { nice scripts/emulators.sh && scripts/web-tools.sh; } >.tools/install.log 2>&1 &
+  installing=$!
+  trap 'kill $installing 2>/dev/null || true' EXIT
+fi
+
+failed=0
+part "vet" $GO vet ./... || failed=1
+part "tests that need no emulator" $GO test -race -timeout 20m $(grep -vE "$ONE_GOROUTINE" <<<"$without") || failed=1
+part "simulator" $GO test -timeout 20m $(grep -E "$ONE_GOROUTINE" <<<"$without") || failed=1
+part "Windows build" env GOOS=windows $GO build -o /dev/null ./cmd/tradewind || failed=1
+if [[ -n $installing ]]; then
+  part "waiting for emulators" wait "$installing" || { cat .tools/install.log >&2; failed=1; }
+  trap - EXIT
+  grep -v 'is installed' .tools/install.log >&2 || true
+fi
+part "tests on emulators" $GO test -race -timeout 20m $with || failed=1
+part "benchmarks' module" bash -c "cd bench && $GO vet ./... && $GO test ./..." || failed=1
+if [[ ${1:-} != --go ]]; then
+  if command -v node >/dev/null; then
+    part "AWS template" bash -c "cd infra && $GO vet ./... && $GO test -timeout 10m ./..." || failed=1
+  else
+    echo "skipped the tests of infra/: node is not installed" >&2
+  fi
+fi
+exit $failed
