@@ -14,7 +14,8 @@ import (
 	pricing "github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// dearNow is a task of an hour on a market that costs 0.2 and 0.7 USD in turn, an hour each, and is dear now; on demand costs 0.9.
+// dearNow is a task of an hour on a market that costs 0.2 and 0.7 USD in turn, an hour each, and is dear now; on
+// demand costs 0.9.
 func dearNow(spot bool) (in bid.Input, tasks map[int]record.Task) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	m := record.MarketRecord{Offer: "aws/r/z/m", USD: 0.7}
