@@ -81,7 +81,7 @@ func TestRegionsBoundDataToo(t *testing.T) {
 	}
 	opt.Stores = stores(t, "us-east-1")
 	got, err := planner.New(c, moves, opt).Plan(t.Context(), record.PlanInput{Spec: spec})
-	if err != nil || got.Status != record.PlanInfeasible || got.Message != "no store of this deployment lies where the job allows its data to be (regions)" {
+	if err != nil || got.Status != record.PlanInfeasible || got.Message != "no store of this deployment is in a region that the job allows for its data (regions)" {
 		t.Errorf("%+v %v", got, err)
 	}
 }
