@@ -46,7 +46,7 @@ func TestAPlanKeepsToRules(t *testing.T) {
 			t.Errorf("%q is in %v", rule, zones)
 		}
 		if said := strings.Contains(strings.Join(got.Notes, "\n"),
-			"aws does not say in which racks its machines are; all are in one zone"); said != strings.Contains(rule,
+			"aws does not say which racks its machines are in; all are in one zone"); said != strings.Contains(rule,
 			"rack") {
 			t.Errorf("%q has the notes %q", rule, got.Notes)
 		}
