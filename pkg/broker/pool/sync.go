@@ -30,7 +30,7 @@ func check(machine string, r wire.PoolReport) error {
 		return fmt.Errorf("%w: type: %w", record.ErrPool, err)
 	}
 	if len(r.Labels) > record.MaxLabels {
-		return fmt.Errorf("%w: labels: there are %d, the maximum is %d", record.ErrPool, len(r.Labels), record.MaxLabels)
+		return fmt.Errorf("%w: labels: %d, but at most %d allowed", record.ErrPool, len(r.Labels), record.MaxLabels)
 	}
 	for k, v := range r.Labels {
 		if k == "" || len(k) > record.MaxLabel || len(v) > record.MaxLabel {

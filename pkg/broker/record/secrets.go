@@ -6,14 +6,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Secrets are the secrets of a job, sealed (pkg/secret): each version of its spec has its own, as replicas of services
-// may run that of before an update, or again. The records go when the job is over.
+// Secrets are the sealed secrets of a job (pkg/secret). Each version of its spec has its own, because after an update
+// replicas of services may still run the previous version, or again. The records are removed when the job has
+// finished.
 type Secrets struct {
 	Sealed []byte `json:"sealed"`
 }
 
-// SecretsKey is the key of the Secrets of a version of a job's spec. What was updated before versions had their own has
-// those of its last one where the first has them.
+// SecretsKey is the key of the Secrets of a version of a job's spec. Jobs that were updated before versions had
+// separate secrets have those of the last version under the first key.
 func SecretsKey(job string, version int) store.Key {
 	key := store.Key{Partition: JobPart(job), Sort: "secrets"}
 	if version > 1 {

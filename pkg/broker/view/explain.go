@@ -180,8 +180,8 @@ func (s *story) plan(p apitypes.PlanHead) {
 	if p.Status != "optimal" {
 		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
 	}
-	text := fmt.Sprintf("%s; the remaining tasks are expected to cost %s USD and take %s (%s)", why, record.TellUSD(p.USD),
-		record.Rounded(record.Duration(p.Hours)), proof)
+	text := fmt.Sprintf("%s; the remaining tasks are expected to cost %s USD and take %s (%s)", why,
+		record.TellUSD(p.USD), record.Rounded(record.Duration(p.Hours)), proof)
 	if p.Late {
 		text += "; the deadline can no longer be met, so this is the fastest plan"
 	}

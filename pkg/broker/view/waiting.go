@@ -41,7 +41,7 @@ func (b *Views) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error
 	case job.State == apitypes.JobWaiting:
 		w.Reason = "no plan is feasible now: " + job.Reason
 	case w.Waiting == 0:
-		w.Reason = "none of its tasks waits in the queue: they run, are being started, or wait for other tasks of the job"
+		w.Reason = "none of its tasks waits in the queue: they run, are starting, or wait for other tasks of the job"
 	case len(w.Tasks) > 0 && len(w.Tasks[0].Reasons) > 0:
 		w.Reason = w.Tasks[0].Reasons[0]
 	default:
