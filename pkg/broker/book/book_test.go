@@ -7,7 +7,7 @@ import (
 )
 
 // A decision that looks at more blobs than a process keeps would else lack one of them each time that it is made again.
-func TestABookHoldsAllBlobsThatWereLoadedForIt(t *testing.T) {
+func TestBookKeepsLoadedBlobs(t *testing.T) {
 	k := New(NewKept(0))
 	for _, job := range []string{"a", "b", "c"} {
 		k.AddBlob(record.Blob{Name: "plan", Version: 1}.In(job), &record.Plan{})

@@ -38,7 +38,7 @@ func readStored(t *testing.T, k *Kept, key store.Key, body string) stored {
 	return v
 }
 
-func TestWhatGetReturnsIsTheCallersOwn(t *testing.T) {
+func TestGetReturnsCopy(t *testing.T) {
 	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
 	const body = `{"name":"n","at":"2026-05-20T00:00:00Z","bytes":"AAEC","nodes":[{"devices":[1,2]}],"labels":{"a":"b"}}`
 	for range 3 { // decoded, then twice from what was decoded
@@ -68,8 +68,8 @@ func TestAmountsAreNotCopied(t *testing.T) {
 	}
 }
 
-// TestWhoLooksIsShownWhatIsStored, and what others have got of it stays their own.
-func TestWhoLooksIsShownWhatIsStored(t *testing.T) {
+// TestLookReturnsSharedValue, and what others have got of it stays their own.
+func TestLookReturnsSharedValue(t *testing.T) {
 	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
 	const body = `{"name":"n","nodes":[{"devices":[1,2]}]}`
 	readStored(t, k, key, body).Nodes[0].Devices[0] = 9
@@ -88,7 +88,7 @@ func TestWhoLooksIsShownWhatIsStored(t *testing.T) {
 	}
 }
 
-func TestARecordThatIsMadeAnewIsDecodedAnew(t *testing.T) {
+func TestRecreatedRecordIsDecodedAgain(t *testing.T) {
 	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
 	for _, name := range []string{"a", "b"} { // both are version 1
 		if v := readStored(t, k, key, `{"name":"`+name+`"}`); v.Name != name || v.Nodes != nil || v.Labels != nil {
@@ -97,7 +97,7 @@ func TestARecordThatIsMadeAnewIsDecodedAnew(t *testing.T) {
 	}
 }
 
-func TestRecordsOfAllTypesAreKeptDecoded(t *testing.T) {
+func TestAllRecordTypesAreCached(t *testing.T) {
 	for _, v := range []any{
 		record.Job{}, record.Progress{}, record.Task{}, apitypes.Attempt{}, record.Cluster{}, record.Ledger{}, apitypes.Queue{},
 		apitypes.Waiting{}, apitypes.Block{}, record.MarketRecord{}, record.JobIndex{}, record.Pool{}, record.Partition{},
@@ -134,7 +134,7 @@ func unwritten(t reflect.Type) string {
 	return ""
 }
 
-func TestWhatWasWrittenIsReadAsItIsStored(t *testing.T) {
+func TestWrittenRecordReadsAsStored(t *testing.T) {
 	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
 	at := time.Now() // by the monotonic clock too, of which the store knows nothing
 	v := stored{Name: "n", At: at, Nodes: []storedNode{{Devices: []int{1}}}}
@@ -155,8 +155,8 @@ func TestWhatWasWrittenIsReadAsItIsStored(t *testing.T) {
 	}
 }
 
-// TestWhatIsSharedHasBeenThroughJSON: of several brokers of one process, none finds a record as another one wrote it.
-func TestWhatIsSharedHasBeenThroughJSON(t *testing.T) {
+// TestSharedCacheKeepsOnlyDecodedValues: of several brokers of one process, none finds a record as another one wrote it.
+func TestSharedCacheKeepsOnlyDecodedValues(t *testing.T) {
 	one, other, shared := NewKept(0), NewKept(0), NewDecoded()
 	one.Share(shared)
 	other.Share(shared)
@@ -180,8 +180,8 @@ func TestWhatIsSharedHasBeenThroughJSON(t *testing.T) {
 	}
 }
 
-// TestABlobIsReadOnceForAllThatShare: a process of its own keeps it among its blobs instead.
-func TestABlobIsReadOnceForAllThatShare(t *testing.T) {
+// TestSharedCacheReadsBlobOnce: a process of its own keeps it among its blobs instead.
+func TestSharedCacheReadsBlobOnce(t *testing.T) {
 	key, body := store.Key{Partition: "p", Sort: "plan#000001#t#0000"}, []byte("compressed")
 	for name, c := range map[string]struct {
 		known *Decoded
@@ -209,7 +209,7 @@ func TestABlobIsReadOnceForAllThatShare(t *testing.T) {
 	}
 }
 
-func TestWhatWasUsedLastIsKept(t *testing.T) {
+func TestCacheKeepsRecentlyUsed(t *testing.T) {
 	r := newRecent[int](100)
 	for i := range 1000 {
 		r.Put(i, i, 10)
@@ -229,7 +229,7 @@ func TestWhatWasUsedLastIsKept(t *testing.T) {
 	}
 }
 
-func TestOfTwoLargeValuesNeitherDrivesOutTheOther(t *testing.T) {
+func TestCacheKeepsTwoLargeValues(t *testing.T) {
 	r := newRecent[string](100)
 	r.Put("spec", 1, 500)
 	r.Put("plan", 2, 700)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatAValueTakesIsCountedWithAllItRefersTo(t *testing.T) {
+func TestSizeOfIncludesReferencedValues(t *testing.T) {
 	type inner struct {
 		text string
 		next *inner

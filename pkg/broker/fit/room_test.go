@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// TestWhatMakesRoomFits has random tasks ask for room on random machines, and checks what is to leave for it against
+// TestMakeIsFeasible has random tasks ask for room on random machines, and checks what is to leave for it against
 // the machines, one by one.
-func TestWhatMakesRoomFits(t *testing.T) {
+func TestMakeIsFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		machines, runs := drawMachines(t)
 		task := fit.Task{Nodes: rapid.IntRange(1, 2).Draw(t, "nodes"), May: map[record.MachineClass]float64{},
@@ -112,8 +112,8 @@ func drawMachines(t *rapid.T) (machines []*record.PoolMachine, runs []fit.Runs) 
 	return machines, runs
 }
 
-// TestAMachineIsKeptUntilItIsTaken: what is promised counts as used for everybody but whom it is for, until it lapses.
-func TestAMachineIsKeptUntilItIsTaken(t *testing.T) {
+// TestKeptMachineUntilTaken: what is promised counts as used for everybody but whom it is for, until it lapses.
+func TestKeptMachineUntilTaken(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	times := record.DefaultPoolTimes()
 	has := apitypes.Capacity{CPUs: 8, MemoryGiB: 32}

@@ -30,7 +30,7 @@ func stores(t *testing.T, regions ...string) record.Stores {
 }
 
 // A task's data moves to its store, and from there to who reads it.
-func TestDataMovesByWayOfTheStores(t *testing.T) {
+func TestDataMovesThroughStores(t *testing.T) {
 	_, c := newPlanner(t)
 	moves, err := egress.Default()
 	if err != nil {
@@ -64,7 +64,7 @@ func TestDataMovesByWayOfTheStores(t *testing.T) {
 }
 
 // A job that allows some places alone keeps its data there, and is not planned where there is no store.
-func TestRegionsBoundDataToo(t *testing.T) {
+func TestRegionsAlsoLimitData(t *testing.T) {
 	_, c := newPlanner(t)
 	moves, err := egress.Default()
 	if err != nil {

@@ -30,7 +30,7 @@ func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catal
 }
 
 // A task of weeks without checkpoints: how rarely an offer is interrupted matters as much as its price.
-func TestOfAllSpotOffersTheOneThatIsExpectedToCostLeastIsChosen(t *testing.T) {
+func TestPlanChoosesSpotOfferWithLeastExpectedCost(t *testing.T) {
 	p, c := newPlanner(t)
 	const long = "tasks:\n  a: {run: x, time: 500h, resources: {cpus: 8+, cloud: aws, market: spot}}\n"
 	got := plan(t, p, record.PlanInput{Spec: readJob(t, long)})
@@ -52,7 +52,7 @@ func TestOfAllSpotOffersTheOneThatIsExpectedToCostLeastIsChosen(t *testing.T) {
 	}
 }
 
-func TestADearerZoneIsLeftForTheNextBestAnywhere(t *testing.T) {
+func TestPlanLeavesZoneThatBecameExpensive(t *testing.T) {
 	p, c := newPlanner(t)
 	spec := readJob(t, "regions: ['aws:us-east-2']\n"+with(", market: spot"))
 	first := plan(t, p, record.PlanInput{Spec: spec})
@@ -71,7 +71,7 @@ func TestADearerZoneIsLeftForTheNextBestAnywhere(t *testing.T) {
 	}
 }
 
-func TestOfOffersAsGoodInARegionTheOneInForceStays(t *testing.T) {
+func TestPlanKeepsCurrentOfferAmongEquals(t *testing.T) {
 	p, c := newPlanner(t)
 	const one = "regions: ['aws:us-east-1']\ntasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand}}\n"
 	spec := readJob(t, one)
@@ -95,7 +95,7 @@ func TestOfOffersAsGoodInARegionTheOneInForceStays(t *testing.T) {
 	}
 }
 
-func TestTheLeastEmissionsAreThoseOfAllOffers(t *testing.T) {
+func TestLeastCarbonConsidersAllOffers(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)

@@ -23,9 +23,9 @@ func ruled(t *testing.T, rule string) *dag.Job {
 	return readJob(t, strings.Replace(copies, "%s", rule, 1))
 }
 
-// TestAPlanKeepsToRules: three like tasks are where it is cheapest, all in one zone, unless a rule spreads them; the
+// TestPlanFollowsPlacementRules: three like tasks are where it is cheapest, all in one zone, unless a rule spreads them; the
 // plan is proven all the same, and costs no less.
-func TestAPlanKeepsToRules(t *testing.T) {
+func TestPlanFollowsPlacementRules(t *testing.T) {
 	p, _ := newPlanner(t)
 	usd := map[string]float64{}
 	for rule, want := range map[string][2]int{
@@ -58,9 +58,9 @@ func TestAPlanKeepsToRules(t *testing.T) {
 	}
 }
 
-// TestRacksOfAClusterAreItsDriversBusiness: where machines may say in which racks they are, no plan says that nobody
+// TestPlanNotesUnknownRacks: where machines may say in which racks they are, no plan says that nobody
 // knows.
-func TestRacksOfAClusterAreItsDriversBusiness(t *testing.T) {
+func TestPlanNotesUnknownRacks(t *testing.T) {
 	p, c := newPlanner(t)
 	var offer catalog.Offer
 	for o := range c.All() {
@@ -82,8 +82,8 @@ func TestRacksOfAClusterAreItsDriversBusiness(t *testing.T) {
 	}
 }
 
-// TestAPlanLeavesWhatRunsWhereItIs: a rule holds beside what holds machines already.
-func TestAPlanLeavesWhatRunsWhereItIs(t *testing.T) {
+// TestPlanKeepsRunningTasksInPlace: a rule holds beside what holds machines already.
+func TestPlanKeepsRunningTasksInPlace(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := ruled(t, "placement: {spread: zone}")
 	first := plan(t, p, record.PlanInput{Spec: spec})
@@ -104,8 +104,8 @@ func TestAPlanLeavesWhatRunsWhereItIs(t *testing.T) {
 	}
 }
 
-// TestAPlanKeepsApartFromWhatRuns: also where the other job wants it so, and unless there is no other place.
-func TestAPlanKeepsApartFromWhatRuns(t *testing.T) {
+// TestPlanKeepsApartFromRunningTasks: also where the other job wants it so, and unless there is no other place.
+func TestPlanKeepsApartFromRunningTasks(t *testing.T) {
 	p, _ := newPlanner(t)
 	free := ruled(t, "labels: {app: web}")
 	at := plan(t, p, record.PlanInput{Spec: free}).Of(0).Offer
@@ -133,8 +133,8 @@ func TestAPlanKeepsApartFromWhatRuns(t *testing.T) {
 	}
 }
 
-// TestTooFewZonesAreSaidSo: a rule that no plan keeps to is why there is none.
-func TestTooFewZonesAreSaidSo(t *testing.T) {
+// TestPlanReportsTooFewZones: a rule that no plan keeps to is why there is none.
+func TestPlanReportsTooFewZones(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, `
 placement: {spread: region}

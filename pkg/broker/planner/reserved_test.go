@@ -54,7 +54,7 @@ func onReserved(p *record.Plan) (tasks []int) {
 	return tasks
 }
 
-func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
+func TestPlanUsesReservedCapacityFirst(t *testing.T) {
 	p := having(t, reservedV100(1))
 	spec := readJob(t, with(""))
 	got := plan(t, p, record.PlanInput{Spec: spec})
@@ -90,7 +90,7 @@ func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
 	}
 }
 
-func TestNoMoreTasksAtOnceThanTheAccountHas(t *testing.T) {
+func TestPlanStaysWithinReservation(t *testing.T) {
 	side := `
 tasks:
   a: {run: x, time: 2h, resources: {accelerators: V100:1}, checkpoint: {every: 15m, path: c}}
@@ -132,7 +132,7 @@ tasks:
 }
 
 // Whatever tasks there are and whatever waits for what: no set of tasks that may run at once is larger than the count.
-func TestNoAntichainIsLargerThanTheCount(t *testing.T) {
+func TestNoAntichainExceedsReservedCount(t *testing.T) {
 	planners := map[int]*planner.Planner{}
 	for count := 1; count <= 4; count++ {
 		planners[count] = having(t, reservedV100(count))
@@ -204,7 +204,7 @@ func committed(vcpu, gib float64) catalog.Reserved {
 		Commitment: &catalog.Commitment{What: "m5 and r5", Has: capacity.TakenBy(vcpu, gib), Takes: takes}}
 }
 
-func TestACommitmentIsSharedByTypesAndTheSmallestThatDoIsTaken(t *testing.T) {
+func TestCommitmentPrefersSmallestSufficientType(t *testing.T) {
 	job := `
 tasks:
   a: {run: x, time: 2h, resources: {cpus: 2+, memory: 8+, market: on-demand}}
@@ -247,7 +247,7 @@ tasks:
 
 // Whatever tasks there are, of types that take different amounts of several things: no set of them that may run at
 // once takes more of anything than there is. All sets are looked at.
-func TestNoAntichainTakesMoreThanThereIs(t *testing.T) {
+func TestNoAntichainExceedsCommitment(t *testing.T) {
 	planners := map[int]*planner.Planner{}
 	has := map[int]apitypes.Amount{}
 	for n := range 6 {

@@ -9,9 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// TestAPriceIsCountedForTheWholeRun: an offer that costs little now, but has mostly been dear, is expected to be dear again before
+// TestSpotPriceIsForecastOverRun: an offer that costs little now, but has mostly been dear, is expected to be dear again before
 // the run is over.
-func TestAPriceIsCountedForTheWholeRun(t *testing.T) {
+func TestSpotPriceIsForecastOverRun(t *testing.T) {
 	p, _ := newPlanner(t)
 	first := plan(t, p, record.PlanInput{Spec: readJob(t, with(""))})
 	offer := first.Of(0)
@@ -44,7 +44,7 @@ func TestAPriceIsCountedForTheWholeRun(t *testing.T) {
 	}
 }
 
-func TestATaskThatHasLeftSpotForGoodIsPlannedOnDemand(t *testing.T) {
+func TestPlanKeepsOnDemandTaskOffSpot(t *testing.T) {
 	p, _ := newPlanner(t)
 	facts := []*record.TaskFacts{{Progress: 0.5, OnDemand: true}}
 	if got := plan(t, p, record.PlanInput{Spec: readJob(t, with("")), Tasks: facts}).Of(0); got.Offer.Spot {

@@ -42,7 +42,7 @@ func places(p *record.Plan, spec *dag.Job) (regions, zones map[string]bool) {
 	return regions, zones
 }
 
-func TestAGangIsPlannedWhereItsMachinesReachEachOther(t *testing.T) {
+func TestGangIsPlannedTogether(t *testing.T) {
 	p, _ := newPlanner(t)
 	usd := map[string]float64{}
 	for _, within := range []string{"anywhere", "", "region", "zone"} {
@@ -76,7 +76,7 @@ func TestAGangIsPlannedWhereItsMachinesReachEachOther(t *testing.T) {
 }
 
 // What holds machines already says where the others go; where there is no room for them any more they go elsewhere.
-func TestWhoComesToAGangThatRunsComesWhereItIs(t *testing.T) {
+func TestTaskJoinsRunningGangAtItsPlace(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, gangOf(""))
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -101,7 +101,7 @@ func TestWhoComesToAGangThatRunsComesWhereItIs(t *testing.T) {
 	}
 }
 
-func TestAGangThatNoPlaceHasRoomForIsSaidSo(t *testing.T) {
+func TestPlanReportsGangWithoutPlace(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, `
 tasks:

@@ -10,7 +10,7 @@ import (
 )
 
 // A deployment that buys no TPUs does not plan on them, though its catalogue has them.
-func TestWhatIsNotBoughtIsNotPlanned(t *testing.T) {
+func TestPlanExcludesMachineTypes(t *testing.T) {
 	const task = `tasks: {a: {run: x, time: 1h, resources: {anyOf: [{accelerators: "tpu-v3-8:1"}, {accelerators: "V100:8"}]}}}`
 	p, c := newPlanner(t)
 	if o := plan(t, p, record.PlanInput{Spec: readJob(t, task)}).Of(0); !strings.HasPrefix(o.Offer.InstanceType, "tpu-") {

@@ -30,7 +30,7 @@ func (c *countingStore) Get(ctx context.Context, keys ...store.Key) ([]store.Rec
 	return c.Store.Get(ctx, keys...)
 }
 
-func TestWithoutPoolsTheStoreIsAskedOnlyNowAndThen(t *testing.T) {
+func TestNoPoolsMeansFewStoreReads(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	b := PoolBroker(func() time.Time { return now })
 	c := &countingStore{Store: b.txns.Store, reads: map[string]int{}}
@@ -59,7 +59,7 @@ func TestWithoutPoolsTheStoreIsAskedOnlyNowAndThen(t *testing.T) {
 	}
 }
 
-func TestSchedulersLookAtThePartitionsInTurns(t *testing.T) {
+func TestSchedulersRotateOverPartitions(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	first := PoolBroker(func() time.Time { return now })
 	if err := first.SetPool(ctx, "lab", record.PoolSettings{Partitions: 8}); err != nil {
@@ -104,9 +104,9 @@ func TestSchedulersLookAtThePartitionsInTurns(t *testing.T) {
 	}
 }
 
-// TestProcessesThatComeAndGoTakeTurns: they take numbers from the table, so that no two look at the same partition in a
+// TestChangingProcessesRotateOverPartitions: they take numbers from the table, so that no two look at the same partition in a
 // turn, and the number of one that is gone is another's.
-func TestProcessesThatComeAndGoTakeTurns(t *testing.T) {
+func TestChangingProcessesRotateOverPartitions(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	first := PoolBroker(func() time.Time { return now })
 	if err := first.SetPool(ctx, "lab", record.PoolSettings{Partitions: 8}); err != nil {
@@ -168,7 +168,7 @@ func (r *recordingStore) Query(ctx context.Context, partition, prefix string, pa
 	return r.Store.Query(ctx, partition, prefix, page)
 }
 
-func TestSettingsAndReportsThatCannotBeAreRefused(t *testing.T) {
+func TestPoolRejectsInvalidSettingsAndReports(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	b := PoolBroker(func() time.Time { return now })
 	for field, set := range map[string]func() error{

@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-func TestMemoryIsToldShort(t *testing.T) {
+func TestTellAmountRoundsMemory(t *testing.T) {
 	if got := record.TellAmount(apitypes.MemoryGiB, 16e9/(1<<30)); got != "14.9 GiB of memory" {
 		t.Errorf("16 GB are told as %q", got)
 	}

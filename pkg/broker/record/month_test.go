@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-func TestAMonthBeginsWithWhatRunsAndNeverGoesBack(t *testing.T) {
+func TestMonthKeepsReservedAndNeverGoesBack(t *testing.T) {
 	end := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
 	m := apitypes.Month{SpentUSD: 3}.At(end)
 	m.SpentUSD, m.ReservedUSD = 5, 2
@@ -33,7 +33,7 @@ func TestAMonthBeginsWithWhatRunsAndNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestAMonthsBudgetIsAMaxAlone(t *testing.T) {
+func TestMonthlyBudgetIsOnlyAMax(t *testing.T) {
 	month := apitypes.Amounts{apitypes.USDPerMonth: 5}
 	for _, s := range []record.QueueSettings{{Deserved: month}, {Guaranteed: month},
 		{Max: apitypes.Amounts{apitypes.USDPerMonth: -1}}} {
@@ -50,9 +50,9 @@ func TestAMonthsBudgetIsAMaxAlone(t *testing.T) {
 	}
 }
 
-// TestABudgetHasWhatAllQueuesBelowHaveSpent compares with a sum over all attempts, each of which is paid from the
+// TestPurseCountsQueuesBelow compares with a sum over all attempts, each of which is paid from the
 // budgets of its queue and of all above it, in a tree of any shape, over turns of the month.
-func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
+func TestPurseCountsQueuesBelow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 7).Draw(t, "queues")
 		tree := make([]*apitypes.Queue, n)

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-func TestTheLastPricesAreKeptInASmallRecord(t *testing.T) {
+func TestPastPricesRecordStaysSmall(t *testing.T) {
 	p := record.PastPrices{Offer: "aws/us-east-1/use1-az1/p3.2xlarge"}
 	begin := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 500 {

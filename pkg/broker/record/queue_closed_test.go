@@ -9,7 +9,7 @@ import (
 )
 
 // Settings that somebody read before a queue was suspended do not open it. One that is only closed they do.
-func TestSettingsLeaveAQueueSuspended(t *testing.T) {
+func TestSetQueueKeepsSuspension(t *testing.T) {
 	q := apitypes.Queue{Name: "lab", Closed: true, Suspended: apitypes.Suspension{By: "ann", Since: time.Unix(1, 0)}}
 	record.SetQueue(&q, record.QueueSettings{MaxVCPU: 8})
 	if !q.Closed || q.Suspended.By != "ann" || q.MaxVCPU != 8 {

@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestWhatIsAgainstARule tries each rule on each level beside one other task, of the same job or another. What is not
+// TestClashes tries each rule on each level beside one other task, of the same job or another. What is not
 // known is against no rule that keeps apart, but what is known of it counts.
-func TestWhatIsAgainstARule(t *testing.T) {
+func TestClashes(t *testing.T) {
 	at := func(zone, rack, machine string, count int) record.Spot {
 		return record.Spot{Region: "aws:east", Zone: zone, Rack: rack, Machine: machine, Count: count}
 	}
@@ -52,7 +52,7 @@ func TestWhatIsAgainstARule(t *testing.T) {
 	}
 }
 
-func TestWhoKeepsApart(t *testing.T) {
+func TestMinds(t *testing.T) {
 	spot := record.Spot{Region: "aws:east", Zone: "1", Count: 1}
 	task := func(labels map[string]string, apart map[string]string, by dag.Level) record.Stand {
 		of := dag.Task{Labels: labels}

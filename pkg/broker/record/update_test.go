@@ -6,7 +6,7 @@ import (
 )
 
 // An update goes by its own spec, whoever was admitted before its plan by that of before, and one that is stopped goes back.
-func TestUpdatesGoForthAndBack(t *testing.T) {
+func TestUpdateAndStop(t *testing.T) {
 	j := Job{Spec: Blob{Version: 1}, Plan: Blob{Version: 4}}
 	if got := j.SpecFor(1).Version; got != 1 || j.NextSpec() != 2 || j.Update.Open() {
 		t.Errorf("before: %d, next %d", got, j.NextSpec())

@@ -12,9 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// TestWhenSomethingCanGo looks at each moment at which anything ends whether what has not ended then leaves room, in
+// TestEarliestStart looks at each moment at which anything ends whether what has not ended then leaves room, in
 // the queue and in those above it.
-func TestWhenSomethingCanGo(t *testing.T) {
+func TestEarliestStart(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		var tree []*apitypes.Queue

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-func TestATaskKeepsItsMachinesTwiceAsLongEachTimeItWasStopped(t *testing.T) {
+func TestStoppedTaskKeepsMachinesTwiceAsLong(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	l := attempt.Losing{Cluster: record.Cluster{State: record.ClusterUp, Running: now}, Task: record.Task{State: record.TaskRunning}}
 	for _, want := range []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute} {
@@ -29,7 +29,7 @@ func TestATaskKeepsItsMachinesTwiceAsLongEachTimeItWasStopped(t *testing.T) {
 	}
 }
 
-func TestAClaimLapses(t *testing.T) {
+func TestClaimExpires(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	var q apitypes.Queue
 	record.AddClaim(&q, apitypes.Claim{For: "a/t", Until: now.Add(time.Minute)}, now)
@@ -45,8 +45,8 @@ func TestAClaimLapses(t *testing.T) {
 	}
 }
 
-// TestNothingIsTakenInTurn asks for room for a task at the cost of one that it was stopped for, and of another.
-func TestNothingIsTakenInTurn(t *testing.T) {
+// TestStoppedTaskDoesNotEvictInReturn asks for room for a task at the cost of one that it was stopped for, and of another.
+func TestStoppedTaskDoesNotEvictInReturn(t *testing.T) {
 	room := func(yielded ...string) []scheduler.Eviction {
 		snap := snapshot([]*apitypes.Queue{{Name: "lab", Inner: true, MaxVCPU: 8}, {Name: "a", Parent: "lab"}, {Name: "b", Parent: "lab"}}, time.Time{})
 		other := held("u.1", "b", amount(1, 8))
@@ -70,7 +70,7 @@ func TestNothingIsTakenInTurn(t *testing.T) {
 	}
 }
 
-func TestRoomIsMadeForAllOfAClaimOrNotAtAll(t *testing.T) {
+func TestWholeClaims(t *testing.T) {
 	var all []scheduler.Eviction
 	for _, f := range []string{"a", "a", "a", "b", "b", "c"} {
 		all = append(all, scheduler.Eviction{For: f})
@@ -83,7 +83,7 @@ func TestRoomIsMadeForAllOfAClaimOrNotAtAll(t *testing.T) {
 }
 
 // A gang that was stopped may hold something still when it waits again: what it holds cannot go for what of it waits.
-func TestWhatAGangHoldsIsNoneOfWhatOfItWaits(t *testing.T) {
+func TestRunningAndWaitingGangTasksAreSeparateJobs(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	q := &apitypes.Queue{Name: "lab", Running: 1, VCPU: 4}
 	s := &Session{Input: Input{Policy: OwnPolicy()}, u: book.NewDraft(nil, now, 0), tree: []*apitypes.Queue{q}}

@@ -53,7 +53,7 @@ func wanted(p *record.PoolSeen, nodes int, cpus float64, saves bool) *want {
 }
 
 // Machines that are to be had at certain hours take what saves its work, in those hours; others take anything.
-func TestMachinesAtCertainHours(t *testing.T) {
+func TestPlaceRespectsTimeWindows(t *testing.T) {
 	const policy = `{actions: [allocate], tiers: [[priority, {name: sla, args: {maxWait: 1h}}],
 		[capacity, {name: tdm, args: {windows: {night: {from: "20:00", to: "06:00"}}}}]]}`
 	day := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -88,7 +88,7 @@ func TestMachinesAtCertainHours(t *testing.T) {
 }
 
 // What is kept on a machine for another is not given away until it lapses.
-func TestWhatIsKeptForAnotherIsNotGivenAway(t *testing.T) {
+func TestPlaceRespectsPromises(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for until, placed := range map[time.Duration]bool{time.Minute: false, 0: true, -time.Minute: true} {
 		s, p := lab(t, "", now, record.PoolMachine{ID: "m1", Promises: []record.PoolPromise{
@@ -101,7 +101,7 @@ func TestWhatIsKeptForAnotherIsNotGivenAway(t *testing.T) {
 }
 
 // An hour on machines of a pool costs the parts of them that are taken, on average.
-func TestWhatMachinesOfAPoolCost(t *testing.T) {
+func TestPoolPlacementCost(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for cpus, usd := range map[float64]float64{4: 1, 2: 0.5, 1: 0.25} {
 		s, p := lab(t, "", now, record.PoolMachine{ID: "m1"}, record.PoolMachine{ID: "m2"})
@@ -117,7 +117,7 @@ func TestWhatMachinesOfAPoolCost(t *testing.T) {
 }
 
 // A gang that finds room for a part of it alone is placed nowhere, and what is less urgent gives way first.
-func TestAGangIsPlacedWholeOrNotAtAll(t *testing.T) {
+func TestGangIsPlacedWholeOrNotAtAll(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, policy := range []string{"", `{actions: [allocate], tiers: [[priority], [capacity, binpack]]}`} {
 		s, p := lab(t, policy, now, record.PoolMachine{ID: "m1"}, record.PoolMachine{ID: "m2"},
@@ -135,7 +135,7 @@ func TestAGangIsPlacedWholeOrNotAtAll(t *testing.T) {
 }
 
 // A policy says how machines are chosen where it names a plugin that does, with the settings that it gives it.
-func TestWhatAPolicySaysOfMachines(t *testing.T) {
+func TestMachinePolicy(t *testing.T) {
 	for text, c := range map[string]struct{ says, depth bool }{
 		`{actions: [allocate], tiers: [[priority], [capacity]]}`:                                {},
 		`{actions: [allocate], tiers: [[priority], [capacity, topology]]}`:                      {says: true},

@@ -17,9 +17,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// TestWhatIsPlacedFits has random tasks placed on random machines that hold something already, and checks what came
+// TestPlacementIsFeasible has random tasks placed on random machines that hold something already, and checks what came
 // of it against the constraints, one by one.
-func TestWhatIsPlacedFits(t *testing.T) {
+func TestPlacementIsFeasible(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	cfg := record.DefaultConfig()
 	rapid.Check(t, func(t *rapid.T) {

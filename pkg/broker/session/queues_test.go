@@ -31,7 +31,7 @@ func known(queues ...apitypes.Queue) *book.Draft {
 }
 
 // Settings of queues that would not make a tree, or one that is larger than sessions count, are refused.
-func TestWhichSettingsOfQueuesAreRefused(t *testing.T) {
+func TestSetQueueRejectsInvalidSettings(t *testing.T) {
 	many := apitypes.Amounts{}
 	for i := range record.MaxBounded {
 		many[fmt.Sprint("example.com/r", i)] = 1
@@ -89,7 +89,7 @@ func TestWhichSettingsOfQueuesAreRefused(t *testing.T) {
 }
 
 // A queue is suspended and resumed once, whoever says it again; one that nobody knows is not.
-func TestAQueueIsSuspendedAndResumed(t *testing.T) {
+func TestSuspendAndResumeQueue(t *testing.T) {
 	cfg := record.DefaultConfig()
 	ann := apitypes.Suspension{By: "ann", Since: time.Unix(1, 0)}
 	if _, err := DecideSuspendQueue(known(), cfg, "new", ann, ""); !errors.Is(err, record.ErrNotFound) {
@@ -126,7 +126,7 @@ func TestAQueueIsSuspendedAndResumed(t *testing.T) {
 }
 
 // What may wait for a better price waits only where all of its job that may has room at once.
-func TestWhetherAQueueHasRoomForAllThatMayWait(t *testing.T) {
+func TestHasRoom(t *testing.T) {
 	top := &apitypes.Queue{Name: "top", Inner: true}
 	for name, c := range map[string]struct {
 		q     apitypes.Queue

@@ -35,7 +35,7 @@ func dearNow(spot bool) (in bid.Input, tasks map[int]record.Task) {
 	}, map[int]record.Task{}
 }
 
-func TestWhatMayWait(t *testing.T) {
+func TestTasksThatMayWaitForPrice(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*bid.Input, map[int]record.Task)
 		want   int
@@ -90,7 +90,7 @@ func young(now time.Time, changes int, every time.Duration) (o pricing.Online) {
 }
 
 // What costs just what an hour is worth is as good as it gets: it begins.
-func TestAPriceThatIsJustWorthIt(t *testing.T) {
+func TestTaskStartsAtExactlyItsWorth(t *testing.T) {
 	in, _ := dearNow(true)
 	begins, tables, err := in.Waits(context.Background())
 	if err != nil || len(begins) != 1 {
@@ -107,8 +107,8 @@ func TestAPriceThatIsJustWorthIt(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsKeepsItsTime: a task begins early enough for those after it to be on spot, and to lose it.
-func TestWhatFollowsKeepsItsTime(t *testing.T) {
+// TestWaitLeavesTimeForFollowers: a task begins early enough for those after it to be on spot, and to lose it.
+func TestWaitLeavesTimeForFollowers(t *testing.T) {
 	in, _ := dearNow(true)
 	in.Spec.Tasks = append(in.Spec.Tasks, in.Spec.Tasks[0])
 	in.Spec.Edges = []dag.Edge{{From: 0, To: 1}}
@@ -121,7 +121,7 @@ func TestWhatFollowsKeepsItsTime(t *testing.T) {
 	}
 }
 
-func TestAWaitingTaskIsJudgedByThePriceOfNow(t *testing.T) {
+func TestJudgePrice(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		spot   bool

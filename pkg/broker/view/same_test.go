@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestEveryChangeOfATaskIsSeen(t *testing.T) {
+func TestSameTaskDetectsEveryChange(t *testing.T) {
 	fields := reflect.TypeFor[apitypes.TaskView]()
 	for i := range fields.NumField() {
 		var task apitypes.TaskView
