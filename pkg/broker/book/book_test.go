@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// A decision that looks at more blobs than a process keeps would else lack one of them each time that it is made again.
+// Otherwise a decision that reads more blobs than the cache holds would lack one of them in every round.
 func TestBookKeepsLoadedBlobs(t *testing.T) {
 	k := New(NewKept(0))
 	for _, job := range []string{"a", "b", "c"} {
@@ -14,7 +14,7 @@ func TestBookKeepsLoadedBlobs(t *testing.T) {
 	}
 	for _, job := range []string{"a", "b", "c"} {
 		if k.Blob(record.Blob{Name: "plan", Version: 1}.In(job)) == nil {
-			t.Errorf("the plan of %s is not known any more", job)
+			t.Errorf("the plan of %s was dropped", job)
 		}
 	}
 }

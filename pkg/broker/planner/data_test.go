@@ -29,7 +29,7 @@ func stores(t *testing.T, regions ...string) record.Stores {
 	return s
 }
 
-// A task's data moves to its store, and from there to who reads it.
+// A task's outputs move to its store, and from there to its followers.
 func TestDataMovesThroughStores(t *testing.T) {
 	_, c := newPlanner(t)
 	moves, err := egress.Default()
@@ -63,7 +63,7 @@ func TestDataMovesThroughStores(t *testing.T) {
 	}
 }
 
-// A job that allows some places alone keeps its data there, and is not planned where there is no store.
+// A job that is limited to some regions keeps its data there, and is infeasible if no store is there.
 func TestRegionsAlsoLimitData(t *testing.T) {
 	_, c := newPlanner(t)
 	moves, err := egress.Default()

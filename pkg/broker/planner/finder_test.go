@@ -14,12 +14,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// price is what the planner counts an hour of a machine for which no disk is asked at.
+// price is the planner's price of an hour of a machine with the default disk.
 func price(m *catalog.Match) float64 {
 	return m.USDPerHour + catalog.AttachedUSD(m.Cloud, cloud.DefaultDiskGiB, m.Market)
 }
 
-// bestOf is the least of what value says of all offers of a query, one by one.
+// bestOf is the minimum of value over all offers of a query.
 func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catalog.Match) float64) float64 {
 	t.Helper()
 	best := math.Inf(1)
@@ -29,7 +29,7 @@ func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catal
 	return best
 }
 
-// A task of weeks without checkpoints: how rarely an offer is interrupted matters as much as its price.
+// For a task of weeks without checkpoints the rate of interruptions matters as much as the price.
 func TestPlanChoosesSpotOfferWithLeastExpectedCost(t *testing.T) {
 	p, c := newPlanner(t)
 	const long = "tasks:\n  a: {run: x, time: 500h, resources: {cpus: 8+, cloud: aws, market: spot}}\n"
@@ -123,6 +123,6 @@ func TestLeastCarbonConsidersAllOffers(t *testing.T) {
 	opt.LeastCarbon, opt.CarbonCapKg = false, &best
 	got = plan(t, planner.New(c, moves, opt), in)
 	if got.Status == record.PlanInfeasible || clean.Emissions(in, got) > best*(1+1e-9) {
-		t.Errorf("a cap at the least there is: %s %s", got.Status, got.Message)
+		t.Errorf("a cap at the minimum: %s %s", got.Status, got.Message)
 	}
 }

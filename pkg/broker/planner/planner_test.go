@@ -122,7 +122,7 @@ func TestPlanAvoidsBlockedLocation(t *testing.T) {
 	}
 	first := plan(t, p, record.PlanInput{Spec: spec, Blocks: blocks, Now: now.Add(time.Hour)})
 	if !seen[first.Of(0).ID] {
-		t.Error("expired blocks still count")
+		t.Error("expired blocks still apply")
 	}
 }
 
@@ -261,8 +261,8 @@ func TestPlanUsesLearnedPricesAndInterruptions(t *testing.T) {
 	first := plan(t, p, record.PlanInput{Spec: spec}).Of(0)
 	id := strings.TrimSuffix(first.ID, "/spot")
 	for name, m := range map[string]record.MarketRecord{
-		"dearer":      {Offer: id, USD: 50},
-		"often taken": {Offer: id, Hours: 1000, Preemptions: 9000},
+		"expensive":  {Offer: id, USD: 50},
+		"unreliable": {Offer: id, Hours: 1000, Preemptions: 9000},
 	} {
 		got := plan(t, p, record.PlanInput{Spec: spec, Markets: map[string]record.MarketRecord{id: m}})
 		if got.Of(0).ID == first.ID {
@@ -316,7 +316,8 @@ func TestPlanKeepsPreviousAmongEquals(t *testing.T) {
 	}
 }
 
-// TestOnDemandCostIsNotBelowOnDemandPlan plans what moves much data: a plan pays for that, and so does the same work on demand.
+// TestOnDemandCostIsNotBelowOnDemandPlan plans a job that moves much data: both the plan and the on-demand cost
+// include that.
 func TestOnDemandCostIsNotBelowOnDemandPlan(t *testing.T) {
 	p, _ := newPlanner(t)
 	const apart = `
@@ -341,7 +342,7 @@ tasks:
 	}
 }
 
-// TestPriceIncludesDiskAndAddress: on either market, at the size that is asked for, and of spot as what is not the market's.
+// TestPriceIncludesDiskAndAddress: on either market, at the requested size, and for spot as the surcharge.
 func TestPriceIncludesDiskAndAddress(t *testing.T) {
 	p, c := newPlanner(t)
 	for _, market := range []catalog.Market{catalog.OnDemand, catalog.Spot} {
@@ -358,7 +359,7 @@ func TestPriceIncludesDiskAndAddress(t *testing.T) {
 		}
 		beside := 100*0.08/730 + 0.005
 		if got := large.Offer.USDPerHour - list; math.Abs(got-beside) > 1e-8 {
-			t.Errorf("%s: %.9f USD/h beside the machine, not %.9f", market, got, beside)
+			t.Errorf("%s: %.9f USD/h in addition to the machine, want %.9f", market, got, beside)
 		}
 		if got := large.Offer.USDPerHour - plain.Offer.USDPerHour; math.Abs(got-70*0.08/730) > 1e-8 {
 			t.Errorf("%s: 70 GiB more cost %.9f USD/h", market, got)

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// TestSpotPriceIsForecastOverRun: an offer that costs little now, but has mostly been dear, is expected to be dear again before
-// the run is over.
+// TestSpotPriceIsForecastOverRun: an offer that is cheap now but has mostly been expensive is expected to be
+// expensive again before the run ends.
 func TestSpotPriceIsForecastOverRun(t *testing.T) {
 	p, _ := newPlanner(t)
 	first := plan(t, p, record.PlanInput{Spec: readJob(t, with(""))})
@@ -50,7 +50,7 @@ func TestPlanKeepsOnDemandTaskOffSpot(t *testing.T) {
 	if got := plan(t, p, record.PlanInput{Spec: readJob(t, with("")), Tasks: facts}).Of(0); got.Offer.Spot {
 		t.Errorf("planned on %s", got.ID)
 	}
-	// Where the author allows nothing else, spot is better than not at all.
+	// If the author allows only spot, spot is better than failing.
 	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(", market: spot")), Tasks: facts})
 	if c := got.Of(0); c == nil || !c.Offer.Spot {
 		t.Errorf("a task for spot alone: %+v", got)

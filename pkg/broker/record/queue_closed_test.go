@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// Settings that somebody read before a queue was suspended do not open it. One that is only closed they do.
+// Settings that were read before a queue was suspended do not open it. They do open a queue that is only closed.
 func TestSetQueueKeepsSuspension(t *testing.T) {
 	q := apitypes.Queue{Name: "lab", Closed: true, Suspended: apitypes.Suspension{By: "ann", Since: time.Unix(1, 0)}}
 	record.SetQueue(&q, record.QueueSettings{MaxVCPU: 8})
