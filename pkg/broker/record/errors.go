@@ -14,7 +14,7 @@ func OrSkip(err error) error {
 }
 
 // ErrGone means that the attempt of an agent has ended: the agent stops its task and exits.
-var ErrGone = errors.New("broker: the attempt is over")
+var ErrGone = errors.New("broker: the attempt has ended")
 
 // ErrMachine means that the caller of hello is not the machine that was launched, or does not prove it.
 var ErrMachine = errors.New("this is not known to be the machine that was launched")
@@ -40,7 +40,7 @@ func NotFound(err error, what string) error {
 var ErrNotFound = errors.New("not found")
 
 // ErrOver means that a job has already finished.
-var ErrOver = errors.New("the job is over")
+var ErrOver = errors.New("the job has finished")
 
 // ErrSkip ends a unit without a commit: there was nothing to do.
 var ErrSkip = errors.New("broker: nothing to do")

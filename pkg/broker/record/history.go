@@ -2,7 +2,7 @@ package record
 
 import "github.com/tradewind-broker/tradewind/pkg/store"
 
-// PartHistory is the partition of what earlier jobs have taught.
+// PartHistory is the partition of task histories learned from earlier jobs.
 const PartHistory = "history"
 
 // HistoryKey is the key of the History of jobs with a name.

@@ -32,7 +32,7 @@ const (
 )
 
 // ErrVisit says why a machine cannot be visited, for users.
-var ErrVisit = errors.New("nobody can get onto the machine")
+var ErrVisit = errors.New("the machine cannot be visited")
 
 // VisitPrefix is the prefix of the sort keys of a cluster's visits.
 func VisitPrefix(task, attempt int) string { return fmt.Sprintf("visit#%06d#%04d#", task, attempt) }
