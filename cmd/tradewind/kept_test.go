@@ -39,7 +39,7 @@ func TestTheMachineOfAFailedTaskIsKept(t *testing.T) {
 	if _, errs, code := s.run("tradewind exec last t -- true"); code != 1 || !strings.Contains(errs, "does not run") {
 		t.Errorf("a machine that is no longer kept: %d %s", code, errs)
 	}
-	if story := s.must("tradewind explain last"); !strings.Contains(story, "are kept to be looked at") {
+	if story := s.must("tradewind explain last"); !strings.Contains(story, "are kept for inspection") {
 		t.Errorf("its story:\n%s", story)
 	}
 

@@ -14,11 +14,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// ErrInfeasible says that a job cannot be planned at all.
+// ErrInfeasible means that a job cannot be planned at all.
 var ErrInfeasible = errors.New("infeasible")
 
-// candidates annotates the offers of a class with what a task costs and takes there. Where emissions count, those on
-// unknown grids are left out: unknown is not clean.
+// candidates annotates the offers of a class with a task's cost and time there. If emissions count, it leaves out
+// offers on grids with unknown emissions.
 func (b *builder) candidates(i int, c *class, gib float64) []option {
 	t, f := &b.in.Spec.Tasks[i], b.in.Tasks[i]
 	nodes := float64(max(t.Nodes, 1))
@@ -55,7 +55,7 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 	return b.prune(options, gib)
 }
 
-// work is how long what is left of a task takes on a machine without interruptions, in hours.
+// work is the time that the rest of a task takes on a machine without interruptions, in hours.
 func (b *builder) work(i int, m *match) float64 {
 	whole := b.in.Spec.Tasks[i].Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount).Hours()
 	if f := b.in.Tasks[i]; f != nil {
@@ -64,7 +64,7 @@ func (b *builder) work(i int, m *match) float64 {
 	return whole
 }
 
-// annotate makes the option of a match; ok is false where a task would be interrupted too often to finish.
+// annotate makes the option for a match. ok is false if the task would be interrupted too often to finish.
 func (b *builder) annotate(t *dag.Task, m *match, work, nodes float64) (o option, ok bool) {
 	o = option{match: m, expected: work, work: work, Candidate: optimizer.Candidate{
 		ID: m.id, Place: m.place, USD: work * m.usd * nodes, Hours: work}}
@@ -75,25 +75,25 @@ func (b *builder) annotate(t *dag.Task, m *match, work, nodes float64) (o option
 		}
 		o.USD, o.Hours, o.expected = q.Held*usd*nodes, q.Hours, q.Hours
 		if b.in.DeadlineHours != nil {
-			o.Hours = math.Max(q.Hours, q.Guaranteed) // it must still be on time when it is taken at the worst moment
+			o.Hours = math.Max(q.Hours, q.Guaranteed) // it must be on time even if interrupted at the worst moment
 		}
 	}
 	o.KgCO2 = o.expected * nodes * m.kg
 	return o, true
 }
 
-// prune leaves out candidates that another one beats by more than any difference in moving the task's data
-// could make up for, in money and in time, and that emit no less where that counts. They can be in no best plan.
+// prune removes candidates that another candidate beats in money and in time by more than moving the task's data could
+// make up for, and in emissions if they count. Such candidates are in no optimal plan.
 func (b *builder) prune(options []option, gib float64) []option {
 	if len(options) == 0 {
 		return nil
 	}
-	// The cheapest few stay all the same: they are the runners-up that explanations name.
+	// The cheapest few are always kept: they are the runners-up that explanations name.
 	var cheapest []*option
 	for k := range options {
 		cheapest = topk.Insert(cheapest, &options[k], runnersKept+1, cheaper)
 	}
-	// The one that most others can be compared with: the cheapest, or of the cleanest the cheapest.
+	// The candidate to compare with: the cheapest, or if emissions count, the cleanest and of those the cheapest.
 	best := cheapest[0]
 	for k := range options {
 		o := &options[k]
@@ -111,7 +111,7 @@ func (b *builder) prune(options []option, gib float64) []option {
 			n++
 		}
 	}
-	kept := make([]option, 0, n) // there are as many lists as tasks: none is longer than it has to be
+	kept := make([]option, 0, n) // there is one list per task, so none should be larger than needed
 	for k := range options {
 		if stays(&options[k]) {
 			kept = append(kept, options[k])
@@ -125,11 +125,11 @@ func cheaper(x, y *option) int {
 	return cmp.Or(cmp.Compare(x.USD, y.USD), cmp.Compare(x.Hours, y.Hours))
 }
 
-// priceSteps is into how many steps a run is cut to follow its price.
+// priceSteps is the number of steps into which a run is divided to follow its spot price.
 const priceSteps = 24
 
-// spotQuote is what to expect of a task's work on a spot offer: its time, with interruptions, and the mean price of an
-// hour until then by the chain of the market.
+// spotQuote is the expected time of a task's work on a spot offer, including interruptions, and the mean price per
+// hour over that time according to the market's Markov chain, in USD.
 func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quote, usd float64, ok bool) {
 	run := bidding.Run{
 		Hours: work, RestartHours: restart.Hours(), PreemptionsPerHour: m.rate, Nodes: max(t.Nodes, 1),
@@ -148,8 +148,8 @@ func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quot
 	return q, b.meanUSD(m, q.Held), true
 }
 
-// meanUSD is the mean price of the next hours on a spot offer; where its price has not been seen to change, that of
-// now.
+// meanUSD is the mean price of a spot offer over the next hours, in USD per hour. If no price change was ever seen,
+// it is the current price.
 func (b *builder) meanUSD(m *match, hours float64) float64 {
 	rec := m.changes
 	if rec == nil || !(hours > 0) || !(rec.USD > 0) {
@@ -157,6 +157,6 @@ func (b *builder) meanUSD(m *match, hours float64) float64 {
 	}
 	chain := rec.Prices.Chain(hours/priceSteps, rec.USD, m.OnDemandUSD)
 	mean := chain.MeanAhead(chain.Level(rec.USD, 0), priceSteps, math.Max(m.OnDemandUSD, rec.USD))
-	// The level's mean price stands for the price of now; what counts is how it goes on from there.
+	// The chain only gives the mean price of a level. Scale it so that it starts from the current price.
 	return mean/chain.USD[chain.Level(rec.USD, 0)]*rec.USD + m.SurchargeUSD
 }

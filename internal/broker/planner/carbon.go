@@ -6,18 +6,19 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// What a machine draws, after the Cloud Carbon Footprint methodology: the mean of the clouds' idle and full load for a
-// vCPU, what memory draws, and the power usage effectiveness of a large data centre. Accelerators draw what their
-// makers rate them at, 0.7 of it on average under load.
+// The power of a machine, according to the Cloud Carbon Footprint methodology: the clouds' mean of idle and full load
+// per vCPU, the power of memory, and the power usage effectiveness of a large data centre. An accelerator takes 0.7
+// of its rated power on average under load.
 const (
 	wattsPerVCPU       = 2.1
 	wattsPerMemoryGiB  = 0.392
 	usageEffectiveness = 1.15
 	acceleratorLoad    = 0.7
-	otherAccelerator   = 250 // watts, of one whose rating we do not know
+	otherAccelerator   = 250 // watts, for accelerators with unknown rating
 )
 
-// acceleratorWatts is the rated power of one accelerator, by the start of its canonical name; the longest start counts.
+// acceleratorWatts is the rated power of one accelerator, in watts. The longest matching prefix of its canonical name
+// decides.
 func acceleratorWatts(name string) float64 {
 	best, watts := -1, float64(otherAccelerator)
 	for _, a := range []struct {
@@ -35,7 +36,7 @@ func acceleratorWatts(name string) float64 {
 	return watts
 }
 
-// kilowatts is what one machine of an offer draws from the grid.
+// kilowatts is the power that one machine of an offer takes from the grid, in kW.
 func (m *match) kilowatts() float64 {
 	watts := wattsPerVCPU*m.VCPU + wattsPerMemoryGiB*m.MemoryGiB
 	if m.Accelerator != "" {
@@ -46,7 +47,7 @@ func (m *match) kilowatts() float64 {
 
 func (b *builder) countsCarbon() bool { return b.p.opt.LeastCarbon || b.p.opt.CarbonCapKg != nil }
 
-// Emissions is what the machines of a plan for a job emit, kg CO2eq, 0 where some grid is not known.
+// Emissions returns the emissions of a plan's machines in kg CO2eq, or 0 if those of some grid are unknown.
 func (p *Planner) Emissions(in record.PlanInput, plan *record.Plan) float64 {
 	b, err := p.build(in, p.reservations(in))
 	if err != nil || b.message != "" {
@@ -55,7 +56,7 @@ func (p *Planner) Emissions(in record.PlanInput, plan *record.Plan) float64 {
 	total := 0.0
 	for _, row := range b.rows {
 		if row.options == nil {
-			continue // an input, or what runs already
+			continue // an input, or a running task
 		}
 		kg := 0.0
 		if c := plan.Of(row.task); c != nil {

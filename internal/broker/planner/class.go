@@ -19,11 +19,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// class is what all tasks that ask for the same resources share.
+// class is shared by all tasks that request the same resources.
 type class struct {
 	matches []*match
-	reason  string // why there is none
-	// Of the last task of the class. They are not changed: tasks share them.
+	reason  string // why there are no matches
+	// options and candidates are those of the last task of the class. Tasks share them, so they must not be changed.
 	options    []option
 	candidates []optimizer.Candidate
 }
@@ -34,19 +34,19 @@ type match struct {
 	id    string // with market
 	place int
 	rate  float64
-	// usd is per hour with disk and address: as last seen, or by the catalogue. onDemand is that of the same machine on
-	// demand.
+	// usd is the price per hour including disk and address: as last seen, or from the catalogue. onDemand is the
+	// on-demand price of the same machine.
 	usd, onDemand float64
-	kg            float64 // kg CO2eq an hour; 0 where the grid is not known
-	// changes is what was learned of how a spot price changes, nil where it has not been seen to.
+	kg            float64 // kg CO2eq per hour; 0 if the grid's emissions are unknown
+	// changes is the history of a spot price, nil if no change was ever seen.
 	changes *record.MarketRecord
-	// reserved is the capacity that the account has, where the offer is on that; nil elsewhere. takes is how much of it
-	// one machine takes.
+	// reserved is the account's reserved capacity that the offer uses, if any. takes is how much of it one machine
+	// takes.
 	reserved *catalog.Reserved
 	takes    apitypes.Amount
 }
 
-// offerOf is an offer as a cloud is asked for it.
+// offerOf is the offer of a match as the broker requests it from a cloud.
 func offerOf(m *catalog.Match) apitypes.Offer {
 	return apitypes.Offer{
 		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType,
@@ -54,7 +54,7 @@ func offerOf(m *catalog.Match) apitypes.Offer {
 	}
 }
 
-// offer is the match as a cloud is asked for it.
+// offer is the same with the match's reservation.
 func (m *match) offer() apitypes.Offer {
 	o := offerOf(&m.Match)
 	if m.reserved != nil {
@@ -75,7 +75,7 @@ func (m *match) planned() record.Planned {
 	return p
 }
 
-// classOf finds, once for all tasks alike, the offers that suit a task.
+// classOf finds the offers that suit a task, once for all tasks with the same request.
 func (b *builder) classOf(i int) (*class, error) {
 	t := &b.in.Spec.Tasks[i]
 	key, err := json.Marshal(struct {
@@ -98,9 +98,8 @@ func (b *builder) classOf(i int) (*class, error) {
 	return c, nil
 }
 
-// newClass asks the catalogue for each alternative. Ordered alternatives are taken in turn: the first one that is
-// offered anywhere is the only one.
-// With byZone it has the offers of each zone, not of each region.
+// newClass queries the catalogue for each alternative. If alternatives are ordered, only the first one with offers is
+// used. With byZone it finds the best offers of each zone, otherwise of each region.
 func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 	f := finder{b: b, found: map[string]bool{}, disk: cmp.Or(t.DiskGiB(), cloud.DefaultDiskGiB)}
 	var reasons []string
@@ -139,9 +138,9 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 	return c, nil
 }
 
-// queries turns an alternative into catalogue queries: one, and one more for each machine or number of accelerators
-// that the author gave a time of its own, since the cheapest offer of a region is only the best among those that take
-// the same time.
+// queries turns an alternative into catalogue queries: one for the alternative, and one for each machine type or
+// number of accelerators with a separate time estimate. The latter are needed because the cheapest offer of a region
+// is only the best among those that take the same time.
 func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	base := catalog.Query{
 		Clouds: b.p.opt.Clouds, Regions: b.p.opt.Regions,
@@ -186,10 +185,10 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	return queries
 }
 
-// keep refuses what is not bought, what is blocked now, and what lies outside the regions a job allows.
+// keep rejects matches that the deployment does not buy, that are blocked now, or that are outside the job's regions.
 func (b *builder) keep(m *catalog.Match) bool { return b.keepAs(m, offerOf(m)) }
 
-// keepAs does it for a match that a cloud is asked for as an offer.
+// keepAs is keep for a match that is requested as the offer o.
 func (b *builder) keepAs(m *catalog.Match, o apitypes.Offer) bool {
 	kind := m.Cloud + "/" + m.InstanceType
 	if slices.ContainsFunc(b.p.opt.Without, func(not string) bool { return strings.HasPrefix(kind, not) }) {

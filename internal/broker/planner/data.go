@@ -7,16 +7,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// data is where data lies and what it costs to move it, as a model has it: tasks leave theirs in the store of the place
-// where they run, and who reads it reads it there.
+// data describes in a model where data is stored and what moving it costs. Tasks write their outputs to the store of
+// the place where they run, and followers read them there.
 type data struct {
-	places     []string // those of the market, and those of buckets that are apart from them
+	places     []string // those of the market, and extra places for buckets that are not reached through a store
 	usd, hours [][]float64
-	store      []int       // of each place, its store's; nil where each has its own
-	buckets    map[int]int // of a place with a bucket that a task reads: its number as such
+	store      []int       // for each place, the place of its store; nil if each place has its own
+	buckets    map[int]int // for each place with a bucket that a task reads, the number of the extra place for it
 }
 
-// whereDataLies finds the store of each place for the job. ok is false where none lies in what the job allows.
+// whereDataLies finds the store of each place for the job. ok is false if no store is in the job's regions.
 func (b *builder) whereDataLies() (d data, ok bool) {
 	d = data{places: b.places, usd: b.market.usd, hours: b.hours}
 	if len(b.p.opt.Stores.URLs) == 0 {
@@ -29,7 +29,7 @@ func (b *builder) whereDataLies() (d data, ok bool) {
 			return d, false
 		}
 		if store[i], ok = b.number[at]; !ok {
-			store[i] = i // a place that the catalogue does not know
+			store[i] = i // the catalogue does not know the store's place
 		}
 		apart = apart || store[i] != i
 	}
@@ -65,7 +65,7 @@ func (b *builder) bucketsRead() (places []int) {
 	return places
 }
 
-// square fills rows up to as many columns as there are rows: nothing moves to a bucket that is only read.
+// square fills the rows up to a square matrix. The new columns are zero: no data moves to a bucket that is only read.
 func square(rows [][]float64) [][]float64 {
 	for i := range rows {
 		if lacks := len(rows) - len(rows[i]); lacks > 0 {
@@ -75,7 +75,7 @@ func square(rows [][]float64) [][]float64 {
 	return rows
 }
 
-// bucketAt is the number of a place as that of a bucket there, whose data does not come by a store.
+// bucketAt is the number of a place for reading from a bucket there, since such data does not pass through a store.
 func (d *data) bucketAt(place int) int {
 	if n, apart := d.buckets[place]; apart {
 		return n
@@ -83,7 +83,7 @@ func (d *data) bucketAt(place int) int {
 	return place
 }
 
-// leave adds to an option what it costs and takes to bring what a task leaves to the store.
+// leave adds the cost and time of moving the task's outputs to the store to an option.
 func (b *builder) leave(t *dag.Task, o *option) {
 	if b.data.store == nil {
 		return
@@ -96,7 +96,7 @@ func (b *builder) leave(t *dag.Task, o *option) {
 	o.expected += hours
 }
 
-// keepUSD is what keeping what a task leaves costs where its option has it, USD a month.
+// keepUSD is the cost of storing the task's outputs at the option's store, in USD per month.
 func (d *data) keepUSD(t *dag.Task, o *option) float64 {
 	place := o.Place
 	if d.store != nil {
@@ -105,7 +105,7 @@ func (d *data) keepUSD(t *dag.Task, o *option) float64 {
 	return float64(leaves(t)) * catalog.StorageUSD(d.places[place])
 }
 
-// leaves is how much data a task leaves to be kept, as far as its author says.
+// leaves is the declared size of the outputs of a task.
 func leaves(t *dag.Task) (sum dag.GiB) {
 	for i := range t.Outputs {
 		sum += t.Outputs[i].Size

@@ -29,8 +29,8 @@ func stores(t *testing.T, regions ...string) record.Stores {
 	return s
 }
 
-// A task's data moves to its store, and from there to who reads it.
-func TestDataMovesByWayOfTheStores(t *testing.T) {
+// A task's outputs move to its store, and from there to its followers.
+func TestDataMovesThroughStores(t *testing.T) {
 	_, c := newPlanner(t)
 	moves, err := egress.Default()
 	if err != nil {
@@ -63,8 +63,8 @@ func TestDataMovesByWayOfTheStores(t *testing.T) {
 	}
 }
 
-// A job that allows some places alone keeps its data there, and is not planned where there is no store.
-func TestRegionsBoundDataToo(t *testing.T) {
+// A job that is limited to some regions keeps its data there, and is infeasible if no store is there.
+func TestRegionsAlsoLimitData(t *testing.T) {
 	_, c := newPlanner(t)
 	moves, err := egress.Default()
 	if err != nil {
@@ -81,7 +81,7 @@ func TestRegionsBoundDataToo(t *testing.T) {
 	}
 	opt.Stores = stores(t, "us-east-1")
 	got, err := planner.New(c, moves, opt).Plan(t.Context(), record.PlanInput{Spec: spec})
-	if err != nil || got.Status != record.PlanInfeasible || got.Message != "no store of this deployment lies where the job allows its data to be (regions)" {
+	if err != nil || got.Status != record.PlanInfeasible || got.Message != "no store of this deployment is in a region that the job allows for its data (regions)" {
 		t.Errorf("%+v %v", got, err)
 	}
 }

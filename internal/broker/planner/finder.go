@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// finder gathers the offers that suit a class: of each region and market those that may be the best there, be it for
-// their price, for how rarely they are interrupted or, where emissions count, for the power they draw.
+// finder collects the offers that suit a class: for each region and market those that may be the best there by price,
+// by rate of interruptions or, if emissions count, by power.
 type finder struct {
 	b       *builder
 	disk    float64 // GiB of each machine
@@ -20,13 +20,13 @@ type finder struct {
 
 // collect adds the offers that suit a query. It fails with catalog.ErrNoOffer when there are none.
 //
-// By list price the cheapest of a region will do, on demand. A spot offer that is interrupted more rarely may cost less
-// in the end, so the cheapest of each band is added; and an offer of which more was learned than the catalogue knows is
-// taken out of the list's order and added by itself.
+// For on-demand machines the cheapest offer of a region suffices. A spot offer that is interrupted less often may cost
+// less in the end, so the cheapest offer of each interruption band is added. Offers with learned prices or rates are
+// compared by these instead of the list price, so they are added separately.
 func (f *finder) collect(q catalog.Query) error {
 	b := f.b
 	if b.countsCarbon() {
-		q.CheapestPer, q.Keep = catalog.PerOffer, b.keep // the dear may be the clean
+		q.CheapestPer, q.Keep = catalog.PerOffer, b.keep // expensive offers may be the cleanest
 		return f.find(q)
 	}
 	base := q
@@ -65,8 +65,8 @@ func (f *finder) visit(q catalog.Query) error {
 	})
 }
 
-// rarer adds, where clouds publish bands, the cheapest spot offers of those that are interrupted in each band or more
-// rarely, and of those in none.
+// rarer adds cheap spot offers with fewer interruptions: for clouds that publish interruption bands, the cheapest
+// offer in each band or a better one, and the cheapest without a band.
 func (f *finder) rarer(q catalog.Query) error {
 	asked := func(clouds []string) []string {
 		if len(q.Clouds) == 0 {
@@ -96,7 +96,7 @@ func (f *finder) rarer(q catalog.Query) error {
 	return nil
 }
 
-// learned adds the offers whose price or rate of interruptions has been seen, and those of the plan in force.
+// learned adds the offers with a learned price or rate of interruptions, and those of the current plan.
 func (f *finder) learned(q catalog.Query) error {
 	known := f.b.known
 	if len(known.ids) == 0 {
@@ -112,15 +112,15 @@ func (f *finder) learned(q catalog.Query) error {
 
 func (f *finder) add(m *catalog.Match) { f.addAs(m, m.ID(), m.USDPerHour, nil) }
 
-// addAs adds a match once by its ID, at what an hour of it costs without its disk and address: on capacity that the
-// account has, or on none.
+// addAs adds a match once, by its ID. usd is its price per hour without disk and address. reserved is the reserved
+// capacity of the account that it uses, or nil.
 func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catalog.Reserved) {
 	if f.found[id] {
 		return
 	}
 	f.found[id] = true
 	beside := catalog.AttachedUSD(m.Cloud, f.disk, m.Market)
-	onDemand, _ := m.Offer.USDPerHour(catalog.OnDemand) // every offer is sold so
+	onDemand, _ := m.Offer.USDPerHour(catalog.OnDemand) // every offer is sold on demand
 	full := &match{
 		Match: *m, id: id, place: f.b.number[m.Place()], usd: usd + beside,
 		onDemand: onDemand + catalog.AttachedUSD(m.Cloud, f.disk, catalog.OnDemand), reserved: reserved,
@@ -136,10 +136,10 @@ func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catal
 	f.matches = append(f.matches, full)
 }
 
-// known are the offers of which more is known than the catalogue says.
+// known are the offers for which the broker knows more than the catalogue.
 type known struct {
 	ids     map[string]bool // without the market
-	types   map[string]bool // of the machines, to tell most others apart at no cost
+	types   map[string]bool // machine types, for a quick check that rejects most other offers
 	regions []string
 }
 
@@ -149,7 +149,7 @@ func (b *builder) whatIsKnown() known {
 	add := func(id string) {
 		o, err := catalog.ParseOfferID(id)
 		if err != nil {
-			return // of a cloud that the catalogue has forgotten
+			return // the catalogue no longer has this cloud
 		}
 		o.Market = catalog.AnyMarket
 		k.ids[o.String()], k.types[o.InstanceType] = true, true
@@ -174,11 +174,11 @@ func (k *known) has(m *catalog.Match) bool {
 	return k.types[m.InstanceType] && k.ids[m.Offer.ID()]
 }
 
-// priorHours is how many machine hours of experience the prior rate of interruptions counts for.
+// priorHours is the weight of the catalogue's rate of interruptions, in machine hours.
 const priorHours = 200
 
-// learn takes the spot price last seen, and the rate of interruptions: the band's, of one without a band the
-// middle one's, corrected by what was seen (the mean of a Gamma posterior).
+// learn applies the last spot price and the observed interruptions to a match. Its rate is that of its band (without a
+// band, the middle one) corrected by the observations (the mean of a Gamma posterior).
 func (b *builder) learn(m *match) {
 	rate, known := m.Interruption.PreemptionsPerHour()
 	if !known {
@@ -194,9 +194,10 @@ func (b *builder) learn(m *match) {
 	}
 }
 
-// undominated leaves out the matches that another in the same region (or zone, with byZone), on the same market and as
-// fast, beats in all that counts. Where times depend on the machine, only the same machines are taken to be as fast. Of
-// offers as good, one of the plan in force stays, else the one whose ID comes first.
+// undominated removes matches that another one beats in everything that counts. It compares matches in the same
+// region (or zone, with byZone), on the same market and with the same speed. If times depend on the machine, only
+// machines of the same type count as equally fast. Of equally good offers it keeps the one in the current plan, or
+// else the first ID.
 func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 	inForce := map[string]bool{}
 	if b.in.Previous != nil {
@@ -226,7 +227,7 @@ func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 			g.machine, g.accelerator, g.count = m.InstanceType, m.Accelerator, m.AcceleratorCount
 		}
 		if m.changes != nil {
-			out = append(out, m) // what it is going to cost is not what it costs now
+			out = append(out, m) // its future price differs from its current price
 			continue
 		}
 		if slices.ContainsFunc(kept[g], func(k *match) bool { return b.beats(k, m) }) {
@@ -238,8 +239,8 @@ func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 	return out
 }
 
-// beats tells whether k, which costs no more than m, is no worse in the rest. Of what the account has already, one that
-// takes less is better: all that it covers costs the same.
+// beats reports whether k, which costs no more than m, is also no worse otherwise. On reserved capacity the one that
+// takes less is better, because all uses of it cost the same.
 func (b *builder) beats(k, m *match) bool {
 	return k.rate <= m.rate && k.takes.Within(m.takes) && (!b.countsCarbon() || k.kg <= m.kg || m.kg == 0)
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// price is what the planner counts an hour of a machine for which no disk is asked at.
+// price is the planner's price of an hour of a machine with the default disk.
 func price(m *catalog.Match) float64 {
 	return m.USDPerHour + catalog.AttachedUSD(m.Cloud, cloud.DefaultDiskGiB, m.Market)
 }
 
-// bestOf is the least of what value says of all offers of a query, one by one.
+// bestOf is the minimum of value over all offers of a query.
 func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catalog.Match) float64) float64 {
 	t.Helper()
 	best := math.Inf(1)
@@ -29,8 +29,8 @@ func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catal
 	return best
 }
 
-// A task of weeks without checkpoints: how rarely an offer is interrupted matters as much as its price.
-func TestOfAllSpotOffersTheOneThatIsExpectedToCostLeastIsChosen(t *testing.T) {
+// For a task of weeks without checkpoints the rate of interruptions matters as much as the price.
+func TestPlanChoosesSpotOfferWithLeastExpectedCost(t *testing.T) {
 	p, c := newPlanner(t)
 	const long = "tasks:\n  a: {run: x, time: 500h, resources: {cpus: 8+, cloud: aws, market: spot}}\n"
 	got := plan(t, p, record.PlanInput{Spec: readJob(t, long)})
@@ -52,7 +52,7 @@ func TestOfAllSpotOffersTheOneThatIsExpectedToCostLeastIsChosen(t *testing.T) {
 	}
 }
 
-func TestADearerZoneIsLeftForTheNextBestAnywhere(t *testing.T) {
+func TestPlanLeavesZoneThatBecameExpensive(t *testing.T) {
 	p, c := newPlanner(t)
 	spec := readJob(t, "regions: ['aws:us-east-2']\n"+with(", market: spot"))
 	first := plan(t, p, record.PlanInput{Spec: spec})
@@ -71,7 +71,7 @@ func TestADearerZoneIsLeftForTheNextBestAnywhere(t *testing.T) {
 	}
 }
 
-func TestOfOffersAsGoodInARegionTheOneInForceStays(t *testing.T) {
+func TestPlanKeepsCurrentOfferAmongEquals(t *testing.T) {
 	p, c := newPlanner(t)
 	const one = "regions: ['aws:us-east-1']\ntasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand}}\n"
 	spec := readJob(t, one)
@@ -95,7 +95,7 @@ func TestOfOffersAsGoodInARegionTheOneInForceStays(t *testing.T) {
 	}
 }
 
-func TestTheLeastEmissionsAreThoseOfAllOffers(t *testing.T) {
+func TestLeastCarbonConsidersAllOffers(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +123,6 @@ func TestTheLeastEmissionsAreThoseOfAllOffers(t *testing.T) {
 	opt.LeastCarbon, opt.CarbonCapKg = false, &best
 	got = plan(t, planner.New(c, moves, opt), in)
 	if got.Status == record.PlanInfeasible || clean.Emissions(in, got) > best*(1+1e-9) {
-		t.Errorf("a cap at the least there is: %s %s", got.Status, got.Message)
+		t.Errorf("a cap at the minimum: %s %s", got.Status, got.Message)
 	}
 }

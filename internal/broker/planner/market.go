@@ -7,16 +7,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
-// market is a catalogue with what every plan asks of it. It does not change once it is made.
+// market is a catalogue with derived data that every plan needs. It is immutable.
 type market struct {
 	catalog *catalog.Catalog
-	// places are all regions, CLOUD:REGION, by number; usd and hours are what moving a GiB between them costs and
-	// takes, and dearest and slowest the most that it does.
+	// places are all regions, CLOUD:REGION, by number. usd and hours are the cost and time of moving a GiB between
+	// them, and dearest and slowest their maxima.
 	places           []string
 	number           map[string]int
 	usd, hours       [][]float64
 	dearest, slowest float64
-	// banded are the clouds that publish how often spot machines are interrupted, partly those that do not for all.
+	// banded are the clouds that publish interruption bands of spot machines; partly are those that do so only for
+	// some.
 	banded, partly []string
 }
 
@@ -60,7 +61,7 @@ func newMarket(c *catalog.Catalog, moves *egress.Prices) (*market, error) {
 
 func unbanded(m *catalog.Match) bool { return m.Interruption == catalog.UnknownInterruption }
 
-// market is that of the catalogue in use, made when it is first needed.
+// market returns the market of the current catalogue, which is built when first needed.
 func (p *Planner) market() (*market, error) {
 	c := p.catalog.Load()
 	if m := p.known.Load(); m != nil && m.catalog == c {

@@ -10,10 +10,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// Rules that spread tasks over regions and zones are rules of the optimizer's model, as those that pack them are.
-// Where a task is not to be beside others that run, of other jobs, those places are no candidates of it.
+// Rules that spread or pack tasks over regions and zones become rules of the optimizer's model. Rules against running
+// tasks of other jobs remove candidates at their locations.
 
-// whoIsSpread are the tasks of which a rule says how many may be in one region or zone.
+// whoIsSpread are the tasks with a rule that limits how many of them may be in one region or zone.
 func (b *builder) whoIsSpread() map[int]bool {
 	spread := map[int]bool{}
 	for _, g := range b.groups {
@@ -26,7 +26,7 @@ func (b *builder) whoIsSpread() map[int]bool {
 	return spread
 }
 
-// stand says where an option is, as far as that matters to rules.
+// stand sets the location of an option as far as it matters to placement rules.
 func (b *builder) stand(task int, o *option) {
 	o.Site = b.site(task, o.match)
 	if b.spread[task] {
@@ -34,7 +34,7 @@ func (b *builder) stand(task int, o *option) {
 	}
 }
 
-// spreadPlace tells the places of options apart where tasks are spread; elsewhere all are as one.
+// spreadPlace is a key for the place of an option if tasks are spread, and the same for all places otherwise.
 func (b *builder) spreadPlace(o option) string {
 	if len(b.spread) == 0 {
 		return ""
@@ -42,7 +42,7 @@ func (b *builder) spreadPlace(o option) string {
 	return strconv.Itoa(o.Place)
 }
 
-// addSpread has the tasks of rules that are not done be spread.
+// addSpread adds the rules that spread tasks to the model, for the unfinished tasks.
 func (b *builder) addSpread() {
 	for _, g := range b.groups {
 		if !g.Spread.Far() {
@@ -62,7 +62,7 @@ func (b *builder) addSpread() {
 	}
 }
 
-// standsOf is where a task of the job stands now; nil where that is not known.
+// standsOf is the current location of a task of the job; nil if unknown.
 func (b *builder) standsOf(task int) *record.Spot {
 	for i := range b.in.Stood {
 		if p := &b.in.Stood[i]; p.Job == b.in.Job && b.in.Job != "" && p.Task == task && len(p.Spots) > 0 {
@@ -83,7 +83,7 @@ func (b *builder) zoneOf(task int) (zone string, known bool) {
 	return "", false
 }
 
-// zoneOfFixed is the same for rules that spread.
+// zoneOfFixed is the zone of a task that holds machines, if a rule spreads the task.
 func (b *builder) zoneOfFixed(task int) string {
 	if !b.spread[task] {
 		return ""
@@ -92,8 +92,8 @@ func (b *builder) zoneOfFixed(task int) string {
 	return zone
 }
 
-// free leaves out the options of a task that are not to be had beside what stands there, unless that is all: then it
-// waits until it is free. A task that is admitted, and has not begun yet, stays where it was admitted to.
+// free removes the options of a task that conflict with running tasks. If all conflict, it keeps them, and the task
+// waits until the conflict has gone. A task that is admitted but not started keeps its location.
 func (b *builder) free(task int, options []option) []option {
 	if len(b.in.Stood) == 0 {
 		return options
@@ -126,19 +126,19 @@ func (b *builder) free(task int, options []option) []option {
 	return options
 }
 
-// notes says which rules do not hold where a plan has its tasks, as nobody knows what they are about there.
+// notes lists the placement rules that cannot be enforced at the planned locations, because racks are unknown there.
 func (b *builder) notes(plan *record.Plan) (notes []string) {
 	say := func(task int, rule *dag.Placement, of string) {
 		choice := plan.Of(task)
 		if choice == nil || rule.Level() != dag.LevelRack || dag.TellsRacks(choice.Offer.Cloud) {
 			return
 		}
-		holds := "nothing is done about it there"
+		holds := "it is not enforced there"
 		if rule.Pack != "" {
 			holds = "all are in one zone"
 		}
-		note := fmt.Sprintf("%s: %s holds in pools and in Kubernetes: "+
-			"%s does not say in which racks its machines are; %s",
+		note := fmt.Sprintf("%s: %s is enforced in pools and in Kubernetes only: "+
+			"%s does not say which racks its machines are in; %s",
 			of, rule, choice.Offer.Cloud, holds)
 		if !slices.Contains(notes, note) {
 			notes = append(notes, note)

@@ -23,9 +23,9 @@ func ruled(t *testing.T, rule string) *dag.Job {
 	return readJob(t, strings.Replace(copies, "%s", rule, 1))
 }
 
-// TestAPlanKeepsToRules: three like tasks are where it is cheapest, all in one zone, unless a rule spreads them; the
-// plan is proven all the same, and costs no less.
-func TestAPlanKeepsToRules(t *testing.T) {
+// TestPlanFollowsPlacementRules: three identical tasks are planned at the cheapest place, all in one zone, unless a
+// rule spreads them. Such a plan is also proven optimal, and costs at least as much.
+func TestPlanFollowsPlacementRules(t *testing.T) {
 	p, _ := newPlanner(t)
 	usd := map[string]float64{}
 	for rule, want := range map[string][2]int{
@@ -46,7 +46,7 @@ func TestAPlanKeepsToRules(t *testing.T) {
 			t.Errorf("%q is in %v", rule, zones)
 		}
 		if said := strings.Contains(strings.Join(got.Notes, "\n"),
-			"aws does not say in which racks its machines are; all are in one zone"); said != strings.Contains(rule,
+			"aws does not say which racks its machines are in; all are in one zone"); said != strings.Contains(rule,
 			"rack") {
 			t.Errorf("%q has the notes %q", rule, got.Notes)
 		}
@@ -54,13 +54,12 @@ func TestAPlanKeepsToRules(t *testing.T) {
 	if !(usd["placement: {spread: region}"] >= usd["placement: {spread: zone}"] &&
 		usd["placement: {spread: zone}"] >= usd["placement: {spread: zone, max: 2}"] &&
 		usd["placement: {spread: zone, max: 2}"] >= usd[""]) {
-		t.Errorf("what is freer costs more: %v", usd)
+		t.Errorf("a plan with fewer rules costs more: %v", usd)
 	}
 }
 
-// TestRacksOfAClusterAreItsDriversBusiness: where machines may say in which racks they are, no plan says that nobody
-// knows.
-func TestRacksOfAClusterAreItsDriversBusiness(t *testing.T) {
+// TestPlanNotesUnknownRacks: there is no such note where machines may report their racks.
+func TestPlanNotesUnknownRacks(t *testing.T) {
 	p, c := newPlanner(t)
 	var offer catalog.Offer
 	for o := range c.All() {
@@ -82,13 +81,13 @@ func TestRacksOfAClusterAreItsDriversBusiness(t *testing.T) {
 	}
 }
 
-// TestAPlanLeavesWhatRunsWhereItIs: a rule holds beside what holds machines already.
-func TestAPlanLeavesWhatRunsWhereItIs(t *testing.T) {
+// TestPlanKeepsRunningTasksInPlace: a rule also counts tasks that already hold machines.
+func TestPlanKeepsRunningTasksInPlace(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := ruled(t, "placement: {spread: zone}")
 	first := plan(t, p, record.PlanInput{Spec: spec})
 	at := first.Of(1).Offer
-	facts := []*record.TaskFacts{{}, {}, {Fixed: true, Place: record.Place(at), Hours: 1}} // c has what b was to have
+	facts := []*record.TaskFacts{{}, {}, {Fixed: true, Place: record.Place(at), Hours: 1}} // c runs where b was planned
 	stood := []record.Placed{{Job: "j", Task: 2, Stand: record.Stand{Spots: []record.Spot{record.SpotOf(at, 1)}}}}
 	second := plan(t, p, record.PlanInput{Job: "j", Spec: spec, Tasks: facts, Previous: first, Stood: stood})
 	if second.Status != "optimal" {
@@ -100,12 +99,13 @@ func TestAPlanLeavesWhatRunsWhereItIs(t *testing.T) {
 		zones[record.Place(o)+"/"+o.Zone] = true
 	}
 	if len(zones) != 3 {
-		t.Errorf("beside what runs they are in %v", zones)
+		t.Errorf("with a running task they are in %v", zones)
 	}
 }
 
-// TestAPlanKeepsApartFromWhatRuns: also where the other job wants it so, and unless there is no other place.
-func TestAPlanKeepsApartFromWhatRuns(t *testing.T) {
+// TestPlanKeepsApartFromRunningTasks: also if the rule is of the other job; but the plan does not fail if there is no
+// other place.
+func TestPlanKeepsApartFromRunningTasks(t *testing.T) {
 	p, _ := newPlanner(t)
 	free := ruled(t, "labels: {app: web}")
 	at := plan(t, p, record.PlanInput{Spec: free}).Of(0).Offer
@@ -114,9 +114,9 @@ func TestAPlanKeepsApartFromWhatRuns(t *testing.T) {
 			Since: time.Now(), Spots: []record.Spot{record.SpotOf(at, 1)}, Labels: labels, Apart: apart}}}
 	}
 	for name, in := range map[string]record.PlanInput{
-		"of its own": {Spec: ruled(t, "placement: {apart: {app: db}, by: zone}"),
+		"own rule": {Spec: ruled(t, "placement: {apart: {app: db}, by: zone}"),
 			Stood: there(map[string]string{"app": "db"})},
-		"of another": {Spec: free, Stood: there(nil, dag.Placement{Apart: map[string]string{"app": "web"},
+		"rule of the other job": {Spec: free, Stood: there(nil, dag.Placement{Apart: map[string]string{"app": "web"},
 			By: dag.LevelZone})},
 	} {
 		got := plan(t, p, in)
@@ -133,8 +133,8 @@ func TestAPlanKeepsApartFromWhatRuns(t *testing.T) {
 	}
 }
 
-// TestTooFewZonesAreSaidSo: a rule that no plan keeps to is why there is none.
-func TestTooFewZonesAreSaidSo(t *testing.T) {
+// TestPlanReportsTooFewZones: the message names the rule that no plan can satisfy.
+func TestPlanReportsTooFewZones(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, `
 placement: {spread: region}

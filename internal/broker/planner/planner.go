@@ -17,48 +17,47 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// Options tune a Planner.
+// Options configure a Planner.
 type Options struct {
-	// Clouds limits plans to these, empty is all of the catalogue.
+	// Clouds limits plans to these clouds; empty means all of the catalogue.
 	Clouds []string
-	// Regions limits the tasks whose author named none to these, CLOUD:REGION; empty is all.
+	// Regions limits tasks that name no region to these, as CLOUD:REGION; empty means all.
 	Regions []string
-	// Without leaves out machines that the deployment does not buy: CLOUD/TYPE, where what a type's name begins with is
-	// enough.
+	// Without excludes machine types, as CLOUD/TYPE. A prefix of the type's name is enough.
 	Without []string
-	// LeastCarbon plans for the least emissions, CarbonCapKg bounds them, in kg CO2eq. Either leaves out the regions
-	// whose grid is not known.
+	// LeastCarbon minimises emissions. CarbonCapKg limits them, in kg CO2eq. Either excludes regions whose grid has
+	// unknown emissions.
 	LeastCarbon bool
 	CarbonCapKg *float64
-	// Stores are where tasks keep what they leave, by place: it moves there from where a task runs, and from there to
-	// those that read it.
+	// Stores are the output stores by place. Data moves from a task to its store, and from there to the tasks that
+	// read it.
 	Stores record.Stores
-	// Now is for the time a plan took; nil reports none, so that the plan follows from its input alone.
+	// Now is used to measure planning time. If it is nil, no time is reported and a plan depends on its input alone.
 	Now func() time.Time
 }
 
-// DefaultOptions plan on all of the catalogue.
+// DefaultOptions returns the options for planning on all of the catalogue.
 func DefaultOptions() Options { return Options{Now: time.Now} }
 
-// What a planner reckons with. restart is what an interruption costs beside lost work: another machine found, booted
-// and staged. tickEvery is how often the broker looks at the spot machines in use, and leaves what the deadline needs
-// it to. Both are as in record.DefaultConfig.
+// restart is the cost of an interruption in addition to lost work: finding, booting and staging another machine.
+// tickEvery is how often the broker checks the spot machines in use, and replaces those that endanger the deadline.
+// Both are as in record.DefaultConfig.
 const (
 	restart   = 10 * time.Minute
 	tickEvery = 10 * time.Minute
 )
 
-// runnersFor is the largest job whose plans keep the runners-up of each task.
+// runnersFor is the maximum number of tasks of a job for which plans keep the runners-up of each task.
 const runnersFor = 200
 
-// WorkLimit is what the search for a job of so many tasks may take, in the optimizer's steps: bounded so that the same
-// input gives the same plan on any machine.
+// WorkLimit is the maximum effort of the search for a job with the given number of tasks, in optimizer steps. Limiting
+// steps instead of time means that the same input gives the same plan on any machine.
 func WorkLimit(tasks int) int64 { return 200_000_000 * (2 + int64(tasks+99)/100) }
 
 // Planner plans jobs on a catalogue. It is safe for concurrent use.
 type Planner struct {
 	catalog atomic.Pointer[catalog.Catalog]
-	known   atomic.Pointer[market] // nil, or that of a catalogue
+	known   atomic.Pointer[market] // nil, or the market of the last catalogue used
 	moves   *egress.Prices
 	opt     Options
 }
@@ -70,14 +69,14 @@ func New(c *catalog.Catalog, moves *egress.Prices, opt Options) *Planner {
 	return p
 }
 
-// SetCatalog replaces the catalogue for the plans to come.
+// SetCatalog replaces the catalogue for future plans.
 func (p *Planner) SetCatalog(c *catalog.Catalog) { p.catalog.Store(c) }
 
 // Plan implements broker.Planner.
 //
-// The optimizer knows offers without end. Where the account has capacity already, of which there is some, a plan that
-// puts more on it than there is has the tasks that save the least there planned anew without it, until it fits; what
-// was proven of the first holds for all of them, as each is allowed less.
+// The optimizer assumes that offers are unlimited, but reserved capacity is not. If a plan exceeds a reservation, the
+// tasks that save the least on it are excluded from it, and the job is planned again until it fits. The bound proven
+// for the first plan holds for all of them, because each later one has fewer choices.
 func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
 	own := p.reservations(in)
 	var first *record.Plan
@@ -86,7 +85,7 @@ func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, 
 		if err != nil || sol == nil {
 			return plan, err
 		}
-		if first == nil || first.Late != plan.Late { // then it is of something else
+		if first == nil || first.Late != plan.Late { // a late plan has a different objective
 			first = plan
 		}
 		if !own.fits(b, sol) {
@@ -99,7 +98,7 @@ func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, 
 	}
 }
 
-// once plans with what of the account's own capacity is allowed. Without a solution the plan says why there is none.
+// once makes one plan with the reservations that are still allowed. If there is no solution, the plan says why.
 func (p *Planner) once(ctx context.Context, in record.PlanInput,
 	own *reservations) (*record.Plan, *builder, *optimizer.Solution, error) {
 	b, err := p.build(in, own)
@@ -120,7 +119,7 @@ func (p *Planner) once(ctx context.Context, in record.PlanInput,
 	}
 	late := false
 	if sol.Status == optimizer.Infeasible && in.Previous != nil && in.DeadlineHours != nil {
-		// It has started and cannot be on time any more: then as fast as the budget allows.
+		// The job has started and can no longer be on time: finish it as fast as the budget allows.
 		late = true
 		b.model.Objective, b.model.DeadlineHours = optimizer.Makespan, nil
 		if sol, err = p.solve(ctx, b.model, b.previous()); err != nil {
@@ -135,9 +134,9 @@ func (p *Planner) once(ctx context.Context, in record.PlanInput,
 	return plan, b, sol, nil
 }
 
-// previous is the plan in force as the search's start, one candidate a row, -1 where it has none that is left: what a
-// blocked zone or a new price leaves of it is nearly always part of the best plan, and of plans as good it is the one
-// to keep.
+// previous gives the current plan as the start of the search: a candidate for each row, -1 if the planned one is no
+// longer available. What remains of it after a block or a price change is nearly always part of the best plan, and of
+// equally good plans it is the one to keep.
 func (b *builder) previous() []int {
 	if b.in.Previous == nil {
 		return nil
@@ -181,9 +180,9 @@ func (p *Planner) Model(in record.PlanInput) (*optimizer.Model, error) {
 	return b.model, nil
 }
 
-// Frontier finds the Pareto front of a job's plans: what it costs to be done by when. Times are those that a deadline
-// counts with, a spot run's guaranteed ones, so that a deadline at a point gives a plan at that point's cost. It fails
-// with ErrInfeasible when a task has no candidate.
+// Frontier computes the Pareto front of a job's plans: cost against finishing time. Times are those that a deadline is
+// checked against (for spot runs the guaranteed ones), so a deadline at a point gives a plan at that point's cost. It
+// fails with ErrInfeasible if a task has no candidate.
 func (p *Planner) Frontier(ctx context.Context, in record.PlanInput,
 	o optimizer.FrontierOptions) (*optimizer.Front, error) {
 	given := in.DeadlineHours
@@ -202,39 +201,39 @@ func (p *Planner) Frontier(ctx context.Context, in record.PlanInput,
 // builder makes one model.
 type builder struct {
 	p       *Planner
-	*market // as it was when the plan was begun
+	*market // as it was when planning started
 	data    data
 	known   known
 	in      record.PlanInput
 	model   *optimizer.Model
 	classes map[string]*class
 	rows    []row
-	near    map[int]dag.Within // of tasks that are placed together with others, how close
+	near    map[int]dag.Within // how close the machines must be, for tasks placed together with others
 	groups  []dag.PlacementGroup
 	spread  map[int]bool   // tasks that are spread over regions or zones
-	index   map[string]int // of the row of a task of the model, by its ID
+	index   map[string]int // row by ID of the model's task
 	byTask  []int          // task of the job -> row, -1 for none
-	// reserved is what of the account's own capacity a task may be planned on; nil is none.
+	// reserved is the reserved capacity that tasks may be planned on; nil for none.
 	reserved *reservations
 	message  string
-	scratch  []option // of the task at hand
+	scratch  []option // buffer for the current task
 }
 
 // row is one task of the model.
 type row struct {
 	task    int // of the job, -1 for an input
 	options []option
-	class   *class // nil where the past leaves no choice
+	class   *class // nil if the task is finished or its machines are fixed
 }
 
-// option is what one candidate of a row stands for.
+// option is the meaning of one candidate of a row.
 type option struct {
 	optimizer.Candidate
 	match    *match
 	expected float64 // hours
 	work     float64 // hours, without interruptions
-	movesUSD float64 // of its cost: moving what it leaves to its store
-	elseUSD  float64 // of a spot offer: what an hour of its work costs on demand where that is cheapest, per machine
+	movesUSD float64 // part of its cost: moving the task's outputs to the store
+	elseUSD  float64 // for a spot offer: on-demand cost of an hour of its work at the cheapest place, per machine
 }
 
 func (p *Planner) build(in record.PlanInput, own *reservations) (*builder, error) {
@@ -251,7 +250,7 @@ func (p *Planner) build(in record.PlanInput, own *reservations) (*builder, error
 	}
 	var ok bool
 	if b.data, ok = b.whereDataLies(); !ok {
-		b.message = "no store of this deployment lies where the job allows its data to be (regions)"
+		b.message = "no store of this deployment is in a region that the job allows for its data (regions)"
 		return b, nil
 	}
 	b.model.Places, b.model.USDPerGiB, b.model.HoursPerGiB = b.data.places, b.data.usd, b.data.hours
@@ -281,7 +280,7 @@ func (p *Planner) build(in record.PlanInput, own *reservations) (*builder, error
 	return b, nil
 }
 
-// edgeWeights is the data that moves in and out of each task, GiB.
+// edgeWeights is the data that moves in and out of each task, in GiB.
 func (b *builder) edgeWeights() []float64 {
 	w := make([]float64, len(b.in.Spec.Tasks))
 	for _, e := range b.in.Spec.Edges {
@@ -296,13 +295,13 @@ func (b *builder) edgeWeights() []float64 {
 	return w
 }
 
-// addTask adds a task of the job with its candidates, as far as the past leaves it a choice.
+// addTask adds a task of the job with its candidates. A task that is finished or holds machines has only one.
 func (b *builder) addTask(i int, gib float64) error {
 	facts, id := b.in.Tasks[i], b.in.Spec.Tasks[i].Name
 	if b.settled(i) {
 		place, ok := b.number[facts.Place]
 		if !ok {
-			return nil // a place the catalogue has forgotten: it constrains nothing
+			return nil // the catalogue no longer has this place: the task constrains nothing
 		}
 		hours := 0.0
 		if facts.Fixed {
@@ -332,7 +331,7 @@ func (b *builder) addTask(i int, gib float64) error {
 			"keep checkpoints, or allow on-demand").Error()
 		return nil
 	}
-	if !slices.Equal(options, cl.options) { // of tasks that are alike there is one list
+	if !slices.Equal(options, cl.options) { // identical tasks share one list
 		cl.options, cl.candidates = options, make([]optimizer.Candidate, len(options))
 		for k := range options {
 			cl.candidates[k] = options[k].Candidate
@@ -352,8 +351,8 @@ func (b *builder) addRow(r row, id string, candidates ...optimizer.Candidate) {
 	b.model.Tasks = append(b.model.Tasks, optimizer.Task{ID: id, Candidates: candidates})
 }
 
-// addEdges adds the dependencies among the tasks of the model. What moved to a task that is done, or holds its machines
-// already, has moved.
+// addEdges adds the dependencies among the tasks of the model. The inputs of a task that is finished or holds machines
+// have been moved already, so their edges are left out.
 func (b *builder) addEdges() {
 	for _, e := range b.in.Spec.Edges {
 		from, to := b.byTask[e.From], b.byTask[e.To]
@@ -371,7 +370,7 @@ func (b *builder) settled(i int) bool {
 	return f != nil && (f.Done || f.Fixed)
 }
 
-// addInputs adds a pinned task of cost 0 for each input that lies in a bucket of a known place.
+// addInputs adds a pinned task of cost 0 for each input in a bucket whose place is known.
 func (b *builder) addInputs() {
 	for i := range b.in.Spec.Tasks {
 		if b.byTask[i] < 0 || b.settled(i) {
@@ -391,7 +390,7 @@ func (b *builder) addInputs() {
 	}
 }
 
-// plan reads the solution back.
+// plan converts a solution to a plan.
 func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 	n := len(b.in.Spec.Tasks)
 	plan := &record.Plan{
@@ -430,7 +429,7 @@ func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 	return plan
 }
 
-// keepPrevious carries over the choice of a task that holds its machines: it is what it was admitted under.
+// keepPrevious copies the choice of a task that holds machines from the previous plan.
 func (b *builder) keepPrevious(plan *record.Plan, task int) {
 	f, prev := b.in.Tasks[task], b.in.Previous
 	if f == nil || !f.Fixed || prev == nil {
@@ -446,10 +445,10 @@ func (b *builder) keepPrevious(plan *record.Plan, task int) {
 	}
 }
 
-// runnersKept is how many alternatives of a task a plan keeps.
+// runnersKept is how many runners-up of a task a plan keeps.
 const runnersKept = 3
 
-// addRunners notes for each task the next best choices with everything else as it is.
+// addRunners adds the next best choices of each task, with all other choices unchanged.
 func (b *builder) addRunners(plan *record.Plan, sol *optimizer.Solution) error {
 	if len(b.in.Spec.Tasks) > runnersFor {
 		return nil

@@ -61,7 +61,7 @@ tasks:
 
 func with(more string) string { return strings.Replace(train, "%s", more, 1) }
 
-func TestOneTaskRunsWhereItIsCheapest(t *testing.T) {
+func TestPlanChoosesCheapestOffer(t *testing.T) {
 	p, c := newPlanner(t)
 	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(", market: on-demand"))})
 	best := math.Inf(1)
@@ -77,7 +77,7 @@ func TestOneTaskRunsWhereItIsCheapest(t *testing.T) {
 	}
 }
 
-func TestSpotIsChosenWhenItsExpectationIsCheaper(t *testing.T) {
+func TestPlanChoosesSpotIfExpectedCheaper(t *testing.T) {
 	p, _ := newPlanner(t)
 	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(""))})
 	c := got.Of(0)
@@ -89,7 +89,7 @@ func TestSpotIsChosenWhenItsExpectationIsCheaper(t *testing.T) {
 	}
 }
 
-func TestADeadlineThatAnInterruptionWouldBreakIsKeptOnDemand(t *testing.T) {
+func TestPlanUsesOnDemandForTightDeadline(t *testing.T) {
 	p, _ := newPlanner(t)
 	for hours, spot := range map[float64]bool{2.1: false, 3: true} {
 		got := plan(t, p, record.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &hours})
@@ -102,7 +102,7 @@ func TestADeadlineThatAnInterruptionWouldBreakIsKeptOnDemand(t *testing.T) {
 	}
 }
 
-func TestABlockedLocationIsNotPlanned(t *testing.T) {
+func TestPlanAvoidsBlockedLocation(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(""))
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -122,11 +122,11 @@ func TestABlockedLocationIsNotPlanned(t *testing.T) {
 	}
 	first := plan(t, p, record.PlanInput{Spec: spec, Blocks: blocks, Now: now.Add(time.Hour)})
 	if !seen[first.Of(0).ID] {
-		t.Error("expired blocks still count")
+		t.Error("expired blocks still apply")
 	}
 }
 
-func TestResidencyIsKept(t *testing.T) {
+func TestPlanStaysInAllowedRegions(t *testing.T) {
 	p, _ := newPlanner(t)
 	for _, regions := range []string{"[gcp:europe-west4]", "[azure]", "['aws:eu-west-1', 'gcp:europe-west1']"} {
 		got := plan(t, p, record.PlanInput{Spec: readJob(t, "regions: "+regions+"\n"+with(""))})
@@ -147,7 +147,7 @@ tasks:
   b: {run: x, time: 1h, resources: {accelerators: V100:1}, after: [a]}
 `
 
-func TestWorkGoesWhereItsDataIs(t *testing.T) {
+func TestPlanMovesWorkToData(t *testing.T) {
 	p, _ := newPlanner(t)
 	got := plan(t, p, record.PlanInput{Spec: readJob(t, pair)})
 	if a, b := got.Of(0).Offer, got.Of(1).Offer; a.Cloud != b.Cloud || a.Region != b.Region {
@@ -163,7 +163,7 @@ func TestWorkGoesWhereItsDataIs(t *testing.T) {
 	}
 }
 
-func TestInputsInABucketPullTheWorkThere(t *testing.T) {
+func TestPlanMovesWorkToInputBucket(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, `
 tasks:
@@ -175,7 +175,7 @@ tasks:
 	}
 }
 
-func TestARunningTaskKeepsItsPlace(t *testing.T) {
+func TestPlanKeepsPlaceOfRunningTask(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(""))
 	first := plan(t, p, record.PlanInput{Spec: spec})
@@ -191,7 +191,7 @@ func TestARunningTaskKeepsItsPlace(t *testing.T) {
 	}
 }
 
-func TestSavedProgressIsNotPaidForAgain(t *testing.T) {
+func TestPlanCountsOnlyRemainingWork(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(", market: on-demand"))
 	whole := plan(t, p, record.PlanInput{Spec: spec})
@@ -201,7 +201,7 @@ func TestSavedProgressIsNotPaidForAgain(t *testing.T) {
 	}
 }
 
-func TestOrderedAlternativesAreTakenInTurn(t *testing.T) {
+func TestPlanTakesOrderedAlternativesInTurn(t *testing.T) {
 	p, _ := newPlanner(t)
 	got := plan(t, p, record.PlanInput{Spec: readJob(t, `
 tasks:
@@ -212,7 +212,7 @@ tasks:
 	}
 }
 
-func TestTimesOfTheirOwnDecideWhatIsCheapest(t *testing.T) {
+func TestPlanUsesTimesPerMachine(t *testing.T) {
 	p, _ := newPlanner(t)
 	for times, want := range map[string]string{"{V100: 1h, T4: 30h}": "V100", "{V100: 30h, T4: 1h}": "T4"} {
 		got := plan(t, p, record.PlanInput{Spec: readJob(t, `
@@ -225,7 +225,7 @@ tasks:
 	}
 }
 
-func TestWhatCannotBeIsSaidWithItsField(t *testing.T) {
+func TestInfeasiblePlanNamesField(t *testing.T) {
 	p, _ := newPlanner(t)
 	half := 0.5
 	cents := 0.01
@@ -244,7 +244,7 @@ func TestWhatCannotBeIsSaidWithItsField(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsLateGoesOnAsFastAsItCan(t *testing.T) {
+func TestLateJobGetsFastestPlan(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(""))
 	first := plan(t, p, record.PlanInput{Spec: spec})
@@ -255,14 +255,14 @@ func TestAJobThatIsLateGoesOnAsFastAsItCan(t *testing.T) {
 	}
 }
 
-func TestLearnedPricesAndInterruptionsCount(t *testing.T) {
+func TestPlanUsesLearnedPricesAndInterruptions(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(""))
 	first := plan(t, p, record.PlanInput{Spec: spec}).Of(0)
 	id := strings.TrimSuffix(first.ID, "/spot")
 	for name, m := range map[string]record.MarketRecord{
-		"dearer":      {Offer: id, USD: 50},
-		"often taken": {Offer: id, Hours: 1000, Preemptions: 9000},
+		"expensive":  {Offer: id, USD: 50},
+		"unreliable": {Offer: id, Hours: 1000, Preemptions: 9000},
 	} {
 		got := plan(t, p, record.PlanInput{Spec: spec, Markets: map[string]record.MarketRecord{id: m}})
 		if got.Of(0).ID == first.ID {
@@ -295,7 +295,7 @@ func BenchmarkPlanOfAHundredTasks(b *testing.B) {
 	}
 }
 
-func TestAPlanAsGoodAsAnotherIsKept(t *testing.T) {
+func TestPlanKeepsPreviousAmongEquals(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand, cloud: azure}}\n")
 	first := plan(t, p, record.PlanInput{Spec: spec})
@@ -316,8 +316,9 @@ func TestAPlanAsGoodAsAnotherIsKept(t *testing.T) {
 	}
 }
 
-// TestOnDemandIsNotBelowAPlanOfTheSameWork plans what moves much data: a plan pays for that, and so does the same work on demand.
-func TestOnDemandIsNotBelowAPlanOfTheSameWork(t *testing.T) {
+// TestOnDemandCostIsNotBelowOnDemandPlan plans a job that moves much data: both the plan and the on-demand cost
+// include that.
+func TestOnDemandCostIsNotBelowOnDemandPlan(t *testing.T) {
 	p, _ := newPlanner(t)
 	const apart = `
 tasks:
@@ -341,8 +342,8 @@ tasks:
 	}
 }
 
-// TestAMachinesDiskAndAddressAreInItsPrice: on either market, at the size that is asked for, and of spot as what is not the market's.
-func TestAMachinesDiskAndAddressAreInItsPrice(t *testing.T) {
+// TestPriceIncludesDiskAndAddress: on either market, at the requested size, and for spot as the surcharge.
+func TestPriceIncludesDiskAndAddress(t *testing.T) {
 	p, c := newPlanner(t)
 	for _, market := range []catalog.Market{catalog.OnDemand, catalog.Spot} {
 		var plans [2]*record.Plan
@@ -358,7 +359,7 @@ func TestAMachinesDiskAndAddressAreInItsPrice(t *testing.T) {
 		}
 		beside := 100*0.08/730 + 0.005
 		if got := large.Offer.USDPerHour - list; math.Abs(got-beside) > 1e-8 {
-			t.Errorf("%s: %.9f USD/h beside the machine, not %.9f", market, got, beside)
+			t.Errorf("%s: %.9f USD/h in addition to the machine, want %.9f", market, got, beside)
 		}
 		if got := large.Offer.USDPerHour - plain.Offer.USDPerHour; math.Abs(got-70*0.08/730) > 1e-8 {
 			t.Errorf("%s: 70 GiB more cost %.9f USD/h", market, got)

@@ -13,23 +13,23 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// reservations are what of the capacity that the account has already a job may be planned on.
+// reservations is the reserved capacity of the account that a job may be planned on.
 type reservations struct {
 	all    []*catalog.Reserved
-	places []string                               // CLOUD:REGION of them; nil where one is of all regions
+	places []string                               // their places, CLOUD:REGION; nil if one covers all regions
 	free   map[*catalog.Reserved]apitypes.Amount  // what no other job holds
 	own    map[*catalog.Reserved][]record.Holding // what this job holds
-	denied map[*catalog.Reserved]map[int]bool     // tasks that are not to be planned on it
+	denied map[*catalog.Reserved]map[int]bool     // tasks that must not be planned on it
 }
 
-// orderSteps bounds how long it may take to tell which tasks of a job run one after the other. Where it would take
-// longer all of them count as running at once.
+// orderSteps limits the effort of finding out which tasks of a job run one after another. Above the limit all tasks
+// are assumed to run at the same time.
 const orderSteps = 20_000_000
 
 // Reserves implements broker.Planner.
 func (p *Planner) Reserves(context.Context) bool { return p.catalog.Load().Reserves() }
 
-// reservations are those of the catalogue that have not ended; nil where there are none.
+// reservations returns the reservations in the catalogue that have not ended, or nil if there are none.
 func (p *Planner) reservations(in record.PlanInput) *reservations {
 	known := p.catalog.Load().Reserved()
 	if len(known) == 0 {
@@ -62,13 +62,13 @@ func (p *Planner) reservations(in record.PlanInput) *reservations {
 	return r
 }
 
-// allows says whether a task with so many machines may be planned on the capacity of a match.
+// allows reports whether a task with the given number of machines may be planned on the reservation of a match.
 func (r *reservations) allows(task, machines int, m *match) bool {
 	return m.takes.Times(machines).Within(r.free[m.reserved]) && !r.denied[m.reserved][task]
 }
 
-// reserved adds, for a query, the offers that run on capacity which the account has, at what that costs on the margin.
-// Whatever else costs, and whether others find it full, says nothing of it.
+// reserved adds the offers of a query that use reserved capacity, at the marginal cost of using it. Other prices, and
+// blocks of the same offer without reservation, do not apply to them.
 func (f *finder) reserved(q catalog.Query) error {
 	own := f.b.reserved
 	if own == nil || q.Market == catalog.Spot {
@@ -95,7 +95,7 @@ func (f *finder) reserved(q catalog.Query) error {
 	return err
 }
 
-// ReservedOffer is the ID of a match that runs on capacity which the account has.
+// ReservedOffer is the ID of a match on reserved capacity.
 func ReservedOffer(m *catalog.Match, k *catalog.Reserved) string {
 	return m.Offer.ID() + "/reserved@" + k.ID
 }
@@ -104,11 +104,11 @@ func ReservedOffer(m *catalog.Match, k *catalog.Reserved) string {
 type choice struct {
 	task  int
 	takes apitypes.Amount
-	saves float64 // USD, against where it is cheapest otherwise
+	saves float64 // USD, compared with its cheapest option elsewhere
 }
 
-// fits says whether a plan puts no more on any capacity than there is. Where it does not, the tasks that save the
-// least there are denied it.
+// fits reports whether a plan stays within every reservation. For a reservation that is exceeded, it denies it to the
+// tasks that save the least on it.
 func (r *reservations) fits(b *builder, sol *optimizer.Solution) bool {
 	if r == nil {
 		return true
@@ -132,12 +132,12 @@ func (r *reservations) fits(b *builder, sol *optimizer.Solution) bool {
 	return all
 }
 
-// takes is how much of some capacity a task takes with an offer on it.
+// takes is how much of a reservation a task takes with an offer.
 func (b *builder) takes(task int, m *match) apitypes.Amount {
 	return m.takes.Times(max(b.in.Spec.Tasks[task].Nodes, 1))
 }
 
-// saves is what an option costs less than the cheapest of the row that is not on the same capacity.
+// saves is how much less an option costs than the row's cheapest option outside the same reservation, in USD.
 func saves(row row, o *option) float64 {
 	other := math.Inf(1)
 	for i := range row.options {
@@ -148,9 +148,9 @@ func saves(row row, o *option) float64 {
 	return other - o.USD
 }
 
-// beyond returns who of those that chose some capacity finds no room on it. A task fits where it, and those taken
-// before that may run at the same time, take no more than there is. So however many of them do run at once,
-// the last that was taken has been counted with all others.
+// beyond returns the choices that find no room on a reservation. A task fits if it and those accepted before that may
+// run at the same time take no more than there is. This is safe for any set of tasks that run at once: when its last
+// member was accepted, all others were counted.
 func (r *reservations) beyond(b *builder, k *catalog.Reserved, picks []choice) (out []choice) {
 	var sum apitypes.Amount
 	for _, h := range r.own[k] {
@@ -186,13 +186,13 @@ func (r *reservations) beyond(b *builder, k *catalog.Reserved, picks []choice) (
 	return out
 }
 
-// precedence tells which tasks of a job cannot run at the same time.
+// precedence knows which tasks of a job cannot run at the same time.
 type precedence struct {
 	children map[int][]int
-	after    map[int]map[int]bool // of a task that was asked about, all that come after it
+	after    map[int]map[int]bool // cache: for a task, all tasks that come after it
 }
 
-// order is that of a job's tasks; one that knows none where finding out about so many would take too long.
+// order returns the precedence of a job's tasks, or an empty one if computing it would take too long.
 func (r *reservations) order(b *builder, asked int) *precedence {
 	p := &precedence{children: map[int][]int{}, after: map[int]map[int]bool{}}
 	if asked*(len(b.in.Spec.Edges)+1) > orderSteps {
@@ -204,7 +204,8 @@ func (r *reservations) order(b *builder, asked int) *precedence {
 	return p
 }
 
-// apart says whether one of two tasks begins when the other is done. A task is not apart from itself: it may be moving.
+// apart reports whether one of two tasks starts only after the other has finished. A task is not apart from itself,
+// since it may be moving between machines.
 func (p *precedence) apart(x, y int) bool { return p.of(x)[y] || p.of(y)[x] }
 
 func (p *precedence) of(task int) map[int]bool {
@@ -224,12 +225,12 @@ func (p *precedence) of(task int) map[int]bool {
 	return seen
 }
 
-// proven says whether a plan is as good as what was proven of any.
+// proven reports whether a plan reaches its proven bound.
 func proven(plan *record.Plan) bool {
 	return plan.Objective <= plan.Bound+1e-9*math.Abs(plan.Objective)
 }
 
-// asReserved is the offer of a match on reserved capacity, for blocks.
+// asReserved is the offer of a match on reserved capacity, for comparing it with blocks.
 func asReserved(m *catalog.Match, k *catalog.Reserved) apitypes.Offer {
 	o := offerOf(m)
 	o.Reservation = k.ID

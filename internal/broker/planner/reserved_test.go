@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// having is a planner for an account that has capacity already.
+// having is a planner for an account with reserved capacity.
 func having(t testing.TB, mine ...catalog.Reserved) *planner.Planner {
 	t.Helper()
 	c, err := catalog.Default()
@@ -44,7 +44,7 @@ func reservedV100(count int) catalog.Reserved {
 		Count: count}
 }
 
-// onReserved lists the tasks that a plan puts there.
+// onReserved lists the tasks that a plan puts on reserved capacity.
 func onReserved(p *record.Plan) (tasks []int) {
 	for i := range p.Choice {
 		if c := p.Of(i); c != nil && c.Offer.Reservation != "" {
@@ -54,7 +54,7 @@ func onReserved(p *record.Plan) (tasks []int) {
 	return tasks
 }
 
-func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
+func TestPlanUsesReservedCapacityFirst(t *testing.T) {
 	p := having(t, reservedV100(1))
 	spec := readJob(t, with(""))
 	got := plan(t, p, record.PlanInput{Spec: spec})
@@ -62,7 +62,7 @@ func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
 	if c == nil || c.ID != "aws/us-east-1/use1-az2/p3.2xlarge/reserved@cr-1" || c.Offer.Reserved != 1 || c.Offer.Spot {
 		t.Fatalf("%+v", c)
 	}
-	// It costs its disk and address; the comparison with on demand is that of the market.
+	// It costs its disk and address; the on-demand price is that of the catalogue.
 	if got.USD > 0.1 || got.OnDemandUSD < 1 || c.OnDemandUSD < 3 || got.Status != "optimal" {
 		t.Errorf("%+v %+v", got, c)
 	}
@@ -82,7 +82,7 @@ func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
 			t.Errorf("%s: %+v", name, got.Of(0))
 		}
 	}
-	// A zone that is full for others is not for who has the machines already.
+	// A zone without capacity for sale does not block reserved capacity there.
 	full := []apitypes.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", InstanceType: "p3.2xlarge",
 		Kind: string(cloud.Capacity), Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
 	if got := plan(t, p, record.PlanInput{Spec: spec, Blocks: full}); len(onReserved(got)) != 1 {
@@ -90,7 +90,7 @@ func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
 	}
 }
 
-func TestNoMoreTasksAtOnceThanTheAccountHas(t *testing.T) {
+func TestPlanStaysWithinReservation(t *testing.T) {
 	side := `
 tasks:
   a: {run: x, time: 2h, resources: {accelerators: V100:1}, checkpoint: {every: 15m, path: c}}
@@ -98,32 +98,32 @@ tasks:
   c: {run: x, time: 3h, resources: {accelerators: V100:1}, checkpoint: {every: 15m, path: c}}
 `
 	got := plan(t, having(t, reservedV100(1)), record.PlanInput{Spec: readJob(t, side)})
-	if on := fmt.Sprint(onReserved(got)); on != "[1]" { // which saves the most
+	if on := fmt.Sprint(onReserved(got)); on != "[1]" { // the one that saves the most
 		t.Errorf("%s are planned there", on)
 	}
 	if got.Status != "feasible" || !(got.Bound < got.Objective) {
-		t.Errorf("%s, %v of %v: that no plan is better was not proven", got.Status, got.Bound, got.Objective)
+		t.Errorf("%s, %v of %v: optimality was not proven", got.Status, got.Bound, got.Objective)
 	}
 	if on := fmt.Sprint(onReserved(plan(t, having(t, reservedV100(3)), record.PlanInput{Spec: readJob(t, side)}))); on != "[0 1 2]" {
 		t.Errorf("of three %s are planned there", on)
 	}
-	// One after the other they all may.
+	// Tasks that run one after another may all use it.
 	chain := strings.Replace(strings.Replace(side, "b: {run", "b: {after: [a], run", 1), "c: {run", "c: {after: [b], run", 1)
 	got = plan(t, having(t, reservedV100(1)), record.PlanInput{Spec: readJob(t, chain)})
 	if on := fmt.Sprint(onReserved(got)); on != "[0 1 2]" || got.Status != "optimal" {
 		t.Errorf("of a chain %s, %s", on, got.Status)
 	}
-	// A gang that is larger than it is bought elsewhere, whole.
+	// A gang that does not fit is bought elsewhere as a whole.
 	gang := "\ntasks:\n  a: {run: x, nodes: 4, time: 2h, resources: {accelerators: V100:1}}\n"
 	if got := plan(t, having(t, reservedV100(3)), record.PlanInput{Spec: readJob(t, gang)}); len(onReserved(got)) > 0 {
 		t.Errorf("%+v", got.Of(0))
 	}
-	// What the job itself runs there counts, but for what waits for that.
+	// The job's own running tasks count, except for tasks that wait for them.
 	held := map[string][]record.Holding{"aws/cr-1": {{Job: "j", Task: 0, Takes: capacity.Machines(1)}}}
 	facts := []*record.TaskFacts{{Fixed: true, Place: "aws:us-east-1", Hours: 1}, nil, nil}
 	got = plan(t, having(t, reservedV100(1)), record.PlanInput{Job: "j", Spec: readJob(t, side), Held: held, Tasks: facts})
 	if len(onReserved(got)) > 0 {
-		t.Errorf("beside one that runs there: %v", onReserved(got))
+		t.Errorf("with one running there: %v", onReserved(got))
 	}
 	got = plan(t, having(t, reservedV100(1)), record.PlanInput{Job: "j", Spec: readJob(t, chain), Held: held, Tasks: facts})
 	if on := fmt.Sprint(onReserved(got)); on != "[1 2]" {
@@ -131,8 +131,8 @@ tasks:
 	}
 }
 
-// Whatever tasks there are and whatever waits for what: no set of tasks that may run at once is larger than the count.
-func TestNoAntichainIsLargerThanTheCount(t *testing.T) {
+// For random tasks and dependencies: no set of tasks that may run at once exceeds the reserved count.
+func TestNoAntichainExceedsReservedCount(t *testing.T) {
 	planners := map[int]*planner.Planner{}
 	for count := 1; count <= 4; count++ {
 		planners[count] = having(t, reservedV100(count))
@@ -188,7 +188,7 @@ func TestNoAntichainIsLargerThanTheCount(t *testing.T) {
 func parse(text string) *dag.Job {
 	j, err := read.Job("job.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\n"+text))
 	if err != nil {
-		panic(err) // of what this test writes itself
+		panic(err) // the test's own input
 	}
 	return j
 }
@@ -204,7 +204,7 @@ func committed(vcpu, gib float64) catalog.Reserved {
 		Commitment: &catalog.Commitment{What: "m5 and r5", Has: capacity.TakenBy(vcpu, gib), Takes: takes}}
 }
 
-func TestACommitmentIsSharedByTypesAndTheSmallestThatDoIsTaken(t *testing.T) {
+func TestCommitmentPrefersSmallestSufficientType(t *testing.T) {
 	job := `
 tasks:
   a: {run: x, time: 2h, resources: {cpus: 2+, memory: 8+, market: on-demand}}
@@ -225,7 +225,7 @@ tasks:
 		held apitypes.Amount
 		want string
 	}{
-		"too little memory for both": {committed(6, 39), apitypes.Amount{}, "[1]"}, // which saves more
+		"too little memory for both": {committed(6, 39), apitypes.Amount{}, "[1]"}, // the one that saves more
 		"too few vCPUs for both":     {committed(5, 99), apitypes.Amount{}, "[1]"},
 		"no memory at all":           {committed(99, 0), apitypes.Amount{}, "[]"},
 		"others have most of it":     {committed(6, 40), capacity.TakenBy(4, 16), "[0]"},
@@ -236,7 +236,7 @@ tasks:
 			t.Errorf("%s: %s are planned there", what, on)
 		}
 	}
-	// One of all regions covers what its table has, wherever that is.
+	// A commitment for all regions covers the types in its table everywhere.
 	everywhere := committed(2, 8)
 	everywhere.Region, everywhere.Commitment.Takes = "", map[string]apitypes.Amount{"eu-west-1/m5.large": capacity.TakenBy(2, 8)}
 	got = plan(t, having(t, everywhere), record.PlanInput{Spec: readJob(t, job)})
@@ -245,9 +245,9 @@ tasks:
 	}
 }
 
-// Whatever tasks there are, of types that take different amounts of several things: no set of them that may run at
-// once takes more of anything than there is. All sets are looked at.
-func TestNoAntichainTakesMoreThanThereIs(t *testing.T) {
+// For random tasks, of types that take different amounts of several resources: no set of tasks that may run at once
+// takes more of a resource than there is. All sets are checked.
+func TestNoAntichainExceedsCommitment(t *testing.T) {
 	planners := map[int]*planner.Planner{}
 	has := map[int]apitypes.Amount{}
 	for n := range 6 {
@@ -304,6 +304,6 @@ func TestNoAntichainTakesMoreThanThereIs(t *testing.T) {
 		}
 	})
 	if shared == 0 {
-		t.Error("no two tasks ever shared it")
+		t.Error("no two tasks ever shared the commitment")
 	}
 }

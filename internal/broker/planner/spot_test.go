@@ -9,9 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// TestAPriceIsCountedForTheWholeRun: an offer that costs little now, but has mostly been dear, is expected to be dear again before
-// the run is over.
-func TestAPriceIsCountedForTheWholeRun(t *testing.T) {
+// TestSpotPriceIsForecastOverRun: an offer that is cheap now but has mostly been expensive is expected to be
+// expensive again before the run ends.
+func TestSpotPriceIsForecastOverRun(t *testing.T) {
 	p, _ := newPlanner(t)
 	first := plan(t, p, record.PlanInput{Spec: readJob(t, with(""))})
 	offer := first.Of(0)
@@ -44,13 +44,13 @@ func TestAPriceIsCountedForTheWholeRun(t *testing.T) {
 	}
 }
 
-func TestATaskThatHasLeftSpotForGoodIsPlannedOnDemand(t *testing.T) {
+func TestPlanKeepsOnDemandTaskOffSpot(t *testing.T) {
 	p, _ := newPlanner(t)
 	facts := []*record.TaskFacts{{Progress: 0.5, OnDemand: true}}
 	if got := plan(t, p, record.PlanInput{Spec: readJob(t, with("")), Tasks: facts}).Of(0); got.Offer.Spot {
 		t.Errorf("planned on %s", got.ID)
 	}
-	// Where the author allows nothing else, spot is better than not at all.
+	// If the author allows only spot, spot is better than failing.
 	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(", market: spot")), Tasks: facts})
 	if c := got.Of(0); c == nil || !c.Offer.Spot {
 		t.Errorf("a task for spot alone: %+v", got)

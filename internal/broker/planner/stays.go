@@ -7,13 +7,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// stay is where a row of the model is, for how long and for what.
+// stay is the place, time and cost of a row of the model.
 type stay struct {
 	place      int
-	hours, usd float64 // to expect
+	hours, usd float64 // expected
 }
 
-// stays reads off a solution where each row is.
+// stays reads the stay of each row from a solution.
 func (b *builder) stays(sol *optimizer.Solution) []stay {
 	out := make([]stay, len(b.rows))
 	for r := range b.rows {
@@ -26,8 +26,8 @@ func (b *builder) stays(sol *optimizer.Solution) []stay {
 	return out
 }
 
-// expectedHours is the makespan to expect. With a deadline the model counts with what a spot run is guaranteed to
-// take, so that the deadline is kept even by an unlucky one; people are told what to expect.
+// expectedHours is the expected makespan. With a deadline the model uses the guaranteed time of spot runs, so that the
+// deadline is met even with bad luck; users are shown the expected time.
 func (b *builder) expectedHours(at []stay) float64 {
 	finish := make([]float64, len(b.rows))
 	incoming := make([][]optimizer.Edge, len(b.rows))
@@ -51,7 +51,7 @@ func (b *builder) expectedHours(at []stay) float64 {
 	return longest
 }
 
-// usd is what all of it costs, with what moves.
+// usd is the total cost, including data transfer.
 func (b *builder) usd(at []stay) float64 {
 	sum := 0.0
 	for _, s := range at {
@@ -63,9 +63,9 @@ func (b *builder) usd(at []stay) float64 {
 	return sum
 }
 
-// onDemandUSD is what the work of a plan costs on demand: the less of what it costs in the plan's regions, and
-// of what it costs where each task is cheapest, either with what moves then. Where time counts it is no slower than
-// the plan: neither a task nor all of it.
+// onDemandUSD is what a plan's work costs on demand, including data transfer: the minimum of the cost in the plan's
+// regions and the cost with each task where it is cheapest. If time counts, neither a task nor the whole job may be
+// slower than in the plan.
 func (b *builder) onDemandUSD(at []stay, hours float64) float64 {
 	here, anywhere := slices.Clone(at), slices.Clone(at)
 	for r := range b.rows {
@@ -81,8 +81,8 @@ func (b *builder) onDemandUSD(at []stay, hours float64) float64 {
 	return usd
 }
 
-// onDemand is the cheapest way to have a row's task done on demand, of the machines that suit it on either
-// market; where time counts, no slower than the plan has it.
+// onDemand is the cheapest way to run a row's task on demand, on any machine that suits it. If time counts, it must
+// not be slower than planned.
 func (b *builder) onDemand(r int, as stay, samePlace bool) stay {
 	i, best := b.rows[r].task, stay{usd: math.Inf(1)}
 	nodes := float64(max(b.in.Spec.Tasks[i].Nodes, 1))
@@ -98,7 +98,7 @@ func (b *builder) onDemand(r int, as stay, samePlace bool) stay {
 	return best
 }
 
-// timed says whether time counts beside money.
+// timed reports whether time counts in addition to money.
 func (b *builder) timed() bool {
 	return b.model.Objective == optimizer.Makespan || b.model.DeadlineHours != nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// whoIsTogether are the tasks of gangs, and of rules that pack several, whose machines have to be close to each other,
-// and how close.
+// whoIsTogether returns how close to each other the machines of tasks must be, for tasks of gangs and of rules that
+// pack several tasks.
 func (b *builder) whoIsTogether() map[int]dag.Within {
 	near := map[int]dag.Within{}
 	for _, members := range b.in.Spec.Together() {
@@ -29,8 +29,8 @@ func (b *builder) whoIsTogether() map[int]dag.Within {
 	return near
 }
 
-// site is what an offer has in common with those that are as close to it as a task wants the others of its gang; empty
-// where it wants none.
+// site is a key that is equal for offers that are close enough for the task's gang. It is empty if the task has no
+// such requirement.
 func (b *builder) site(task int, m *match) string {
 	switch b.near[task] {
 	case dag.WithinRegion:
@@ -42,7 +42,7 @@ func (b *builder) site(task int, m *match) string {
 	return ""
 }
 
-// siteOfFixed is the site of a task that holds its machines.
+// siteOfFixed is the site of a task that holds machines.
 func (b *builder) siteOfFixed(task int) string {
 	f := b.in.Tasks[task]
 	switch near := b.near[task]; near {
@@ -57,7 +57,8 @@ func (b *builder) siteOfFixed(task int) string {
 	return ""
 }
 
-// addTogether has the tasks of a gang that are not done placed together. Those that hold machines say where.
+// addTogether adds the sets of unfinished tasks that must be placed together to the model. Tasks that hold machines
+// determine the place.
 func (b *builder) addTogether() {
 	together := b.in.Spec.Together()
 	var sets [][]int
@@ -81,7 +82,7 @@ func (b *builder) addTogether() {
 	b.addSpread()
 }
 
-// undone are those of some tasks that the model has and that are not done.
+// undone are the tasks that are in the model and not finished.
 func (b *builder) undone(tasks []int) (out []int) {
 	for _, i := range tasks {
 		if f := b.in.Tasks[i]; b.byTask[i] >= 0 && (f == nil || !f.Done) {
@@ -91,7 +92,7 @@ func (b *builder) undone(tasks []int) (out []int) {
 	return out
 }
 
-// joined are sets of which none has anything in common: what shares a place with a third shares it with each other.
+// joined merges sets with common members: if two tasks must share a place with a third, all three share it.
 func joined(sets [][]int) (out [][]int) {
 	for _, set := range sets {
 		for k := 0; k < len(out); k++ {
@@ -115,9 +116,9 @@ func (b *builder) explain(sol *optimizer.Solution) string {
 	return sol.Message + " (the machines of a gang are in one region, or zone, unless it says within: anywhere)"
 }
 
-// apart gives up that tasks are placed together, or spread, of which some hold machines already, and says whether there
-// are any: where these are there may be no room for the others any more, and a job that runs does not fail for that.
-// What would be against a rule of placement then waits in its queue until it is not.
+// apart drops requirements to place tasks together or spread them if some of the tasks already hold machines, and
+// reports whether there were any. There may be no room left for the others, and a running job must not fail because
+// of that. Tasks that would violate a placement rule then wait in their queue.
 func (b *builder) apart() bool {
 	holds := func(ids []string) bool {
 		return slices.ContainsFunc(ids, func(id string) bool {
@@ -131,8 +132,8 @@ func (b *builder) apart() bool {
 	return len(b.model.Together)+len(b.model.Spread) < n
 }
 
-// pruneTogether is prune of a task that is placed together with others, or spread: what is beaten by another site's
-// offer may be the best at its own.
+// pruneTogether is prune for a task that is placed together with others, or spread: an offer that is beaten by one of
+// another site may be the best at its own.
 func (b *builder) pruneTogether(options []option, gib float64) (kept []option) {
 	bySite := map[string][]option{}
 	for _, o := range options {

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A gang of a launcher and a worker, each of which is cheapest somewhere else, and a machine that may join.
+// A gang of a launcher and a worker, whose cheapest places differ, and a task that may join.
 const gang = `
 tasks:
   train:
@@ -31,7 +31,7 @@ func gangOf(within string) string {
 	return strings.Replace(gang, "%s", within, 1)
 }
 
-// places are where the tasks of a plan are: their clouds and regions, and zones.
+// places returns the regions (with clouds) and zones of a plan's tasks.
 func places(p *record.Plan, spec *dag.Job) (regions, zones map[string]bool) {
 	regions, zones = map[string]bool{}, map[string]bool{}
 	for i := range spec.Tasks {
@@ -42,7 +42,7 @@ func places(p *record.Plan, spec *dag.Job) (regions, zones map[string]bool) {
 	return regions, zones
 }
 
-func TestAGangIsPlannedWhereItsMachinesReachEachOther(t *testing.T) {
+func TestGangIsPlannedTogether(t *testing.T) {
 	p, _ := newPlanner(t)
 	usd := map[string]float64{}
 	for _, within := range []string{"anywhere", "", "region", "zone"} {
@@ -55,7 +55,7 @@ func TestAGangIsPlannedWhereItsMachinesReachEachOther(t *testing.T) {
 		regions, zones := places(got, spec)
 		switch apart := len(regions) > 1; {
 		case within == "anywhere" && !apart:
-			t.Errorf("the roles are cheapest in one place anyway: the test says nothing (%v)", regions)
+			t.Errorf("the roles have the same cheapest place, so the test proves nothing (%v)", regions)
 		case within != "anywhere" && apart:
 			t.Errorf("within %q it is in %v", within, regions)
 		}
@@ -75,8 +75,8 @@ func TestAGangIsPlannedWhereItsMachinesReachEachOther(t *testing.T) {
 	}
 }
 
-// What holds machines already says where the others go; where there is no room for them any more they go elsewhere.
-func TestWhoComesToAGangThatRunsComesWhereItIs(t *testing.T) {
+// Running tasks determine the place of the others, which go elsewhere if there is no room any more.
+func TestTaskJoinsRunningGangAtItsPlace(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, gangOf(""))
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -101,7 +101,7 @@ func TestWhoComesToAGangThatRunsComesWhereItIs(t *testing.T) {
 	}
 }
 
-func TestAGangThatNoPlaceHasRoomForIsSaidSo(t *testing.T) {
+func TestPlanReportsGangWithoutPlace(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, `
 tasks:

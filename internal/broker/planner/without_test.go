@@ -9,12 +9,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
-// A deployment that buys no TPUs does not plan on them, though its catalogue has them.
-func TestWhatIsNotBoughtIsNotPlanned(t *testing.T) {
+// A deployment that excludes TPUs does not plan on them, although its catalogue has them.
+func TestPlanExcludesMachineTypes(t *testing.T) {
 	const task = `tasks: {a: {run: x, time: 1h, resources: {anyOf: [{accelerators: "tpu-v3-8:1"}, {accelerators: "V100:8"}]}}}`
 	p, c := newPlanner(t)
 	if o := plan(t, p, record.PlanInput{Spec: readJob(t, task)}).Of(0); !strings.HasPrefix(o.Offer.InstanceType, "tpu-") {
-		t.Fatalf("%s is chosen: the test says nothing", o.ID)
+		t.Fatalf("%s is chosen, so the test proves nothing", o.ID)
 	}
 	opt := planner.DefaultOptions()
 	opt.Without = []string{"gcp/tpu-"}

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Cloud is the driver of pools: what schedule has assigned is a cluster as soon as it is asked for. It buys nothing and
-// reaches no machine; those come and ask.
+// Cloud is the cloud driver of pools. A session has already assigned the machines of a cluster, so a launch takes no
+// time. The driver buys nothing and contacts no machine; machines call the broker.
 type Cloud struct{ b *Keeper }
 
 var _ cloud.Cloud = Cloud{}
@@ -24,8 +24,8 @@ var _ cloud.Cloud = Cloud{}
 // Name implements cloud.Cloud.
 func (Cloud) Name() string { return apitypes.PoolCloud }
 
-// Launch implements cloud.Cloud: it confirms that schedule's assignments of the cluster are there, all of them. Where
-// they are not, it was terminated, and the task has to be scheduled again.
+// Launch implements cloud.Cloud. It confirms that the session's assignments of the cluster exist. If some are
+// missing, the cluster was terminated, and the task has to be scheduled again.
 func (c Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) (found []cloud.Machine, err error) {
 	defer typed(&err)
 	if err := ctx.Err(); err != nil {
@@ -49,8 +49,8 @@ func (c Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) (found []cloud
 	return found, nil
 }
 
-// Terminate implements cloud.Cloud: it takes the cluster's assignments out. The machines learn of it when they ask
-// next, and are told of nothing else before.
+// Terminate implements cloud.Cloud. It removes the cluster's assignments. The machines learn of it at their next
+// call, and get no other order before.
 func (c Cloud) Terminate(ctx context.Context, cluster string) (err error) {
 	defer typed(&err)
 	pools, err := c.poolsOf(ctx, cluster)
@@ -68,8 +68,8 @@ func (c Cloud) Terminate(ctx context.Context, cluster string) (err error) {
 	return nil
 }
 
-// poolsOf says in which pools a cluster may be: in that of its record, or in any. Without a cluster they are all; where
-// there was none a moment ago, without asking the store.
+// poolsOf returns the pools that a cluster may be in: the one in its record, or all. For an empty cluster it returns
+// all pools, without reading the store if they were read recently.
 func (c Cloud) poolsOf(ctx context.Context, cluster string) ([]string, error) {
 	u := c.b.txns.NewUnit(ctx, fnPool)
 	if cluster == "" {
@@ -91,9 +91,9 @@ func (c Cloud) poolsOf(ctx context.Context, cluster string) ([]string, error) {
 	return names, err
 }
 
-// Machines implements cloud.Cloud. Those that have not been heard of for too long, nor the agents on them, are
-// terminated, as far as anybody can know. An assignment whose attempt has not come to buying yet is not listed, unless
-// its cluster is asked for.
+// Machines implements cloud.Cloud. Machines that have not called for too long, and whose agents have not either, are
+// listed as terminated, since nothing better is known. Assignments whose attempt has not been launched yet are only
+// listed if their cluster is requested.
 func (c Cloud) Machines(ctx context.Context, cluster string) (all []cloud.Machine, err error) {
 	defer typed(&err)
 	pools, err := c.poolsOf(ctx, cluster)
@@ -113,7 +113,7 @@ func (c Cloud) Machines(ctx context.Context, cluster string) (all []cloud.Machin
 	return c.intended(ctx, all)
 }
 
-// list reads the assignments of a pool, of one cluster or of all, by cluster and rank.
+// list reads the assignments in a pool, of one cluster or of all, sorted by cluster and rank.
 func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine, error) {
 	parts, err := c.b.Parts(ctx, pool)
 	now := c.b.txns.Now()
@@ -142,8 +142,8 @@ func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine,
 	return out, err
 }
 
-// intended leaves out the assignments of attempts that are admitted and have not come to buying. What is heard of an
-// agent is heard of its machine.
+// intended removes the assignments of attempts that are admitted but not launched yet. A call from an agent counts as
+// a call from its machine.
 func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machine, error) {
 	u := c.b.txns.NewUnit(ctx, fnPool)
 	var clusters []store.Key
@@ -169,8 +169,7 @@ func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machi
 	return out, nil
 }
 
-// attemptOf loads a cluster, the zero value of which there is no record; waits says that its attempt has not come to
-// buying yet.
+// attemptOf loads a cluster; it is zero if there is no record. waits says that its attempt has not been launched yet.
 func attemptOf(u *txn.Unit, id string) (cl record.Cluster, waits bool, err error) {
 	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(id))
 	task, number, ok := record.ClusterAttempt(id)
@@ -181,7 +180,8 @@ func attemptOf(u *txn.Unit, id string) (cl record.Cluster, waits bool, err error
 	return cl, found && a.Outcome == "", err
 }
 
-// Unassign takes the assignments of a cluster out of a pool: of the machines named, or of all where nobody knows which.
+// Unassign removes the assignments of a cluster from a pool: from the given hosts, or from all machines if hosts is
+// empty.
 func (b *Keeper) Unassign(u *txn.Unit, pool, cluster string, hosts []string) error {
 	p, found, err := recordcache.Get[record.Pool](u, record.PoolKey(pool))
 	if err != nil || !found {
@@ -207,7 +207,7 @@ func (b *Keeper) Unassign(u *txn.Unit, pool, cluster string, hosts []string) err
 	return u.Apply(d)
 }
 
-// typed types what a store says as clouds' failures are.
+// typed converts an error of the store to a *cloud.Error.
 func typed(err *error) {
 	var is *cloud.Error
 	if *err == nil || errors.As(*err, &is) {

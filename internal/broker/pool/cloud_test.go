@@ -17,7 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// TestPoolCloudConforms runs the suite of all clouds on the driver of pools. Its offers are assigned before they are launched, once, as schedule does.
+// TestPoolCloudConforms runs the conformance suite of clouds on the driver of pools. As in schedule, machines are
+// assigned once before a launch.
 func TestPoolCloudConforms(t *testing.T) {
 	cloudtest.Run(t, func(ctx context.Context, _ *testing.T) (cloudtest.Harness, error) {
 		b := PoolBroker(func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) })
@@ -78,10 +79,10 @@ func (h *poolHarness) Left(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// assign gives a cluster its machines, the first time it is heard of.
+// assign assigns machines to a cluster at its first launch.
 func (h *poolHarness) assign(ctx context.Context, spec cloud.LaunchSpec) error {
 	h.mu.Lock()
-	defer h.mu.Unlock() // a launch is asked for when its assignments are committed
+	defer h.mu.Unlock() // the launch comes after the commit of its assignments
 	if h.known[spec.Cluster] {
 		return nil
 	}

@@ -1,3 +1,3 @@
-// Package pool keeps machines that somebody already has: who they are, what they hold, what should run on them, and
-// the driver by which they stand beside the clouds. Nothing here dials a machine; they come and ask.
+// Package pool manages pools: machines that users already own. It knows the pools, their machines and what should run
+// on them, and it has the cloud driver for pools. It never connects to a machine; machines call the broker.
 package pool

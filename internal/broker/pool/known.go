@@ -17,15 +17,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Known is what one process knows of the pools (ATC '21, §4): a view of every partition, each as old as the last
-// time it was looked at. In each turn one of them is looked at anew, by a rotation that has no two processes look at
-// the same one. Whoever takes a machine does so on the condition that its partition is as he has seen it: a view that
-// is too old is found then, looked at anew, and the session decides again.
+// Known is what one process knows about the pools (ATC '21, §4): a view of every partition, as old as its last
+// reading. In each turn it reads one partition again; a rotation ensures that no two processes read the same one in
+// the same turn. A process takes a machine on the condition that its partition has not changed since it was read. If
+// the view is too old, the commit fails, the partition is read again, and the session decides again.
 //
-// It is a cache: without it the store is asked, and nothing else changes.
+// It is only a cache: without it the store is read instead.
 type Known struct {
 	mu    sync.Mutex
-	until time.Time // when to look again which pools there are
+	until time.Time // when to read the list of pools again
 	pools map[string]*poolKnown
 	seat  seat
 }
@@ -35,38 +35,38 @@ type poolKnown struct {
 	record.Pool
 	rotation parsync.Rotation
 	turn     uint64
-	turned   time.Time // when the last turn was
-	looked   int       // how often a partition was looked at
+	turned   time.Time // time of the last turn
+	looked   int       // number of partition readings so far
 	parts    []*partKnown
 }
 
 // partKnown is the view of one partition.
 type partKnown struct {
 	record.PartSeen
-	record  store.Record // as it was; Version Absent where there is none
-	unknown bool         // it is to be looked at before it is used
-	looked  int          // when it was looked at, in the order of the pool's
+	record  store.Record // as it was read; Version Absent if it does not exist
+	unknown bool         // it must be read before it is used
+	looked  int          // the value of poolKnown.looked when it was read
 	at      time.Time
 }
 
-// forget has the next session look which pools there are.
+// forget makes the next session read the list of pools.
 func (k *Known) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.until = time.Time{}
 }
 
-// NewKnown makes a view that knows nothing yet.
+// NewKnown makes an empty view.
 func NewKnown() *Known { return &Known{} }
 
-// Committed takes over what a unit that was committed has written of partitions.
+// Committed updates the view with the partitions that a committed unit has written.
 func (k *Known) Committed(u *txn.Unit) { k.noted(u, true) }
 
-// Conflicted has the partitions that a unit would have written looked at again.
+// Conflicted marks the partitions that a unit failed to write, so that they are read again.
 func (k *Known) Conflicted(u *txn.Unit) { k.noted(u, false) }
 
-// noted takes over what this process itself has committed of partitions; those of a transaction that failed are looked
-// at anew.
+// noted applies what this process has committed to the view; partitions of a failed transaction are marked for
+// reading.
 func (k *Known) noted(u *txn.Unit, committed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -82,7 +82,7 @@ func (k *Known) noted(u *txn.Unit, committed bool) {
 	}
 }
 
-// part finds the view that a record belongs to, nil where it is none's.
+// part finds the view of the partition with the given key, or nil.
 func (k *Known) part(key store.Key) *partKnown {
 	name, ok := strings.CutPrefix(key.Partition, record.PoolPart(""))
 	p := k.pools[name]
@@ -96,7 +96,7 @@ func (k *Known) part(key store.Key) *partKnown {
 	return nil
 }
 
-// take takes over a record, unless a newer one is known.
+// take updates the view with a record, unless it already has a newer version.
 func (p *partKnown) take(kept *recordcache.Kept, r store.Record) error {
 	if r.Version < p.record.Version && !p.unknown {
 		return nil
@@ -109,9 +109,9 @@ func (p *partKnown) take(kept *recordcache.Kept, r store.Record) error {
 	return nil
 }
 
-// PoolsNow returns the views of the pools that take anything, brought up to date as far as it is their turn, or whole
-// where they are to be fresh, and the records of their partitions that the views are of. Without pools it asks the
-// store only now and then.
+// PoolsNow returns the views of the pools that accept tasks, and the records of their partitions on which the views
+// are based. It first reads the partitions whose turn it is, and all partitions of the pools in fresh. If there are
+// no pools, it reads the store only now and then.
 func (b *Keeper) PoolsNow(ctx context.Context, now time.Time, fresh ...string) ([]record.PoolSeen, []store.Record,
 	error) {
 	if err := b.lookForPools(ctx, now); err != nil {
@@ -136,7 +136,7 @@ func (b *Keeper) PoolsNow(ctx context.Context, now time.Time, fresh ...string) (
 	return pools, records, nil
 }
 
-// doubt has pools be looked at anew.
+// doubt marks all partitions of pools, so that they are read again.
 func (k *Known) doubt(pools []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -149,7 +149,7 @@ func (k *Known) doubt(pools []string) {
 	}
 }
 
-// lookForPools finds out which pools there are, where that was long ago. What is known of their machines stays.
+// lookForPools reads the list of pools if the last reading is too old. Views of existing pools are kept.
 func (b *Keeper) lookForPools(ctx context.Context, now time.Time) error {
 	k := b.known
 	if !k.due(now) {
@@ -187,7 +187,7 @@ func (k *Known) names() []string {
 	return slices.Sorted(maps.Keys(k.pools))
 }
 
-// takers are the pools that take anything, by name.
+// takers are the pools that accept tasks, by name.
 func (k *Known) takers(yield func(*poolKnown) bool) {
 	for _, name := range slices.Sorted(maps.Keys(k.pools)) {
 		if p := k.pools[name]; !p.Draining && !yield(p) {
@@ -196,8 +196,8 @@ func (k *Known) takers(yield func(*poolKnown) bool) {
 	}
 }
 
-// newPoolKnown makes a view that knows nothing yet. Where nobody has said which of how many schedulers this is, it
-// begins its turns where the clock says.
+// newPoolKnown makes an empty view of a pool. If the configuration does not say which of the schedulers this is, the
+// clock determines its first turn.
 func (b *Keeper) newPoolKnown(p record.Pool, now time.Time) *poolKnown {
 	v := &poolKnown{Pool: p}
 	v.rotation = parsync.Rotation{Schedulers: 1, Partitions: p.Partitions}
@@ -210,7 +210,7 @@ func (b *Keeper) newPoolKnown(p record.Pool, now time.Time) *poolKnown {
 	return v
 }
 
-// turnAt is which turn it is by the clock.
+// turnAt is the number of the turn according to the clock.
 func turnAt(cfg record.Config, now time.Time) uint64 {
 	if cfg.Pool.Turn <= 0 {
 		return 0
@@ -218,7 +218,7 @@ func turnAt(cfg record.Config, now time.Time) uint64 {
 	return uint64(max(now.UnixNano(), 0) / int64(cfg.Pool.Turn)) //nolint:gosec // not negative
 }
 
-// sits has the views go by a number.
+// sits sets the number of this process and of all processes, for the rotation.
 func (k *Known) sits(at seat) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -228,13 +228,13 @@ func (k *Known) sits(at seat) {
 	}
 }
 
-// look is a reading of partitions that is to be done: of one, or of all of a pool.
+// look is one reading of partitions: of one, or of all of a pool.
 type look struct {
 	pool   string
 	prefix string // of the keys
 }
 
-// looks says what is to be looked at: the partitions that are not known, or the one whose turn it is.
+// looks returns the readings that are due: unknown or old partitions, or the one whose turn it is.
 func (k *Known) looks(cfg record.Config, now time.Time) (out []look) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -250,7 +250,7 @@ func (k *Known) looks(cfg record.Config, now time.Time) (out []look) {
 				continue
 			}
 			p.turn++
-			if cfg.Schedulers <= 0 && k.seat.of > 1 { // they know no more of each other's turns than the clock
+			if cfg.Schedulers <= 0 && k.seat.of > 1 { // the processes agree on the turn by the clock
 				p.turn = turnAt(cfg, now)
 			}
 			index = p.rotation.Partition(k.seat.number, p.turn)
@@ -264,13 +264,14 @@ func (k *Known) looks(cfg record.Config, now time.Time) (out []look) {
 	return out
 }
 
-// oldest is how old a view may be: two rounds of turns, which it is older than only where there are few sessions, that
-// can afford to look at all of it; and no older than that its machines seem not to have been heard of.
+// oldest is the maximum age of a view: two rounds of turns. It is only reached if there are few sessions, which can
+// afford to read everything. It also stays well below the age at which machines seem silent.
 func (p *poolKnown) oldest(t record.PoolTimes) time.Duration {
 	return min(2*t.Turn*time.Duration(p.Partitions), t.StaleAfter/4)
 }
 
-// learn takes over what was read, except where a newer state is known by now. What could not be read is unknown.
+// learn updates the views with a reading, except where a newer version is known. What could not be read becomes
+// unknown.
 func (k *Known) learn(l look, parts map[int]*partKnown, now time.Time, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -283,7 +284,7 @@ func (k *Known) learn(l look, parts map[int]*partKnown, now time.Time, ok bool) 
 		case !ok:
 			part.unknown = true
 			continue
-		case read == nil: // it was never written
+		case read == nil: // it does not exist
 			read = &partKnown{record: store.Record{Key: record.PartitionKey(p.Name, i)}}
 		}
 		p.looked++
@@ -294,7 +295,7 @@ func (k *Known) learn(l look, parts map[int]*partKnown, now time.Time, ok bool) 
 	}
 }
 
-// seen copies what is known of the pools that take anything.
+// seen copies the views of the pools that accept tasks.
 func (k *Known) seen() (out []record.PoolSeen, records []store.Record) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -310,7 +311,7 @@ func (k *Known) seen() (out []record.PoolSeen, records []store.Record) {
 	return out, records
 }
 
-// Parts reads the partitions of a pool, by index, with when their machines were last heard of.
+// Parts reads the partitions of a pool, by index, with the time of the last call of each machine.
 func (b *Keeper) Parts(ctx context.Context, pool string) ([]record.PartSeen, error) {
 	read, err := b.readParts(ctx, pool, "")
 	var out []record.PartSeen
@@ -320,8 +321,8 @@ func (b *Keeper) Parts(ctx context.Context, pool string) ([]record.PartSeen, err
 	return out, err
 }
 
-// readParts reads partitions and the beats of their machines, by index; those that were never written are not among
-// them.
+// readParts reads partitions and the beats of their machines, by index. Partitions that were never written are not
+// included.
 func (b *Keeper) readParts(ctx context.Context, pool, prefix string) (map[int]*partKnown, error) {
 	out := map[int]*partKnown{}
 	for after, more := "", true; more; {
@@ -350,7 +351,7 @@ func (b *Keeper) readParts(ctx context.Context, pool, prefix string) (map[int]*p
 	return out, nil
 }
 
-// read takes over a record of the partition: its own, or the beat of a machine.
+// read updates the view with a record of the partition: the partition itself, or the beat of a machine.
 func (p *partKnown) read(kept *recordcache.Kept, r store.Record, name string) error {
 	machine, isBeat := strings.CutPrefix(name, record.BeatInfix)
 	if !isBeat {

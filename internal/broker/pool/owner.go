@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// DrainMachine drains a machine of a pool, or the whole pool where machine is empty. It fails with ErrNotFound, or
+// DrainMachine drains a machine of a pool, or the whole pool if machine is empty. It fails with ErrNotFound or
 // ErrPool.
 func (b *Keeper) DrainMachine(ctx context.Context, pool, machine string, how apitypes.Drain) error {
 	if how != apitypes.DrainSoon && how != apitypes.DrainNow && how != apitypes.DrainUndo {
@@ -53,7 +53,7 @@ func wantsBack(pool, machine string) string {
 	return "the owner of " + machineName(pool, machine) + " wants it back"
 }
 
-// machineName names a machine of a pool as people write it: lab/m1; or the pool, where no machine is named.
+// machineName is the name of a machine for users, as lab/m1, or that of the pool if machine is empty.
 func machineName(pool, machine string) string {
 	if machine == "" {
 		return pool
@@ -61,7 +61,7 @@ func machineName(pool, machine string) string {
 	return pool + "/" + machine
 }
 
-// drainPool marks the pool itself, where all of it is meant.
+// drainPool marks the pool itself, if the whole pool is drained.
 func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how apitypes.Drain) (p record.Pool, err error) {
 	err = b.txns.Transact(ctx, fnPool, "drain/"+pool+"/"+b.txns.Now().Format(time.RFC3339Nano), false, func(u *txn.Unit) error {
 		if p, err = LoadPool(u, pool); err != nil {
@@ -78,8 +78,8 @@ func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how apityp
 	return p, err
 }
 
-// drainPartition marks the machine in a partition, or all of them, and returns the clusters there. All are marked
-// though the pool is, so that a session that knows nothing of it yet conflicts.
+// drainPartition marks the machine, or all machines, of a partition, and returns their clusters. Machines are marked
+// even if the pool is, so that a session with an old view of the pool conflicts.
 func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, machine string,
 	how apitypes.Drain) (clusters []string, err error) {
 	err = b.txns.Transact(ctx, fnPool, fmt.Sprintf("drain/%s/%d", p.Name, index), false, func(u *txn.Unit) error {
@@ -113,7 +113,7 @@ func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, m
 	return clusters, err
 }
 
-// vacate has a cluster save its work and stop, or gives it up if it has not begun.
+// vacate makes a cluster save its work and stop, or ends it if it has not started.
 func (b *Keeper) vacate(ctx context.Context, id, reason string) error {
 	return b.txns.Transact(ctx, fnPool, "vacate/"+id, false, func(u *txn.Unit) error {
 		l, found, err := attempt.LoadLosing(u, id)
@@ -124,8 +124,8 @@ func (b *Keeper) vacate(ctx context.Context, id, reason string) error {
 	})
 }
 
-// Blame keeps the machines of a pool that have not brought up their part of a cluster in time from getting anything new
-// for a while.
+// Blame blocks the machines of a pool that have not started their agents of a cluster in time, so that they get no
+// tasks for a while.
 func (b *Keeper) Blame(u *txn.Unit, cl record.Cluster) error {
 	p, found, err := recordcache.Get[record.Pool](u, record.PoolKey(cl.Offer.Region))
 	if err != nil || !found {
@@ -147,8 +147,8 @@ func (b *Keeper) Blame(u *txn.Unit, cl record.Cluster) error {
 	return u.Apply(d)
 }
 
-// RemoveMachine takes a machine out of its pool; it is not let in again by what it has joined with. It fails with
-// ErrNotFound, or with ErrPoolBusy while something holds it.
+// RemoveMachine removes a machine from its pool. It cannot return with its old credentials. It fails with
+// ErrNotFound, or with ErrPoolBusy while a task runs on it.
 func (b *Keeper) RemoveMachine(ctx context.Context, pool, machine string) error {
 	return b.txns.Transact(ctx, fnPool, "remove/"+pool+"/"+machine, false, func(u *txn.Unit) error {
 		p, err := LoadPool(u, pool)

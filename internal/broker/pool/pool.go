@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Keeper keeps the pools: who they are, which machines they have, and what those run.
+// Keeper manages the pools, their machines, and what these run.
 type Keeper struct {
 	txns   *txn.Transactor
 	known  *Known
@@ -24,14 +24,14 @@ type Keeper struct {
 	policy func(context.Context) *scheduler.Policy
 }
 
-// New makes a keeper of the pools in a store. known is told by the hooks of txns what became of each unit. policy
-// returns the policy of sessions, which may limit the hours of machines; it may be nil.
+// New makes a keeper of the pools in a store. The hooks of txns must report every committed or conflicting unit to
+// known. policy returns the scheduling policy, which may define time windows of machines; it may be nil.
 func New(txns *txn.Transactor, known *Known, tokens func(wire.Claims) (string, error),
 	policy func(context.Context) *scheduler.Policy) *Keeper {
 	return &Keeper{txns: txns, known: known, tokens: tokens, policy: policy}
 }
 
-// Driver is the driver of pools: what schedule has assigned is a cluster as soon as it is asked for.
+// Driver is the cloud driver of pools.
 func (b *Keeper) Driver() cloud.Cloud { return Cloud{b} }
 
 // SetPool creates a pool or changes its settings. It fails with ErrPool.
@@ -51,7 +51,7 @@ func (b *Keeper) SetPool(ctx context.Context, name string, s record.PoolSettings
 				return err
 			}
 			if len(pools) >= record.MaxPools {
-				return fmt.Errorf("%w: there are %d pools, and can be no more", record.ErrPool, len(pools))
+				return fmt.Errorf("%w: there are already %d pools, the maximum", record.ErrPool, len(pools))
 			}
 			p = record.Pool{Name: name, Created: u.Now}
 		}
@@ -75,7 +75,7 @@ func (b *Keeper) SetPool(ctx context.Context, name string, s record.PoolSettings
 	return err
 }
 
-// RemovePool removes a pool. It fails with ErrNotFound, or with ErrPoolBusy while something runs there.
+// RemovePool removes a pool. It fails with ErrNotFound, or with ErrPoolBusy if it still has machines.
 func (b *Keeper) RemovePool(ctx context.Context, name string) error {
 	err := b.txns.Transact(ctx, fnPool, "pool/"+name+"/remove", false, func(u *txn.Unit) error {
 		p, err := LoadPool(u, name)
@@ -120,7 +120,7 @@ func machinesOf(u *txn.Unit, p record.Pool) (n int, err error) {
 	return n, err
 }
 
-// partitions loads those partitions of a pool that have been written, by index: of some machines, or all.
+// partitions loads the written partitions of a pool by index: all, or those of the given machines.
 func partitions(u *txn.Unit, p record.Pool, machines ...string) (out []record.Partition, err error) {
 	var keys []store.Key
 	indexes := p.PartitionsOf(machines)
@@ -144,5 +144,5 @@ func partitions(u *txn.Unit, p record.Pool, machines ...string) (out []record.Pa
 	return out, nil
 }
 
-// fnPool is the source of what the owners and the machines of pools do.
+// fnPool is the source of the transactions of owners and machines of pools.
 const fnPool = "pool"

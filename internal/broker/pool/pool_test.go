@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// countingStore counts what is asked of each partition of keys.
+// countingStore counts the reads of each partition.
 type countingStore struct {
 	store.Store
 	reads map[string]int
@@ -30,7 +30,7 @@ func (c *countingStore) Get(ctx context.Context, keys ...store.Key) ([]store.Rec
 	return c.Store.Get(ctx, keys...)
 }
 
-func TestWithoutPoolsTheStoreIsAskedOnlyNowAndThen(t *testing.T) {
+func TestNoPoolsMeansFewStoreReads(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	b := PoolBroker(func() time.Time { return now })
 	c := &countingStore{Store: b.txns.Store, reads: map[string]int{}}
@@ -41,9 +41,9 @@ func TestWithoutPoolsTheStoreIsAskedOnlyNowAndThen(t *testing.T) {
 		}
 	}
 	if got := c.reads[record.PartPools]; got != 1 || len(c.reads) != 1 {
-		t.Errorf("a thousand sessions at one moment asked the store %v", c.reads)
+		t.Errorf("a thousand sessions at one moment read the store: %v", c.reads)
 	}
-	// Another process makes a pool: it is known within seconds.
+	// A pool that another process creates is known within seconds.
 	other := PoolBroker(func() time.Time { return now })
 	other.txns.Store = c.Store
 	if err := other.SetPool(ctx, "lab", record.PoolSettings{}); err != nil {
@@ -53,13 +53,13 @@ func TestWithoutPoolsTheStoreIsAskedOnlyNowAndThen(t *testing.T) {
 	if pools, _, err := b.PoolsNow(ctx, now); err != nil || len(pools) != 1 {
 		t.Errorf("%v later there are %v, %v", b.txns.Config.Pool.Known, pools, err)
 	}
-	// And the one that makes it knows at once.
+	// The process that creates it knows it at once.
 	if pools, _, err := other.PoolsNow(ctx, now); err != nil || len(pools) != 1 {
 		t.Error(pools, err)
 	}
 }
 
-func TestSchedulersLookAtThePartitionsInTurns(t *testing.T) {
+func TestSchedulersRotateOverPartitions(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	first := PoolBroker(func() time.Time { return now })
 	if err := first.SetPool(ctx, "lab", record.PoolSettings{Partitions: 8}); err != nil {
@@ -80,7 +80,7 @@ func TestSchedulersLookAtThePartitionsInTurns(t *testing.T) {
 			if _, _, err := b.PoolsNow(ctx, now); err != nil {
 				t.Fatal(err)
 			}
-			if turn == 0 { // the first look is at all of it
+			if turn == 0 { // the first turn reads everything
 				looked[i] = map[string]bool{}
 				continue
 			}
@@ -104,9 +104,9 @@ func TestSchedulersLookAtThePartitionsInTurns(t *testing.T) {
 	}
 }
 
-// TestProcessesThatComeAndGoTakeTurns: they take numbers from the table, so that no two look at the same partition in a
-// turn, and the number of one that is gone is another's.
-func TestProcessesThatComeAndGoTakeTurns(t *testing.T) {
+// TestChangingProcessesRotateOverPartitions: they take numbers from a table, so that no two read the same partition
+// in a turn. The number of a process that has gone is used again.
+func TestChangingProcessesRotateOverPartitions(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	first := PoolBroker(func() time.Time { return now })
 	if err := first.SetPool(ctx, "lab", record.PoolSettings{Partitions: 8}); err != nil {
@@ -134,19 +134,19 @@ func TestProcessesThatComeAndGoTakeTurns(t *testing.T) {
 			t.Errorf("%s has number %d", b.txns.Config.Process, b.known.seat.number)
 		}
 	}
-	now = now.Add(seatEvery) // then all know how many they are
+	now = now.Add(seatEvery) // then all know their count
 	for range 20 {
 		now = now.Add(first.txns.Config.Pool.Turn)
 		at := map[string]string{}
 		for _, b := range all {
 			prefix := looks(b)
-			if at[prefix] != "" && prefix != "" { // empty is all of a pool, of which too much was old
+			if at[prefix] != "" && prefix != "" { // an empty prefix reads all of a pool, if many views were too old
 				t.Errorf("%s and %s look at partition %s in one turn", at[prefix], b.txns.Config.Process, prefix)
 			}
 			at[prefix] = b.txns.Config.Process
 		}
 	}
-	for range 6 { // b is heard of no more
+	for range 6 { // b has gone
 		now = now.Add(seatEvery)
 		looks(all[0])
 		looks(all[2])
@@ -168,7 +168,7 @@ func (r *recordingStore) Query(ctx context.Context, partition, prefix string, pa
 	return r.Store.Query(ctx, partition, prefix, page)
 }
 
-func TestSettingsAndReportsThatCannotBeAreRefused(t *testing.T) {
+func TestPoolRejectsInvalidSettingsAndReports(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	b := PoolBroker(func() time.Time { return now })
 	for field, set := range map[string]func() error{
@@ -213,7 +213,7 @@ func TestSettingsAndReportsThatCannotBeAreRefused(t *testing.T) {
 		t.Errorf("the partitions of a pool with machines: %v", err)
 	}
 	if _, err := b.SyncMachine(ctx, claims("gone", "m1"), good); !errors.Is(err, record.ErrGone) {
-		t.Errorf("a machine of no pool: %v", err)
+		t.Errorf("a machine of a missing pool: %v", err)
 	}
 	early := claims("lab", "m2")
 	early.Joined = now.Add(-time.Hour)

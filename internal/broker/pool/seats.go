@@ -13,24 +13,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Processes that come and go, as functions do, take a number among those that look at pools now: then no two of them
-// look at the same partition in a turn (ATC '21, §4). A number is kept for a while and is another's when its process is
-// gone. Two that hold the same for a moment do what any two did before: what one takes first the other finds taken.
+// Processes that come and go, such as functions, each take a number among those that read pools now. So no two of
+// them read the same partition in a turn (ATC '21, §4). A process keeps its number for a while; after it has gone,
+// another may take the number. If two processes hold the same number for a moment, nothing breaks: they only conflict
+// more often.
 
-// How long a number is kept without a word, and how often its process says that it lives.
+// How long a number is kept without renewal, and how often a process renews it.
 const (
 	seatFor   = 5 * time.Minute
 	seatEvery = time.Minute
 )
 
-// seat is which of how many processes this one is.
+// seat is the number of this process among all processes that read pools.
 type seat struct {
 	number, of int
-	again      time.Time // when to say that it lives
+	again      time.Time // when to renew it
 }
 
-// seated says which of how many processes that look at pools this one is, as told by the configuration or else by the
-// table. Where it has no name, or the table is asked in vain, it is the only one it knows of.
+// seated returns the number of this process among those that read pools, from the configuration or else from the
+// table. If the process has no name it is the only one.
 func (b *Keeper) seated(ctx context.Context, now time.Time) (seat, error) {
 	if b.txns.Config.Schedulers > 0 || b.txns.Config.Process == "" {
 		return seat{number: b.txns.Config.Scheduler, of: max(b.txns.Config.Schedulers, 1)}, nil
@@ -42,7 +43,7 @@ func (b *Keeper) seated(ctx context.Context, now time.Time) (seat, error) {
 		return at, nil
 	}
 	next, err := b.sit(ctx, now)
-	if errors.Is(err, store.ErrConflict) { // another sat down at this moment: this one says so in a while
+	if errors.Is(err, store.ErrConflict) { // another process took a number just now: try again later
 		next, err = seat{number: at.number, of: max(at.of, 1), again: now.Add(b.txns.Config.Pool.Known)}, nil
 	}
 	if err != nil {
@@ -54,7 +55,7 @@ func (b *Keeper) seated(ctx context.Context, now time.Time) (seat, error) {
 	return next, nil
 }
 
-// sit takes a number, or keeps the one that this process has.
+// sit takes a number, or renews the one that this process has.
 func (b *Keeper) sit(ctx context.Context, now time.Time) (seat, error) {
 	found, err := b.txns.Store.Get(ctx, record.SeatsKey())
 	if err != nil {
@@ -78,7 +79,7 @@ func (b *Keeper) sit(ctx context.Context, now time.Time) (seat, error) {
 	}
 	number := of(b.txns.Config.Process)
 	if number < 0 {
-		number = of("") // that nobody has
+		number = of("") // a free one
 	}
 	if number < 0 {
 		number = len(seats.Taken)

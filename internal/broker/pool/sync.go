@@ -18,10 +18,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// DefaultMachineType is the type of a machine that says nothing of it.
+// DefaultMachineType is the type of machines that report none.
 const DefaultMachineType = "machine"
 
-// check fails with ErrPool, naming the field.
+// check validates a report. It fails with ErrPool and names the field.
 func check(machine string, r wire.PoolReport) error {
 	if err := record.CheckName(machine); err != nil {
 		return fmt.Errorf("%w: machine: %w", record.ErrPool, err)
@@ -30,7 +30,7 @@ func check(machine string, r wire.PoolReport) error {
 		return fmt.Errorf("%w: type: %w", record.ErrPool, err)
 	}
 	if len(r.Labels) > record.MaxLabels {
-		return fmt.Errorf("%w: labels: there are %d, and can be %d", record.ErrPool, len(r.Labels), record.MaxLabels)
+		return fmt.Errorf("%w: labels: %d, but at most %d allowed", record.ErrPool, len(r.Labels), record.MaxLabels)
 	}
 	for k, v := range r.Labels {
 		if k == "" || len(k) > record.MaxLabel || len(v) > record.MaxLabel {
@@ -41,10 +41,9 @@ func check(machine string, r wire.PoolReport) error {
 	return record.CheckCapacity(apitypes.Capacity(r.Capacity))
 }
 
-// SyncMachine takes in what a machine says that has proved which one it is, and tells it what should run there, but for
-// a new token of its own. It may be repeated, lost and overtaken: what it tells is all that should run, not what has
-// changed. It fails with ErrGone where the pool is gone or the machine was removed from it, and with ErrPool on a
-// report that cannot be.
+// SyncMachine processes the report of an authenticated machine and returns what should run there, without a new
+// machine token. Calls may be repeated, lost or reordered, since the orders list everything that should run, not
+// changes. It fails with ErrGone if the pool or the machine was removed, and with ErrPool for an invalid report.
 func (b *Keeper) SyncMachine(ctx context.Context, m wire.PoolClaims,
 	r wire.PoolReport) (o wire.PoolOrders, err error) {
 	r.Type = cmp.Or(r.Type, DefaultMachineType)
@@ -67,7 +66,7 @@ func (b *Keeper) SyncMachine(ctx context.Context, m wire.PoolClaims,
 	return o, err
 }
 
-// poolGone says to a machine that it is in the pool no more. It is an ErrGone.
+// poolGone tells a machine that it is no longer in the pool. It is an ErrGone.
 type poolGone string
 
 func (e poolGone) Error() string { return "pool: " + string(e) }
@@ -75,7 +74,7 @@ func (e poolGone) Error() string { return "pool: " + string(e) }
 // Is makes it an ErrGone.
 func (poolGone) Is(target error) bool { return target == record.ErrGone }
 
-// syncing is what one report of a machine is decided on.
+// syncing is the state while a report of a machine is processed.
 type syncing struct {
 	cfg    record.Config
 	tokens func(wire.Claims) (string, error)
@@ -83,17 +82,17 @@ type syncing struct {
 	claims wire.PoolClaims
 	report wire.PoolReport
 
-	window string // the time window of the machine, where the policy says that it is shut
+	window string // the time window of the machine, if it is closed
 	shut   bool
 
-	key, beat store.Key // of the partition, and of when the machine was last heard of
+	key, beat store.Key // of the partition, and of the time of the machine's last call
 
 	pool     record.Pool
 	part     record.Partition
 	seen     record.Beat
 	m        *record.PoolMachine // in part
-	clusters []record.Cluster    // by use of the machine; empty for one that has no record yet, or no more
-	changed  bool                // the partition is to be written
+	clusters []record.Cluster    // for each use of the machine; empty if there is no record yet, or no longer
+	changed  bool                // the partition must be written
 }
 
 func (s *syncing) load() (err error) {
@@ -129,7 +128,7 @@ func (s *syncing) load() (err error) {
 	return err
 }
 
-// enter takes in what the machine says of itself.
+// enter applies the machine's description of itself to the partition.
 func (s *syncing) enter() error {
 	i, found := s.part.Machine(s.claims.Machine)
 	r := s.report
@@ -137,7 +136,7 @@ func (s *syncing) enter() error {
 		if len(s.part.Machines) >= record.MaxPartition ||
 			s.u.Size(s.key) > record.MaxPartitionBytes {
 			return fmt.Errorf(
-				"%w: partition %d of %s has %d machines, and can have no more: make the pool with more partitions",
+				"%w: partition %d of %s already has %d machines, the maximum: create the pool with more partitions",
 				record.ErrPool, s.part.Index, s.pool.Name, len(s.part.Machines))
 		}
 		s.part.Machines = slices.Insert(s.part.Machines, i, record.PoolMachine{ID: s.claims.Machine, Joined: s.u.Now})
@@ -152,7 +151,7 @@ func (s *syncing) enter() error {
 	return nil
 }
 
-// decide ends what the machine says has ended, writes what has changed, and tells what should run.
+// decide ends attempts whose agents have ended, writes changes, and returns what should run.
 func (s *syncing) decide() (wire.PoolOrders, error) {
 	failed, err := s.losses()
 	if err != nil {
@@ -176,7 +175,7 @@ func (s *syncing) decide() (wire.PoolOrders, error) {
 	}
 	if s.changed {
 		d.Put(s.key, s.part)
-		d.Hold(record.PoolKey(s.pool.Name)) // nothing joins what is being removed
+		d.Hold(record.PoolKey(s.pool.Name)) // no machine joins a pool that is being removed
 	}
 	if s.changed || s.u.Now.Sub(s.seen.At) >= s.cfg.Pool.Beat {
 		d.Put(s.beat, record.Beat{At: s.u.Now})
@@ -184,11 +183,11 @@ func (s *syncing) decide() (wire.PoolOrders, error) {
 	return o, s.u.Apply(d)
 }
 
-// lossesMost bounds the attempts that one report ends, so that they fit a transaction; the next report ends more.
+// lossesMost is how many attempts one report ends at most, so that they fit a transaction. The next report ends more.
 const lossesMost = 8
 
-// losses ends the attempts of which the machine says that their agents have ended, and has those save their work that a
-// machine is about to leave. It returns why the machine is no good, if it has failed to bring one up.
+// losses ends the attempts whose agents have ended according to the report, and makes tasks save their work if they
+// have to leave the machine. It returns the reason to block the machine if it failed to start an agent.
 func (s *syncing) losses() (failed string, err error) {
 	n := 0
 	for i, use := range s.m.Uses {
@@ -202,7 +201,7 @@ func (s *syncing) losses() (failed string, err error) {
 		node := &cl.Nodes[use.Rank]
 		at := s.ended(use)
 		if node.Done || node.Stopped || at < 0 && !s.emptied() {
-			continue // it has told the end of its part itself, or has not ended
+			continue // the agent has reported its end itself, or has not ended
 		}
 		l, found, err := attempt.LoadLosing(s.u, cl.ID)
 		if err != nil || !found {
@@ -228,7 +227,7 @@ func (s *syncing) losses() (failed string, err error) {
 	return failed, nil
 }
 
-// letGo has a cluster released that is kept for people to look at, where its agent has ended or its machine is to go.
+// letGo releases a cluster that is kept for inspection, if its agent has ended or its machine must be vacated.
 func (s *syncing) letGo(cl *record.Cluster, use record.PoolUse) error {
 	if !cl.Kept(s.u.Now) || !s.emptied() && s.ended(use) < 0 {
 		return nil
@@ -236,15 +235,15 @@ func (s *syncing) letGo(cl *record.Cluster, use record.PoolUse) error {
 	return s.u.Apply(attempt.DecideLetGo(*cl, s.vacating(), s.u.Now))
 }
 
-// emptied says whether all that runs on the machine is to save its work and go.
+// emptied reports whether all tasks must save their work and leave the machine.
 func (s *syncing) emptied() bool { return s.m.Leaving || s.m.Vacate || s.shut }
 
-// ended finds how the agent of a use has ended, −1 where it has not.
+// ended is the index of the reported end of a use's agent, or −1.
 func (s *syncing) ended(use record.PoolUse) int {
 	return slices.IndexFunc(s.report.Ended, func(x wire.PoolEnd) bool { return x.PoolAgent == use.Agent() })
 }
 
-// vacating says why what runs on the machine is to go.
+// vacating says why tasks must leave the machine.
 func (s *syncing) vacating() string {
 	if s.m.Leaving {
 		return "machine " + machineName(s.pool.Name, s.claims.Machine) + " leaves its pool"
@@ -256,14 +255,14 @@ func (s *syncing) vacating() string {
 	return wantsBack(s.pool.Name, s.claims.Machine)
 }
 
-// BegunAnew says of an agent that asks for its first command that the one before it on this machine of a pool had begun
-// the task already, and is gone: a machine that comes back after it had lost all that ran there. What was saved since
-// is for another attempt to go on with.
+// BegunAnew reports, for an agent that requests its first command, that an earlier agent had already started the task
+// on this machine of a pool. This happens when a machine returns after a loss of everything that ran there. Another
+// attempt then resumes from the last checkpoint.
 func BegunAnew(cl record.Cluster, rank, seen int) bool {
 	return cl.Assigned() && seen == 0 && cl.Nodes[rank].Started
 }
 
-// orders tells what should run.
+// orders lists what should run on the machine.
 func (s *syncing) orders() (o wire.PoolOrders, err error) {
 	o.Agents, o.Draining = []wire.PoolOrder{}, s.pool.Draining || s.m.Draining || s.m.Leaving
 	wait := s.cfg.Pool.Idle
@@ -273,7 +272,7 @@ func (s *syncing) orders() (o wire.PoolOrders, err error) {
 	for i, use := range s.m.Uses {
 		cl, running := &s.clusters[i], slices.Contains(s.report.Running, use.Agent())
 		if cl.State != record.ClusterUp || cl.Outcome != "" {
-			wait = s.cfg.Pool.Busy // it is about to begin, or to end
+			wait = s.cfg.Pool.Busy // it is about to start or to end
 		}
 		if cl.State == "" || cl.State == record.ClusterLaunching || cl.State == record.ClusterReleasing ||
 			cl.Outcome != "" && !running || s.ended(use) >= 0 {
@@ -292,7 +291,7 @@ func (s *syncing) orders() (o wire.PoolOrders, err error) {
 	return o, nil
 }
 
-// token mints what an agent dials home with.
+// token creates the token with which an agent dials home.
 func (s *syncing) token(cl *record.Cluster, rank int) (string, error) {
 	job, found, err := recordcache.Get[record.Job](s.u, record.JobKey(cl.Job))
 	if err != nil || !found {

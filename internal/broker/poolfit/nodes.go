@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// The resources that a session over machines counts, as binpack's settings name them. Amounts are millionths; of GPUs
-// there are devices.
+// The resources of a session over machines, with the names of binpack's settings. Amounts are in millionths, GPUs in
+// devices.
 const (
 	NodeCPU = iota
 	NodeMemory
@@ -19,17 +19,17 @@ const (
 	NodeGPU
 )
 
-// micro is how finely they are counted. What is held is rounded up and what is there down, but for what is the
-// imprecision of sums.
+// micro is the resolution of amounts. Held amounts are rounded up and capacities down, except for the imprecision of
+// sums (slack).
 const (
 	micro = 1_000_000
 	slack = 1e-3 // of a millionth
 )
 
-// NodeUnits are one of each.
+// NodeUnits is the vector of one unit of each resource.
 func NodeUnits() scheduler.Vector { return scheduler.Vector{micro, micro, micro, scheduler.Whole} }
 
-// Has is a capacity in the units of a session over machines, rounded down, and room for so many tasks.
+// Has converts a capacity, with room for a number of tasks, to a vector, rounded down.
 func Has(c apitypes.Capacity, tasks int) scheduler.Vector {
 	return scheduler.Vector{
 		NodeCPU:    int64(math.Floor((c.CPUs + record.CapacityEps) * micro)),
@@ -38,7 +38,7 @@ func Has(c apitypes.Capacity, tasks int) scheduler.Vector {
 	}
 }
 
-// Needs is what a hold takes of a capacity, rounded up but for what is the imprecision of sums.
+// Needs converts what a number of tasks hold to a vector, rounded up except for the imprecision of sums.
 func Needs(c apitypes.Capacity, tasks int) scheduler.Vector {
 	return scheduler.Vector{
 		NodeCPU:    int64(math.Ceil(c.CPUs*micro - slack)),
@@ -47,7 +47,7 @@ func Needs(c apitypes.Capacity, tasks int) scheduler.Vector {
 	}
 }
 
-// Held stands for all that runs on a machine.
+// Held is one scheduler task that represents everything running on a machine. It is false if nothing runs there.
 func Held(m *record.PoolMachine) (scheduler.Task, bool) {
 	if len(m.Uses) == 0 {
 		return scheduler.Task{}, false
@@ -58,14 +58,14 @@ func Held(m *record.PoolMachine) (scheduler.Task, bool) {
 		devices = append(devices, use.Devices...)
 		count += int(use.Hold.Accelerators)
 	}
-	if count != len(devices) { // it is not known which ones: any
+	if count != len(devices) { // which devices are in use is not known for all: let the scheduler choose
 		devices = nil
 	}
 	spec := &scheduler.Spec{Request: Needs(m.Used(), len(m.Uses)), Devices: min(count, int(m.Capacity.Accelerators))}
 	return scheduler.Task{State: scheduler.Running, Spec: spec, OnDevices: devices}, true
 }
 
-// Levels are the labels that say where machines stand of which any has one, the widest first.
+// Levels are the topology labels that at least one machine has, the widest first.
 func Levels(machines []*record.PoolMachine) (levels [][]string) {
 	for _, names := range record.TopologyLabels() {
 		if slices.ContainsFunc(machines, func(m *record.PoolMachine) bool { return m.Stands(names) != "" }) {
@@ -75,7 +75,8 @@ func Levels(machines []*record.PoolMachine) (levels [][]string) {
 	return levels
 }
 
-// Standing is where a machine stands on some levels. One that does not say stands apart from all others.
+// Standing is the location of a machine at each level. A machine without a label counts as being apart from all
+// others.
 func Standing(m *record.PoolMachine, levels [][]string) (at []string) {
 	for _, names := range levels {
 		place := m.Stands(names)

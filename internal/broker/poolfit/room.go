@@ -11,40 +11,40 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// Task is one that waits: what each of its nodes holds of a machine, and the classes of machines that suit it.
+// Task is a waiting task: what each node holds of a machine, and the classes of machines that suit it.
 type Task struct {
 	Hold  apitypes.Capacity
 	May   map[record.MachineClass]float64
 	Nodes int
 }
 
-// Runs is a task of one node that runs on a machine and may leave it.
+// Runs is a running task with one node that may leave its machine.
 type Runs struct {
 	Cluster string
 	Machine string
 	Hold    apitypes.Capacity
 	May     map[record.MachineClass]float64
-	// MoveUSD is what is lost where it goes on on another of the machines, LeaveUSD where it goes on elsewhere; the
-	// latter is +Inf of one that may not be sent away for whom it would be.
+	// MoveUSD is the loss if it continues on another of the machines, LeaveUSD if it continues elsewhere. LeaveUSD is
+	// +Inf if the task must not be sent away for this one.
 	MoveUSD, LeaveUSD float64
 }
 
-// Leaves is a task that is to leave its machine. To is the one where it goes on, empty where that is elsewhere.
+// Leaves is a task that must leave its machine. To is the machine where it continues, empty if it continues elsewhere.
 type Leaves struct {
 	Runs *Runs
 	To   string
 }
 
-// Room is how a task has room: on which machines, by node, once some have left theirs, and what that loses.
+// Room is how a task gets room: its machines by node, the tasks that must leave, and the loss in USD.
 type Room struct {
 	Hosts   []string
 	Leaves  []Leaves
 	LossUSD float64
 }
 
-// Kept are the machines of a pool that are kept for the nodes of a task, by rank, as they are to that task; nil where
-// one is there no more, or may be given nothing. free says that each has room for what a node holds, waits that one has
-// not and that the task is to wait for it.
+// Kept finds the machines of a pool that are kept for the nodes of a task, by rank, with the kept capacity counted as
+// free. It returns nil if one has gone or cannot be used. free says that each has room for a node; waits says that
+// one has not, and that the task must wait for it.
 func Kept(p *record.PoolSeen, task string, nodes int, hold apitypes.Capacity, times record.PoolTimes,
 	now time.Time) (machines []*record.PoolMachine, free, waits bool) {
 	machines, free = make([]*record.PoolMachine, nodes), true
@@ -71,7 +71,7 @@ func Kept(p *record.PoolSeen, task string, nodes int, hold apitypes.Capacity, ti
 	return machines, free, waits
 }
 
-// Ranks are the machines of a task's nodes where they are listed by rank.
+// Ranks is the assignment of nodes to machines that are listed by rank.
 func Ranks(nodes int) placement.Assignment {
 	at := make(placement.Assignment, nodes)
 	for i := range at {
@@ -80,7 +80,7 @@ func Ranks(nodes int) placement.Assignment {
 	return at
 }
 
-// Enough says whether some machines have enough left for so many nodes that hold so much, taken together.
+// Enough reports whether machines have enough free capacity in total for a number of nodes.
 func Enough(machines []*record.PoolMachine, hold apitypes.Capacity, nodes int) bool {
 	var free, all apitypes.Capacity
 	for _, m := range machines {
@@ -99,10 +99,10 @@ func Enough(machines []*record.PoolMachine, hold apitypes.Capacity, nodes int) b
 	return record.Fits(all, free)
 }
 
-// Make finds out how a task has room on some machines, which are free as their records say, by having some of what runs
-// there leave, for a loss of less than so much: nil where it can not. Where it has room as it is nothing leaves. Of a
-// task of one node the loss is the least that any way has by which at most placement.MostLeave leave; several nodes are
-// given room one after another, each for as little as can be.
+// Make finds room for a task on the given machines by making running tasks leave, for a loss below mostUSD. It
+// returns nil if that is not possible. If the task fits without, nothing leaves. For a task of one node the loss is
+// the minimum over all ways with at most placement.MostLeave leaving tasks. For several nodes, room is found for one
+// after another, each with minimum loss.
 func Make(machines []*record.PoolMachine, task Task, runs []Runs, mostUSD float64) (*Room, error) {
 	space := &Space{}
 	space.Accelerator(task.Hold.Accelerator)
@@ -119,7 +119,7 @@ func Make(machines []*record.PoolMachine, task Task, runs []Runs, mostUSD float6
 	}
 	p.Resources = space.Resources()
 	for i, m := range machines {
-		bare := *m // without those that may leave: the network places them itself
+		bare := *m // without the tasks that may leave: they are instances of the problem
 		bare.Uses = nil
 		for _, use := range m.Uses {
 			if _, may := at[use.Cluster]; !may {

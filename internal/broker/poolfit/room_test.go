@@ -13,9 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestWhatMakesRoomFits has random tasks ask for room on random machines, and checks what is to leave for it against
-// the machines, one by one.
-func TestWhatMakesRoomFits(t *testing.T) {
+// TestMakeIsFeasible makes room for random tasks on random machines, and checks the result against each machine.
+func TestMakeIsFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		machines, runs := drawMachines(t)
 		task := poolfit.Task{Nodes: rapid.IntRange(1, 2).Draw(t, "nodes"), May: map[record.MachineClass]float64{},
@@ -38,12 +37,12 @@ func TestWhatMakesRoomFits(t *testing.T) {
 		}
 		if room == nil {
 			if direct >= task.Nodes {
-				t.Fatalf("there is room on %d machines as it is", direct)
+				t.Fatalf("%d machines have room already", direct)
 			}
 			return
 		}
 		if direct >= task.Nodes && len(room.Leaves) > 0 {
-			t.Fatalf("there is room on %d machines, and %d leave", direct, len(room.Leaves))
+			t.Fatalf("%d machines have room, but %d tasks leave", direct, len(room.Leaves))
 		}
 		free, loss := map[string]apitypes.Capacity{}, 0.0
 		for _, m := range machines {
@@ -51,13 +50,13 @@ func TestWhatMakesRoomFits(t *testing.T) {
 		}
 		give := func(id string, hold apitypes.Capacity) {
 			if !record.Fits(hold, free[id]) {
-				t.Fatalf("%s has %+v left and is given %+v", id, free[id], hold)
+				t.Fatalf("%s has %+v free and is given %+v", id, free[id], hold)
 			}
 			f := free[id]
 			f.CPUs, f.MemoryGiB = f.CPUs-hold.CPUs, f.MemoryGiB-hold.MemoryGiB
 			free[id] = f
 		}
-		for _, l := range room.Leaves { // where it goes has room before anything has left
+		for _, l := range room.Leaves { // its new machine has room before any task has left
 			if l.To == "" {
 				loss += l.Runs.LeaveUSD
 				continue
@@ -65,7 +64,7 @@ func TestWhatMakesRoomFits(t *testing.T) {
 			loss += l.Runs.MoveUSD
 			give(l.To, l.Runs.Hold)
 			if l.To == l.Runs.Machine {
-				t.Fatalf("%s goes where it is", l.Runs.Cluster)
+				t.Fatalf("%s moves to its own machine", l.Runs.Cluster)
 			}
 		}
 		for _, l := range room.Leaves {
@@ -112,8 +111,8 @@ func drawMachines(t *rapid.T) (machines []*record.PoolMachine, runs []poolfit.Ru
 	return machines, runs
 }
 
-// TestAMachineIsKeptUntilItIsTaken: what is promised counts as used for everybody but whom it is for, until it lapses.
-func TestAMachineIsKeptUntilItIsTaken(t *testing.T) {
+// TestKeptMachineUntilTaken: a promise counts as used for all tasks but its own, until it expires.
+func TestKeptMachineUntilTaken(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	times := record.DefaultPoolTimes()
 	has := apitypes.Capacity{CPUs: 8, MemoryGiB: 32}
@@ -129,14 +128,14 @@ func TestAMachineIsKeptUntilItIsTaken(t *testing.T) {
 		return machines != nil, free, waits
 	}
 	if there, free, waits := kept(now, "k/x"); !there || free || !waits {
-		t.Error("it does not wait for what has not left yet")
+		t.Error("the task does not wait for the running task to leave")
 	}
 	m.Uses = nil
 	if there, free, waits := kept(now, "k/x"); !there || !free || waits {
-		t.Error("it does not go where the other has left")
+		t.Error("the task does not start after the other has left")
 	}
 	if there, _, _ := kept(now, "k/y"); there {
-		t.Error("it is kept for another")
+		t.Error("it is kept for another task")
 	}
 	if there, _, _ := kept(now.Add(time.Minute), "k/x"); there {
 		t.Error("it is kept for too long")
@@ -145,13 +144,13 @@ func TestAMachineIsKeptUntilItIsTaken(t *testing.T) {
 		t.Errorf("another has %+v", left.Free())
 	}
 	if left := m.Kept("k/y", now.Add(time.Minute)); left.Free().CPUs != 8 {
-		t.Errorf("another has %+v when it has lapsed", left.Free())
+		t.Errorf("another has %+v after it has expired", left.Free())
 	}
 	m.Draining = true
 	if there, _, _ := kept(now, "k/x"); there {
-		t.Error("it is to go to a machine that takes nothing")
+		t.Error("it was placed on a machine that accepts no tasks")
 	}
 	if m.Forget("k/x", now); m.Promises != nil {
-		t.Errorf("left are %+v", m.Promises)
+		t.Errorf("remaining promises: %+v", m.Promises)
 	}
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// Space is the resources that a problem counts: vCPUs, memory, what may run beside each other, each accelerator by
-// name, and for each class of machines one that its machines have none of: who may not go there asks for some of it.
+// Space is the list of resources in a placement problem: vCPUs, memory, the number of tasks, each accelerator by
+// name, and one for each class of machines. Machines of a class have none of their class resource, and tasks that do
+// not suit the class request some of it.
 type Space struct {
-	accelerators []string // in small letters
+	accelerators []string // in lower case
 	classes      []record.MachineClass
 }
 
-// Machine takes in what a machine has.
+// Machine adds the resources of a machine.
 func (s *Space) Machine(m *record.PoolMachine) {
 	if !slices.Contains(s.classes, m.Class()) {
 		s.classes = append(s.classes, m.Class())
@@ -26,14 +27,14 @@ func (s *Space) Machine(m *record.PoolMachine) {
 	s.Accelerator(m.Capacity.Accelerator)
 }
 
-// Accelerator takes in the name of what a machine has, or a task asks for.
+// Accelerator adds an accelerator by name.
 func (s *Space) Accelerator(name string) {
 	if name = strings.ToLower(name); name != "" && !slices.Contains(s.accelerators, name) {
 		s.accelerators = append(s.accelerators, name)
 	}
 }
 
-// Resources are those of a problem, once all machines and tasks are taken in.
+// Resources returns the resources, once all machines and tasks were added.
 func (s *Space) Resources() []placement.Resource {
 	out := []placement.Resource{{Name: "cpus", Points: 1}, {Name: "memory", Points: 1}, {Name: "tasks", Points: 1}}
 	for _, name := range s.accelerators {
@@ -45,7 +46,7 @@ func (s *Space) Resources() []placement.Resource {
 	return out
 }
 
-// Free is what a machine has left of each resource.
+// Free is what a machine has free of each resource.
 func (s *Space) Free(m *record.PoolMachine) []int64 {
 	free := m.Free()
 	free.CPUs += record.CapacityEps
@@ -58,7 +59,7 @@ func (s *Space) Free(m *record.PoolMachine) []int64 {
 	})
 }
 
-// Demand is what a task asks for of each resource that holds so much, on machines of some classes.
+// Demand is what a task requests of each resource if it holds the given capacity and suits the given classes.
 func (s *Space) Demand(hold apitypes.Capacity, may map[record.MachineClass]float64) []int64 {
 	return s.vector(hold, 1, func(class record.MachineClass) int64 {
 		if _, suits := may[class]; suits {
@@ -68,8 +69,8 @@ func (s *Space) Demand(hold apitypes.Capacity, may map[record.MachineClass]float
 	})
 }
 
-// vector is how much of each resource a capacity is, beside so many tasks, in parts of placement's unit, rounded down;
-// of says it of what stands for a class.
+// vector converts a capacity and a number of tasks to amounts of each resource, in parts of placement's unit, rounded
+// down. of returns the amount of a class resource.
 func (s *Space) vector(c apitypes.Capacity, tasks int, of func(record.MachineClass) int64) []int64 {
 	parts := func(x float64) int64 { return int64(max(0, min(x, placement.MaxValue)) * placement.Unit) }
 	v := []int64{parts(c.CPUs), parts(c.MemoryGiB), parts(float64(tasks))}
@@ -86,12 +87,11 @@ func (s *Space) vector(c apitypes.Capacity, tasks int, of func(record.MachineCla
 	return v
 }
 
-// gibPerCPU is the memory that a task without a word on it is given with each vCPU: that of the clouds' machines with
-// the least.
+// gibPerCPU is the default memory for each vCPU, in GiB: that of the clouds' machines with the least memory.
 const gibPerCPU = 2
 
-// HoldOf is what a task holds of a machine: what it asks for; where it does not say how many vCPUs, as many as what is
-// planned for it has, and of memory gibPerCPU with each, but of neither more than its part of any of the machines.
+// HoldOf is what a task holds of a machine: what it requests. The default for vCPUs is the number of the planned
+// offer, and for memory gibPerCPU for each vCPU, but no more of either than the task's share of any of the machines.
 func HoldOf(r *dag.Resources, classes map[record.MachineClass]*record.PoolMachine, planned float64) apitypes.Capacity {
 	hold := apitypes.Capacity{CPUs: r.CPUs.Min, MemoryGiB: r.Memory.Min, Accelerator: r.Accelerator,
 		Accelerators: record.Accelerators(r)}
@@ -117,7 +117,7 @@ func HoldOf(r *dag.Resources, classes map[record.MachineClass]*record.PoolMachin
 	return hold
 }
 
-// Priorities numbers some priorities from 0, as pkg/placement does.
+// Priorities numbers priorities from 0, as pkg/placement needs them.
 func Priorities(of []int) map[int]int {
 	ranks := map[int]int{}
 	for rank, priority := range slices.Compact(slices.Sorted(slices.Values(of))) {
@@ -126,7 +126,7 @@ func Priorities(of []int) map[int]int {
 	return ranks
 }
 
-// Followers is how many tasks follow one on the longest way to the end: each takes the time of a start beside its own.
+// Followers is the number of tasks after a task on the longest path to the end. Each needs time for a start.
 func Followers(spec *dag.Job, task int) int {
 	g, longest := spec.Graph(), make([]int, len(spec.Tasks))
 	for _, i := range slices.Backward(spec.Order()) {
@@ -137,7 +137,7 @@ func Followers(spec *dag.Job, task int) int {
 	return longest[task]
 }
 
-// SpotOf is where a machine of a pool stands. A pool's machines without a label for it are in one zone of their own.
+// SpotOf is the location of a machine of a pool. Machines without a zone label are in one zone of their pool.
 func SpotOf(p *record.Pool, m *record.PoolMachine) record.Spot {
 	levels := record.TopologyLabels()
 	at := record.Spot{Region: p.Place, Zone: m.Stands(levels[0]), Rack: m.Stands(levels[1]),

@@ -10,10 +10,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TellFigure tells people an amount without its unit.
+// TellFigure formats an amount without its unit.
 func TellFigure(v float64) string { return fault.Number(v) }
 
-// TellAmount says an amount of a resource with its unit: "8 vCPUs", "64 GiB of memory", "2 A100".
+// TellAmount formats an amount of a resource with its unit: "8 vCPUs", "64 GiB of memory", "2 A100".
 func TellAmount(name string, v float64) string {
 	switch name {
 	case apitypes.VCPUs:
@@ -29,13 +29,13 @@ func TellAmount(name string, v float64) string {
 	}
 }
 
-// What queues are given at most.
+// Maximum values of queue settings.
 const (
 	MaxAmount = 1e9 // of a resource
 	MaxCount  = 1e6 // tasks, or parts of a share
 )
 
-// checkAmount looks for what is no quantity of a resource.
+// checkAmount checks that v is a valid quantity of a resource.
 func checkAmount(field string, v float64) error {
 	if !(v >= 0 && v <= MaxAmount) {
 		return fmt.Errorf("%w: %s: %v is not a quantity from 0 to %.0f", ErrQueue, field, v, MaxAmount)
@@ -43,15 +43,15 @@ func checkAmount(field string, v float64) error {
 	return nil
 }
 
-// checkAmounts looks for what is no quantity of a resource.
+// checkAmounts checks that all amounts are valid quantities of resources.
 func checkAmounts(field string, a apitypes.Amounts) error {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		v := a[name]
 		switch {
 		case name == "" || len(name) > MaxLabel || strings.ContainsAny(name, " =,\t\n"):
-			return fmt.Errorf("%w: %s: %q is no name of a resource", ErrQueue, field, Clip(name))
+			return fmt.Errorf("%w: %s: %q is not the name of a resource", ErrQueue, field, Clip(name))
 		case name == apitypes.VCPUs:
-			return fmt.Errorf("%w: %s.%s: has a field of its own", ErrQueue, field, name)
+			return fmt.Errorf("%w: %s.%s: use its separate field", ErrQueue, field, name)
 		}
 		if err := checkAmount(field+"."+name, v); err != nil {
 			return err
@@ -60,7 +60,7 @@ func checkAmounts(field string, a apitypes.Amounts) error {
 	return nil
 }
 
-// bounds are amounts without those of nothing, which bound nothing.
+// bounds returns the amounts without zeros, since a zero is no limit.
 func bounds(a apitypes.Amounts) apitypes.Amounts {
 	var out apitypes.Amounts
 	for name, v := range a {
@@ -71,11 +71,11 @@ func bounds(a apitypes.Amounts) apitypes.Amounts {
 	return out
 }
 
-// MaxBounded is how many resources beside vCPUs the queues of a tree may bound: what a session counts is bounded.
+// MaxBounded is how many resources, in addition to vCPUs, the queues of a tree may limit. A session cannot count more.
 const MaxBounded = 6
 
-// Bounded are the resources beside vCPUs that any queue of a tree bounds, deserves or is guaranteed, by name. A month's
-// budget is none.
+// Bounded lists the resources, in addition to vCPUs, that any queue of a tree limits, deserves or is guaranteed, by
+// name. Monthly budgets are not included.
 func Bounded(tree []*apitypes.Queue) (names []string) {
 	for _, q := range tree {
 		for _, a := range []apitypes.Amounts{q.Max, q.Deserved, q.Guaranteed} {
@@ -90,7 +90,7 @@ func Bounded(tree []*apitypes.Queue) (names []string) {
 	return names
 }
 
-// Holds is what so many machines of a planned offer are, beside their vCPUs.
+// Holds is what a number of machines of a planned offer hold in addition to vCPUs.
 func (p *Planned) Holds(nodes int) apitypes.Amounts {
 	a := apitypes.Amounts{}
 	add := func(name string, v float64) {

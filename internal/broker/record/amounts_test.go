@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestMemoryIsToldShort(t *testing.T) {
+func TestTellAmountRoundsMemory(t *testing.T) {
 	if got := record.TellAmount(apitypes.MemoryGiB, 16e9/(1<<30)); got != "14.9 GiB of memory" {
-		t.Errorf("16 GB are told as %q", got)
+		t.Errorf("16 GB are formatted as %q", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	pricing "github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Where names a location as people write it.
+// Where formats a location for users.
 func Where(o apitypes.Offer) string {
 	if o.Zone != "" {
 		return o.Cloud + "/" + o.Region + "/" + o.Zone
@@ -18,7 +18,7 @@ func Where(o apitypes.Offer) string {
 	return o.Cloud + "/" + o.Region
 }
 
-// Market names how an offer is bought.
+// Market is the market that an offer is bought on.
 func Market(o apitypes.Offer) dag.Market {
 	if o.Spot {
 		return dag.MarketSpot
@@ -33,14 +33,14 @@ func blocked(b apitypes.Block) events.LocationBlocked {
 	}
 }
 
-// Forgotten is when the record of a block may go: long after it would count as one in a row. The store removes it, no function
-// does: one that had stalled would remove a later block of the same location.
+// Forgotten is when the record of a block expires: long after it could count as one of several failures in a row. The
+// store removes it. A function must not: if it stalled, it could remove a later block of the same location.
 func Forgotten(b apitypes.Block) time.Time { return b.Until.Add(forgetAfter * b.Until.Sub(b.At)) }
 
-// forgetAfter is how long a block that is over is kept, in its own lengths.
+// forgetAfter is how long an ended block is kept, in multiples of its duration.
 const forgetAfter = 4
 
-// WhereBlocked names what is blocked as people write it: aws/us-east-1/use1-az1 m5.xlarge on-demand.
+// WhereBlocked formats what is blocked for users: aws/us-east-1/use1-az1 m5.xlarge on-demand.
 func WhereBlocked(b apitypes.Block) string {
 	place := b.Cloud
 	for _, part := range []string{b.Region, b.Zone} {
@@ -56,17 +56,17 @@ func WhereBlocked(b apitypes.Block) string {
 	return place
 }
 
-// MarketRecord is what was learned of one spot offer: its last price and how often it was taken.
+// MarketRecord is what was learned about one spot offer: its last price and how often it was interrupted.
 type MarketRecord struct {
 	Offer string  `json:"offer"`
 	USD   float64 `json:"usd,omitempty"`
-	// since when it is the price; what older versions kept under "at" is when they looked
+	// At is since when the price holds. Older versions stored the time of their last reading, under "at".
 	At          time.Time `json:"since,omitzero"`
 	Hours       float64   `json:"hours"` // machine hours held
 	Preemptions int       `json:"preemptions"`
 	Launches    int       `json:"launches"`
 	Refusals    int       `json:"refusals"`
-	// By is the event that brought the price.
+	// By is the event that reported the price.
 	By string `json:"by,omitempty"`
 	// Prices is what was learned of how the price changes.
 	Prices pricing.Online `json:"prices,omitzero"`

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// A cluster is charged by segments. A spot machine costs the market's price of the moment, so its cluster's record has
-// what was paid until a moment and the price since. tick, which learns of prices, writes it when that of a market in
-// use has changed, and release settles by it.
+// A cluster is charged by segments, because the price of a spot machine follows the market. The cluster's record
+// holds what was paid up to a moment and the price since. tick reads prices and updates the record when the price of
+// a market in use has changed. release settles with it.
 
-// Rate is what an hour of one machine costs now, USD: what was planned, until the market has been seen to say
-// otherwise.
+// Rate is the current price of one machine in USD per hour: the planned price, until the market reports another.
 func (cl *Cluster) Rate() float64 {
 	if cl.PricedAt.IsZero() {
 		return cl.Offer.USDPerHour
@@ -19,7 +18,7 @@ func (cl *Cluster) Rate() float64 {
 	return cl.RateUSD
 }
 
-// Ceiling is what an hour of one machine can cost at most, USD: no cloud charges more than was bid.
+// Ceiling is the maximum price of one machine in USD per hour: no cloud charges more than the bid.
 func (cl *Cluster) Ceiling() float64 {
 	if !cl.Offer.Spot {
 		return cl.Rate()
@@ -27,8 +26,8 @@ func (cl *Cluster) Ceiling() float64 {
 	return max(cl.MaxUSD, cl.Rate())
 }
 
-// ChargedFrom is since when a cluster is charged: since it was bought. One that may have been bought is charged to a
-// job with a budget since the intent, so that what nobody saw cannot overspend it.
+// ChargedFrom is since when a cluster is charged: since it was bought. If it is not known whether it was bought, a job
+// with a budget is charged from the intent, so that an unobserved launch cannot exceed the budget.
 func (cl *Cluster) ChargedFrom() (from time.Time, ok bool) {
 	if !cl.Launched.IsZero() {
 		return cl.Launched, true
@@ -36,7 +35,7 @@ func (cl *Cluster) ChargedFrom() (from time.Time, ok bool) {
 	return cl.Intended, !cl.LeaseUntil.IsZero()
 }
 
-// machines is how many are charged.
+// machines is the number of charged machines.
 func (cl *Cluster) machines() float64 {
 	if cl.Made > 0 {
 		return float64(cl.Made)
@@ -44,7 +43,7 @@ func (cl *Cluster) machines() float64 {
 	return float64(len(cl.Nodes))
 }
 
-// pricedSince is since when the price is that of now.
+// pricedSince is since when the current price holds.
 func (cl *Cluster) pricedSince() time.Time {
 	if !cl.PricedAt.IsZero() {
 		return cl.PricedAt
@@ -53,10 +52,10 @@ func (cl *Cluster) pricedSince() time.Time {
 	return from
 }
 
-// Charged is what a cluster has cost until a moment, USD: its machines, and the data that they have moved.
+// Charged is the cost of a cluster until a moment, in USD: its machines and the data that they have moved.
 func (cl *Cluster) Charged(until time.Time) float64 { return cl.machinesUSD(until) + cl.EgressUSD() }
 
-// machinesUSD is what the machines have cost until a moment, USD. What nobody saw may have cost as much as was bid.
+// machinesUSD is the cost of the machines until a moment, in USD. An unobserved launch is charged at the bid.
 func (cl *Cluster) machinesUSD(until time.Time) float64 {
 	if _, ok := cl.ChargedFrom(); !ok {
 		return 0
@@ -68,8 +67,8 @@ func (cl *Cluster) machinesUSD(until time.Time) float64 {
 	return cl.PaidUSD + Hours(max(until.Sub(cl.pricedSince()), 0))*rate*cl.machines()
 }
 
-// Reprice takes in what the market says: what was paid until its price changed, and the price since. It reports whether
-// there was anything new.
+// Reprice applies a new market price: what was paid until the price changed, and the price since. It reports whether
+// anything changed.
 func (cl *Cluster) Reprice(m MarketRecord, surcharge float64, now time.Time) bool {
 	if !cl.Offer.Spot || !(m.USD > 0) || cl.Launched.IsZero() {
 		return false
@@ -92,8 +91,8 @@ func (cl *Cluster) Reprice(m MarketRecord, surcharge float64, now time.Time) boo
 	return true
 }
 
-// Covered is until when what was set aside for a cluster lasts for certain: even if its price has been the highest
-// since the last looks, and stays so.
+// Covered is until when the reserved money of a cluster certainly lasts, even if its price has been the maximum since
+// the last readings and stays so.
 func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
 	nodes := cl.machines()
 	most := cl.Ceiling() * nodes
@@ -105,8 +104,8 @@ func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
 	return now.Add(Duration((cl.ReservedUSD - spent) / most))
 }
 
-// expected is what of what was set aside for a cluster it is expected to use: it was set aside at the most that an hour
-// may cost, and what one that is over leaves comes back soon.
+// expected is the part of a cluster's reserved money that it is expected to use. The reservation assumed the maximum
+// price; what a finished cluster does not use comes back soon.
 func (cl *Cluster) expected(overhead time.Duration, now time.Time) float64 {
 	most := cl.Ceiling()
 	switch {
@@ -118,10 +117,10 @@ func (cl *Cluster) expected(overhead time.Duration, now time.Time) float64 {
 	return cl.ReservedUSD * cl.Rate() / most
 }
 
-// looksUnseen is for how many looks a price may have been another one before the broker hears of it.
+// looksUnseen is how many price readings may pass before the broker learns of a new price.
 const looksUnseen = 2
 
-// TellUSD writes an amount of money: cents from one dollar on, hundredths of a cent below.
+// TellUSD formats an amount of money: with cents from one dollar up, with hundredths of a cent below.
 func TellUSD(v float64) string {
 	const least = 0.0001
 	switch abs := math.Abs(v); {

@@ -12,9 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// TestTheLargestClusterFitsIntoARecord, with all that may be known of its machines, each as long as it gets: machines of
-// a pool have the longest names. What is left is for what the next version knows of them.
-func TestTheLargestClusterFitsIntoARecord(t *testing.T) {
+// TestLargestClusterFitsRecord, with every field of its nodes at its maximum length: machines of a pool have the
+// longest names. The rest is reserved for fields of later versions.
+func TestLargestClusterFitsRecord(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 123456789, time.UTC)
 	host := strings.Repeat("m", 63)
 	long := strings.Repeat("x", maxMessage)

@@ -9,76 +9,76 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// Config are the times and limits of the broker. Durations are by the broker's clock.
+// Config has the times and limits of the broker. Durations are by the broker's clock.
 type Config struct {
 	// Endpoint is the URL at which agents reach the API.
 	Endpoint string
 	// StoreURL is the bucket for outputs and checkpoints: file:///…, s3://….
 	StoreURL string
-	// Stores are those of the places where tasks run.
+	// Stores are the stores by place, for tasks that run there.
 	Stores Stores
-	// Private are prefixes in that bucket that are the broker's own: no attempt reaches them.
+	// Private are prefixes in that bucket that only the broker uses: attempts have no access.
 	Private []string
-	// Proven are the clouds whose machines have to prove which they are when they say hello.
+	// Proven are the clouds whose machines must prove their identity when they dial home.
 	Proven []string
-	// GrantFor is how long what an agent is granted lasts, in the machines' time. It is granted anew while its attempt
-	// lasts, so that this is how long a machine that was let go of can still write.
+	// GrantFor is how long an agent's storage credentials are valid, in the machines' time. They are renewed as long
+	// as the attempt lasts. So this is how long a released machine can still write.
 	GrantFor time.Duration
-	// SeenFor is how long a handled event is remembered: longer than any queue redelivers.
+	// SeenFor is how long a handled event is remembered: longer than any queue redelivers it.
 	SeenFor time.Duration
-	// BlockFor is how long a location is not tried after a failure of a kind; it doubles with each
-	// failure in a row, to at most 16 times.
+	// BlockFor is how long a location is blocked after a failure of a kind. It doubles with each failure in a row, up
+	// to 16 times.
 	BlockFor map[cloud.Kind]time.Duration
-	// LaunchTries bounds the launches of one attempt that fail for a passing reason.
+	// LaunchTries is the maximum number of launches of one attempt that fail for a transient reason.
 	LaunchTries int
-	// BootWithin is how long a cluster may take from launch to all nodes dialling home;
-	// SilentFor how long a node may be silent; StuckFor how long a step may take before reconcile does it again.
+	// BootWithin is the maximum time from launch until all nodes have dialled home, SilentFor the maximum time
+	// without a call from a node, and StuckFor the maximum time of a step before reconcile repeats it.
 	BootWithin, SilentFor, StuckFor time.Duration
-	// ListLag is how long clouds may take to list what they have launched; 0 is StuckFor.
+	// ListLag is how long after a launch a cloud may not list the machines yet; 0 means StuckFor.
 	ListLag time.Duration
-	// RetryEvery is how often a waiting job is planned again when no block expires before.
+	// RetryEvery is how often a waiting job is planned again if no block expires before.
 	RetryEvery time.Duration
-	// Patience is how long a job waits for blocks to end whose file says nothing of it and which has no later deadline.
+	// Patience is how long a job waits for blocks to end, unless its file says otherwise or its deadline is later.
 	Patience time.Duration
-	// TokenFor is how long an agent's token is good beyond what its task is expected to take. It is renewed when less
-	// than half of that is left, as long as the attempt lives.
+	// TokenFor is how long an agent's token is valid beyond the expected time of its task. It is renewed when less
+	// than half of that is left, as long as the attempt lasts.
 	TokenFor time.Duration
-	// Overhead is what the broker sets aside of a budget for each attempt beyond its run time: boot, notice, release.
+	// Overhead is the time that is reserved in budgets for each attempt beyond its run time: boot, notice, release.
 	Overhead time.Duration
 	// Scale is wall seconds per second of the broker's clock: below 1 in compressed time. StandInScale is the same for
-	// the recorded run times of stand-ins; 0 makes them take no time at all.
+	// the recorded run times of stand-ins; with 0 they take no time.
 	Scale, StandInScale float64
-	// MinBilled is the shortest time a cloud bills a machine for.
+	// MinBilled is the minimum time that a cloud bills for a machine.
 	MinBilled time.Duration
-	// Pace is how often agents call while they work, where each call costs. Its Alive is well below SilentFor.
+	// Pace is how often agents call while they work, since each call costs. Its Alive is well below SilentFor.
 	Pace wire.Pace
-	// DefaultQueue is what a queue that nobody configured starts as.
+	// DefaultQueue has the settings of queues that were never configured.
 	DefaultQueue apitypes.Queue
-	// OverdueAfter is how long a task may wait for its queue's quota before it keeps those behind it waiting too.
+	// OverdueAfter is how long a task may wait for quota before it also keeps those behind it waiting.
 	OverdueAfter time.Duration
-	// Restart is what a start on other machines takes, from leaving the old ones until the work goes on.
+	// Restart is the time of a start on other machines, from leaving the old ones until work continues.
 	Restart time.Duration
-	// TickEvery is how often prices and spot machines are looked at: a machine is left early enough not to need the
-	// look after.
+	// TickEvery is how often prices and spot machines are checked. A machine is left early enough not to need the next
+	// check.
 	TickEvery time.Duration
-	// Worse is by what share of its cost a plan in force must be beaten before a price tick replans.
+	// Worse is the fraction of its cost by which the current plan must be beaten before a price change replans.
 	Worse float64
-	// Pool are how the machines of pools and the broker wait for each other.
+	// Pool has the times between the broker and the machines of pools.
 	Pool PoolTimes
-	// Scheduler and Schedulers say which of how many processes this is that run schedule at once, so that they take
-	// turns in looking at the partitions of pools. Where nobody knows, both are 0; then Process names this one among
-	// others that come and go, who take numbers from the table, and is empty of one that is alone.
+	// Scheduler is the number of this process among Schedulers processes that run schedule at the same time and take
+	// turns in reading the partitions of pools. If unknown, both are 0. Then Process is the name of this process, and
+	// it takes a number from a table; it is empty for a process that is alone.
 	Scheduler, Schedulers int
 	Process               string
-	// Rotates is how sessions choose the partitions of a pool that they place tasks in: latency, quality or, where it
-	// is empty, parsync.
+	// Rotates is how sessions choose the partitions of a pool that they place tasks in: latency, quality or, if empty,
+	// as parsync decides.
 	Rotates parsync.Policy
 }
 
-// PromisedFor is how long room is kept for those for whom others were stopped.
+// PromisedFor is how long room is kept for tasks for which others were stopped.
 func (c Config) PromisedFor() time.Duration { return 2 * c.Overhead }
 
-// DefaultConfig has the values that suit a public cloud.
+// DefaultConfig returns values that suit a public cloud.
 func DefaultConfig() Config {
 	return Config{
 		SeenFor: 15 * 24 * time.Hour,
@@ -105,14 +105,14 @@ func DefaultConfig() Config {
 	}
 }
 
-// Wall turns a duration of the broker's clock into one of the machines'.
+// Wall converts a duration of the broker's clock to one of the machines' clock.
 func (c Config) Wall(d time.Duration) time.Duration { return time.Duration(float64(d) * c.Scale) }
 
-// Mover knows what it costs and takes to move data between places, CLOUD:REGION. A *egress.Prices is one.
+// Mover returns the cost of moving data between places, CLOUD:REGION. A *egress.Prices is one.
 type Mover interface {
-	// Move returns what a GiB costs, USD, and takes, hours, from one place to another. ok is false where either is no
-	// place.
+	// Move returns the cost in USD and the time in hours of moving a GiB between places. ok is false if a place is
+	// unknown.
 	Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool)
-	// PlaceOf is where a bucket lies, by its URL; empty is nowhere in particular.
+	// PlaceOf is the place of a bucket, by its URL; empty if it has none.
 	PlaceOf(uri string) string
 }

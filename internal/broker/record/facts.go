@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// nearlyDone is the most that is believed of what joins something that runs for longer than was thought.
+// nearlyDone is the maximum progress assumed for a joining task whose lead runs longer than expected.
 const nearlyDone = 0.95
 
-// WithLeads has those that join a gang take no longer than what they join: they are done with it.
+// WithLeads limits the time of tasks that join a gang to that of the task they join: they finish with it.
 func (in *PlanInput) WithLeads() {
 	for i := range in.Spec.Tasks {
 		lead := in.Spec.Lead(i)
@@ -30,8 +30,8 @@ func (in *PlanInput) WithLeads() {
 	}
 }
 
-// FactsOf says what the past fixes of a task: a finished one has its outputs somewhere, a running one holds
-// its machines, a queued one has the progress it saved.
+// FactsOf returns what is already fixed about a task: a finished one has its outputs somewhere, a running one holds
+// its machines, a queued one has the progress that it saved.
 func FactsOf(t Task, plan *Plan, now time.Time) *TaskFacts {
 	f := &TaskFacts{Place: t.Place, Progress: t.Progress, OnDemand: t.OnDemand}
 	switch t.State {

@@ -6,19 +6,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Occupancy is who runs on capacity that an account has already: clusters, with how many machines each has on it. How
-// much of it these take is said by the offer that each was bought on.
-// Whoever intends to launch there adds itself in the same transaction. Nobody takes himself out: who is gone is known
-// by its cluster, and is forgotten when the next one comes.
+// Occupancy records the clusters that run on reserved capacity of an account, with the number of machines of each. How
+// much of it they take follows from the offers they were bought on. A launch adds its cluster in the same transaction.
+// Entries are not removed when a cluster ends: the cluster's record shows that, and the next launch drops the entry.
 type Occupancy struct {
 	ID       string         `json:"id"` // ReservedID
 	Clusters map[string]int `json:"clusters"`
 }
 
-// ReservedID names capacity that the account has of a cloud.
+// ReservedID is the ID of reserved capacity in a cloud.
 func ReservedID(cloud, reservation string) string { return cloud + "/" + reservation }
 
-// HeldBy is the key of the Occupancy that an offer counts in; ok is false where it is on no reserved capacity.
+// HeldBy is the ID of the Occupancy that an offer counts in; ok is false if it uses no reserved capacity.
 func HeldBy(o apitypes.Offer) (id string, ok bool) {
 	return ReservedID(o.Cloud, o.Reservation), o.Reservation != ""
 }
@@ -30,11 +29,11 @@ type Holding struct {
 	Takes apitypes.Amount
 }
 
-// Holds says whether a cluster counts among those that run on the reserved capacity that it was bought on: until its
-// work is over, and it is being terminated.
+// Holds reports whether a cluster still takes the reserved capacity that it was bought on: until its work has ended
+// and it is being terminated.
 func (cl *Cluster) Holds() bool { return cl.Offer.Reservation != "" && !cl.Released() }
 
-// Now is who holds it of the clusters that are there, and how much they take of it.
+// Now is the occupancy reduced to the existing clusters in there, and how much of the capacity they take.
 func (h Occupancy) Now(there []Cluster) (now Occupancy, used apitypes.Amount) {
 	now = Occupancy{ID: h.ID, Clusters: map[string]int{}}
 	for id, n := range h.Clusters {

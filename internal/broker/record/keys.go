@@ -16,13 +16,13 @@ import (
 // Key names a record in the store.
 type Key = store.Key
 
-// MaxItems is how many items a transaction may hold.
+// MaxItems is the maximum number of items in a transaction.
 const MaxItems = store.MaxItems
 
-// Partitions that are not a job's own.
+// Partitions that do not belong to a job.
 const (
 	PartJobs   = "jobs"   // JobIndex, the newest first
-	PartActive = "active" // JobIndex of jobs that are not over, by ID
+	PartActive = "active" // JobIndex of unfinished jobs, by ID
 	PartBlocks = "blocks"
 	PartMarket = "market"
 	PartPrices = "prices" // PastPrices
@@ -54,7 +54,7 @@ func AttemptKey(job string, task, attempt int) store.Key {
 	return store.Key{Partition: JobPart(job), Sort: "attempt#" + padded(task, 6) + "#" + padded(attempt, 4)}
 }
 
-// ClusterPrefix begins the sort keys of clusters.
+// ClusterPrefix is the prefix of the sort keys of clusters.
 const ClusterPrefix = "cluster#"
 
 // ClusterKey is the key of a Cluster.
@@ -77,17 +77,17 @@ func WaitKey(queue string, w apitypes.Waiting) store.Key {
 	}
 }
 
-// IndexKey orders all jobs by age, the newest first. The sign sets them before the lines of version 1, which begin with
-// a digit.
+// IndexKey orders all jobs by age, the newest first. The minus sign puts them before the lines of version 1, which
+// start with a digit.
 func IndexKey(j Job) store.Key {
 	return store.Key{Partition: PartJobs,
 		Sort: fmt.Sprintf("-%016x#%s", math.MaxInt64-max(j.Submitted.UnixNano(), 0), j.ID)}
 }
 
-// ActiveKey is the key of the JobIndex of a job that is not over.
+// ActiveKey is the key of the JobIndex of an unfinished job.
 func ActiveKey(job string) store.Key { return store.Key{Partition: PartActive, Sort: job} }
 
-// BlockKey is the key of a Block: a location has one.
+// BlockKey is the key of a Block; each location has one.
 func BlockKey(b apitypes.Block) store.Key {
 	parts := []string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, b.Market}
 	if b.Reservation != "" {
@@ -115,13 +115,13 @@ func ClusterID(job string, task, attempt int) string {
 	return job + "." + strconv.Itoa(task) + "." + strconv.Itoa(attempt)
 }
 
-// ClusterJob returns the job of a cluster, by its ID.
+// ClusterJob returns the job of a cluster, from its ID.
 func ClusterJob(id string) string {
 	job, _, _ := strings.Cut(id, ".")
 	return job
 }
 
-// ClusterAttempt returns the task and the attempt that a cluster is of, by its ID.
+// ClusterAttempt returns the task and the attempt of a cluster, from its ID.
 func ClusterAttempt(id string) (task, attempt int, ok bool) {
 	_, rest, _ := strings.Cut(id, ".")
 	first, second, _ := strings.Cut(rest, ".")
@@ -142,7 +142,7 @@ func Family(instanceType string) string {
 	return head
 }
 
-// Place is the name the optimizer knows a location by.
+// Place is the optimizer's name of a location.
 func Place(o apitypes.Offer) string { return o.Cloud + ":" + o.Region }
 
 // ShortHash is 13 characters, 64 bits, of a digest of parts: enough to tell apart the events and jobs of one
@@ -152,10 +152,10 @@ func ShortHash(parts ...string) string {
 	return digits.EncodeToString(sum[:8])
 }
 
-// digits are those of base32 as they may stand in names.
+// digits encodes in a base32 alphabet that is allowed in names.
 var digits = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Slug is the part of a job's ID that people read: of its name, what suits a tag in every cloud.
+// Slug is the readable part of a job's ID: its name, reduced to what every cloud allows in tags.
 func Slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
@@ -175,10 +175,10 @@ func Slug(name string) string {
 	return "job"
 }
 
-// Hours turns a duration into the unit that prices are in.
+// Hours converts a duration to hours, the unit of prices.
 func Hours(d time.Duration) float64 { return d.Hours() }
 
-// Duration turns hours into a duration, bounded by what one can hold.
+// Duration converts hours to a duration, at most the maximum duration.
 func Duration(h float64) time.Duration {
 	if h >= math.MaxInt64/float64(time.Hour) {
 		return math.MaxInt64
@@ -186,10 +186,10 @@ func Duration(h float64) time.Duration {
 	return time.Duration(h * float64(time.Hour))
 }
 
-// ClusterOf returns the cluster that a key is the record of.
+// ClusterOf returns the ID of the cluster whose record has the key.
 func ClusterOf(k store.Key) (string, bool) { return strings.CutPrefix(k.Sort, ClusterPrefix) }
 
-// PlanHeadPrefix begins the sort keys of PlanHeads.
+// PlanHeadPrefix is the prefix of the sort keys of PlanHeads.
 const PlanHeadPrefix = "planned#"
 
 // PlanHeadKey is the key of a PlanHead.
@@ -197,7 +197,7 @@ func PlanHeadKey(job string, version int) store.Key {
 	return store.Key{Partition: JobPart(job), Sort: fmt.Sprintf("%s%06d", PlanHeadPrefix, version)}
 }
 
-// padded writes a number, which is not negative, with so many digits at least: as %0*d does, in a fifth of the time.
+// padded formats a non-negative number with at least width digits: like %0*d, in a fifth of the time.
 func padded(n, width int) string {
 	s := strconv.Itoa(n)
 	return zeros[:max(0, min(width, len(zeros))-len(s))] + s

@@ -15,33 +15,32 @@ import (
 // PoolMachine is a machine in its partition.
 type PoolMachine struct {
 	ID       string            `json:"id"`
-	Type     string            `json:"type"` // what the author of a task may ask for as its instance type
+	Type     string            `json:"type"` // tasks can request it as their instance type
 	Labels   map[string]string `json:"labels,omitempty"`
 	Capacity apitypes.Capacity `json:"capacity"`
 	Joined   time.Time         `json:"joined"`
-	// Draining machines get nothing new by their owner's wish, Leaving ones as their process is about to end. Of those,
-	// and of the first if Vacate says so, what runs there saves its work and goes.
+	// Draining means that the owner wants no new tasks on it, Leaving that its process is about to end. If it is
+	// Leaving or Vacate is set, its tasks save their work and leave.
 	Draining bool `json:"draining,omitempty"`
 	Vacate   bool `json:"vacate,omitempty"`
 	Leaving  bool `json:"leaving,omitempty"`
-	// A machine that has failed to bring up a cluster gets nothing new for a time, that grows with each failure in a
-	// row.
+	// A machine that failed to start a cluster gets no tasks for a time, which grows with each failure in a row.
 	BlockedUntil time.Time `json:"blockedUntil,omitzero"`
 	Failures     int       `json:"failures,omitempty"`
 	Reason       string    `json:"reason,omitempty"` // of the last failure
 	Uses         []PoolUse `json:"uses,omitempty"`
-	// Promises are room on it that is kept for tasks by name.
+	// Promises are parts of it that are kept for certain tasks.
 	Promises []PoolPromise `json:"promises,omitempty"`
 }
 
-// PoolPromise is room on a machine that is kept for one task while what runs is moved: for the task that it is moved
-// for, where that is to go, and for what is moved, where it is to go on.
+// PoolPromise is room on a machine that is kept for one task while tasks are moved: for the task for which room is
+// made, and for each moved task on the machine where it continues.
 type PoolPromise struct {
-	For   string            `json:"for"` // the task, as claims name it
+	For   string            `json:"for"` // the task's claim
 	Rank  int               `json:"rank,omitempty"`
 	Hold  apitypes.Capacity `json:"hold"`
 	Until time.Time         `json:"until"`
-	// Waits says that its task waits for the room, as long as what runs there has not gone yet.
+	// Waits says that its task waits until the tasks that run there have left.
 	Waits bool `json:"waits,omitempty"`
 }
 
@@ -55,14 +54,14 @@ type PoolUse struct {
 	Since   time.Time `json:"since"`
 }
 
-// Bounds on what a machine says of itself.
+// Limits of what a machine reports.
 const (
 	MaxLabels   = 16
 	MaxLabel    = 128
 	maxQuantity = 1e5
 )
 
-// CheckCapacity fails with ErrPool on what no machine can have.
+// CheckCapacity fails with ErrPool if no machine can have the capacity.
 func CheckCapacity(c apitypes.Capacity) error {
 	for _, x := range []struct {
 		name         string
@@ -81,10 +80,10 @@ func CheckCapacity(c apitypes.Capacity) error {
 	return nil
 }
 
-// maxDevices bounds the accelerators of a machine.
+// maxDevices is the maximum number of accelerators of a machine.
 const maxDevices = 64
 
-// Fail keeps a machine from getting anything new for a time.
+// Fail blocks a machine for new tasks for a time.
 func (m *PoolMachine) Fail(reason string, span time.Duration, now time.Time) {
 	if now.Sub(m.BlockedUntil) > 2*span {
 		m.Failures = 0
@@ -94,21 +93,21 @@ func (m *PoolMachine) Fail(reason string, span time.Duration, now time.Time) {
 	m.Reason = Clip(reason)
 }
 
-// Agent names the agent that the use is of.
+// Agent is the agent that the use belongs to.
 func (use PoolUse) Agent() wire.PoolAgent {
 	return wire.PoolAgent{Cluster: use.Cluster, Rank: use.Rank}
 }
 
-// maxMessage bounds what is kept of a machine's words.
+// maxMessage is how much of a machine's message is kept, in bytes.
 const maxMessage = 256
 
-// Clip bounds what is kept of somebody's words.
+// Clip shortens a message to the maximum length.
 func Clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxMessage)], "") }
 
-// maxWords bounds what is kept of a failure, in bytes: it goes on in events, which no bus takes at any length.
+// maxWords is how much of a failure message is kept, in bytes. Messages are sent in events, whose size is limited.
 const maxWords = 8 << 10
 
-// Words bounds what a failure says.
+// Words shortens a failure message to the maximum length.
 func Words(s string) string {
 	if len(s) <= maxWords {
 		return s
@@ -116,7 +115,7 @@ func Words(s string) string {
 	return strings.ToValidUTF8(s[:maxWords], "") + "…"
 }
 
-// State is what people are told of a machine in a word.
+// State is the state of a machine as users see it, in one word.
 func (m PoolMachine) State(seen time.Time, t PoolTimes, now time.Time) string {
 	switch silent := now.Sub(seen); {
 	case silent > t.LostAfter:
@@ -138,7 +137,7 @@ func (m PoolMachine) State(seen time.Time, t PoolTimes, now time.Time) string {
 	}
 }
 
-// Used is what is in use of a machine.
+// Used is the part of a machine that is in use.
 func (m PoolMachine) Used() (c apitypes.Capacity) {
 	for _, use := range m.Uses {
 		c.Add(use.Hold)
@@ -146,10 +145,10 @@ func (m PoolMachine) Used() (c apitypes.Capacity) {
 	return c
 }
 
-// MaxBlockDoublings bounds how long a location that fails again and again is left alone.
+// MaxBlockDoublings limits how long a location is blocked that fails repeatedly.
 const MaxBlockDoublings = 4
 
-// Free is what a machine has left.
+// Free is the part of a machine that is free.
 func (m PoolMachine) Free() apitypes.Capacity {
 	c, used := m.Capacity, m.Used()
 	c.CPUs -= used.CPUs
@@ -158,7 +157,8 @@ func (m PoolMachine) Free() apitypes.Capacity {
 	return c
 }
 
-// Kept is the machine as it is to everybody but one task, "" for anybody: what is kept of it for others counts as used.
+// Kept is the machine as the task from sees it: what is kept for other tasks counts as used. With "" this is all
+// promises.
 func (m PoolMachine) Kept(from string, now time.Time) PoolMachine {
 	fresh := false
 	for _, p := range m.Promises {
@@ -173,13 +173,13 @@ func (m PoolMachine) Kept(from string, now time.Time) PoolMachine {
 	return m
 }
 
-// Promise keeps room on the machine; what has lapsed is forgotten.
+// Promise keeps room on the machine and drops expired promises.
 func (m *PoolMachine) Promise(p PoolPromise, now time.Time) {
 	m.Forget("", now)
 	m.Promises = append(m.Promises, p)
 }
 
-// Forget ends what is kept of the machine for a task, and what has lapsed.
+// Forget drops the promises for a task, and expired ones.
 func (m *PoolMachine) Forget(task string, now time.Time) {
 	m.Promises = slices.DeleteFunc(slices.Clone(m.Promises), func(p PoolPromise) bool {
 		return p.For == task || !now.Before(p.Until)
@@ -189,17 +189,17 @@ func (m *PoolMachine) Forget(task string, now time.Time) {
 	}
 }
 
-// Fits says whether a machine that has so much left can hold so much more.
+// Fits reports whether c fits into the free capacity.
 func Fits(c, free apitypes.Capacity) bool {
 	return c.CPUs <= free.CPUs+CapacityEps && c.MemoryGiB <= free.MemoryGiB+CapacityEps &&
 		(c.Accelerators == 0 || strings.EqualFold(c.Accelerator, free.Accelerator) &&
 			c.Accelerators <= free.Accelerators+CapacityEps)
 }
 
-// CapacityEps is the rounding that a comparison of capacities forgives: far below what anybody asks for.
+// CapacityEps is the tolerance when capacities are compared: far below any real request.
 const CapacityEps = 1e-6
 
-// Devices are the lowest free indexes of a machine's accelerators for a task that holds so many.
+// Devices are the lowest free indexes of accelerators for a hold.
 func (m PoolMachine) Devices(hold apitypes.Capacity) []int {
 	taken := map[int]bool{}
 	for _, use := range m.Uses {
@@ -216,21 +216,21 @@ func (m PoolMachine) Devices(hold apitypes.Capacity) []int {
 	return out
 }
 
-// Usable says whether a machine may be given something new.
+// Usable reports whether a machine may get new tasks.
 func (m PoolMachine) Usable(seen time.Time, t PoolTimes, now time.Time) bool {
 	return !m.Draining && !m.Leaving && !now.Before(m.BlockedUntil) && now.Sub(seen) <= t.StaleAfter &&
 		len(m.Uses) < MaxUses
 }
 
-// LabelArch is the label of a machine that says what its processors are: amd64 or arm64.
+// LabelArch is the label with the processor architecture of a machine: amd64 or arm64.
 const LabelArch = "arch"
 
-// LabelWindow is the label of a machine that is to be had at certain hours only: the name of a time window of the
-// policy (plugin tdm).
+// LabelWindow is the label of a machine that is only available in a time window: the window's name in the policy
+// (plugin tdm).
 const LabelWindow = "window"
 
-// TopologyLabels are the labels that say where a machine stands, the widest level first, each with the other names that
-// it goes by: Kubernetes' for zones and racks, NVIDIA's for what NVLink joins.
+// TopologyLabels are the labels for the location of a machine, the widest level first, each with its alternative
+// names: those of Kubernetes for zones and racks, that of NVIDIA for NVLink domains.
 func TopologyLabels() [][]string {
 	return [][]string{
 		{"zone", "topology.kubernetes.io/zone"}, {"rack", "topology.kubernetes.io/rack"}, {"switch"},
@@ -238,7 +238,7 @@ func TopologyLabels() [][]string {
 	}
 }
 
-// Stands is where a machine stands on a level, by the names of its label; empty where it does not say.
+// Stands is the location of a machine at a level, or "" if it has no label for it.
 func (m *PoolMachine) Stands(level []string) string {
 	for _, name := range level {
 		if at := m.Labels[name]; at != "" {
@@ -248,7 +248,7 @@ func (m *PoolMachine) Stands(level []string) string {
 	return ""
 }
 
-// Accelerators is how many whole ones an alternative asks for.
+// Accelerators is the number of whole accelerators that an alternative requests.
 func Accelerators(r *dag.Resources) float64 {
 	if r.Accelerator == "" {
 		return 0
@@ -256,7 +256,7 @@ func Accelerators(r *dag.Resources) float64 {
 	return math.Ceil(max(r.AcceleratorCount, 1))
 }
 
-// Share is which part of a machine a hold is: the greatest over its resources.
+// Share is the fraction of a machine that a hold takes: the maximum over its resources.
 func (m *PoolMachine) Share(hold apitypes.Capacity) float64 {
 	share := max(hold.CPUs/m.Capacity.CPUs, hold.MemoryGiB/m.Capacity.MemoryGiB)
 	if hold.Accelerators > 0 {
@@ -265,13 +265,13 @@ func (m *PoolMachine) Share(hold apitypes.Capacity) float64 {
 	return min(share, 1)
 }
 
-// MachineClass are machines that are the same to a task.
+// MachineClass identifies machines that are equivalent for a task.
 type MachineClass struct {
 	kind, arch string
 	capacity   apitypes.Capacity
 }
 
-// Class are the machines that are the same to a task as this one.
+// Class is the class of a machine.
 func (m *PoolMachine) Class() MachineClass {
 	return MachineClass{kind: m.Type, arch: m.Labels[LabelArch], capacity: m.Capacity}
 }

@@ -8,35 +8,35 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// ReserveMonth sets so much aside for an attempt of the queue.
+// ReserveMonth reserves money of the queue's month for an attempt.
 func ReserveMonth(q *apitypes.Queue, usd float64, now time.Time) {
 	q.Month = q.Month.At(now)
 	q.Month.ReservedUSD += usd
 }
 
-// SettleMonth books what an attempt has cost, and gives back what was set aside for it. It comes after what runs was
-// counted: of a queue of which nothing runs nothing is set aside.
+// SettleMonth books the cost of an attempt and returns what was reserved for it. It must be called after Running was
+// updated: a queue in which nothing runs has nothing reserved.
 func SettleMonth(q *apitypes.Queue, usd, reserved float64, now time.Time) {
 	q.Month = q.Month.At(now)
 	q.Month.SpentUSD += usd
 	q.Month.ReservedUSD = max(q.Month.ReservedUSD-reserved, 0)
 	if q.Running == 0 {
-		q.Month.ReservedUSD = 0 // what rounding left
+		q.Month.ReservedUSD = 0 // remove rounding errors
 	}
 }
 
-// Purse is a month's budget of a queue, with what was spent and is set aside of it there and below.
+// Purse is the monthly budget of a queue, with what is spent and reserved of it in the queue and below.
 type Purse struct {
 	Queue                       string
 	MostUSD, SpentUSD, AsideUSD float64
 	Of                          apitypes.Month
 }
 
-// LeftUSD is what is neither spent nor set aside; less than nothing where the budget was lowered.
+// LeftUSD is what is neither spent nor reserved. It is negative if the budget was lowered.
 func (p Purse) LeftUSD() float64 { return p.MostUSD - p.SpentUSD - p.AsideUSD }
 
-// Asks is what has to be left for something to begin that is expected to cost so much, and for which full is set aside:
-// all of that, unless the whole budget is less.
+// Asks is how much must be left to start something with an expected cost, for which full must be reserved: full, or
+// just the expected cost if the whole budget is less than full.
 func (p Purse) Asks(expected, full float64) float64 {
 	if full > p.MostUSD {
 		return expected
@@ -44,15 +44,15 @@ func (p Purse) Asks(expected, full float64) float64 {
 	return max(full, expected)
 }
 
-// Tell says what is left of it, and until when.
+// Tell says how much is left, and when the month ends.
 func (p Purse) Tell() string {
-	return fmt.Sprintf("queue %s has %s USD left of the %s USD that its jobs may cost in %s (%s spent, %s set aside "+
-		"for what runs); the month ends at %s", p.Queue, TellUSD(max(p.LeftUSD(), 0)), TellUSD(p.MostUSD), p.Of.Of,
+	return fmt.Sprintf("queue %s has %s USD left of its budget of %s USD for %s (%s spent, %s reserved "+
+		"for running tasks); the month ends at %s", p.Queue, TellUSD(max(p.LeftUSD(), 0)), TellUSD(p.MostUSD), p.Of.Of,
 		TellUSD(p.SpentUSD), TellUSD(p.AsideUSD), p.Of.Ends().Format(time.RFC3339))
 }
 
-// Purses are the month's budgets that a queue's jobs are paid from: its own, and those of the queues above it. tree has
-// all of these and what is below them, in an order that is always the same, as sums depend on it.
+// Purses are the monthly budgets that pay for a queue's jobs: its own and those of the queues above it. tree has all
+// of these and the queues below them, always in the same order, because floating-point sums depend on it.
 func Purses(tree []*apitypes.Queue, name string, now time.Time) (all []Purse) {
 	for range MaxTree {
 		i := slices.IndexFunc(tree, func(q *apitypes.Queue) bool { return q.Name == name })
@@ -69,12 +69,12 @@ func Purses(tree []*apitypes.Queue, name string, now time.Time) (all []Purse) {
 	return all
 }
 
-// Monthly says whether any of some queues has a month's budget.
+// Monthly reports whether any of the queues has a monthly budget.
 func Monthly(tree []*apitypes.Queue) bool {
 	return slices.ContainsFunc(tree, func(q *apitypes.Queue) bool { return q.Max[apitypes.USDPerMonth] > 0 })
 }
 
-// monthOf is the month of a queue with all below it.
+// monthOf is the month of a queue including all queues below it.
 func monthOf(tree []*apitypes.Queue, q *apitypes.Queue, now time.Time, depth int) apitypes.Month {
 	sum := q.Month.At(now)
 	if !q.Inner || depth > MaxTree {
@@ -85,7 +85,7 @@ func monthOf(tree []*apitypes.Queue, q *apitypes.Queue, now time.Time, depth int
 			continue
 		}
 		m := monthOf(tree, x, now, depth+1)
-		if m.Of > sum.Of { // what was settled there last was told by a clock that is ahead
+		if m.Of > sum.Of { // it was settled by a process whose clock is ahead
 			sum.Of, sum.SpentUSD = m.Of, 0
 		}
 		if m.Of == sum.Of {
@@ -96,7 +96,7 @@ func monthOf(tree []*apitypes.Queue, q *apitypes.Queue, now time.Time, depth int
 	return sum
 }
 
-// Months has queues say what their month is now, and what those below them have spent and set aside in it.
+// Months updates the month of queues, including what those below them have spent and reserved in it.
 func Months(queues []apitypes.Queue, now time.Time) {
 	tree := Pointers(queues)
 	sums := make([]apitypes.Month, len(queues))

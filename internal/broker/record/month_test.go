@@ -13,27 +13,27 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestAMonthBeginsWithWhatRunsAndNeverGoesBack(t *testing.T) {
+func TestMonthKeepsReservedAndNeverGoesBack(t *testing.T) {
 	end := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
 	m := apitypes.Month{SpentUSD: 3}.At(end)
 	m.SpentUSD, m.ReservedUSD = 5, 2
 	if same := m.At(end.Add(-time.Hour)); same != m || m.Of != "2026-12" {
-		t.Errorf("%+v an hour before is %+v", m, same)
+		t.Errorf("%+v an hour earlier is %+v", m, same)
 	}
-	// What is a new year in London is not yet one in UTC.
+	// The month changes in UTC, not in another time zone.
 	if same := m.At(end.In(time.FixedZone("east", 3600))); same != m {
 		t.Errorf("in another zone it is %+v", same)
 	}
 	next := m.At(end.Add(time.Second))
 	if next != (apitypes.Month{Of: "2027-01", ReservedUSD: 2}) || !m.Ends().Equal(end.Add(time.Second)) {
-		t.Errorf("the next begins at %v as %+v", m.Ends(), next)
+		t.Errorf("the next month begins at %v as %+v", m.Ends(), next)
 	}
 	if again := next.At(end); again != next {
-		t.Errorf("a decision of before the turn makes it %+v", again)
+		t.Errorf("a decision from before the turn makes it %+v", again)
 	}
 }
 
-func TestAMonthsBudgetIsAMaxAlone(t *testing.T) {
+func TestMonthlyBudgetIsOnlyAMax(t *testing.T) {
 	month := apitypes.Amounts{apitypes.USDPerMonth: 5}
 	for _, s := range []record.QueueSettings{{Deserved: month}, {Guaranteed: month},
 		{Max: apitypes.Amounts{apitypes.USDPerMonth: -1}}} {
@@ -46,13 +46,13 @@ func TestAMonthsBudgetIsAMaxAlone(t *testing.T) {
 		t.Error(err)
 	}
 	if most := q.Most(); len(most) != 1 || len(record.Bounded([]*apitypes.Queue{&q})) != 1 || len(q.Max) != 2 {
-		t.Errorf("what is held is bounded by %v", most)
+		t.Errorf("holdings are limited to %v", most)
 	}
 }
 
-// TestABudgetHasWhatAllQueuesBelowHaveSpent compares with a sum over all attempts, each of which is paid from the
-// budgets of its queue and of all above it, in a tree of any shape, over turns of the month.
-func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
+// TestPurseCountsQueuesBelow compares with a sum over all attempts, each paid from the budgets of its queue and all
+// above it, in random trees and across month changes.
+func TestPurseCountsQueuesBelow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 7).Draw(t, "queues")
 		tree := make([]*apitypes.Queue, n)
@@ -111,7 +111,7 @@ func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
 				}
 			}
 			if m := shown[of].Month; math.Abs(m.ReservedUSD+m.AsideBelowUSD-a) > 1e-9 {
-				t.Fatalf("of %s %v is set aside: %+v", shown[of].Name, a, m)
+				t.Fatalf("queue %s, %v reserved: %+v", shown[of].Name, a, m)
 			}
 		}
 		for i := range tree {
@@ -129,12 +129,12 @@ func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
 				}
 				if len(purses) == 0 || purses[0].Queue != tree[of].Name || math.Abs(purses[0].AsideUSD-a) > 1e-9 ||
 					math.Abs(purses[0].SpentUSD-s) > 1e-9 || math.Abs(purses[0].LeftUSD()-(most-a-s)) > 1e-9 {
-					t.Fatalf("of %s, %v spent and %v set aside: %+v", tree[of].Name, s, a, purses)
+					t.Fatalf("queue %s, %v spent and %v reserved: %+v", tree[of].Name, s, a, purses)
 				}
 				purses = purses[1:]
 			}
 			if len(purses) > 0 {
-				t.Fatalf("%s is paid from %+v too", tree[i].Name, purses)
+				t.Fatalf("%s is also paid from %+v", tree[i].Name, purses)
 			}
 		}
 	})

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// MaxPastPrices is how many changes of a market's price are kept: their record stays below 4 KB, and where a price
-// changes a few times a day it is some weeks.
+// MaxPastPrices is how many price changes of a market are kept. The record stays below 4 KB, and for a price that
+// changes a few times a day it covers some weeks.
 const MaxPastPrices = 96
 
-// PastPrices is how the price of one spot market went, for people who look at it. Nothing is decided by it, so it has
-// a record of its own: what plans and bids read stays small.
+// PastPrices is the price history of one spot market, for display. No decision uses it, so it is a separate record,
+// and the records that plans and bids read stay small.
 type PastPrices struct {
 	Offer  string      `json:"offer"` // without its market
 	Points []PastPrice `json:"points"`
@@ -22,7 +22,7 @@ type PastPrice struct {
 	USD float64 `json:"p"`
 }
 
-// Add adds a price since a time. One that is not after the last one is passed over; the oldest go first.
+// Add adds a price since a time, unless it is not later than the last one. It drops the oldest if there are too many.
 func (p *PastPrices) Add(at time.Time, usd float64) {
 	ms := at.UnixMilli()
 	if n := len(p.Points); n > 0 && ms <= p.Points[n-1].At {

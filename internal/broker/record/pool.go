@@ -14,25 +14,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Assigned says the same of a cluster.
+// Assigned reports whether the machines of a cluster are those of a pool.
 func (cl *Cluster) Assigned() bool { return cl.Offer.Cloud == apitypes.PoolCloud }
 
-// ErrPool is about settings of a pool, or a report of a machine, that cannot be.
+// ErrPool means that the settings of a pool, or a report of a machine, are invalid.
 var ErrPool = errors.New("pool")
 
-// ErrPoolBusy says that something still runs on a machine that is to be removed.
+// ErrPoolBusy means that a task still runs on a machine that is to be removed.
 var ErrPoolBusy = errors.New("pool: in use")
 
-// PoolSettings are what its owner sets of a pool.
+// PoolSettings are the settings of a pool by its owner.
 type PoolSettings struct {
-	// Place is where its machines are, "cloud:region" as the catalogue names them: for egress, and for where outputs
-	// are left. Empty is nowhere in particular.
+	// Place is where its machines are, "cloud:region" as in the catalogue: for the cost of data transfer and for
+	// output storage. Empty means an unknown place.
 	Place string `json:"place,omitempty"`
-	// USDPerHour is what an hour of a whole machine counts as; 0 is paid already.
+	// USDPerHour is the price of an hour of a whole machine; 0 means that it is paid already.
 	USDPerHour float64 `json:"usdPerHour,omitempty"`
-	// Partitions is into how many records its machines are divided, so that as many sessions take machines at once
-	// without a conflict; 0 is as many as it has, of a new one DefaultPartitions. It cannot change while the pool has
-	// machines.
+	// Partitions is the number of records into which its machines are divided, so that as many sessions can take
+	// machines at once without conflict. 0 keeps the current number, DefaultPartitions for a new pool. It cannot
+	// change while the pool has machines.
 	Partitions  int    `json:"partitions,omitempty"`
 	Description string `json:"description,omitempty"`
 }
@@ -42,8 +42,8 @@ const (
 	DefaultPartitions = 8
 	maxPartitions     = 256
 	MaxPools          = 32
-	// MaxUses bounds what runs on one machine, maxPartition the machines of one partition. Nothing is added to a record
-	// beyond maxPartitionBytes, so that it stays below what a store takes.
+	// MaxUses limits what runs on one machine, MaxPartition the machines of one partition. Nothing is added to a
+	// record beyond MaxPartitionBytes, so that it stays below the size limit of stores.
 	MaxUses           = 64
 	MaxPartition      = 400
 	MaxPartitionBytes = 300 << 10
@@ -53,51 +53,50 @@ const (
 type Pool struct {
 	Name string `json:"name"`
 	PoolSettings
-	// Draining pools get nothing new.
+	// Draining pools get no new tasks.
 	Draining bool      `json:"draining,omitempty"`
 	Created  time.Time `json:"created"`
 }
 
-// Partition is the record of a slice of a pool's machines, and of all that runs on them. Whoever takes or frees a
-// machine writes it on the condition that it is as he has seen it.
+// Partition is the record of some of a pool's machines and of everything that runs on them. Taking or freeing a
+// machine writes it, on the condition that it has not changed since it was read.
 type Partition struct {
 	Pool     string        `json:"pool"`
 	Index    int           `json:"index"`
 	Machines []PoolMachine `json:"machines"` // by ID
-	// Removed machines are not let in again by what they have joined with before.
+	// Removed machines cannot join again with their old credentials.
 	Removed []RemovedMachine `json:"removed,omitempty"`
 }
 
-// RemovedMachine is a machine that its owner has removed. It is remembered as long as what it had joined with may be
-// good.
+// RemovedMachine is a machine that its owner has removed. It is remembered as long as its old credentials may be
+// valid.
 type RemovedMachine struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
 }
 
-// Beat is when a machine was last heard of: a record of its own, so that machines that report do not disturb those who
+// Beat is the time of a machine's last call. It is a separate record, so that calls do not conflict with sessions that
 // take machines. It is written at most once in PoolTimes.Beat.
 type Beat struct {
 	At time.Time `json:"at"`
 }
 
-// PoolTimes are how the broker and the machines of pools wait for each other, by the broker's clock.
+// PoolTimes are the intervals and timeouts between the broker and the machines of pools, by the broker's clock.
 type PoolTimes struct {
-	// Beat is how often it is noted that a machine was heard of.
+	// Beat is how often the time of a machine's last call is recorded.
 	Beat time.Duration
-	// StaleAfter without a word a machine gets nothing new; LostAfter, what runs there is lost.
+	// A machine without a call for StaleAfter gets no new tasks; after LostAfter its tasks are lost.
 	StaleAfter, LostAfter time.Duration
-	// Busy and Idle are how soon a machine asks again, while it waits for a change and while nothing changes.
+	// Busy and Idle are how soon a machine calls again, while a change is pending and while not.
 	Busy, Idle time.Duration
-	// Known is how long a process goes on with what it knows of which pools there are; Turn is how often it looks at
-	// another partition.
+	// Known is how long a process keeps its list of pools. Turn is how often it reads another partition.
 	Known, Turn time.Duration
-	// BlockFor is how long a machine gets nothing new after it has failed to bring up a cluster; it doubles with each
+	// BlockFor is how long a machine gets no new tasks after it has failed to start a cluster. It doubles with each
 	// failure in a row.
 	BlockFor time.Duration
 }
 
-// DefaultPoolTimes suit machines that are reached by a public API.
+// DefaultPoolTimes returns values that suit machines that use a public API.
 func DefaultPoolTimes() PoolTimes {
 	return PoolTimes{
 		Beat: time.Minute, StaleAfter: 3 * time.Minute, LostAfter: 8 * time.Minute,
@@ -110,12 +109,12 @@ func DefaultPoolTimes() PoolTimes {
 // PartPools lists the pools.
 const PartPools = "pools"
 
-// Seats is the record of the processes that look at pools now: the position of each is its number among them.
+// Seats is the record of the processes that read pools now. The position of each is its number.
 type Seats struct {
 	Taken []Seat `json:"taken"`
 }
 
-// Seat is a process, until when it has its number without another word; empty of a number that nobody has.
+// Seat is a process, and until when it keeps its number without renewal. An empty Process is a free number.
 type Seat struct {
 	Process string    `json:"process,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
@@ -130,10 +129,10 @@ func PoolKey(name string) store.Key { return store.Key{Partition: PartPools, Sor
 // PoolPart is the partition of a pool's machines.
 func PoolPart(pool string) string { return "pool#" + pool }
 
-// SlicePrefix starts the keys of a partition and of the beats of its machines, so that both are read together.
+// SlicePrefix is the common prefix of the sort keys of a partition and of its machines' beats: both are read together.
 func SlicePrefix(index int) string { return padded(index, 3) + "#" }
 
-// What the sort keys of a pool's partition end in, or have before a machine's name.
+// The suffix of a partition's sort key, and what is before the machine's name in that of a beat.
 const (
 	PartitionSuffix = "machines"
 	BeatInfix       = "seen#"
@@ -149,14 +148,14 @@ func BeatKey(pool string, index int, machine string) store.Key {
 	return store.Key{Partition: PoolPart(pool), Sort: SlicePrefix(index) + BeatInfix + machine}
 }
 
-// PartitionOf says in which partition of a pool a machine is.
+// PartitionOf is the index of the partition that a machine belongs to.
 func (p Pool) PartitionOf(machine string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(machine))
 	return int(h.Sum32() % uint32(p.Partitions)) //nolint:gosec // from 1 to maxPartitions
 }
 
-// Check fails with ErrPool, naming the field.
+// Check fails with ErrPool and names the invalid field.
 func (s PoolSettings) Check(name string) error {
 	cloud, region, ok := strings.Cut(s.Place, ":")
 	switch {
@@ -179,32 +178,32 @@ const (
 	maxDescription = 1024
 )
 
-// checkPoolName says what is wrong with the name of a pool, which becomes a part of keys and paths.
+// checkPoolName checks the name of a pool, which becomes a part of keys and paths.
 func checkPoolName(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
 	if strings.ToLower(name) != name || strings.ContainsAny(name, "._") {
-		return fmt.Errorf("%q may have small letters, digits, and after the first also -", name)
+		return fmt.Errorf("%q may only have lower-case letters, digits and, after the first character, -", name)
 	}
 	return nil
 }
 
-// CheckName says what is wrong with the name of a machine, or a machine type.
+// CheckName checks the name of a machine or of a machine type.
 func CheckName(name string) error {
 	if name == "" || len(name) > maxName {
-		return fmt.Errorf("%q has not from 1 to %d characters", Clip(name), maxName)
+		return fmt.Errorf("%q must have 1 to %d characters", Clip(name), maxName)
 	}
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 		if !letter && (i == 0 || !strings.ContainsRune("-_.", r)) {
-			return fmt.Errorf("%q may have letters, digits, and after the first also - . and _", name)
+			return fmt.Errorf("%q may only have letters, digits and, after the first character, - . and _", name)
 		}
 	}
 	return nil
 }
 
-// PartitionsOf are the partitions in which machines are, each once.
+// PartitionsOf are the indexes of the partitions that machines belong to, without duplicates.
 func (p Pool) PartitionsOf(hosts []string) []int {
 	var out []int
 	for _, h := range hosts {
@@ -214,35 +213,35 @@ func (p Pool) PartitionsOf(hosts []string) []int {
 	return slices.Compact(out)
 }
 
-// PoolSeen is what a session is told of a pool: its partitions as they were seen, by index, and in which order they
-// were looked at, the last one first.
+// PoolSeen is a session's view of a pool: its partitions by index, as they were last read, and the order in which they
+// were read, the last one first.
 type PoolSeen struct {
 	Pool
 	Parts []PartSeen
 	Order []int
 }
 
-// PartSeen is a partition as it was seen, and when its machines were last heard of.
+// PartSeen is a partition as it was read, and the time of the last call of each machine.
 type PartSeen struct {
 	Partition
 	Seen map[string]time.Time
 }
 
-// Machine finds a machine of the partition, or where it would be.
+// Machine finds a machine of the partition, or the index at which it would be.
 func (p *Partition) Machine(id string) (i int, found bool) {
 	return slices.BinarySearchFunc(p.Machines, id, func(m PoolMachine, id string) int {
 		return strings.Compare(m.ID, id)
 	})
 }
 
-// suits says whether a machine of a pool is one that an alternative of a task allows. What a pool has is not bought on
-// any market, so either market's tasks may go there.
+// suits reports whether a machine of a pool satisfies an alternative of a task. The market does not matter, because
+// nothing is bought.
 func (p *Pool) suits(m *PoolMachine, r *dag.Resources) bool {
 	at, region, _ := strings.Cut(p.Place, ":")
 	arch := m.Labels[LabelArch]
 	switch {
 	case r.Service != "" || r.Zone != "" || r.Image != "":
-		return false // it is none of the cloud's, and has what it has
+		return false // pool machines have no cloud service or zone, and their image cannot be chosen
 	case r.Cloud != "" && r.Cloud != at && r.Cloud != apitypes.PoolCloud, r.Region != "" && r.Region != region:
 		return false
 	case r.InstanceType != "" && r.InstanceType != m.Type:
@@ -256,13 +255,13 @@ func (p *Pool) suits(m *PoolMachine, r *dag.Resources) bool {
 	return r.CPUs.Min <= m.Capacity.CPUs && r.Memory.Min <= m.Capacity.MemoryGiB
 }
 
-// Allowed says whether a job may run where a pool is.
+// Allowed reports whether a job may run at the pool's place.
 func (p *Pool) Allowed(regions []string) bool {
 	at, region, _ := strings.Cut(p.Place, ":")
 	return len(regions) == 0 || p.Place != "" && dag.InPlaces(regions, at, region)
 }
 
-// Classes are the kinds of machines of a pool that suit an alternative, with one of each.
+// Classes are the classes of machines of a pool that suit an alternative, with one machine of each.
 func (p *PoolSeen) Classes(r *dag.Resources) map[MachineClass]*PoolMachine {
 	out := map[MachineClass]*PoolMachine{}
 	for i := range p.Parts {

@@ -16,56 +16,56 @@ func WaitingOf(job Job, task Task) apitypes.Waiting {
 	return apitypes.Waiting{Job: job.ID, Task: task.Index, Priority: job.Priority, Since: task.ReadyAt, MinPlan: task.MinPlan}
 }
 
-// AddClaim keeps what comes free for a claim until its time; what has lapsed is forgotten.
+// AddClaim adds a claim to what becomes free in a queue, and drops expired claims.
 func AddClaim(q *apitypes.Queue, c apitypes.Claim, now time.Time) {
 	DropClaim(q, c.For)
 	q.Claims = slices.DeleteFunc(q.Claims, func(c apitypes.Claim) bool { return !now.Before(c.Until) })
 	q.Claims = append(q.Claims, c)
 }
 
-// DropClaim ends a claim.
+// DropClaim removes a claim.
 func DropClaim(q *apitypes.Queue, name string) {
 	q.Claims = slices.DeleteFunc(slices.Clone(q.Claims), func(c apitypes.Claim) bool { return c.For == name })
 }
 
-// MakesRoom says whether machines of a pool are kept for anything of some queues.
+// MakesRoom reports whether machines of a pool are kept for any task in the queues.
 func MakesRoom(queues []*apitypes.Queue, now time.Time) bool {
 	return slices.ContainsFunc(queues, func(q *apitypes.Queue) bool {
 		return slices.ContainsFunc(q.Claims, func(c apitypes.Claim) bool { return c.Pool != "" && now.Before(c.Until) })
 	})
 }
 
-// GangMark parts a job's ID and the name of a gang. Neither has it.
+// GangMark separates a job's ID from the name of a gang. Neither contains it.
 const GangMark = "/gang/"
 
-// MaxTree bounds the queues of a tree: a session that admits anything holds the records of all of them.
+// MaxTree is the maximum number of queues in a tree, because an admission holds the records of all of them.
 const MaxTree = 24
 
-// ErrQueue is about settings of a queue that contradict each other or those of others.
+// ErrQueue means that the settings of a queue contradict each other or those of other queues.
 var ErrQueue = errors.New("queue")
 
-// QueueSettings are what its owner sets of a queue. Zero quotas are without limit.
+// QueueSettings are the settings of a queue by its owner. A quota of zero means no limit.
 type QueueSettings struct {
 	MaxRunning  int
 	MaxVCPU     float64
 	Description string
-	// Parent is the queue whose quota and share it is a part of; empty is none.
+	// Parent is the queue whose quota it shares; empty means none.
 	Parent string
-	// Weight is its part among its siblings; 0 is 1.
+	// Weight is its share among its siblings; 0 means 1.
 	Weight int
-	// DeservedVCPU is what it may take back from its siblings, 0 what its weight gives it. GuaranteedVCPU is kept for
-	// it even while it has no use for it.
+	// DeservedVCPU is how much it may reclaim from its siblings; 0 means what its weight gives it. GuaranteedVCPU is
+	// kept for it even while it does not use it.
 	DeservedVCPU, GuaranteedVCPU float64
-	// Max, Deserved and Guaranteed are the same of other resources: memory, accelerators by kind, USD per hour. Max may
-	// have USDPerMonth as well.
+	// Max, Deserved and Guaranteed are the same for other resources: memory, accelerators by kind, USD per hour. Max
+	// may also have USDPerMonth.
 	Max, Deserved, Guaranteed apitypes.Amounts
-	// Preempt lets its jobs of higher priority take the machines of those of lower, whose work is saved first.
+	// Preempt lets jobs of higher priority take machines from those of lower priority, which save their work first.
 	Preempt bool
 	// Closed queues, and those below them, admit nothing.
 	Closed bool
 }
 
-// SettingsOf returns what can be set of the queue.
+// SettingsOf returns the settings of the queue.
 func SettingsOf(q apitypes.Queue) QueueSettings {
 	return QueueSettings{
 		MaxRunning: q.MaxRunning, MaxVCPU: q.MaxVCPU, Description: q.Description, Parent: q.Parent, Weight: q.Weight,
@@ -74,8 +74,8 @@ func SettingsOf(q apitypes.Queue) QueueSettings {
 	}
 }
 
-// SetQueue changes the queue's settings. A queue that was suspended stays so until it is resumed: settings that come late,
-// or from whoever read them before, open none.
+// SetQueue changes the queue's settings. A suspended queue stays suspended until it is resumed, so outdated settings
+// cannot open it.
 func SetQueue(q *apitypes.Queue, s QueueSettings) {
 	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description,
 		s.Parent, s.Weight
@@ -84,11 +84,11 @@ func SetQueue(q *apitypes.Queue, s QueueSettings) {
 	q.Closed = s.Closed || !q.Suspended.Since.IsZero()
 }
 
-// CheckSettings looks for amounts that are none.
+// CheckSettings checks the amounts.
 func CheckSettings(s QueueSettings) error {
 	for field, a := range map[string]apitypes.Amounts{"deserved": s.Deserved, "guaranteed": s.Guaranteed} {
 		if a[apitypes.USDPerMonth] > 0 {
-			return fmt.Errorf("%w: %s.%s: a month's budget can only be a max", ErrQueue, field, apitypes.USDPerMonth)
+			return fmt.Errorf("%w: %s.%s: a monthly budget can only be a max", ErrQueue, field, apitypes.USDPerMonth)
 		}
 	}
 	return cmp.Or(checkAmount("maxVCPU", s.MaxVCPU), checkAmount("deservedVCPU", s.DeservedVCPU),
@@ -120,7 +120,7 @@ func CheckQueue(q apitypes.Queue) error {
 	return nil
 }
 
-// Pointers are those of queues, in their order.
+// Pointers returns pointers to the queues, in the same order.
 func Pointers(queues []apitypes.Queue) []*apitypes.Queue {
 	all := make([]*apitypes.Queue, len(queues))
 	for i := range queues {
@@ -129,7 +129,7 @@ func Pointers(queues []apitypes.Queue) []*apitypes.Queue {
 	return all
 }
 
-// Forest are queues by name.
+// Forest indexes queues by name.
 func Forest(queues []apitypes.Queue) map[string]*apitypes.Queue {
 	t := make(map[string]*apitypes.Queue, len(queues))
 	for i := range queues {
@@ -138,7 +138,7 @@ func Forest(queues []apitypes.Queue) map[string]*apitypes.Queue {
 	return t
 }
 
-// RootOf returns the queue at the top of one's tree; ok is false where there is none, as it is below itself.
+// RootOf returns the queue at the top of a queue's tree. ok is false if the queue is below itself.
 func RootOf(t map[string]*apitypes.Queue, name string) (root string, ok bool) {
 	for range len(t) + 1 {
 		q := t[name]
@@ -150,7 +150,7 @@ func RootOf(t map[string]*apitypes.Queue, name string) (root string, ok bool) {
 	return "", false
 }
 
-// TreeOf are the queues of a tree, by name.
+// TreeOf lists the queues of a tree, by name.
 func TreeOf(t map[string]*apitypes.Queue, root string) []*apitypes.Queue {
 	var out []*apitypes.Queue
 	for _, q := range t {
@@ -162,7 +162,7 @@ func TreeOf(t map[string]*apitypes.Queue, root string) []*apitypes.Queue {
 	return out
 }
 
-// UseOf is what a queue of a tree has admitted and holds with all below it, which counts against its limits.
+// UseOf is what a queue and all those below it have admitted and hold, which counts against its limits.
 func UseOf(tree []*apitypes.Queue, q *apitypes.Queue) (running int, held apitypes.Amounts) {
 	return useOf(tree, q, 0)
 }
@@ -178,16 +178,16 @@ func useOf(tree []*apitypes.Queue, q *apitypes.Queue, depth int) (running int, h
 	return running, held
 }
 
-// The resources that sessions count, in thousandths.
+// The resources that every session counts, in thousandths.
 const (
 	ResTasks = iota
 	ResVCPU
 )
 
-// Own names the part of a queue's jobs that wait in itself though it has queues below it.
+// Own is the suffix of the scheduler's queue for the jobs that wait in an inner queue itself.
 const Own = "/own jobs"
 
-// Leaf names the queue of the scheduler that a queue's jobs wait in.
+// Leaf is the name of the scheduler's queue for a queue's jobs.
 func Leaf(q *apitypes.Queue) string {
 	if q.Inner {
 		return q.Name + Own

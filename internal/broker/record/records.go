@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// PlaceOf is where an attempt runs, as the optimizer knows it.
+// PlaceOf is the optimizer's name of the place where an attempt runs.
 func PlaceOf(a apitypes.Attempt) string {
 	if a.Place != "" {
 		return a.Place
@@ -15,8 +15,8 @@ func PlaceOf(a apitypes.Attempt) string {
 	return Place(a.Offer)
 }
 
-// Tell completes the record of an attempt by what its cluster has seen of it. That it succeeded is written to it with
-// what it cost.
+// Tell updates an attempt with what its cluster knows. Success is written to the attempt's own record only with its
+// cost.
 func (cl *Cluster) Tell(a *apitypes.Attempt) {
 	if cl.Attempt != a.Number || cl.Task != a.Task {
 		return
@@ -39,18 +39,18 @@ func (cl *Cluster) Tell(a *apitypes.Attempt) {
 	}
 }
 
-// TellTask completes the record of a task by what the cluster of its last attempt has seen of it: that it runs. Only of
-// tasks in gangs, which look at each other, it is written to the task itself.
+// TellTask updates a task with what the cluster of its last attempt knows: that it runs. Only for tasks in gangs is
+// that written to the task's own record, because members of a gang read it.
 func (cl *Cluster) TellTask(t *Task) {
 	if cl.Task == t.Index && cl.Attempt == t.Attempt && cl.Started && t.State == TaskLaunching {
 		t.State, t.StartedAt = TaskRunning, cl.Running
 	}
 }
 
-// Covers says whether a block keeps an offer from being tried at a time.
+// Covers reports whether a block applies to an offer at a time.
 func Covers(b apitypes.Block, o apitypes.Offer, now time.Time) bool {
 	if b.Reservation != o.Reservation && (b.Reservation != "" || b.Kind == string(cloud.Capacity)) {
-		return false // what is full for all others has room for those who have it already
+		return false // reserved capacity is available even if the cloud has no more for sale
 	}
 	return now.Before(b.Until) && b.Cloud == o.Cloud &&
 		(b.Region == "" || b.Region == o.Region) &&

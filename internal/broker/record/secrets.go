@@ -12,8 +12,8 @@ type Secrets struct {
 	Sealed []byte `json:"sealed"`
 }
 
-// SecretsKey is the key of the Secrets of a version of a job's spec. What was updated before versions had their own has
-// those of its last one where the first has them.
+// SecretsKey is the key of the Secrets of a version of a job's spec. Jobs that were updated before versions had
+// separate secrets have those of the last version under the first key.
 func SecretsKey(job string, version int) store.Key {
 	key := store.Key{Partition: JobPart(job), Sort: "secrets"}
 	if version > 1 {

@@ -14,16 +14,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Standings are attempts with where their machines stand, as far as rules of placement know them: of one job, those of
-// tasks that are spread or packed; of all jobs, those that have labels or keep apart from some. Whoever admits a task
-// adds it in the same transaction, on the condition that the record is as it was read, so that no two are admitted
-// against a rule. Nobody takes itself out: an attempt stands there until its record says how it ended and its cluster
-// is released, and is forgotten when another one comes.
+// Standings are the locations of attempts' machines that placement rules refer to: in the record of a job, those of
+// its tasks that are spread or packed; in the records for all jobs, those of tasks that have labels or keep apart
+// from labels. An admission adds its task in the same transaction, on the condition that the record has not changed,
+// so that no two admissions together violate a rule. Entries are not removed when an attempt ends: its record and its
+// cluster show that, and a later admission drops the entry.
 type Standings struct {
 	At map[string]Stand `json:"at"` // by cluster
 }
 
-// Stand is where the machines of one attempt stand, and what rules know of it.
+// Stand is the location of the machines of one attempt, and what placement rules refer to.
 type Stand struct {
 	Since  time.Time         `json:"since"`
 	Spots  []Spot            `json:"spots"`
@@ -31,8 +31,8 @@ type Stand struct {
 	Apart  []dag.Placement   `json:"apart,omitempty"`
 }
 
-// Spot is where machines stand. What is not known is empty: in which racks those of clouds are. A machine that is
-// bought is none that anything else runs on, and has no name here.
+// Spot is a location of machines. Unknown parts are empty, such as the racks of cloud machines. A bought machine has
+// no Machine, since nothing else runs on it.
 type Spot struct {
 	Region  string `json:"region"` // aws:us-east-1
 	Zone    string `json:"zone,omitempty"`
@@ -41,27 +41,27 @@ type Spot struct {
 	Count   int    `json:"count"`             // machines
 }
 
-// PartStands has the Standings of all jobs, in standShards records.
+// PartStands is the partition of the Standings of all jobs, in standShards records.
 const PartStands = "stands"
 
-// standShards is into how many records the labels of all jobs are divided, so that sessions that admit tasks with other
-// labels do not disturb each other. All of them, beside those of a gang of dag.MaxGang tasks, fit into a transaction.
+// standShards is the number of records into which the labels of all jobs are divided, so that sessions that admit
+// tasks with different labels rarely conflict. All of them and a gang of dag.MaxGang tasks fit into one transaction.
 const standShards = 4
 
-// MaxStandsBytes bounds a record of standings. Nothing is added beyond.
+// MaxStandsBytes is the maximum size of a Standings record. Nothing is added beyond it.
 const MaxStandsBytes = 300 << 10
 
 // StandsKey is the key of a job's own Standings.
 func StandsKey(job string) store.Key { return store.Key{Partition: JobPart(job), Sort: "stands"} }
 
-// LabelStandsKey is the key of the Standings that know a label.
+// LabelStandsKey is the key of the Standings for a label.
 func LabelStandsKey(name, value string) store.Key {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name + "=" + value))
 	return store.Key{Partition: PartStands, Sort: strconv.Itoa(int(h.Sum32() % standShards))}
 }
 
-// LabelStandsKeys are the keys of the Standings that a task with these labels, and with these rules, has to do with.
+// LabelStandsKeys are the keys of the Standings that concern a task, because of its labels and rules.
 func LabelStandsKeys(t *dag.Task) (keys []store.Key) {
 	add := func(labels map[string]string) {
 		for k, v := range labels {
@@ -78,12 +78,12 @@ func LabelStandsKeys(t *dag.Task) (keys []store.Key) {
 	return keys
 }
 
-// SpotOf is where bought machines stand.
+// SpotOf is the location of bought machines.
 func SpotOf(o apitypes.Offer, machines int) Spot {
 	return Spot{Region: Place(o), Zone: o.Zone, Count: machines}
 }
 
-// at is the place of a spot on a level, and whether it is known: of zones and racks with what they are in.
+// at is the place of a spot at a level, including the wider levels, and whether it is known.
 func (s Spot) at(level dag.Level) (place string, known bool) {
 	switch level {
 	case dag.LevelRegion:
@@ -98,14 +98,15 @@ func (s Spot) at(level dag.Level) (place string, known bool) {
 	return "", false
 }
 
-// Shares says whether two spots are in one place of a level, as far as that is known.
+// Shares reports whether two spots are known to be in the same place of a level.
 func (s Spot) Shares(other Spot, level dag.Level) bool {
 	at, known := s.at(level)
 	there, knownToo := other.at(level)
 	return known && knownToo && at == there
 }
 
-// away says whether two spots are known to be in two places of a level: a rack's machines are in one zone.
+// away reports whether two spots are known to be in different places of a level, for example because the racks are in
+// different zones.
 func (s Spot) away(other Spot, level dag.Level) bool {
 	for _, l := range dag.Levels() {
 		at, known := s.at(l)
@@ -120,14 +121,14 @@ func (s Spot) away(other Spot, level dag.Level) bool {
 	return false
 }
 
-// Placed is a stand with the task that it is of.
+// Placed is a stand and its task.
 type Placed struct {
 	Job  string
 	Task int
 	Stand
 }
 
-// PlacedAt are standings as a list, by cluster.
+// PlacedAt lists standings, with their clusters.
 func (s Standings) PlacedAt() (out []Placed, clusters []string) {
 	for _, id := range slices.Sorted(maps.Keys(s.At)) {
 		task, _, ok := ClusterAttempt(id)
@@ -139,7 +140,7 @@ func (s Standings) PlacedAt() (out []Placed, clusters []string) {
 	return out, clusters
 }
 
-// IsPlaced says whether anything of a job has rules of placement, or labels that rules of others may know it by.
+// IsPlaced reports whether a job has placement rules, or labels that rules of other jobs may refer to.
 func IsPlaced(j *dag.Job) bool {
 	for i := range j.Tasks {
 		if t := &j.Tasks[i]; len(t.Placement) > 0 || len(t.Labels) > 0 {
@@ -149,7 +150,7 @@ func IsPlaced(j *dag.Job) bool {
 	return len(j.Placement) > 0
 }
 
-// StandOf is what rules know of a task's machines at some spots.
+// StandOf is the stand of a task's machines at some spots.
 func StandOf(t *dag.Task, spots []Spot, now time.Time) Stand {
 	s := Stand{Since: now, Spots: spots, Labels: t.Labels}
 	for _, p := range t.Aparts() {
@@ -158,15 +159,15 @@ func StandOf(t *dag.Task, spots []Spot, now time.Time) Stand {
 	return s
 }
 
-// Clash is a rule that machines at some place would be against.
+// Clash is a rule that machines at a place would violate.
 type Clash struct {
-	Rule string // as a file has it
-	With []int  // of others, as indexes, those that stand in the way
-	Text string // what is in the way where that is no other; see Tell
+	Rule string // as in the job file
+	With []int  // indexes of the conflicting tasks in others
+	Text string // the conflict, if it is not with other tasks; see Tell
 }
 
-// Clashes are the rules by which a task's machines are not to be at some spots beside others: those of its job that
-// spread or pack it, and those of either by which jobs keep apart.
+// Clashes are the rules that a task's machines would violate at some spots, given others: rules of its job that
+// spread or pack it, and rules of either job to keep apart.
 func Clashes(groups []dag.PlacementGroup, job string, task int, mine Stand, others []Placed) (out []Clash) {
 	for _, g := range groups {
 		if !g.Has(task) {
@@ -191,7 +192,7 @@ func Clashes(groups []dag.PlacementGroup, job string, task int, mine Stand, othe
 	for i := range others {
 		o := &others[i]
 		if o.Job == job {
-			continue // tasks of one job are spread
+			continue // for tasks of the same job there are spread rules
 		}
 		if rule := keepsApart(mine, o.Stand); rule != nil {
 			out = append(out, Clash{Rule: rule.String(), With: []int{i}})
@@ -202,7 +203,7 @@ func Clashes(groups []dag.PlacementGroup, job string, task int, mine Stand, othe
 	return out
 }
 
-// packedAway are those of others that are elsewhere than a stand.
+// packedAway are those of others that are in a different place than mine.
 func packedAway(level dag.Level, mine Stand, others []Placed, there []int) (with []int) {
 	for _, i := range there {
 		if slices.ContainsFunc(mine.Spots, func(s Spot) bool {
@@ -214,7 +215,7 @@ func packedAway(level dag.Level, mine Stand, others []Placed, there []int) (with
 	return with
 }
 
-// crowded are those of others that stand in a place with a stand that has more than so many machines then.
+// crowded are those of others in the same place as mine, if together they have more than most machines there.
 func crowded(level dag.Level, most int, mine Stand, others []Placed, there []int) (with []int) {
 	for _, s := range mine.Spots {
 		at, known := s.at(level)
@@ -245,7 +246,7 @@ func inPlace(spots []Spot, level dag.Level, place string) (n int) {
 	return n
 }
 
-// keepsApart is the rule by which a stand is not to be where another one is; nil where there is none.
+// keepsApart is the rule by which s must not be where other is, or nil.
 func keepsApart(s, other Stand) *dag.Placement {
 	for i := range s.Apart {
 		rule := &s.Apart[i]
@@ -262,7 +263,7 @@ func keepsApart(s, other Stand) *dag.Placement {
 	return nil
 }
 
-// Tell says to people what rule keeps a task away, and what is in the way.
+// Tell explains to users which rule keeps a task away, and which task conflicts.
 func (c Clash) Tell(spec *dag.Job, job string, others []Placed) string {
 	if c.Text != "" {
 		return c.Rule + ": " + c.Text
@@ -275,7 +276,7 @@ func (c Clash) Tell(spec *dag.Job, job string, others []Placed) string {
 	return fmt.Sprintf("%s: %s is there", c.Rule, name)
 }
 
-// Minds says whether a task of a job keeps apart from what a stand has, or that from it, wherever they are.
+// Minds reports whether any task of a job keeps apart from a stand, or the stand from it, wherever they are.
 func Minds(j *dag.Job, other Stand) bool {
 	same := []Spot{{Region: "any", Zone: "any", Rack: "any", Machine: "any", Count: 1}}
 	other.Spots = same
@@ -285,7 +286,7 @@ func Minds(j *dag.Job, other Stand) bool {
 	})
 }
 
-// IsRuled says whether a task has rules of placement, or labels by which those of others know it.
+// IsRuled reports whether a task has placement rules, or labels that rules of others may refer to.
 func IsRuled(t *dag.Task, groups []dag.PlacementGroup, task int) bool {
 	return len(t.Labels) > 0 || len(t.Placement) > 0 || slices.ContainsFunc(groups, func(g dag.PlacementGroup) bool {
 		return g.Has(task)

@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestWhatIsAgainstARule tries each rule on each level beside one other task, of the same job or another. What is not
-// known is against no rule that keeps apart, but what is known of it counts.
-func TestWhatIsAgainstARule(t *testing.T) {
+// TestClashes tries each rule at each level with one other task, of the same job or another. An unknown place
+// violates no rule, but its known parts count.
+func TestClashes(t *testing.T) {
 	at := func(zone, rack, machine string, count int) record.Spot {
 		return record.Spot{Region: "aws:east", Zone: zone, Rack: rack, Machine: machine, Count: count}
 	}
@@ -28,7 +28,7 @@ func TestWhatIsAgainstARule(t *testing.T) {
 		{"three of two", dag.Placement{Spread: dag.LevelZone, Max: 2}, at("1", "", "", 2), at("1", "", "", 1), true},
 		{"one region", dag.Placement{Spread: dag.LevelRegion}, at("1", "", "", 1), at("2", "", "", 1), true},
 		{"one rack", dag.Placement{Spread: dag.LevelRack}, at("1", "r", "m", 1), at("1", "r", "n", 1), true},
-		{"racks that nobody knows", dag.Placement{Spread: dag.LevelRack}, at("1", "", "", 1), at("1", "", "", 1), false},
+		{"unknown racks", dag.Placement{Spread: dag.LevelRack}, at("1", "", "", 1), at("1", "", "", 1), false},
 		{"one machine", dag.Placement{Spread: dag.LevelMachine}, at("1", "r", "m", 1), at("1", "r", "m", 1), true},
 		{"bought machines", dag.Placement{Spread: dag.LevelMachine}, at("1", "", "", 1), at("1", "", "", 1), false},
 		{"packed in two zones", dag.Placement{Pack: dag.LevelZone}, at("1", "", "", 1), at("2", "", "", 1), true},
@@ -47,12 +47,12 @@ func TestWhatIsAgainstARule(t *testing.T) {
 		}
 		other.Job = "k"
 		if len(record.Clashes(groups, "j", 0, mine, []record.Placed{other})) > 0 {
-			t.Errorf("%s: also of another job", c.name)
+			t.Errorf("%s: also for another job", c.name)
 		}
 	}
 }
 
-func TestWhoKeepsApart(t *testing.T) {
+func TestMinds(t *testing.T) {
 	spot := record.Spot{Region: "aws:east", Zone: "1", Count: 1}
 	task := func(labels map[string]string, apart map[string]string, by dag.Level) record.Stand {
 		of := dag.Task{Labels: labels}

@@ -10,17 +10,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Stores are where jobs keep outputs and checkpoints, beside Config.StoreURL: a URL by place, CLOUD:REGION. None has
-// everything in that one, wherever it lies.
+// Stores are the stores for outputs and checkpoints by place, CLOUD:REGION, in addition to Config.StoreURL. If there
+// are none, everything is in Config.StoreURL.
 type Stores struct {
 	URLs map[string]string
-	// Moves says which store is the nearest to a place without one.
+	// Moves determines the nearest store for a place without one.
 	Moves Mover
 }
 
-// For returns where a task that runs in a place keeps what it leaves: in the store there, else in the one that a GiB
-// costs least to be moved to and back. A job that allows some places alone keeps its data in those. ok is false where
-// no store lies in them. An empty URL is Config.StoreURL, which lies nowhere in particular.
+// For returns the output store for a task that runs in a place: the store there, or else the one with the lowest cost
+// of moving a GiB there and back. If the job allows only some regions, only stores there count; ok is false if there
+// is none. An empty URL means Config.StoreURL, which has no place.
 func (s Stores) For(place string, allowed []string) (url, at string, ok bool) {
 	if len(s.URLs) == 0 {
 		return "", "", true
@@ -38,10 +38,10 @@ func (s Stores) For(place string, allowed []string) (url, at string, ok bool) {
 	return url, at, ok
 }
 
-// distance is what moving a GiB from one place to another and back costs, USD.
+// distance is the cost of moving a GiB from one place to another and back, in USD.
 func (s Stores) distance(a, b string) float64 {
 	if a == b {
-		return -1 // nearer than what costs nothing, such as another zone's
+		return -1 // nearer than a different place with free transfer
 	}
 	there, _, ok := s.Moves.Move(a, b)
 	back, _, also := s.Moves.Move(b, a)
@@ -51,16 +51,16 @@ func (s Stores) distance(a, b string) float64 {
 	return there + back
 }
 
-// At is where something of a job lies: a URI, or a path below Config.StoreURL.
+// At is the URI of something of a job, given a URI or a path below Config.StoreURL.
 func (c Config) At(where string) string {
 	if strings.Contains(where, "://") {
 		return where
 	}
-	uri, _ := grant.Below(c.StoreURL, where) // of names that are checked
+	uri, _ := grant.Below(c.StoreURL, where) // names were checked before
 	return uri
 }
 
-// StoreURLs are the URLs of all stores that jobs keep data in.
+// StoreURLs are the URLs of all stores with data of jobs.
 func (c Config) StoreURLs() []string {
 	urls := []string{c.StoreURL}
 	for _, place := range slices.Sorted(maps.Keys(c.Stores.URLs)) {
@@ -71,12 +71,12 @@ func (c Config) StoreURLs() []string {
 	return urls
 }
 
-// Keeps is where a path of a cluster's job lies in the store that the cluster keeps its data in: a path, in
-// Config.StoreURL, else a URI.
+// Keeps converts a path of a cluster's job to where it is in the cluster's store: unchanged for Config.StoreURL,
+// otherwise a URI.
 func (cl *Cluster) Keeps(path string) string {
 	if cl.Store == "" || path == "" {
 		return path
 	}
-	uri, _ := grant.Below(cl.Store, path) // of names that are checked
+	uri, _ := grant.Below(cl.Store, path) // names were checked before
 	return uri
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// maxSuspensions bounds what a job's record remembers of them.
+// maxSuspensions is how many suspensions a job's record keeps.
 const maxSuspensions = 16
 
-// maxHeard bounds how many are remembered.
+// maxHeard is how many request keys are remembered.
 const maxHeard = 16
 
-// FirstHeard says whether a request was not heard before, and remembers it. One without a key is always new.
+// FirstHeard reports whether a request is new, and remembers it. A request without a key is always new.
 func FirstHeard(h *apitypes.Heard, key string) bool {
 	switch {
 	case key == "":
@@ -25,7 +25,7 @@ func FirstHeard(h *apitypes.Heard, key string) bool {
 	return true
 }
 
-// Suspended is the suspension that a job is under; nil where it is under none.
+// Suspended is the current suspension of a job, or nil.
 func (j *Job) Suspended() *apitypes.Suspension {
 	if n := len(j.Suspensions); n > 0 && j.Suspensions[n-1].Until.IsZero() {
 		return &j.Suspensions[n-1]
@@ -33,7 +33,7 @@ func (j *Job) Suspended() *apitypes.Suspension {
 	return nil
 }
 
-// Suspend has the job wait. It says whether that changes anything.
+// Suspend suspends the job. It reports whether anything changed.
 func (j *Job) Suspend(s apitypes.Suspension) bool {
 	if j.Suspended() != nil {
 		return false
@@ -43,8 +43,8 @@ func (j *Job) Suspend(s apitypes.Suspension) bool {
 	return true
 }
 
-// Resume has the job go on. Where it has a deadline, it does so by a plan of the time that is left. It says whether
-// that changes anything.
+// Resume resumes the job. If it has a deadline, its tasks need a new plan for the remaining time. It reports whether
+// anything changed.
 func (j *Job) Resume(by string, now time.Time) bool {
 	if j.Suspended() == nil {
 		return false
@@ -58,8 +58,7 @@ func (j *Job) Resume(by string, now time.Time) bool {
 	return true
 }
 
-// Resumed is when the job was last resumed; zero where it never was. What it waited before counts for nothing in its
-// queue.
+// Resumed is when the job was last resumed, or zero. Waiting time before that does not count in its queue.
 func (j *Job) Resumed() time.Time {
 	for _, s := range slices.Backward(j.Suspensions) {
 		if !s.Until.IsZero() {
@@ -69,8 +68,7 @@ func (j *Job) Resumed() time.Time {
 	return time.Time{}
 }
 
-// WaitsSince is from when on one of the job's tasks counts as waiting: what it waited while the job was suspended gives
-// it no right.
+// WaitsSince is the time from which a task of the job counts as waiting. Time before the last resume does not count.
 func (j *Job) WaitsSince(w apitypes.Waiting) time.Time {
 	if resumed := j.Resumed(); resumed.After(w.Since) {
 		return resumed
@@ -78,9 +76,9 @@ func (j *Job) WaitsSince(w apitypes.Waiting) time.Time {
 	return w.Since
 }
 
-// Line is the order in which tasks wait in a queue, as those who wait there are told: the more urgent come first, then
-// those that have waited for longer, which Since says of each. Those of suspended jobs are in nobody's way and left
-// out, but for one job's, which is the one that asks.
+// Line is the order of waiting tasks in a queue as it is shown to users: the more urgent first, then those that have
+// waited longer. It sets Since to the time that counts. Tasks of suspended jobs block no other task and are left out,
+// except those of the job asks.
 func Line(waiting []apitypes.Waiting, asks string, job func(id string) (Job, error)) (line []apitypes.Waiting, err error) {
 	for _, w := range waiting {
 		j, err := job(w.Job)
@@ -95,8 +93,8 @@ func Line(waiting []apitypes.Waiting, asks string, job func(id string) (Job, err
 	return line, nil
 }
 
-// DrainedBy is the suspension by which a queue, or one above it, has what runs in it save its work and wait; nil where
-// none does.
+// DrainedBy is the suspension of a queue, or of one above it, that makes running tasks save their work and wait; nil
+// if there is none.
 func DrainedBy(queues map[string]*apitypes.Queue, name string) *apitypes.Suspension {
 	for range MaxTree {
 		q := queues[name]

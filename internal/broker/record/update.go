@@ -7,10 +7,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// maxWas is how many specs of before are known: replicas may run them while one update follows the other.
+// maxWas is how many previous specs are kept, since replicas may still run them while updates follow each other.
 const maxWas = 8
 
-// SpecAt is a version of the spec: that of now where it is not known any more.
+// SpecAt returns a version of the spec, or the current one if that version is no longer kept.
 func (j *Job) SpecAt(version int) Blob {
 	for _, was := range j.Was {
 		if was.Version == version && version > 0 {
@@ -20,21 +20,21 @@ func (j *Job) SpecAt(version int) Blob {
 	return j.Spec
 }
 
-// SpecFor is the spec that an attempt is made by that was admitted under a plan.
+// SpecFor is the spec for an attempt that was admitted under a plan.
 func (j *Job) SpecFor(plan int) Blob {
 	if j.Update.Spec == j.Spec.Version && plan < j.Update.Plan {
-		return j.SpecAt(j.Update.Before) // its machines were chosen for that
+		return j.SpecAt(j.Update.Before) // its machines were chosen for that spec
 	}
 	return j.Spec
 }
 
-// Updated has a job go by another spec from now on.
+// Updated starts an update of the job to another spec.
 func (j *Job) Updated(spec Blob, now time.Time) {
 	j.Update = apitypes.Update{Spec: spec.Version, Before: j.Spec.Version, Plan: j.Plan.Version + 1, Since: now}
 	j.goBy(spec)
 }
 
-// goBy has a job go by a spec, and remembers the one of before.
+// goBy sets the job's spec and keeps the previous one in Was.
 func (j *Job) goBy(spec Blob) {
 	was := slices.DeleteFunc(slices.Clone(j.Was), func(b Blob) bool { return b.Version == spec.Version })
 	was = append(was, j.Spec)
@@ -50,7 +50,7 @@ func (j *Job) NextSpec() int {
 	return last + 1
 }
 
-// StopUpdate has a job go by the spec of before its last update.
+// StopUpdate returns the job to the spec before its last update.
 func (j *Job) StopUpdate(why string) {
 	j.goBy(j.SpecAt(j.Update.Before))
 	j.Update.Failed = Clip(why)

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// An update goes by its own spec, whoever was admitted before its plan by that of before, and one that is stopped goes back.
-func TestUpdatesGoForthAndBack(t *testing.T) {
+// After an update, attempts use the new spec, except those admitted under an older plan. Stopping it restores the old
+// one.
+func TestUpdateAndStop(t *testing.T) {
 	j := Job{Spec: Blob{Version: 1}, Plan: Blob{Version: 4}}
 	if got := j.SpecFor(1).Version; got != 1 || j.NextSpec() != 2 || j.Update.Open() {
 		t.Errorf("before: %d, next %d", got, j.NextSpec())
@@ -17,7 +18,7 @@ func TestUpdatesGoForthAndBack(t *testing.T) {
 	}
 	j.Updated(Blob{Version: j.NextSpec()}, time.Unix(2, 0))
 	if j.Spec.Version != 3 || j.SpecAt(1).Version != 1 || j.SpecAt(2).Version != 2 {
-		t.Errorf("while one update follows the other: %+v", j)
+		t.Errorf("during a second update: %+v", j)
 	}
 	j.StopUpdate("it fails")
 	if j.Spec.Version != 2 || j.SpecAt(3).Version != 3 || j.SpecFor(1).Version != 2 || j.NextSpec() != 4 || j.Update.Failed == "" {

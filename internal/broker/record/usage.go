@@ -9,10 +9,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// AdvancePast is the past at a later time, with held in between.
+// AdvancePast advances past use to a later time, with held in between.
 func AdvancePast(p apitypes.Past, now time.Time, held apitypes.Held, halfLife time.Duration) apitypes.Past {
 	if p.At.IsZero() || halfLife <= 0 {
-		return apitypes.Past{At: now} // nothing is known of before
+		return apitypes.Past{At: now} // nothing is known of earlier times
 	}
 	if !now.After(p.At) {
 		return p
@@ -28,17 +28,17 @@ func AdvancePast(p apitypes.Past, now time.Time, held apitypes.Held, halfLife ti
 	return out
 }
 
-// MaxSpaces is how many namespaces a queue tells apart at a time; what others hold counts for none.
+// MaxSpaces is how many namespaces a queue counts at a time; what further ones hold is not counted.
 const MaxSpaces = 64
 
-// leastHeld is the rounding that amounts of resources have.
+// leastHeld is the tolerance for amounts of resources.
 const leastHeld = 1e-6
 
-// longGone is so little of a task, or of a vCPU, that it does not matter who held it.
+// longGone is a past use of tasks or vCPUs that is small enough to forget.
 const longGone = 1e-3
 
-// Remember has the past of a queue, and of its namespaces, include what is held until now. It comes before what is held
-// changes. With a half-life of nothing the past is forgotten.
+// Remember updates the past of a queue and of its namespaces with what they have held until now. It must be called
+// before that changes. A half-life of 0 forgets the past.
 func Remember(q *apitypes.Queue, now time.Time, halfLife time.Duration) {
 	past := func(p apitypes.Past, held apitypes.Held) apitypes.Past {
 		if halfLife <= 0 {
@@ -57,7 +57,7 @@ func Remember(q *apitypes.Queue, now time.Time, halfLife time.Duration) {
 	q.Spaces = kept
 }
 
-// CountSpace adds to what a namespace's jobs hold of a queue; with amounts below nothing it takes away.
+// CountSpace adds to what a namespace's jobs hold of a queue; negative amounts subtract.
 func CountSpace(q *apitypes.Queue, namespace string, by apitypes.Held) {
 	i, known := slices.BinarySearchFunc(q.Spaces, namespace, func(s apitypes.Space, name string) int {
 		return strings.Compare(s.Name, name)
@@ -73,11 +73,11 @@ func CountSpace(q *apitypes.Queue, namespace string, by apitypes.Held) {
 	q.Spaces[i].Held = plusHeld(q.Spaces[i].Held, by)
 }
 
-// plusHeld adds, to no less than nothing.
+// plusHeld adds amounts; results below zero become zero.
 func plusHeld(h, by apitypes.Held) apitypes.Held {
 	out := apitypes.Held{Tasks: max(0, h.Tasks+by.Tasks), VCPU: max(0, h.VCPU+by.VCPU), Use: h.Use}
 	if out.Tasks == 0 {
-		return apitypes.Held{} // what rounding left
+		return apitypes.Held{} // remove rounding errors
 	}
 	more, less := apitypes.Amounts{}, apitypes.Amounts{}
 	for name, v := range by.Use {

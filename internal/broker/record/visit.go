@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Visit is the record of a person's stay on a machine where a task runs: that somebody opened it, and when. Nothing of
-// what passes is in it.
+// Visit is the record of a user's visit to a machine where a task runs: that it was opened, and when. It contains
+// none of the visit's data.
 type Visit struct {
 	Number  int       `json:"number"` // of the attempt, from 1
 	Task    int       `json:"task"`   // index
@@ -31,10 +31,10 @@ const (
 	MaxVisitText  = 500 // bytes kept of a command line or a reason
 )
 
-// ErrVisit says why nobody can visit a machine, for people.
-var ErrVisit = errors.New("nobody can get onto the machine")
+// ErrVisit says why a machine cannot be visited, for users.
+var ErrVisit = errors.New("the machine cannot be visited")
 
-// VisitPrefix begins the sort keys of a cluster's visits.
+// VisitPrefix is the prefix of the sort keys of a cluster's visits.
 func VisitPrefix(task, attempt int) string { return fmt.Sprintf("visit#%06d#%04d#", task, attempt) }
 
 // VisitKey is the key of a Visit.

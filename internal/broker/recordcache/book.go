@@ -16,23 +16,23 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Reader is what a decision reads records from: a unit, which asks the store, or a draft, which does not.
+// Reader is what a decision reads records from: a unit, which uses the store, or a draft, which does not.
 type Reader interface {
-	// Preload has several records read at once.
+	// Preload reads several records at once.
 	Preload(keys ...store.Key) error
-	// Find returns a record, one without a body where there is none.
+	// Find returns a record. Its body is nil if the record does not exist.
 	Find(key store.Key) (*Slot, error)
-	// FindAll returns the records of a span that are there, by key.
+	// FindAll returns the existing records of a span, by key.
 	FindAll(r Span) ([]*Slot, error)
-	// Cache is what is kept of what was read.
+	// Cache returns the process's cache of blobs and decoded records.
 	Cache() *Kept
-	// Spec, Plan and Bids return what never changes of a job. It is shared: it must not be changed.
+	// Spec, Plan and Bids return immutable blobs of a job. They are shared: the caller must not change them.
 	Spec(j record.Job) (*dag.Job, error)
 	Plan(j record.Job) (*record.Plan, error)
 	Bids(j record.Job) (*record.Bids, error)
 }
 
-// Slot is a record as a unit sees it: as loaded, then as decisions left it.
+// Slot is a record as a unit sees it: first as loaded, then as decisions have changed it.
 type Slot struct {
 	Key     store.Key
 	Base    store.Version // as loaded
@@ -43,8 +43,8 @@ type Slot struct {
 	Held    bool // must not have changed
 }
 
-// Book is what is known of the store: records, by key and in the order in which they came, which spans are complete,
-// and blobs.
+// Book is what is known of the store: records, by key and in the order in which they were added, which spans are
+// complete, and blobs.
 type Book struct {
 	Slots map[store.Key]*Slot
 	Order []*Slot
@@ -53,18 +53,18 @@ type Book struct {
 	blobs map[record.BlobKey]any
 }
 
-// New makes a book that knows nothing yet but what a process keeps.
+// New makes an empty book with a process's cache.
 func New(k *Kept) *Book {
 	return &Book{Slots: map[store.Key]*Slot{}, Kept: k}
 }
 
-// Add takes in a record that is not known.
+// Add adds a record that is not known yet.
 func (k *Book) Add(s *Slot) {
 	k.Slots[s.Key] = s
 	k.Order = append(k.Order, s)
 }
 
-// AddSpan notes that all of a span is known.
+// AddSpan notes that all records of a span are known.
 func (k *Book) AddSpan(r Span) {
 	if k.Spans == nil {
 		k.Spans = map[Span]bool{}
@@ -72,8 +72,8 @@ func (k *Book) AddSpan(r Span) {
 	k.Spans[r] = true
 }
 
-// Blob returns a blob that was read, nil where it was not. What was asked for once stays in the book, whatever the
-// process drops: a decision that is made again finds all that was loaded for it, however much that is.
+// Blob returns a blob that was read, or nil. The book keeps each blob that was requested once, even if the cache
+// drops it, so a repeated decision finds everything that was loaded for it.
 func (k *Book) Blob(key record.BlobKey) any {
 	if v, ok := k.blobs[key]; ok {
 		return v
@@ -92,21 +92,20 @@ func (k *Book) keepBlob(key record.BlobKey, value any) {
 	k.blobs[key] = value
 }
 
-// AddBlob takes in a blob.
+// AddBlob adds a blob.
 func (k *Book) AddBlob(key record.BlobKey, value any) {
 	k.keepBlob(key, value)
 	k.Kept.Blobs.Put(key, value, sizeOf(value))
 }
 
-// Seed takes in a record as it was seen elsewhere, so that what is written there is on the condition that it is still
-// so.
+// Seed adds a record that was read elsewhere, if it is not known. Writing it is conditional on that version.
 func (k *Book) Seed(r store.Record) {
 	if _, known := k.Slots[r.Key]; !known {
 		k.Add(&Slot{Key: r.Key, Base: r.Version, Body: r.Body})
 	}
 }
 
-// Reseed takes in a record as it was seen elsewhere since, unless it is to be written or held as it was known.
+// Reseed updates a record that was read elsewhere, unless it is to be written or held in the known version.
 func (k *Book) Reseed(r store.Record) {
 	if s := k.Slots[r.Key]; s != nil && !s.Dirty && !s.Held {
 		s.Base, s.Body = r.Version, r.Body
@@ -115,15 +114,15 @@ func (k *Book) Reseed(r store.Record) {
 	k.Seed(r)
 }
 
-// change is a record that is written, or that must not have changed.
+// change is a record that is written, or that must not have changed at the commit.
 type change struct {
-	store.Record      // as it will be; Version is the one it was loaded with
-	Written      bool // else it is only held
+	store.Record      // as it will be, but with the Version as loaded
+	Written      bool // otherwise it is only held
 	Blind        bool // written without having been loaded
 }
 
-// Unread is a record that is written without having been asked for by its key. Where all of a span was read that would
-// have it, it is known that it is not there, and what somebody else writes meanwhile is not overwritten.
+// Unread makes a slot for a record that is written without having been read. If a complete span would contain it, it
+// is known not to exist, and the write is conditional on that, so it does not overwrite a concurrent write.
 func (k *Book) Unread(key store.Key) *Slot {
 	for r := range k.Spans {
 		if r.Limit == 0 && r.Partition == key.Partition && strings.HasPrefix(key.Sort, r.Prefix) {
@@ -133,7 +132,7 @@ func (k *Book) Unread(key store.Key) *Slot {
 	return &Slot{Key: key, Blind: true}
 }
 
-// Changes are the records that a commit would hold, in the order in which they came.
+// Changes are the records that a commit would write or hold, in the order in which they were added.
 func (k *Book) Changes(yield func(change) bool) {
 	for _, s := range k.Order {
 		if !s.Dirty && !s.Held {
@@ -146,10 +145,10 @@ func (k *Book) Changes(yield func(change) bool) {
 	}
 }
 
-// Knows says whether a record is known, be it that there is none.
+// Knows reports whether it is known if a record exists, and its content.
 func (k *Book) Knows(key store.Key) bool { return k.Slots[key] != nil }
 
-// Size is how many bytes a record has that is known.
+// Size is the size of a known record in bytes.
 func (k *Book) Size(key store.Key) int {
 	if s := k.Slots[key]; s != nil {
 		return len(s.Body)
@@ -157,7 +156,7 @@ func (k *Book) Size(key store.Key) int {
 	return 0
 }
 
-// Written counts the records that a commit would hold.
+// Written counts the records that a commit would write or hold.
 func (k *Book) Written() (n int) {
 	for range k.Changes {
 		n++
@@ -165,16 +164,16 @@ func (k *Book) Written() (n int) {
 	return n
 }
 
-// Span is a part of a partition: the records whose sort keys begin with a prefix, at most limit (0 is all).
+// Span is a part of a partition: the records whose sort keys have a prefix, at most Limit (0 is all).
 type Span struct {
 	Partition, Prefix string
 	Limit             int
 }
 
-// Cache implements reader.
+// Cache implements Reader.
 func (k *Book) Cache() *Kept { return k.Kept }
 
-// Get reads a record. What it returns is the caller's own.
+// Get reads a record. The caller owns the result.
 func Get[T any](r Reader, key store.Key) (value T, found bool, err error) {
 	s, err := r.Find(key)
 	if err != nil || s.Body == nil {
@@ -199,7 +198,7 @@ func List[T any](r Reader, partition, prefix string, limit int) ([]T, error) {
 	return out, nil
 }
 
-// Look is Get for who reads alone: what it returns is shared, and must not be changed.
+// Look is Get for a read-only caller: the result is shared and must not be changed.
 func Look[T any](r Reader, key store.Key) (value *T, found bool, err error) {
 	s, err := r.Find(key)
 	if err != nil || s.Body == nil {
@@ -209,7 +208,7 @@ func Look[T any](r Reader, key store.Key) (value *T, found bool, err error) {
 	return value, err == nil, err
 }
 
-// InSpan are those of some slots that hold a record of a span, by key.
+// InSpan are those of the slots that hold an existing record of a span, by key.
 func InSpan(slots []*Slot, r Span) []*Slot {
 	var found []*Slot
 	for _, s := range slots {
@@ -224,7 +223,7 @@ func InSpan(slots []*Slot, r Span) []*Slot {
 	return found
 }
 
-// Encode is a record as it is stored; nil for one that is removed. Whoever reads it next finds it decoded.
+// Encode encodes a record for the store; nil for one that is removed. It also caches the value for the next reader.
 func (k *Kept) Encode(w record.Write) ([]byte, error) {
 	if w.Value == nil {
 		return nil, nil
@@ -237,14 +236,14 @@ func (k *Kept) Encode(w record.Write) ([]byte, error) {
 	return body, nil
 }
 
-// Draft is a decision in the making. It reads what a unit has loaded and what it has written itself, and asks no store:
-// what it lacks it notes, and fails with ErrLacking. A decision that lacked anything is thrown away, and made again
-// when all that it lacked is loaded at once. So a decision that cannot say beforehand what it will look at is pure all
-// the same, and reads a store in a few batches.
+// Draft is a decision in progress. It reads what a unit has loaded and what it has written itself, and never uses the
+// store. It notes what is missing and fails with ErrLacking. Such a decision is discarded, and repeated after
+// everything that was missing has been loaded at once. So a decision that does not know beforehand what it will read
+// is still pure, and needs few batches of reads.
 type Draft struct {
 	Now     time.Time
 	Crowded bool // the unit handles several events
-	*Book        // what it reads
+	*Book        // what the unit has loaded
 	own     map[store.Key]*Slot
 	Mine    []*Slot // of own, in order
 	Emits   []events.Data
@@ -252,17 +251,17 @@ type Draft struct {
 	Lack    Lacking
 }
 
-// ErrLacking says that a draft has noted what it lacks. Whoever looks at many things goes on to the next, so that all
-// that is lacking is noted.
+// ErrLacking means that a draft has noted what is missing. A loop over many things should continue with the next one,
+// so that everything missing is noted.
 var ErrLacking = errors.New("broker: not loaded yet")
 
-// Lacking is what a draft has looked for in vain.
+// Lacking is what a draft has tried to read but what was not loaded.
 type Lacking struct {
 	Keys  []store.Key
 	Spans []Span
 	Blobs []LackingBlob
 	Pools bool
-	Fresh []string // pools that are to be looked at anew
+	Fresh []string // pools that must be read again
 }
 
 // LackingBlob is a blob of a job.
@@ -271,17 +270,17 @@ type LackingBlob struct {
 	Job record.Job
 }
 
-// Any says whether anything was lacking.
+// Any reports whether anything was missing.
 func (l *Lacking) Any() bool {
 	return len(l.Keys)+len(l.Spans)+len(l.Blobs)+len(l.Fresh) > 0 || l.Pools
 }
 
-// NewDraft begins a decision on what is known, for a transaction that holds so many items.
+// NewDraft starts a decision on what is known, for a transaction that already has the given number of items.
 func NewDraft(k *Book, now time.Time, items int) *Draft {
 	return &Draft{Now: now, Book: k, own: map[store.Key]*Slot{}, count: items}
 }
 
-// slot returns a record as the draft sees it; nil where it is not known.
+// slot returns a record as the draft sees it, or nil if it is not known.
 func (d *Draft) slot(key store.Key) *Slot {
 	if s, ok := d.own[key]; ok {
 		return s
@@ -289,7 +288,7 @@ func (d *Draft) slot(key store.Key) *Slot {
 	return d.Slots[key]
 }
 
-// Find implements reader.
+// Find implements Reader.
 func (d *Draft) Find(key store.Key) (*Slot, error) {
 	if s := d.slot(key); s != nil {
 		return s, nil
@@ -300,7 +299,7 @@ func (d *Draft) Find(key store.Key) (*Slot, error) {
 	return nil, ErrLacking
 }
 
-// Preload implements reader.
+// Preload implements Reader.
 func (d *Draft) Preload(keys ...store.Key) (err error) {
 	for _, key := range keys {
 		if _, lacking := d.Find(key); lacking != nil {
@@ -310,7 +309,7 @@ func (d *Draft) Preload(keys ...store.Key) (err error) {
 	return err
 }
 
-// FindAll implements reader.
+// FindAll implements Reader.
 func (d *Draft) FindAll(r Span) ([]*Slot, error) {
 	if !d.Spans[r] {
 		if !slices.Contains(d.Lack.Spans, r) {
@@ -327,22 +326,22 @@ func (d *Draft) FindAll(r Span) ([]*Slot, error) {
 	return InSpan(append(slots, d.Mine...), r), nil
 }
 
-// Spec implements reader.
+// Spec implements Reader.
 func (d *Draft) Spec(j record.Job) (*dag.Job, error) {
 	return known[dag.Job](d, j, j.Spec)
 }
 
-// Plan implements reader.
+// Plan implements Reader.
 func (d *Draft) Plan(j record.Job) (*record.Plan, error) {
 	return known[record.Plan](d, j, j.Plan)
 }
 
-// Bids implements reader.
+// Bids implements Reader.
 func (d *Draft) Bids(j record.Job) (*record.Bids, error) {
 	return known[record.Bids](d, j, j.Bids)
 }
 
-// known returns a blob that was read before.
+// known returns a loaded blob, or notes that it is missing.
 func known[T any](d *Draft, job record.Job, ref record.Blob) (*T, error) {
 	if t, ok := d.Blob(ref.In(job.ID)).(*T); ok {
 		return t, nil
@@ -353,13 +352,13 @@ func known[T any](d *Draft, job record.Job, ref record.Blob) (*T, error) {
 	return nil, ErrLacking
 }
 
-// Writes says whether the unit, or the draft, writes a record.
+// Writes reports whether the unit or the draft writes a record.
 func (d *Draft) Writes(key store.Key) bool {
 	s := d.slot(key)
 	return s != nil && s.Dirty
 }
 
-// Size is how many bytes a record has that is known.
+// Size is the size of a known record in bytes.
 func (d *Draft) Size(key store.Key) int {
 	if s := d.slot(key); s != nil {
 		return len(s.Body)
@@ -367,10 +366,10 @@ func (d *Draft) Size(key store.Key) int {
 	return 0
 }
 
-// Items counts what a commit would hold.
+// Items counts the items that the unit would commit.
 func (d *Draft) Items() int { return d.count }
 
-// Apply takes a decision into the draft.
+// Apply adds a decision to the draft.
 func (d *Draft) Apply(x record.Decision) error {
 	for _, w := range x.Writes {
 		body, err := d.Kept.Encode(w)
@@ -416,14 +415,14 @@ func (d *Draft) ours(key store.Key) *Slot {
 	return s
 }
 
-// counts counts a slot that is about to be written or held, unless it is counted.
+// counts counts a slot that is about to be written or held, unless it was counted before.
 func (d *Draft) counts(s *Slot) {
 	if !s.Dirty && !s.Held {
 		d.count++
 	}
 }
 
-// ToWrite is what a commit has to do about a record; ok is false where it is nothing.
+// ToWrite returns the write that commits a record. ok is false if there is nothing to do.
 func (s *Slot) ToWrite() (store.Write, bool) {
 	if s.Held && !s.Dirty {
 		return store.Write{Op: store.Check, Key: s.Key, Expect: s.Base}, true
@@ -435,7 +434,7 @@ func (s *Slot) ToWrite() (store.Write, bool) {
 	if s.Body == nil {
 		w.Op = store.Delete
 		if s.Base == store.Absent && !s.Blind {
-			return w, false // made and removed within the unit
+			return w, false // created and removed within the unit
 		}
 	}
 	return w, s.Dirty

@@ -14,34 +14,34 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// decodedBytes bounds the records that are kept decoded, which take about three times what they take as JSON.
+// decodedBytes is the maximum size of the decoded records. A decoded record takes about three times its size as JSON.
 const decodedBytes = 12 << 20
 
-// Decoded keeps records as they were last decoded. Most are read again and again before they change, and to copy one
-// costs a small part of what it costs to decode it. A record is the same as long as its bytes are: its version says
-// less, as those begin anew where a record is removed and made again.
+// Decoded caches records as they were last decoded. Most are read many times before they change, and copying one
+// costs a small part of decoding it. A cached record is valid as long as its bytes are the same. Its version is not
+// enough, because versions start again when a record is removed and created again.
 type Decoded struct {
 	*recent[store.Key]
-	read   bool     // keeps nothing but what was decoded
+	read   bool     // caches only what was decoded, not what was written
 	owners sync.Map // of func(reflect.Value), by type
-	taken  sync.Map // as well, for values that were never stored: see asStored
+	taken  sync.Map // the same for values that were not read from the store: see asStored
 }
 
-// NewDecoded makes a cache for several brokers of one process, such as a simulator's, which have one store. It keeps
-// what one of them has decoded, and nothing as one of them wrote it: what the others read has been through JSON, as it
-// has where each is a process of its own.
+// NewDecoded makes a cache for several brokers of one process with one store, for example in a simulation. It only
+// caches what was decoded and not what was written. So each broker reads values that have been through JSON, as if it
+// were a separate process.
 func NewDecoded() *Decoded {
 	return &Decoded{recent: newRecent[store.Key](decodedBytes), read: true}
 }
 
-// decodedRecord is a record as JSON and as a *T, neither of which anybody changes.
+// decodedRecord is a record as JSON and as a *T. Both are immutable.
 type decodedRecord struct {
 	body  []byte
 	value any
-	own   func(reflect.Value) // makes a copy of *value own all it refers to
+	own   func(reflect.Value) // turns a shallow copy of *value into a deep one
 }
 
-// Decode reads a record. What it returns is the caller's own.
+// Decode reads a record. The caller owns the result.
 func Decode[T any](k *Decoded, key store.Key, body []byte) (value T, err error) {
 	if kept, own := keptAs[T](k, key, body); kept != nil {
 		value = *kept
@@ -59,7 +59,7 @@ func Decode[T any](k *Decoded, key store.Key, body []byte) (value T, err error) 
 	return value, nil
 }
 
-// Shared reads a record of which what it returns is shared: it must not be changed.
+// Shared reads a record. The result is shared and must not be changed.
 func Shared[T any](k *Decoded, key store.Key, body []byte) (*T, error) {
 	if kept, _ := keptAs[T](k, key, body); kept != nil {
 		return kept, nil
@@ -68,8 +68,8 @@ func Shared[T any](k *Decoded, key store.Key, body []byte) (*T, error) {
 	return &value, err
 }
 
-// Blob reads what lies in the store under a key, and never changes, nor does anybody change what was read of it. Where
-// brokers share what they decode, it is read once for all of them.
+// Blob reads an immutable blob of the store with the function read. The result must not be changed. If brokers share
+// the cache, it is read once for all of them.
 func Blob[T any](k *Decoded, key store.Key, body []byte, read func(*T) error) (*T, error) {
 	if kept, _ := keptAs[T](k, key, body); kept != nil {
 		return kept, nil
@@ -84,7 +84,7 @@ func Blob[T any](k *Decoded, key store.Key, body []byte, read func(*T) error) (*
 	return value, nil
 }
 
-// keptAs returns what is kept of a record, and what makes a copy of it own all it refers to; nil where nothing is.
+// keptAs returns the cached value of a record and its own function, or nil.
 func keptAs[T any](k *Decoded, key store.Key, body []byte) (*T, func(reflect.Value)) {
 	d, ok := k.Get(key).(*decodedRecord)
 	if !ok || !bytes.Equal(d.body, body) {
@@ -94,13 +94,13 @@ func keptAs[T any](k *Decoded, key store.Key, body []byte) (*T, func(reflect.Val
 	return kept, d.own
 }
 
-// Unmarshal reads what is stored as encoding/json does, but in one pass: what is no JSON is found out on the way, and a
-// value that could not be read may be filled in part.
+// Unmarshal decodes like encoding/json, but in one pass: invalid JSON is detected on the way, and then the value may
+// be partly filled.
 func Unmarshal(body []byte, value any) error { return jsonv2.Unmarshal(body, value, onePass) }
 
 var onePass = jsonv2.JoinOptions(json.DefaultOptionsV1(), json.ReportErrorsWithLegacySemantics(false))
 
-// wrote keeps a record as it was encoded, of which the value stays the caller's.
+// wrote caches a record as it was encoded. The caller keeps value, so the cache makes a copy.
 func (d *Decoded) wrote(key store.Key, body []byte, value any) {
 	if d.read {
 		return
@@ -116,7 +116,7 @@ func (d *Decoded) wrote(key store.Key, body []byte, value any) {
 	d.Put(key, &decodedRecord{body, kept.Interface(), ownerOf(&d.owners, v.Type(), nil)}, 3*len(body))
 }
 
-// asStored makes a time what is read of it: without the reading of the monotonic clock, which stands still while a
+// asStored makes a time equal to what is read from its JSON: without the monotonic clock reading, which stops while a
 // laptop or a function sleeps.
 func asStored(v reflect.Value) {
 	if t, ok := v.Addr().Interface().(*time.Time); ok {
@@ -124,8 +124,8 @@ func asStored(v reflect.Value) {
 	}
 }
 
-// ownerOf returns what makes a copied value of a type own all it refers to, and does something to its times; nil for a
-// type of which that is not known.
+// ownerOf returns a function that turns a shallow copy of a type's value into a deep one and applies times to its
+// times. It is nil for types that cannot be copied this way.
 func ownerOf(known *sync.Map, t reflect.Type, times func(reflect.Value)) func(reflect.Value) {
 	if own, ok := known.Load(t); ok {
 		return own.(func(reflect.Value)) //nolint:forcetypeassert // nothing else is stored
@@ -141,12 +141,12 @@ func ownerOf(known *sync.Map, t reflect.Type, times func(reflect.Value)) func(re
 	return own
 }
 
-// owner is nil for types whose values refer to nothing that could be changed.
+// owner returns nil for types whose values refer to nothing mutable.
 func owner(t reflect.Type, times func(reflect.Value)) (own func(reflect.Value), known bool) {
 	switch kind := t.Kind(); {
 	case t == reflect.TypeFor[time.Time]():
 		return times, true
-	case t == reflect.TypeFor[apitypes.Amounts](): // nobody changes one
+	case t == reflect.TypeFor[apitypes.Amounts](): // treated as immutable everywhere
 		return nil, true
 	case kind <= reflect.Float64 || kind == reflect.String:
 		return nil, true

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// stored is a record of every kind of field that records have.
+// stored is a record with every kind of field that records have.
 type stored struct {
 	Name   string            `json:"name"`
 	At     time.Time         `json:"at"`
@@ -26,7 +26,7 @@ type storedNode struct {
 	Devices []int `json:"devices,omitempty"`
 }
 
-// readStored reads a record as one finds it in a store.
+// readStored reads a record as it is in a store.
 func readStored(t *testing.T, k *Kept, key store.Key, body string) stored {
 	t.Helper()
 	of := New(k)
@@ -38,10 +38,10 @@ func readStored(t *testing.T, k *Kept, key store.Key, body string) stored {
 	return v
 }
 
-func TestWhatGetReturnsIsTheCallersOwn(t *testing.T) {
+func TestGetReturnsCopy(t *testing.T) {
 	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
 	const body = `{"name":"n","at":"2026-05-20T00:00:00Z","bytes":"AAEC","nodes":[{"devices":[1,2]}],"labels":{"a":"b"}}`
-	for range 3 { // decoded, then twice from what was decoded
+	for range 3 { // decoded once, then twice from the cache
 		v := readStored(t, k, key, body)
 		if got, want := fmt.Sprint(v), "{n 2026-05-20 00:00:00 +0000 UTC [0 1 2] [{[1 2]}] map[a:b]}"; got != want {
 			t.Fatalf("got %s, want %s", got, want)
@@ -50,11 +50,11 @@ func TestWhatGetReturnsIsTheCallersOwn(t *testing.T) {
 		v.Nodes[0].Devices = append(v.Nodes[0].Devices[:1], 9)
 	}
 	if d, ok := k.records.Get(key).(*decodedRecord); !ok || d.value.(*stored).Name != "n" {
-		t.Error("it was not kept decoded")
+		t.Error("it was not cached")
 	}
 }
 
-// TestAmountsAreNotCopied: nobody changes any, and each queue has four.
+// TestAmountsAreNotCopied: they are immutable, and each queue has four.
 func TestAmountsAreNotCopied(t *testing.T) {
 	k, key, body := NewKept(0).Records(), record.QueueKey("q"), []byte(`{"name":"q","use":{"memoryGiB":4}}`)
 	for range 2 {
@@ -68,8 +68,8 @@ func TestAmountsAreNotCopied(t *testing.T) {
 	}
 }
 
-// TestWhoLooksIsShownWhatIsStored, and what others have got of it stays their own.
-func TestWhoLooksIsShownWhatIsStored(t *testing.T) {
+// TestLookReturnsSharedValue also checks that results of Get stay independent.
+func TestLookReturnsSharedValue(t *testing.T) {
 	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
 	const body = `{"name":"n","nodes":[{"devices":[1,2]}]}`
 	readStored(t, k, key, body).Nodes[0].Devices[0] = 9
@@ -84,11 +84,11 @@ func TestWhoLooksIsShownWhatIsStored(t *testing.T) {
 	}
 	none := store.Key{Partition: "p", Sort: "none"}
 	if v, found, err := Look[stored](NewDraft(of, time.Time{}, 0), none); found || err != nil {
-		t.Errorf("got %+v of what is not there (%v)", v, err)
+		t.Errorf("got %+v for a missing record (%v)", v, err)
 	}
 }
 
-func TestARecordThatIsMadeAnewIsDecodedAnew(t *testing.T) {
+func TestRecreatedRecordIsDecodedAgain(t *testing.T) {
 	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
 	for _, name := range []string{"a", "b"} { // both are version 1
 		if v := readStored(t, k, key, `{"name":"`+name+`"}`); v.Name != name || v.Nodes != nil || v.Labels != nil {
@@ -97,17 +97,17 @@ func TestARecordThatIsMadeAnewIsDecodedAnew(t *testing.T) {
 	}
 }
 
-func TestRecordsOfAllTypesAreKeptDecoded(t *testing.T) {
+func TestAllRecordTypesAreCached(t *testing.T) {
 	for _, v := range []any{
 		record.Job{}, record.Progress{}, record.Task{}, apitypes.Attempt{}, record.Cluster{}, record.Ledger{}, apitypes.Queue{},
 		apitypes.Waiting{}, apitypes.Block{}, record.MarketRecord{}, record.JobIndex{}, record.Pool{}, record.Partition{},
 		record.Beat{},
 	} {
 		if _, known := owner(reflect.TypeOf(v), nil); !known {
-			t.Errorf("%T is decoded anew at each get", v)
+			t.Errorf("%T is decoded at each Get", v)
 		}
 		if field := unwritten(reflect.TypeOf(v)); field != "" {
-			t.Errorf("%T is kept as it was written, with %s, which is not in the store", v, field)
+			t.Errorf("%T is cached as it was written, with %s, which is not stored", v, field)
 		}
 	}
 	if _, known := owner(reflect.TypeFor[struct{ p *int }](), nil); known {
@@ -115,7 +115,7 @@ func TestRecordsOfAllTypesAreKeptDecoded(t *testing.T) {
 	}
 }
 
-// unwritten names a field of a record, or of what it has, that its JSON leaves out.
+// unwritten names a field of a record, at any depth, that its JSON omits.
 func unwritten(t reflect.Type) string {
 	switch t.Kind() { //nolint:exhaustive // others have no fields
 	case reflect.Slice, reflect.Map:
@@ -134,29 +134,29 @@ func unwritten(t reflect.Type) string {
 	return ""
 }
 
-func TestWhatWasWrittenIsReadAsItIsStored(t *testing.T) {
+func TestWrittenRecordReadsAsStored(t *testing.T) {
 	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
-	at := time.Now() // by the monotonic clock too, of which the store knows nothing
+	at := time.Now() // has a monotonic clock reading, which is not stored
 	v := stored{Name: "n", At: at, Nodes: []storedNode{{Devices: []int{1}}}}
 	body, err := k.Encode(record.Write{Key: key, Value: v})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.Nodes[0].Devices[0] = 9 // it stays the caller's
+	v.Nodes[0].Devices[0] = 9 // the caller may change its value
 	if _, ok := k.records.Get(key).(*decodedRecord); !ok {
-		t.Fatal("it is decoded by whoever reads it next")
+		t.Fatal("the next reader decodes it")
 	}
 	got := readStored(t, k, key, string(body))
 	if !got.At.Equal(at) || strings.Contains(got.At.String(), " m=") || got.Nodes[0].Devices[0] != 1 {
 		t.Errorf("got %+v, at %v", got, at)
 	}
 	if got := readStored(t, k, key, `{"name":"another's"}`); got.Name != "another's" {
-		t.Errorf("got %s, which was not what the store has", got.Name)
+		t.Errorf("got %s, which is not what the store has", got.Name)
 	}
 }
 
-// TestWhatIsSharedHasBeenThroughJSON: of several brokers of one process, none finds a record as another one wrote it.
-func TestWhatIsSharedHasBeenThroughJSON(t *testing.T) {
+// TestSharedCacheKeepsOnlyDecodedValues: a broker never gets a value as another broker of the process wrote it.
+func TestSharedCacheKeepsOnlyDecodedValues(t *testing.T) {
 	one, other, shared := NewKept(0), NewKept(0), NewDecoded()
 	one.Share(shared)
 	other.Share(shared)
@@ -176,12 +176,12 @@ func TestWhatIsSharedHasBeenThroughJSON(t *testing.T) {
 	}
 	before := shared.Get(key)
 	if _, err := Decode[forgetful](other.Records(), key, body); err != nil || before == nil || shared.Get(key) != before {
-		t.Errorf("it is decoded once for each of them (%v)", err)
+		t.Errorf("each broker decodes it (%v)", err)
 	}
 }
 
-// TestABlobIsReadOnceForAllThatShare: a process of its own keeps it among its blobs instead.
-func TestABlobIsReadOnceForAllThatShare(t *testing.T) {
+// TestSharedCacheReadsBlobOnce: a separate process keeps it in its blob cache instead.
+func TestSharedCacheReadsBlobOnce(t *testing.T) {
 	key, body := store.Key{Partition: "p", Sort: "plan#000001#t#0000"}, []byte("compressed")
 	for name, c := range map[string]struct {
 		known *Decoded
@@ -204,20 +204,20 @@ func TestABlobIsReadOnceForAllThatShare(t *testing.T) {
 		broken := errors.New("broken")
 		fail := func(*stored) error { return broken }
 		if _, err := Blob(c.known, key, []byte("another's"), fail); !errors.Is(err, broken) {
-			t.Errorf("%s: of another body, what could not be read: %v", name, err)
+			t.Errorf("%s: another body that cannot be read: %v", name, err)
 		}
 	}
 }
 
-func TestWhatWasUsedLastIsKept(t *testing.T) {
+func TestCacheKeepsRecentlyUsed(t *testing.T) {
 	r := newRecent[int](100)
 	for i := range 1000 {
 		r.Put(i, i, 10)
 		if r.Get(0) != 0 {
-			t.Fatalf("what was asked for after each was dropped at %d", i)
+			t.Fatalf("a value that was used each time was dropped at %d", i)
 		}
 		if n := len(r.young) + len(r.old); n > 12 {
-			t.Fatalf("%d of 10 bytes each are kept in 100", n)
+			t.Fatalf("%d values of 10 bytes are kept in 100 bytes", n)
 		}
 	}
 	if r.Get(999) != 999 || r.Get(500) != nil {
@@ -225,17 +225,17 @@ func TestWhatWasUsedLastIsKept(t *testing.T) {
 	}
 	r.Put(7, 7, 1000)
 	if r.Get(7) != 7 {
-		t.Error("what is larger than all is not kept, though it was used last")
+		t.Error("a value larger than the cache was not kept, although it was used last")
 	}
 }
 
-func TestOfTwoLargeValuesNeitherDrivesOutTheOther(t *testing.T) {
+func TestCacheKeepsTwoLargeValues(t *testing.T) {
 	r := newRecent[string](100)
 	r.Put("spec", 1, 500)
 	r.Put("plan", 2, 700)
 	for range 5 {
 		if r.Get("spec") != 1 || r.Get("plan") != 2 {
-			t.Fatal("a spec and a plan that are read in turn are loaded each time")
+			t.Fatal("a spec and a plan that are read alternately are loaded each time")
 		}
 	}
 }

@@ -1,7 +1,8 @@
 // Package recordcache is what is known of the store while something is decided: records as they were loaded, under what the
 // decision itself has written.
 //
-// Whoever decides reads through a Reader. A unit (package unit) asks the store for what it has not loaded. A Draft asks
-// nobody: it notes what it lacks and fails with ErrLacking, so that a decision which finds out as it goes what it has
-// to look at is pure all the same. Who runs it loads all that was lacking at once and has it decide again.
+// A decision reads records through a Reader. A unit (package unit) loads missing records from the store. A Draft
+// never uses the store: it notes what is missing and fails with ErrLacking. The caller then loads everything that was
+// missing at once and repeats the decision. So a decision is pure even if it only finds out on the way what it has to
+// read.
 package recordcache

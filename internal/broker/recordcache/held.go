@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Holders reads the clusters that some reserved capacity counts, as far as they are there.
+// Holders loads the existing clusters that hold reserved capacity.
 func Holders(r Reader, held ...record.Occupancy) (there []record.Cluster, err error) {
 	var keys []store.Key
 	for _, h := range held {

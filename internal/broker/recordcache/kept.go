@@ -5,22 +5,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Kept is what a process keeps of what it has read, so that it need not be read or decoded again: blobs, which never
-// change, and records as they were last decoded.
+// Kept is a process's cache, so that it does not read or decode the same things again: blobs, which never change, and
+// records as they were last decoded.
 type Kept struct {
 	Blobs   *recent[record.BlobKey]
 	records *Decoded
 }
 
-// NewKept makes a cache of blobs up to so many bytes, and of decoded records.
+// NewKept makes a cache of up to blobBytes of blobs, and of decoded records.
 func NewKept(blobBytes int) *Kept {
 	return &Kept{newRecent[record.BlobKey](blobBytes), &Decoded{recent: newRecent[store.Key](decodedBytes)}}
 }
 
-// Records is what is kept of records.
+// Records returns the cache of decoded records.
 func (k *Kept) Records() *Decoded { return k.records }
 
-// Share keeps decoded records in a cache that others use too. It comes before all else.
+// Share makes k use a cache of decoded records that others use too. It must be called before anything else.
 func (k *Kept) Share(d *Decoded) {
 	k.records = d
 }

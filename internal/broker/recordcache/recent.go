@@ -4,9 +4,9 @@ import (
 	"sync"
 )
 
-// recent keeps the values that were used last, in two generations of up to half its bytes each: what nobody has asked
-// for in a whole generation goes. A generation has two values at least, so that of two that are read in turn neither
-// drives out the other, however large they are.
+// recent is a cache of the most recently used values, in two generations of up to half its bytes each. A value that
+// is not used during a whole generation is dropped. A generation has at least two values, so that two values that are
+// read in turn never drive each other out, however large they are.
 type recent[K comparable] struct {
 	mu         sync.Mutex
 	young, old map[K]sized
@@ -23,7 +23,7 @@ func newRecent[K comparable](limit int) *recent[K] {
 	return &recent[K]{young: map[K]sized{}, limit: limit}
 }
 
-// Get returns a value, nil where it is not kept.
+// Get returns a value, or nil if it is not in the cache.
 func (r *recent[K]) Get(k K) any {
 	r.mu.Lock()
 	defer r.mu.Unlock()

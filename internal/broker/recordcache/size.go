@@ -2,14 +2,14 @@ package recordcache
 
 import "reflect"
 
-// sizeOf is what a value takes in memory, in bytes, with all it refers to. That is a tree, as whatever was read from
-// JSON is. Of strings and lists that share their memory each is counted.
+// sizeOf is the size of a value in memory, in bytes, with everything it refers to. The value must be a tree, as
+// anything decoded from JSON is. Shared strings and lists are counted each time.
 func sizeOf(value any) int {
 	v := reflect.ValueOf(value)
 	return int(v.Type().Size()) + beyond(v)
 }
 
-// beyond is what a value refers to, in bytes.
+// beyond is the size of what a value refers to, in bytes.
 func beyond(v reflect.Value) (sum int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -38,5 +38,5 @@ func beyond(v reflect.Value) (sum int) {
 	return sum
 }
 
-// refers is false for types of plain numbers, of which there may be long lists.
+// refers is false for numeric types, whose lists may be long and need no loop.
 func refers(t reflect.Type) bool { return t.Kind() > reflect.Complex128 }

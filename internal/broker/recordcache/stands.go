@@ -6,8 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Standing says which of some clusters still stand where they were admitted to: until their attempt has ended, and
-// their machines, where there are any, are to be terminated.
+// Standing reports which clusters still occupy the location that they were admitted to: until their attempt has ended
+// and their machines, if any, are released.
 func Standing(r Reader, clusters []string) (standing []bool, err error) {
 	var keys []store.Key
 	for _, id := range clusters {
@@ -32,7 +32,7 @@ func Standing(r Reader, clusters []string) (standing []bool, err error) {
 	return standing, nil
 }
 
-// Staying are those of placed that still stand, of which clusters are theirs.
+// Staying returns those of placed that still occupy their location. clusters are their cluster IDs.
 func Staying(r Reader, placed []record.Placed, clusters []string) (out []record.Placed, err error) {
 	standing, err := Standing(r, clusters)
 	if err != nil {
@@ -46,8 +46,8 @@ func Staying(r Reader, placed []record.Placed, clusters []string) (out []record.
 	return out, nil
 }
 
-// Others reads those that stand where a rule of placement of a task may know them. They may have left meanwhile: see
-// Standing.
+// Others loads the locations of tasks that a task's placement rules may apply to, with their cluster IDs. Some may
+// have left in the meantime: see Standing.
 func Others(r Reader, job string, keys []store.Key) (out []record.Placed, clusters []string, err error) {
 	keys = append([]store.Key{record.StandsKey(job)}, keys...)
 	if err := r.Preload(keys...); err != nil {

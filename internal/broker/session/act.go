@@ -18,7 +18,7 @@ func (s *Session) act(v verdict, a *admission) error {
 			return err
 		}
 	case verdictDrop:
-		// The entry may have been taken out and put in again since it was listed, and look the same: the task tells.
+		// The same entry may have been removed and added again since it was listed. Only the task record shows that.
 		d.Hold(record.TaskKey(a.job.ID, a.waiting.Task))
 		d.Del(record.WaitKey(a.queue.Name, a.waiting))
 	case verdictNever:
@@ -32,12 +32,12 @@ func (s *Session) act(v verdict, a *admission) error {
 	return s.u.Apply(d)
 }
 
-// never fails a task that needs more than its queue allows, by itself or with its gang.
+// never fails a task that needs more than its queue allows, alone or together with its gang.
 func (s *Session) never(a *admission) (d record.Decision) {
 	var message string
 	if b := s.tooMuch(a); b != nil {
 		message = "it needs " + b.tell()
-	} else { // then all of its gang have a place: what they need is known
+	} else { // then every member of its gang is planned, so its total is known
 		message = a.with.tooLarge(s)
 	}
 	d.Del(record.WaitKey(a.queue.Name, a.waiting))
@@ -49,7 +49,7 @@ func (s *Session) never(a *admission) (d record.Decision) {
 	return d
 }
 
-// replan asks for another plan, once a session for each job.
+// replan requests a new plan, at most once for each job in a session.
 func (s *Session) replan(a *admission) (d record.Decision) {
 	if s.replanned[a.job.ID] {
 		return d
@@ -59,13 +59,13 @@ func (s *Session) replan(a *admission) (d record.Decision) {
 	switch {
 	case a.blocked:
 	case a.plan.Of(a.waiting.Task) == nil:
-		reason = "the plan has no place for a task that waits"
+		reason = "the plan has no place for a waiting task"
 	case a.clash != nil:
 		reason = a.clash.text
 	case a.price != nil && a.affordable(a.usd()) == verdictAdmit:
 		reason = a.price.Why()
 	default:
-		reason = "the budget left is less than the plan needs"
+		reason = "the remaining budget is less than the plan needs"
 	}
 	d.Emit(events.DAGReplan{Job: a.job.ID, Plan: a.job.Plan.Version, Reason: reason})
 	a.task.MinPlan = a.job.Plan.Version + 1
@@ -74,15 +74,14 @@ func (s *Session) replan(a *admission) (d record.Decision) {
 	return d
 }
 
-// admitted lets a task take capacity: it leaves the queue and holds quota and budget until
-// capacity.freed gives them back.
+// admitted admits a task: the task leaves the queue and holds quota and budget until capacity.freed gives them back.
 func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	choice := a.plan.Of(a.waiting.Task)
 	if a.lead != nil {
-		d.Touch(*a.lead) // it runs until this is committed, and whatever ends it decides with this one in view
+		d.Touch(*a.lead) // it must still run at the commit: a decision that ends it conflicts with this one
 	}
 	if a.task.Alone = a.beside != nil; a.task.Alone {
-		d.Hold(*a.beside) // the same
+		d.Hold(*a.beside) // for the same reason
 	}
 	if a.pool, err = s.take(&d, a); err != nil {
 		return d, err

@@ -13,18 +13,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// side is a job's side of its waiting tasks, which they share: what is set aside for one of them the others see.
+// side is what the waiting tasks of one job share: the job and its ledger. Money reserved for one task is visible to
+// the others.
 type side struct {
 	job    record.Job
 	ledger record.Ledger
-	spec   *dag.Job // of a job that has a plan, as plan
+	spec   *dag.Job // set if the job has a plan; so is plan
 	plan   *record.Plan
-	// groups are its rules that spread or pack machines; ruled says of which tasks rules know.
+	// groups are the job's rules that spread or pack machines. ruled says whether placement rules apply to any task.
 	groups []dag.PlacementGroup
 	ruled  bool
 }
 
-// admission is a session's view of one waiting task: all that becomes of it depends on this.
+// admission is what a session knows about one waiting task. Every decision on the task is based on it.
 type admission struct {
 	*side
 	queue   *apitypes.Queue
@@ -32,35 +33,35 @@ type admission struct {
 	task    record.Task
 	name    string
 	nodes   int
-	with    *together    // that it is a member of
-	blocked bool         // the planned location is not to be tried now
-	lead    *record.Key  // of one that joins a gang, the cluster that has to run for it; nil while none does
-	beside  *record.Key  // of one that begins anew alone, another of its gang that holds something; nil where none does
-	pool    *pooled      // where it is placed instead; nil where it is to be bought
-	awaits  bool         // room in a pool that is being made for it
-	clash   *clash       // rule of placement that keeps it from where it is planned; nil where none does
-	price   *bid.Waiting // better price that it may wait for; nil for none
+	with    *together    // the group that it is admitted with: its gang, or the task alone
+	blocked bool         // the planned location must not be tried now
+	lead    *record.Key  // for a task that joins a gang: the gang's cluster, which must run; nil if it does not run
+	beside  *record.Key  // for a task that restarts alone: another active task of its gang; nil if there is none
+	pool    *pooled      // the pool machines that it gets; nil if machines are bought
+	awaits  bool         // it waits for room that is being made in a pool
+	clash   *clash       // the placement rule that its planned location violates; nil if none
+	price   *bid.Waiting // the better price that it may wait for; nil if it does not wait for one
 }
 
-// vcpu is what the task would hold on all its machines: they are bought together or not at all.
+// vcpu is the number of vCPUs of all machines of the task. They are bought together or not at all.
 func (a *admission) vcpu() float64 { return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes) }
 
-// holds is what it would hold beside vCPUs.
+// holds is what the task would hold in addition to vCPUs.
 func (a *admission) holds() apitypes.Amounts { return a.plan.Of(a.waiting.Task).Holds(a.nodes) }
 
-// needs is what it would hold of all that is bounded.
+// needs is what the task would hold of all resources that queues can limit, vCPUs included.
 func (a *admission) needs() apitypes.Amounts {
 	return a.holds().Plus(apitypes.Amounts{apitypes.VCPUs: a.vcpu()})
 }
 
-// usd is what the task is expected to cost where it is planned.
+// usd is the task's expected cost at its planned location, in USD.
 func (a *admission) usd() float64 { return a.plan.TaskUSD[a.waiting.Task] }
 
-// key names the task.
+// key identifies the task as job/index.
 func (a *admission) key() string { return a.job.ID + "/" + strconv.Itoa(a.waiting.Task) }
 
-// unit names what an admission is a member of, as the scheduler is told: its job, its gang, or itself where it joins
-// one.
+// unit is the ID of the scheduler's job that the task belongs to: its job, its gang, or the task itself if it joins a
+// gang.
 func (a *admission) unit() string {
 	if a.task.Gang != "" || a.task.Joins != "" {
 		return a.claim()
@@ -68,7 +69,7 @@ func (a *admission) unit() string {
 	return a.job.ID
 }
 
-// sideOf loads a job's side, once.
+// sideOf loads the side of a job, once for each session.
 func (s *Session) sideOf(id string) (of *side, err error) {
 	if of := s.jobs[id]; of != nil {
 		return of, nil
@@ -83,7 +84,7 @@ func (s *Session) sideOf(id string) (of *side, err error) {
 	return of, err
 }
 
-// planned says whether a job runs by a plan, and completes what is known of it.
+// planned reports whether the job runs and has a plan. If so it loads the job's spec, rules and plan.
 func (s *Session) planned(of *side) (ok bool, err error) {
 	if of.job.State != apitypes.JobRunning || of.job.Plan.IsZero() {
 		return false, nil
@@ -92,7 +93,7 @@ func (s *Session) planned(of *side) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if of.spec != spec { // it has as many tasks as this is asked for
+	if of.spec != spec { // once for each job, not for each of its tasks
 		of.spec, of.ruled = spec, record.IsPlaced(spec)
 		if of.ruled {
 			of.groups = spec.Groups()
@@ -102,8 +103,8 @@ func (s *Session) planned(of *side) (ok bool, err error) {
 	return err == nil, err
 }
 
-// passes says of a waiting task that what its job lacks keeps it, so that nothing need be read of the task itself:
-// however many tasks of a job wait for a plan or for its budget, those behind them are looked at.
+// passes reports whether a waiting task can be skipped without reading the task's own records, because its job lacks a
+// plan or money. This way many waiting tasks of such a job do not hide the tasks behind them.
 func (s *Session) passes(w apitypes.Waiting) (bool, error) {
 	of, err := s.sideOf(w.Job)
 	switch {
@@ -112,7 +113,7 @@ func (s *Session) passes(w apitypes.Waiting) (bool, error) {
 	case of.job.State == apitypes.JobPlanning || of.job.State == apitypes.JobWaiting:
 		return true, nil
 	case of.job.State != apitypes.JobRunning:
-		return false, nil // it is over: the entry goes
+		return false, nil // the job has finished: the entry is removed
 	case of.job.Suspended() != nil || of.job.Plan.IsZero() || of.outdated(w):
 		return true, nil
 	}
@@ -127,8 +128,8 @@ func (s *Session) passes(w apitypes.Waiting) (bool, error) {
 	if !s.replanned[w.Job] || afford != verdictAdmit {
 		return afford == verdictSkip || s.replanned[w.Job], nil
 	}
-	// Another plan is asked for already. What lacks nothing of the one in force goes on under it: it may have waited
-	// for longer than those behind it.
+	// A new plan has been requested already. A task that the current plan can still serve continues under it, since it
+	// may have waited longer than the tasks behind it.
 	choice := of.plan.Of(w.Task)
 	if choice == nil {
 		return true, nil
@@ -137,15 +138,15 @@ func (s *Session) passes(w apitypes.Waiting) (bool, error) {
 	return err == nil && s.blocked(choice), err
 }
 
-// outdated says of a waiting task that it may not go on under the plan in force.
+// outdated reports whether the current plan is too old for a waiting task.
 func (of *side) outdated(w apitypes.Waiting) bool {
 	return of.job.Plan.Version < max(w.MinPlan, of.job.MinPlan)
 }
 
-// since is from when on a task counts as waiting.
+// since is the time from which the task counts as waiting.
 func (a *admission) since() time.Time { return a.job.WaitsSince(a.waiting) }
 
-// facts loads what is to be known of a waiting task.
+// facts loads everything that a decision on a waiting task needs.
 func (s *Session) facts(q *apitypes.Queue, w apitypes.Waiting) (a *admission, err error) {
 	a = &admission{queue: q, waiting: w}
 	if a.side, err = s.sideOf(w.Job); err != nil {
@@ -179,7 +180,7 @@ func (s *Session) facts(q *apitypes.Queue, w apitypes.Waiting) (a *admission, er
 	return a, err
 }
 
-// loadBlocks loads where nothing is to be tried now, once.
+// loadBlocks loads the blocked locations, once for each session.
 func (s *Session) loadBlocks() (err error) {
 	if s.blocks == nil {
 		s.blocks, err = recordcache.List[apitypes.Block](s.u, record.PartBlocks, "", 0)
@@ -187,24 +188,24 @@ func (s *Session) loadBlocks() (err error) {
 	return err
 }
 
-// blocked says whether the location that a plan chose is not to be tried now.
+// blocked reports whether a planned location is blocked now.
 func (s *Session) blocked(p *record.Planned) bool {
 	return slices.ContainsFunc(s.blocks, func(k apitypes.Block) bool { return record.Covers(k, p.Offer, s.u.Now) })
 }
 
-// verdict says what becomes of a waiting task.
+// verdict is the decision on a waiting task.
 type verdict int
 
 const (
-	verdictAdmit  verdict = iota // if the session lets it
-	verdictSkip                  // not now, for a reason of its own
-	verdictWait                  // not at the price of now
-	verdictDrop                  // its job is over
-	verdictReplan                // its plan is no good
-	verdictNever                 // more than its queue, or one above it, allows at all
+	verdictAdmit  verdict = iota // admit it if the scheduler agrees
+	verdictSkip                  // not now, for a reason that concerns only this task or its job
+	verdictWait                  // wait for a better price
+	verdictDrop                  // its job has finished
+	verdictReplan                // its plan cannot be used
+	verdictNever                 // it needs more than its queue, or a queue above it, allows
 )
 
-// judge decides on one waiting task as far as that does not depend on others.
+// judge decides on one waiting task as far as the decision does not depend on other tasks.
 func (s *Session) judge(a *admission) verdict {
 	switch {
 	case a.job.State == apitypes.JobEnding || a.job.State.Over() || a.task.State != record.TaskQueued:
@@ -235,26 +236,26 @@ func (s *Session) judge(a *admission) verdict {
 	return s.judgePrice(a)
 }
 
-// affordable says whether the job's budget has so much left.
+// affordable compares an amount in USD with the job's remaining budget. It returns verdictAdmit if the budget covers
+// it, verdictSkip if running attempts may still return money, and verdictReplan otherwise.
 func (of *side) affordable(usd float64) verdict {
 	switch {
 	case of.job.BudgetUSD <= 0 || usd <= of.left()+record.CentsEps:
 		return verdictAdmit
 	case of.ledger.Outstanding > 0:
-		return verdictSkip // what others do not use comes back
+		return verdictSkip // unused reserved money comes back
 	}
 	return verdictReplan
 }
 
-// left is what the budget has neither spent nor set aside.
+// left is the part of the budget that is neither spent nor reserved, in USD.
 func (of *side) left() float64 { return of.job.BudgetUSD - of.ledger.SpentUSD - of.ledger.ReservedUSD }
 
-// reserveSlack is how much longer than expected an attempt may take on what is set aside for it.
+// reserveSlack is the factor by which an attempt may exceed its expected time before the reserved money is used up.
 const reserveSlack = 1.25
 
-// reserve is what to set aside for an attempt: its expected run time with some slack and the broker's overhead, at the
-// most that an hour may cost, as far as the budgets go. A job without a budget, in a queue without one for the month,
-// sets nothing aside.
+// reserve returns the USD to reserve for an attempt: its expected run time with some slack plus the broker's overhead,
+// at the maximum price of an hour, limited by the budgets. It returns 0 if neither the job nor its queue has a budget.
 func (s *Session) reserve(a *admission, bidUSD float64) float64 {
 	purses := s.purses(a.job.Queue)
 	if a.job.BudgetUSD <= 0 && len(purses) == 0 {

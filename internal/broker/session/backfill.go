@@ -11,28 +11,28 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// What has waited for too long keeps those behind it waiting, so that it is not overtaken for ever. Where a policy has
-// reserve and backfill, those go all the same that will be over before the first of each queue can: when that is
-// follows from when what runs is expected to end (Lifka, The ANL/IBM SP Scheduling System, 1995, known as EASY).
-// Expectations may be wrong, so nothing is overtaken for more than four times as long as is too long.
+// A task that has waited too long keeps those behind it waiting, so that it is not overtaken forever. If the policy
+// has the actions reserve and backfill, tasks behind it are still admitted if they will finish before the first late
+// task of each queue can start. That start is estimated from the expected ends of the running tasks (Lifka, The
+// ANL/IBM SP Scheduling System, 1995, known as EASY). Estimates may be wrong, so backfill stops once a task has
+// waited four times too long.
 
-// The actions that ask for it.
+// The policy actions that enable backfilling. Both are needed.
 const (
 	actionBackfill = "backfill"
 	actionReserve  = "reserve"
 )
 
-// Overtaken is for how many times the time that is too long something may be overtaken by what is expected to be over
-// before it could go.
+// Overtaken is how long a task may be overtaken by backfilling, as a multiple of the time that is too long.
 const Overtaken = 4
 
-// backfill admits, of what waits behind something that has waited for too long, what will be over before that can go.
+// backfill admits tasks behind a late task if they will finish before the late task can start. It returns how many.
 func (s *Session) backfill() (admitted int, err error) {
 	if !s.follows(actionBackfill) || !s.follows(actionReserve) {
 		return 0, nil
 	}
 	waiting := waitStill(s.candidates)
-	heads := map[*apitypes.Queue]*admission{} // the first of each queue that has waited for too long
+	heads := map[*apitypes.Queue]*admission{} // the first late task of each queue
 	for _, a := range waiting {
 		if s.late(a, Overtaken) {
 			return 0, nil
@@ -77,20 +77,20 @@ func (s *Session) backfill() (admitted int, err error) {
 	return s.admitOf(others, claimed)
 }
 
-// inLine is a candidate as it stands in its queue.
+// inLine is the task's queue entry with the time from which it counts as waiting.
 func (a *admission) inLine() apitypes.Waiting {
 	w := a.waiting
 	w.Since = a.since()
 	return w
 }
 
-// late says whether a candidate has waited for so many times the time that is too long. Who joins a gang may wait for
-// ever.
+// late reports whether the task has waited longer than times the patience of the policy. A task that joins a gang is
+// never late.
 func (s *Session) late(a *admission, times time.Duration) bool {
 	return a.task.Joins == "" && s.u.Now.Sub(a.since()) >= times*s.patience()
 }
 
-// patience is how long is too long.
+// patience is the waiting time after which a task is late.
 func (s *Session) patience() time.Duration {
 	for _, tier := range s.Policy.Tiers {
 		for _, conf := range tier {
@@ -102,13 +102,13 @@ func (s *Session) patience() time.Duration {
 	return s.Config.OverdueAfter
 }
 
-// overBy is when a candidate would be over for certain, as far as that can be said.
+// overBy is a safe estimate of when the task would finish if it were admitted now.
 func (s *Session) overBy(a *admission) time.Time {
 	hours := a.plan.TaskHours[a.waiting.Task] * (1 - a.task.Progress)
 	return s.u.Now.Add(record.Duration(hours*reserveSlack) + s.Config.Overhead)
 }
 
-// ending is when something that runs is expected to give back what it holds.
+// ending is when a running cluster is expected to give back what it holds.
 type ending struct {
 	at    time.Time
 	queue *apitypes.Queue
@@ -136,8 +136,8 @@ func (s *Session) ends(h holding) (e ending, err error) {
 	return e, nil
 }
 
-// goes is when something that waits can go at the earliest, if what runs ends when it is expected to: at once where
-// that can not be said.
+// goes estimates when a waiting task or gang can start at the earliest, if running tasks end when expected. It returns
+// the current time if that cannot be estimated.
 func (s *Session) goes(t *together, ends []ending) time.Time {
 	need, freed, count := t.needs(), map[*apitypes.Queue]apitypes.Amounts{}, map[*apitypes.Queue]int{}
 	fits := func() bool {

@@ -12,9 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestWhenSomethingCanGo looks at each moment at which anything ends whether what has not ended then leaves room, in
-// the queue and in those above it.
-func TestWhenSomethingCanGo(t *testing.T) {
+// TestEarliestStart checks at each end of a running task whether the remaining ones leave room, in the queue and in
+// those above it.
+func TestEarliestStart(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		var tree []*apitypes.Queue
@@ -47,7 +47,7 @@ func TestWhenSomethingCanGo(t *testing.T) {
 		a := &admission{side: &side{plan: plan}, queue: tree[1], nodes: 1}
 		got := s.goes(&together{members: []*admission{a}}, ends)
 
-		want := now // where that can not be said
+		want := now // if it cannot be estimated
 		for _, at := range ends {
 			fits := true
 			for _, q := range []*apitypes.Queue{tree[1], tree[0]} {
@@ -68,7 +68,7 @@ func TestWhenSomethingCanGo(t *testing.T) {
 			}
 		}
 		if !got.Equal(want) {
-			t.Fatalf("it goes at %v, by the plainest count at %v", got, want)
+			t.Fatalf("got %v, a naive count gives %v", got, want)
 		}
 	})
 }

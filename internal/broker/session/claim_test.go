@@ -11,12 +11,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-func TestATaskKeepsItsMachinesTwiceAsLongEachTimeItWasStopped(t *testing.T) {
+func TestStoppedTaskKeepsMachinesTwiceAsLong(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	l := attempt.Losing{Cluster: record.Cluster{State: record.ClusterUp, Running: now}, Task: record.Task{State: record.TaskRunning}}
 	for _, want := range []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute} {
 		if l.CanGo(10*time.Minute, now.Add(want-time.Second)) || !l.CanGo(10*time.Minute, now.Add(want)) {
-			t.Errorf("stopped %d times, it does not keep its machines for %v", len(l.Task.YieldedTo), want)
+			t.Errorf("after %d stops it does not keep its machines for %v", len(l.Task.YieldedTo), want)
 		}
 		lost := attempt.DecideLost(attempt.Losing{
 			Cluster: record.Cluster{Leaving: record.LeaveForOthers, For: "b/u"}, Task: l.Task, Job: record.Job{State: apitypes.JobRunning},
@@ -29,7 +29,7 @@ func TestATaskKeepsItsMachinesTwiceAsLongEachTimeItWasStopped(t *testing.T) {
 	}
 }
 
-func TestAClaimLapses(t *testing.T) {
+func TestClaimExpires(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	var q apitypes.Queue
 	record.AddClaim(&q, apitypes.Claim{For: "a/t", Until: now.Add(time.Minute)}, now)
@@ -38,15 +38,16 @@ func TestAClaimLapses(t *testing.T) {
 		t.Errorf("claims %+v", q.Claims)
 	}
 	if record.AddClaim(&q, apitypes.Claim{For: "c/t", Until: now.Add(time.Hour)}, now.Add(time.Minute)); len(q.Claims) != 2 {
-		t.Errorf("what has lapsed is kept: %+v", q.Claims)
+		t.Errorf("an expired claim is kept: %+v", q.Claims)
 	}
 	if record.DropClaim(&q, "b/t"); q.Claimed("b/t", now) {
-		t.Error("what was admitted has a claim still")
+		t.Error("an admitted task still has a claim")
 	}
 }
 
-// TestNothingIsTakenInTurn asks for room for a task at the cost of one that it was stopped for, and of another.
-func TestNothingIsTakenInTurn(t *testing.T) {
+// TestStoppedTaskDoesNotEvictInReturn makes room for a task by evicting one that it was stopped for, and by evicting
+// another.
+func TestStoppedTaskDoesNotEvictInReturn(t *testing.T) {
 	room := func(yielded ...string) []scheduler.Eviction {
 		snap := snapshot([]*apitypes.Queue{{Name: "lab", Inner: true, MaxVCPU: 8}, {Name: "a", Parent: "lab"}, {Name: "b", Parent: "lab"}}, time.Time{})
 		other := held("u.1", "b", amount(1, 8))
@@ -63,27 +64,28 @@ func TestNothingIsTakenInTurn(t *testing.T) {
 		return s.Close().Evictions
 	}
 	if got := room("b/other"); len(got) != 1 {
-		t.Errorf("nothing is taken back: %+v", got)
+		t.Errorf("no eviction: %+v", got)
 	}
 	if got := room("b/u"); len(got) != 0 {
-		t.Errorf("it takes from what it was stopped for: %+v", got)
+		t.Errorf("it evicts the task that it was stopped for: %+v", got)
 	}
 }
 
-func TestRoomIsMadeForAllOfAClaimOrNotAtAll(t *testing.T) {
+func TestWholeClaims(t *testing.T) {
 	var all []scheduler.Eviction
 	for _, f := range []string{"a", "a", "a", "b", "b", "c"} {
 		all = append(all, scheduler.Eviction{For: f})
 	}
 	for most, want := range map[int]int{1: 3, 3: 3, 4: 5, 6: 6} {
 		if got := wholeClaims(all, most); len(got) != want {
-			t.Errorf("of %d evictions about %d are %d, not %d", len(all), most, len(got), want)
+			t.Errorf("%d evictions, limit %d: got %d, want %d", len(all), most, len(got), want)
 		}
 	}
 }
 
-// A gang that was stopped may hold something still when it waits again: what it holds cannot go for what of it waits.
-func TestWhatAGangHoldsIsNoneOfWhatOfItWaits(t *testing.T) {
+// A stopped gang may still hold something when it waits again. Its running tasks must not be evicted for its waiting
+// ones.
+func TestRunningAndWaitingGangTasksAreSeparateJobs(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	q := &apitypes.Queue{Name: "lab", Running: 1, VCPU: 4}
 	s := &Session{Input: Input{Policy: OwnPolicy()}, u: recordcache.NewDraft(nil, now, 0), tree: []*apitypes.Queue{q}}
@@ -93,6 +95,6 @@ func TestWhatAGangHoldsIsNoneOfWhatOfItWaits(t *testing.T) {
 	x.addHeld(map[string]holding{"j.0.1": {Losing: left, queue: q}}, func(holding) bool { return false })
 	a := &admission{side: &side{job: left.Job}, queue: q, task: task, name: "t"}
 	if _, fresh := x.job(a.claim(), a); !fresh || len(x.Jobs) != 2 {
-		t.Errorf("what waits is one of %+v", x.Jobs)
+		t.Errorf("the waiting task joined an existing job: %+v", x.Jobs)
 	}
 }

@@ -1,7 +1,7 @@
-// Package session decides who is admitted, who gives machines back, and why something waits: one pass of
-// pkg/scheduler over a queue and those that share a quota with it (Volcano's session; pools by pkg/placement and
-// pkg/parsync).
+// Package session decides which waiting tasks are admitted, which running tasks give their machines back, and why a
+// task waits. One session is one pass of pkg/scheduler over a queue and all queues that share a quota with it (Volcano
+// calls this a session). Tasks are placed on machines of pools by pkg/placement and pkg/parsync.
 //
-// A Session reads from a book.Draft and returns what it decided through it. It imports neither store nor context nor
-// clock, so that it is tried without any.
+// A Session reads records from a book.Draft and returns its decisions through it. It uses no store, no context and no
+// clock, so tests need none.
 package session

@@ -12,31 +12,32 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A gang is several tasks of a job that run together or not at all. schedule admits all of it in one transaction;
-// each task is then bought like any other. What is up waits until all is, and execute tells all of
-// it to run in one transaction. Where one does not go on, gang.broken has the others give back what they have, saving
-// their work first, and wait in their queue until all can be admitted again.
+// A gang is a set of tasks of one job that run together or not at all. A session admits all of it in one transaction.
+// The machines of each task are then bought as usual. Machines that are up wait until all are, and execute starts all
+// tasks of the gang in one transaction. If one task fails or is interrupted, gang.broken makes the others save their
+// work, release their machines, and wait in the queue until all can be admitted again.
 
 const (
-	// GangItems is what the admission of one task of a gang adds to a transaction: its waiting entry, task, attempt and
+	// GangItems is the number of transaction items for admitting one task of a gang: waiting entry, task, attempt and
 	// event.
 	GangItems = 4
-	// GangLeaveItems is what one that gives back adds: cluster, attempt, task, waiting entry, partition of a pool,
-	// event.
+	// GangLeaveItems is the number of items for one task that gives back its machines: cluster, attempt, task, waiting
+	// entry, pool partition and event.
 	GangLeaveItems = 6
-	// GangBeside is what stands beside a gang's admission in a transaction that handles one event: its marker, a
-	// settled job's hold, ledger, market and event, or a task that was announced; and the gang's ledger, its budget's,
-	// and the event that goes on.
+	// GangBeside is the number of other items in a transaction that admits a gang while handling one event: the
+	// event's marker; hold, ledger, market and event of a settled job, or an announced task; and the gang's ledger,
+	// the budget's ledger, and the event that continues the session.
 	GangBeside = 12
 )
 
-// A task that joins a gang is bought by itself while the gang runs, comes after all else that waits, and goes before
-// all else that runs: a gang shrinks before anything is taken from others, and grows by what nobody else wants.
+// A task that joins a gang gets its machines separately, while the gang runs. It is admitted after all other waiting
+// tasks and evicted before all other running tasks. So a gang shrinks before others lose machines, and it grows only
+// with capacity that no other task wants.
 
-// joinsBy is by how much one that joins is less urgent than the least urgent of jobs.
+// joinsBy is how far the priority of a joining task is lowered, so that it is below the lowest job priority.
 const joinsBy = 2*dag.MaxPriority + 1
 
-// leadOf finds the cluster of the gang's task that has the role of one that joins; nil unless it runs.
+// leadOf returns the key of the cluster that runs the gang's task with the lead role, or nil if it does not run.
 func (s *Session) leadOf(a *admission) (*record.Key, error) {
 	index := a.spec.Lead(a.waiting.Task)
 	lead, _, err := recordcache.Get[record.Task](s.u, record.TaskKey(a.job.ID, index))
@@ -52,8 +53,8 @@ func (s *Session) leadOf(a *admission) (*record.Key, error) {
 	return &key, nil
 }
 
-// besideOf finds another of a task's gang that is admitted, launched or runs; nil where none does, so that all of the
-// gang begins together.
+// besideOf returns the key of another task of the gang that is admitted, launching or running. It returns nil if
+// there is none, and then the whole gang starts together.
 func (s *Session) besideOf(a *admission) (*record.Key, error) {
 	var lacks error
 	for _, i := range a.spec.Gang(a.waiting.Task) {
@@ -67,7 +68,7 @@ func (s *Session) besideOf(a *admission) (*record.Key, error) {
 	return nil, lacks
 }
 
-// gang is the gang that a waiting task begins together with; empty of one that is in none, or that begins anew alone.
+// gang is the gang that a waiting task starts with. It is empty for a task without a gang or one that restarts alone.
 func (a *admission) gang() string {
 	if a.beside != nil {
 		return ""
@@ -75,11 +76,12 @@ func (a *admission) gang() string {
 	return a.task.Gang
 }
 
-// together are tasks that go together or not at all: those of a gang that have not succeeded, or one by itself.
+// together is a set of tasks that are admitted together or not at all: the tasks of a gang that have not succeeded, or
+// a single task.
 type together struct {
 	name    string // of the gang
 	members []*admission
-	waits   int // tasks that are not in the queue: announced later, or giving back what they have
+	waits   int // tasks that are not in the queue yet: not announced, or still releasing their machines
 }
 
 // gangOf loads the gang of a waiting task.
@@ -90,7 +92,7 @@ func (s *Session) gangOf(a *admission) (*together, error) {
 	}
 	t := &together{name: a.task.Gang}
 	for _, i := range spec.Gang(a.waiting.Task) {
-		err = cmp.Or(err, s.join(t, a, i)) // what is lacking of all is noted
+		err = cmp.Or(err, s.join(t, a, i)) // continues after an error, so that all missing records are noted
 	}
 	if err == nil {
 		err = s.clashWithin(t)
@@ -98,7 +100,8 @@ func (s *Session) gangOf(a *admission) (*together, error) {
 	return t, err
 }
 
-// join loads a task of a gang that is not done, as one of those that wait or as a member.
+// join loads a task of a gang, unless it has succeeded. It counts the task as waiting outside the queue or adds it to
+// the members.
 func (s *Session) join(t *together, of *admission, index int) error {
 	task, _, err := recordcache.Get[record.Task](s.u, record.TaskKey(of.job.ID, index))
 	if err != nil || task.State == record.TaskSucceeded {
@@ -122,8 +125,8 @@ func (s *Session) join(t *together, of *admission, index int) error {
 	return err
 }
 
-// judgeAll decides on tasks that go together as far as that does not depend on others, and says which of them the
-// verdict is about.
+// judgeAll decides on tasks that are admitted together, as far as the decision does not depend on other tasks. It also
+// returns the task that the verdict is about.
 func (s *Session) judgeAll(t *together) (worst verdict, of *admission) {
 	for _, m := range t.members {
 		if v := s.judge(m); v != verdictAdmit && (worst == verdictAdmit || worst == verdictSkip) {
@@ -147,12 +150,12 @@ func (s *Session) judgeAll(t *together) (worst verdict, of *admission) {
 	return verdictAdmit, t.members[0]
 }
 
-// short is the month's budget that has too little left for all of them; nil where none has.
+// short returns a monthly budget that has too little left for all of them, or nil.
 func (t *together) short(s *Session) *record.Purse {
 	return s.short(t.members[0].job.Queue, s.costsOf(t.members))
 }
 
-// tooLarge says why a gang can never be admitted; it is empty if it can.
+// tooLarge says why a gang can never be admitted. It is empty if the gang can be.
 func (t *together) tooLarge(s *Session) string {
 	first := t.members[0]
 	if b := s.beyond(first.queue, t.needs()); b != nil {
@@ -171,7 +174,7 @@ func (t *together) tooLarge(s *Session) string {
 	return ""
 }
 
-// needs is what all of a gang would hold.
+// needs is what the whole gang would hold.
 func (t *together) needs() (sum apitypes.Amounts) {
 	for _, m := range t.members {
 		sum = sum.Plus(m.needs())
@@ -179,7 +182,7 @@ func (t *together) needs() (sum apitypes.Amounts) {
 	return sum
 }
 
-// affordable says whether the job's budget has enough left for all of them.
+// affordable is admission.affordable for the summed cost of all members.
 func (t *together) affordable() verdict {
 	usd := 0.0
 	for _, m := range t.members {
@@ -188,15 +191,15 @@ func (t *together) affordable() verdict {
 	return t.members[0].affordable(usd)
 }
 
-// errCrowded says that what is to be admitted does not fit a transaction beside the events that share it: each is then
-// handled by itself.
+// errCrowded means that an admission does not fit into a transaction that handles several events. The caller then
+// handles each event in its own transaction.
 var errCrowded = errors.New("broker: an admission needs a transaction of its own")
 
-// admitAll admits tasks that go together as the scheduler has bound them, or none of them, and returns how many. full
-// says that the transaction has no room left for them.
+// admitAll admits tasks as the scheduler has bound them, all or none, and returns how many. full says that they do not
+// fit into the transaction.
 func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full bool, err error) {
 	if len(bound) != len(t.members) {
-		return 0, false, nil // never of a session under its guards
+		return 0, false, nil // the scheduler's guards exclude this
 	}
 	room := record.MaxItems - len(s.tree) - GangBeside/2
 	if slices.ContainsFunc(bound, (*admission).isRuled) {
@@ -208,7 +211,7 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 		}
 		return 0, true, nil
 	}
-	if v := t.affordable(); v != verdictAdmit { // what was admitted before has set some aside
+	if v := t.affordable(); v != verdictAdmit { // earlier admissions of this session have reserved money
 		return 0, false, s.act(v, t.members[0])
 	}
 	if !s.holdsPools(bound, room) {
@@ -222,7 +225,7 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 		fits, err = s.standsFree(bound)
 	}
 	if err != nil || !fits {
-		s.more = s.more || err == nil // what was admitted before may be in the way; it is looked at again
+		s.more = s.more || err == nil // earlier admissions may be in the way: try again in a later session
 		return 0, false, err
 	}
 	if t.short(s) != nil {
@@ -236,8 +239,8 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 	return len(bound), false, nil
 }
 
-// holdsPools has those leave their pools whose machines would cost more of the transaction than there is. It is false
-// where machines were kept for one: that is for a transaction of its own.
+// holdsPools removes tasks from their pools if writing their machines would not fit into the transaction. It returns
+// false if that hits a task with promised machines: such a task needs its own transaction.
 func (s *Session) holdsPools(bound []*admission, room int) bool {
 	items := s.u.Items() + GangItems*len(bound)
 	for _, a := range bound {
@@ -254,7 +257,7 @@ func (s *Session) holdsPools(bound []*admission, room int) bool {
 	return true
 }
 
-// tell says what keeps a task that is in a gang; it is empty if nothing of its gang or its quota does.
+// tell says what keeps a gang waiting. It is empty if neither the gang nor its quota does.
 func (t *together) tell(s *Session) string {
 	if t.waits > 0 {
 		return fmt.Sprintf("it waits for its gang %s: %d of its %d tasks are not in the queue yet", t.name, t.waits,
@@ -262,7 +265,7 @@ func (t *together) tell(s *Session) string {
 	}
 	for _, m := range t.members {
 		if v := s.judge(m); v != verdictAdmit && v != verdictDrop {
-			return fmt.Sprintf("it waits for its gang %s: task %s can not go: %s", t.name, m.name, s.tell(m, nil)[0])
+			return fmt.Sprintf("it waits for its gang %s: task %s cannot start: %s", t.name, m.name, s.tell(m, nil)[0])
 		}
 	}
 	if p := t.short(s); p != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// A policy may say how machines of pools are chosen: by plugins that score nodes, keep gangs close or divide machines
-// by time. Then a second session of the scheduler is over the machines, with the tasks that the first, over quotas, has
-// bound, in its order. Without such plugins pkg/placement packs all of them at once.
+// A policy may contain plugins that choose machines of pools: they score nodes, keep gangs close together, or divide
+// machines by time. If it does, a second scheduler session runs over the machines, with the tasks that the first
+// session (over quotas) has bound, in its order. Without such plugins pkg/placement packs all tasks at once.
 
-// The plugins that say how machines are chosen; predicates hold whether or not a policy says so.
+// The names of plugins that choose machines. predicates is always active.
 const (
 	predicates = "predicates"
 	topology   = "topology"
@@ -26,7 +26,7 @@ const (
 
 func machinePlugins() []string { return []string{"nodeorder", "binpack", topology, tdm} }
 
-// machinePolicy is what a policy says of machines; nil where that is nothing.
+// machinePolicy is the part of a policy that is about machines, or nil if there is none.
 func machinePolicy(p *scheduler.Policy) *scheduler.Policy {
 	out := &scheduler.Policy{Actions: []string{"allocate"}}
 	said := false
@@ -46,7 +46,7 @@ func machinePolicy(p *scheduler.Policy) *scheduler.Policy {
 	return out
 }
 
-// windows are those that a policy names.
+// windows are the time windows that a policy defines.
 func windows(p *scheduler.Policy) map[string]scheduler.Window {
 	for _, tier := range p.Tiers {
 		for _, conf := range tier {
@@ -58,7 +58,7 @@ func windows(p *scheduler.Policy) map[string]scheduler.Window {
 	return nil
 }
 
-// says whether a policy has a setting of a plugin.
+// says reports whether a policy sets an argument of a plugin.
 func says(p *scheduler.Policy, plugin, setting string) bool {
 	for _, tier := range p.Tiers {
 		for _, conf := range tier {
@@ -70,8 +70,8 @@ func says(p *scheduler.Policy, plugin, setting string) bool {
 	return false
 }
 
-// WindowClosed says whether a policy has what runs on a machine go now, as the time window that its label names is not
-// open, and which window that is. Windows that the policy does not name mean nothing.
+// WindowClosed reports whether a running task must leave a machine now, because the time window in the machine's label
+// is closed. It also returns the name of that window. Windows that the policy does not define are ignored.
 func WindowClosed(p *scheduler.Policy, labels map[string]string, now time.Time) (window string, closed bool) {
 	w, named := windows(p)[labels[record.LabelWindow]]
 	if !named {
@@ -81,17 +81,18 @@ func WindowClosed(p *scheduler.Policy, labels map[string]string, now time.Time) 
 	return labels[record.LabelWindow], !open
 }
 
-// pen is the one queue of a session over machines; heldThere is its job that stands for what runs there.
+// pen is the only queue of a session over machines. heldThere is the job that represents everything running there.
 const (
 	pen       = "pool"
 	heldThere = "held"
 )
 
-// kindLabel is the label that tells a session over machines which class a machine is of.
+// kindLabel is the label that gives a session over machines the class of a machine.
 const kindLabel = "tradewind/class"
 
-// arrange places tasks on machines of some partitions of a pool as a policy says, each that it can, the first to be
-// bound first. Those that rules of placement know of are placed before; what they were given is not there for others.
+// arrange places as many tasks as possible on machines of some partitions of a pool, as the policy says, in the order
+// in which they were bound. The tasks in before have placement rules and were placed first; their machines are
+// excluded.
 func (s *Session) arrange(p *record.PoolSeen, parts []int, wants, before []*want, policy *scheduler.Policy) error {
 	wants = slices.DeleteFunc(slices.Clone(wants), func(w *want) bool { return slices.Contains(before, w) })
 	k := &packing{}
@@ -115,7 +116,7 @@ func (s *Session) arrange(p *record.PoolSeen, parts []int, wants, before []*want
 		at[i][rank] = int32(indexOf(bind.Node)) //nolint:gosec // a machine's index
 	}
 	for i, w := range wants {
-		if at[i] != nil { // then all of it: its minimum is all of its nodes
+		if at[i] != nil { // then every node has a machine: the minimum of the job is all of its nodes
 			w.a.pool = k.pooled(p, w, at[i])
 		}
 	}
@@ -123,11 +124,11 @@ func (s *Session) arrange(p *record.PoolSeen, parts []int, wants, before []*want
 }
 
 func indexOf(name string) int {
-	i, _ := strconv.Atoi(name) // written below
+	i, _ := strconv.Atoi(name) // nodes and jobOf write these names
 	return i
 }
 
-// nodes lays machines and tasks out for the scheduler. Names are their indexes.
+// nodes describes machines and tasks to the scheduler. Their names are their indexes.
 func (k *packing) nodes(policy *scheduler.Policy, wants []*want, now time.Time) *scheduler.Snapshot {
 	x := &scheduler.Snapshot{
 		Now: now, Resources: []string{"cpu", "memory", "tasks", "gpu"}, GPU: poolfit.NodeGPU,
@@ -137,7 +138,7 @@ func (k *packing) nodes(policy *scheduler.Policy, wants []*want, now time.Time) 
 	named, levels := windows(policy), poolfit.Levels(k.machines)
 	together := len(levels)
 	if says(policy, topology, "depth") {
-		together = 0 // it says itself how close
+		together = 0 // the plugin's own depth applies
 	}
 	there := scheduler.Job{ID: heldThere, Queue: pen, Phase: scheduler.Started, Kept: true}
 	for i, m := range k.machines {
@@ -171,7 +172,7 @@ func (k *packing) kindOf(m *record.PoolMachine) string {
 	return strconv.Itoa(slices.Index(k.classes, m.Class()))
 }
 
-// jobOf is what the scheduler is told of a task: a gang of its nodes, each on a machine of its own.
+// jobOf describes a task to the scheduler: a gang of its nodes, each on a different machine.
 func (k *packing) jobOf(i int, w *want, together int) scheduler.Job {
 	name := strconv.Itoa(i)
 	spec := &scheduler.Spec{Request: poolfit.Needs(w.hold, 1), Devices: int(math.Ceil(w.hold.Accelerators))}
@@ -193,7 +194,7 @@ func (k *packing) jobOf(i int, w *want, together int) scheduler.Job {
 	return j
 }
 
-// saves says whether a task saves its work as it goes, so that it may lose its machines at a known time.
+// saves reports whether a task writes checkpoints, so that it may lose its machines at a known time.
 func (a *admission) saves() bool {
 	return a.spec != nil && a.spec.Tasks[a.waiting.Task].Checkpoint != nil
 }

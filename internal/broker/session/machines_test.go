@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// lab is a pool of one partition with some machines of four cores, and a session under a policy that has looked at it.
+// lab is a pool of one partition with some machines of four cores, and a session with a policy that has read it.
 func lab(t *testing.T, policy string, now time.Time, machines ...record.PoolMachine) (*Session, *record.PoolSeen) {
 	t.Helper()
 	p := &record.PoolSeen{Order: []int{0}, Parts: make([]record.PartSeen, 1)}
@@ -38,7 +38,7 @@ func lab(t *testing.T, policy string, now time.Time, machines ...record.PoolMach
 	return s, p
 }
 
-// wanted is a task of some nodes of so many cores, which saves its work or does not.
+// wanted is a task with some nodes of the given number of cores, with or without checkpoints.
 func wanted(p *record.PoolSeen, nodes int, cpus float64, saves bool) *want {
 	task := dag.Task{Name: "t", Nodes: nodes}
 	if saves {
@@ -52,8 +52,8 @@ func wanted(p *record.PoolSeen, nodes int, cpus float64, saves bool) *want {
 	return w
 }
 
-// Machines that are to be had at certain hours take what saves its work, in those hours; others take anything.
-func TestMachinesAtCertainHours(t *testing.T) {
+// Machines with a time window take tasks with checkpoints, while the window is open; other machines take anything.
+func TestPlaceRespectsTimeWindows(t *testing.T) {
 	const policy = `{actions: [allocate], tiers: [[priority, {name: sla, args: {maxWait: 1h}}],
 		[capacity, {name: tdm, args: {windows: {night: {from: "20:00", to: "06:00"}}}}]]}`
 	day := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -62,12 +62,12 @@ func TestMachinesAtCertainHours(t *testing.T) {
 		at             time.Time
 		saves, placed  bool
 	}{
-		"by night":                     {policy, "night", day.Add(10 * time.Hour), true, true},
-		"by day":                       {policy, "night", day, true, false},
-		"by night, what saves nothing": {policy, "night", day.Add(10 * time.Hour), false, false},
-		"a window that none names":     {policy, "noon", day, false, true},
-		"no window":                    {policy, "", day, false, true},
-		"windows mean nothing":         {"", "night", day, false, true},
+		"by night":                      {policy, "night", day.Add(10 * time.Hour), true, true},
+		"by day":                        {policy, "night", day, true, false},
+		"by night, without checkpoints": {policy, "night", day.Add(10 * time.Hour), false, false},
+		"a window that the policy does not define": {policy, "noon", day, false, true},
+		"no window":                {policy, "", day, false, true},
+		"a policy without windows": {"", "night", day, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := record.PoolMachine{ID: "m1"}
@@ -81,14 +81,14 @@ func TestMachinesAtCertainHours(t *testing.T) {
 			}
 			_, closed := WindowClosed(s.Policy, m.Labels, c.at)
 			if want := c.policy != "" && c.window == "night" && c.at.Equal(day); closed != want {
-				t.Errorf("it is closed: %v", closed)
+				t.Errorf("closed: %v", closed)
 			}
 		})
 	}
 }
 
-// What is kept on a machine for another is not given away until it lapses.
-func TestWhatIsKeptForAnotherIsNotGivenAway(t *testing.T) {
+// Room that is kept on a machine for another task is not given away until the promise expires.
+func TestPlaceRespectsPromises(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for until, placed := range map[time.Duration]bool{time.Minute: false, 0: true, -time.Minute: true} {
 		s, p := lab(t, "", now, record.PoolMachine{ID: "m1", Promises: []record.PoolPromise{
@@ -100,8 +100,8 @@ func TestWhatIsKeptForAnotherIsNotGivenAway(t *testing.T) {
 	}
 }
 
-// An hour on machines of a pool costs the parts of them that are taken, on average.
-func TestWhatMachinesOfAPoolCost(t *testing.T) {
+// The price of an hour in a pool is the average share of its machines that the task takes.
+func TestPoolPlacementCost(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for cpus, usd := range map[float64]float64{4: 1, 2: 0.5, 1: 0.25} {
 		s, p := lab(t, "", now, record.PoolMachine{ID: "m1"}, record.PoolMachine{ID: "m2"})
@@ -116,8 +116,8 @@ func TestWhatMachinesOfAPoolCost(t *testing.T) {
 	}
 }
 
-// A gang that finds room for a part of it alone is placed nowhere, and what is less urgent gives way first.
-func TestAGangIsPlacedWholeOrNotAtAll(t *testing.T) {
+// A gang that fits only in part is not placed at all, and less urgent tasks give way first.
+func TestGangIsPlacedWholeOrNotAtAll(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, policy := range []string{"", `{actions: [allocate], tiers: [[priority], [capacity, binpack]]}`} {
 		s, p := lab(t, policy, now, record.PoolMachine{ID: "m1"}, record.PoolMachine{ID: "m2"},
@@ -129,13 +129,13 @@ func TestAGangIsPlacedWholeOrNotAtAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		if high.a.pool == nil || low.a.pool != nil || single.a.pool == nil {
-			t.Errorf("by %q: high %v, low %v, single %v", policy, high.a.pool, low.a.pool, single.a.pool)
+			t.Errorf("policy %q: high %v, low %v, single %v", policy, high.a.pool, low.a.pool, single.a.pool)
 		}
 	}
 }
 
-// A policy says how machines are chosen where it names a plugin that does, with the settings that it gives it.
-func TestWhatAPolicySaysOfMachines(t *testing.T) {
+// machinePolicy keeps the plugins that choose machines, with their settings.
+func TestMachinePolicy(t *testing.T) {
 	for text, c := range map[string]struct{ says, depth bool }{
 		`{actions: [allocate], tiers: [[priority], [capacity]]}`:                                {},
 		`{actions: [allocate], tiers: [[priority], [capacity, topology]]}`:                      {says: true},
@@ -148,14 +148,14 @@ func TestWhatAPolicySaysOfMachines(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := machinePolicy(p); (got != nil) != c.says {
-			t.Errorf("%s says %+v", text, got)
+			t.Errorf("%s: machine policy %+v", text, got)
 		}
 		if got := says(p, topology, "depth"); got != c.depth {
-			t.Errorf("%s says how close: %v", text, got)
+			t.Errorf("%s: sets how close: %v", text, got)
 		}
 	}
 	own := OwnPolicy()
 	if HalfLife(own) != 0 {
-		t.Error("what was held counts by the broker's own policy")
+		t.Error("the default policy counts past use")
 	}
 }

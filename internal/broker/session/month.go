@@ -8,16 +8,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// A queue's month's budget is kept like a job's: an attempt is admitted when what is left pays for it, what it may cost
-// is set aside, and comes back when it is settled at what it did cost. What is spent and set aside is in the records of
-// queues, which the transaction that admits writes or holds: no two sessions give out the same money.
+// The monthly budget of a queue is enforced like a job's budget: an attempt is admitted if the remaining money pays
+// for it. The maximum cost is reserved, and the difference to the actual cost is returned when the attempt is
+// settled. Spent and reserved money is in the records of queues. An admission writes or holds these records, so no
+// two sessions spend the same money.
 
-// money is what something that waits is expected to cost, and what is set aside for it at least.
+// money is the expected cost of a waiting task and the minimum to reserve for it, in USD.
 type money struct{ expected, full float64 }
 
 func (m money) plus(by money) money { return money{m.expected + by.expected, m.full + by.full} }
 
-// purses are the month's budgets that a queue's jobs are paid from.
+// purses are the monthly budgets that pay for the jobs of a queue.
 func (s *Session) purses(queue string) []record.Purse {
 	if !s.monthly {
 		return nil
@@ -25,8 +26,8 @@ func (s *Session) purses(queue string) []record.Purse {
 	return record.Purses(s.tree, queue, s.u.Now)
 }
 
-// costs is what a task that waits costs in the pool that it is placed in, or where it is planned. For one on spot
-// enough is set aside for a price that rises by a quarter: more is bid, and set aside, where there is more (bidWithin).
+// costs is the cost of a waiting task in its pool, or at its planned location. For a spot machine the reserved money
+// covers a price that is 25% higher. Bids and reservations are higher if there is more money (see bidWithin).
 func (s *Session) costs(a *admission) money {
 	if p := a.pool; s.monthly && p != nil {
 		rate := p.offer.USDPerHour * float64(a.nodes)
@@ -35,7 +36,7 @@ func (s *Session) costs(a *admission) money {
 	return s.plannedCosts(a.side, a.waiting.Task)
 }
 
-// plannedCosts is what a task that waits costs where it is planned.
+// plannedCosts is the cost of a waiting task at its planned location.
 func (s *Session) plannedCosts(of *side, task int) (m money) {
 	if !s.monthly {
 		return m
@@ -47,12 +48,12 @@ func (s *Session) plannedCosts(of *side, task int) (m money) {
 	return m
 }
 
-// lasting is for how long money is set aside for a task's machines that are to work so many hours.
+// lasting is the number of hours to reserve money for, if the task's machines work for the given hours.
 func (s *Session) lasting(hours float64) float64 {
 	return hours*reserveSlack + record.Hours(s.Config.Overhead)
 }
 
-// leastRate is the least to set aside for an hour of a machine, USD.
+// leastRate is the minimum to reserve for an hour of a machine, in USD.
 func leastRate(c *record.Planned) float64 {
 	rate := c.Offer.USDPerHour
 	if !c.Offer.Spot {
@@ -61,8 +62,7 @@ func leastRate(c *record.Planned) float64 {
 	return min(max(c.OnDemandUSD, rate), rate*reserveSlack)
 }
 
-// short is the month's budget of a queue, or of one above it, that has too little left for something; nil where none
-// has.
+// short returns a monthly budget, of the queue or one above it, that has too little left for m. It is nil if none has.
 func (s *Session) short(queue string, m money) *record.Purse {
 	for _, p := range s.purses(queue) {
 		if p.Asks(m.expected, m.full) > p.LeftUSD()+record.CentsEps {
@@ -72,8 +72,8 @@ func (s *Session) short(queue string, m money) *record.Purse {
 	return nil
 }
 
-// over is the month's budget that is less than what something is expected to cost, whatever is left of it; nil where
-// none is.
+// over returns a monthly budget that is below the expected cost of m even if nothing is spent yet. It is nil if there
+// is none.
 func (s *Session) over(queue string, m money) *record.Purse {
 	for _, p := range s.purses(queue) {
 		if m.expected > p.MostUSD+record.CentsEps {
@@ -83,12 +83,12 @@ func (s *Session) over(queue string, m money) *record.Purse {
 	return nil
 }
 
-// shortOf is short of a task that waits.
+// shortOf is short for a waiting task.
 func (s *Session) shortOf(a *admission) *record.Purse {
 	return s.short(a.job.Queue, s.costs(a))
 }
 
-// costsOf is what all of some tasks that go together cost.
+// costsOf is the summed cost of tasks that are admitted together.
 func (s *Session) costsOf(members []*admission) (sum money) {
 	for _, m := range members {
 		sum = sum.plus(s.costs(m))
@@ -96,7 +96,8 @@ func (s *Session) costsOf(members []*admission) (sum money) {
 	return sum
 }
 
-// tooMuch says by what a task is more than its queue, or one above it, allows at all; nil where it is not.
+// tooMuch says which limit of the queue, or of one above it, a task exceeds even when nothing is in use. It is nil if
+// it exceeds none.
 func (s *Session) tooMuch(a *admission) *excess {
 	if b := s.beyond(a.queue, a.needs()); b != nil {
 		return b
@@ -104,7 +105,7 @@ func (s *Session) tooMuch(a *admission) *excess {
 	return s.dear(a.queue, s.costs(a))
 }
 
-// dear says by what something costs more than the month's budget of a queue, or of one above it.
+// dear says which monthly budget, of the queue or of one above it, m exceeds. It is nil if it exceeds none.
 func (s *Session) dear(q *apitypes.Queue, m money) *excess {
 	p := s.over(q.Name, m)
 	if p == nil {
@@ -113,7 +114,7 @@ func (s *Session) dear(q *apitypes.Queue, m money) *excess {
 	return &excess{s.queues[p.Queue], apitypes.USDPerMonth, m.expected, p.MostUSD}
 }
 
-// fullOf is what is to be set aside for those of a task's gang that are still to be admitted, itself among them.
+// fullOf is the USD to reserve for all members of a task's gang that are not admitted yet, including the task itself.
 func (s *Session) fullOf(a *admission) (full float64) {
 	for _, m := range a.with.members {
 		if m.task.State == record.TaskQueued {
@@ -123,8 +124,8 @@ func (s *Session) fullOf(a *admission) (full float64) {
 	return full
 }
 
-// shareOf is a task's part of what the month's budgets have left, from 0 to 1: what others of its gang need, which are
-// admitted after it, is left to them.
+// shareOf is the part of the remaining monthly budgets that a task may use, from 0 to 1. The rest is for members of
+// its gang that are admitted after it.
 func (s *Session) shareOf(a *admission) float64 {
 	if full := s.fullOf(a); len(a.with.members) > 1 && full > 0 {
 		return min(s.costs(a).full/full, 1)
@@ -132,7 +133,7 @@ func (s *Session) shareOf(a *admission) float64 {
 	return 1
 }
 
-// bidWithin bounds a bid for a spot machine by what the month's budgets have left, so that no price breaks them.
+// bidWithin limits the bid for a spot machine by the remaining monthly budgets, so that no price exceeds them.
 func (s *Session) bidWithin(a *admission, bidUSD float64) float64 {
 	purses := s.purses(a.job.Queue)
 	if len(purses) == 0 {
@@ -147,7 +148,7 @@ func (s *Session) bidWithin(a *admission, bidUSD float64) float64 {
 	return bidUSD
 }
 
-// scarce says that a month's budget has less left than what is to be set aside for all of some tasks.
+// scarce reports whether a monthly budget has less left than must be reserved for all of the tasks.
 func (s *Session) scarce(t *together) bool {
 	full := s.costsOf(t.members).full
 	return slices.ContainsFunc(s.purses(t.members[0].job.Queue), func(p record.Purse) bool {
@@ -155,8 +156,9 @@ func (s *Session) scarce(t *together) bool {
 	})
 }
 
-// leaveDear has tasks leave pools for which more is to be set aside than where they are planned, and says whether any
-// does. A machine of a pool may be quicker and cost more an hour: it is the hours around the work that are dear then.
+// leaveDear removes tasks from pools in which more must be reserved for them than at their planned location, and
+// reports whether it removed any. This can happen with faster pool machines that cost more per hour: the reserved
+// overhead hours are then more expensive.
 func (s *Session) leaveDear(bound []*admission) (any bool) {
 	for _, a := range bound {
 		if a.pool != nil && s.costs(a).full > s.plannedCosts(a.side, a.waiting.Task).full+record.CentsEps {
@@ -166,7 +168,7 @@ func (s *Session) leaveDear(bound []*admission) (any bool) {
 	return any
 }
 
-// tellShort says that a month's budget keeps something.
+// tellShort says that a monthly budget has too little left.
 func tellShort(p *record.Purse, m money) string {
 	return fmt.Sprintf("it needs %s USD and %s", record.TellUSD(p.Asks(m.expected, m.full)), p.Tell())
 }

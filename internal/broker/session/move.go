@@ -15,19 +15,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Where a policy says so, a task that finds room on no machine of a pool, though all together have enough, may have
-// some of what runs there moved to others of them, or sent away that is less urgent (Aladdin, §IV.B: migration and
-// preemption), if less is lost by it than buying would cost more. Where what is moved goes on, and where the other
-// goes, is kept for them by name meanwhile. docs/scheduling.md says why that ends.
+// If the policy has the action move, a session can make room for a task that fits on no single machine of a pool
+// although the pool has enough capacity in total. It moves running tasks to other machines, or stops less urgent ones
+// (Aladdin, §IV.B: migration and preemption), if the loss is below the extra cost of buying a machine. Meanwhile the
+// machines for the moved task and for the new task are kept for them by name. docs/scheduling.md explains why this
+// terminates.
 
 const (
 	actionMove = scheduler.Moves
-	moveTries  = 4  // tasks that a session tries to make room for
-	moveLooks  = 64 // of what runs on machines, for each
-	moveItems  = 16 // of a transaction, at most
+	moveTries  = 4  // maximum tasks that a session tries to make room for
+	moveLooks  = 64 // maximum running clusters looked at for each of them
+	moveItems  = 16 // maximum transaction items
 )
 
-// redeem places tasks that machines are kept for there. Those whose machines others have not left yet wait for them.
+// redeem places tasks on the machines that are kept for them. A task whose machines are still in use waits for them.
 func (s *Session) redeem(pools []record.PoolSeen, bound []*admission) error {
 	for _, a := range bound {
 		name := a.queue.ClaimedIn(a.claim(), s.u.Now)
@@ -35,7 +36,7 @@ func (s *Session) redeem(pools []record.PoolSeen, bound []*admission) error {
 		if i < 0 {
 			continue
 		}
-		if !slices.Contains(s.Fresh, name) { // others may have promised it, or left, since it was looked at
+		if !slices.Contains(s.Fresh, name) { // the pool may have changed since it was looked at
 			s.u.Lack.Fresh = []string{name}
 			return recordcache.ErrLacking
 		}
@@ -48,7 +49,7 @@ func (s *Session) redeem(pools []record.PoolSeen, bound []*admission) error {
 		}
 		machines, free, waits := poolfit.Kept(&pools[i], a.claim(), a.nodes, w.hold, s.Config.Pool, s.u.Now)
 		switch {
-		case machines == nil || slices.ContainsFunc(machines, s.inWindow): // one has gone: it is placed anew, or bought
+		case machines == nil || slices.ContainsFunc(machines, s.inWindow): // a machine has gone: place it again, or buy
 		case waits:
 			a.awaits = true
 		case free:
@@ -60,8 +61,8 @@ func (s *Session) redeem(pools []record.PoolSeen, bound []*admission) error {
 	return nil
 }
 
-// makeRoom has some of what runs in a pool make room for one of the tasks that were placed in none: for one at a time
-// in a tree, and for none while anything there has waited for too long, as what comes free is not to be another's.
+// makeRoom makes room in a pool for one of the tasks that found no place. A tree makes room for one task at a time,
+// and for none while a task has waited too long, because freed capacity must go to the late task.
 func (s *Session) makeRoom(pools []record.PoolSeen, bound []*admission) error {
 	late := func(a *admission) bool { return s.late(a, 1) }
 	if !s.follows(actionMove) || record.MakesRoom(s.tree, s.u.Now) || s.u.Items()+moveItems > sessionFull ||
@@ -92,27 +93,27 @@ func (s *Session) makeRoom(pools []record.PoolSeen, bound []*admission) error {
 	return nil
 }
 
-// inWindow says whether a machine is to be had at certain hours: those take no part.
+// inWindow reports whether a machine is available only in a time window. Such machines are not used to make room.
 func (s *Session) inWindow(m *record.PoolMachine) bool {
 	_, named := windows(s.Policy)[m.Labels[record.LabelWindow]]
 	return named
 }
 
-// mayAwait says whether a task may wait until room is made for it: one that is by itself, has no budget that others
-// could use up meanwhile, and will not have waited for too long by then.
+// mayAwait reports whether a task may wait until room is made for it: it must be alone, without a monthly budget that
+// others could use up meanwhile, and it must not become late by then.
 func (s *Session) mayAwait(a *admission) bool {
 	return a.alone() && len(s.purses(a.job.Queue)) == 0 && s.makingEnds().Sub(a.since()) < s.patience()
 }
 
-// makingEnds is until when what is decided now is kept for those it is for.
+// makingEnds is the time until which room that is made now is kept.
 func (s *Session) makingEnds() time.Time { return s.u.Now.Add(s.Config.PromisedFor()) }
 
-// alone says that nothing but its machines binds a task: no gang, no service, no rule of placement, no budget.
+// alone reports whether a task has no gang, no service, no placement rule and no budget.
 func (a *admission) alone() bool {
 	return a.task.Gang == "" && a.task.Joins == "" && a.task.Service == "" && !a.isRuled() && a.job.BudgetUSD <= 0
 }
 
-// inTime says whether a task is done in time on machines of a pool where that begins so much later.
+// inTime reports whether a task finishes in time on machines of a pool if it starts there later by the given duration.
 func (s *Session) inTime(w *want, later time.Duration) (bool, error) {
 	left, err := s.slack(w.a)
 	hours := 0.0
@@ -122,7 +123,8 @@ func (s *Session) inTime(w *want, later time.Duration) (bool, error) {
 	return record.Duration(hours)+later <= left, err
 }
 
-// makeRoomIn has some of what runs in a pool make room for a task, beside those that were placed there, if that pays.
+// makeRoomIn makes room in one pool for a task, in addition to the tasks that were just placed there, if that saves
+// money. It reports whether it did.
 func (s *Session) makeRoomIn(p *record.PoolSeen, w *want, bound []*admission) (bool, error) {
 	gain := w.instead.USD - w.mostUSD
 	if ok, err := s.inTime(w, 2*s.Config.Overhead); err != nil || !ok {
@@ -156,7 +158,8 @@ func (s *Session) makeRoomIn(p *record.PoolSeen, w *want, bound []*admission) (b
 	return true, s.leaveFor(p, w, room, at)
 }
 
-// movable are those of what runs on machines that would suit a task which may leave them for it, with what that loses.
+// movable returns the running tasks on suitable machines that may leave for the task of w, with the cost of moving or
+// stopping each, and their records by cluster ID.
 func (s *Session) movable(p *record.PoolSeen, k *packing, w *want) (runs []poolfit.Runs, at map[string]attempt.Losing,
 	err error) {
 	at = map[string]attempt.Losing{}
@@ -193,17 +196,17 @@ func (s *Session) movable(p *record.PoolSeen, k *packing, w *want) (runs []poolf
 	return runs, at, nil
 }
 
-// mayLeave says of what runs that it may leave its machine for a task, as far as its own records tell.
+// mayLeave reports whether the records of a running task allow it to leave its machine for another task.
 func (s *Session) mayLeave(of *admission, l *attempt.Losing) bool {
 	return s.queues[l.Job.Queue] != nil && l.Job.Priority <= of.job.Priority && l.CanGo(s.Config.Restart, s.u.Now) &&
 		len(l.Cluster.Nodes) == 1 && l.Task.Plan == l.Job.Plan.Version && l.Job.Suspended() == nil &&
 		len(s.purses(l.Job.Queue)) == 0
 }
 
-// runs says what it loses to have a task leave its machine for another, if it may: it is no more urgent, has run there
-// for long enough, is done in time all the same, and the other was not stopped for it. What was done since it last
-// saved its work counts as lost, as it may fail to save it now, and so does a start elsewhere. An hour of it counts as
-// what it costs where it is planned, as where it runs it may cost nothing.
+// runs returns the cost of making a running task leave its machine for another task, and whether it may. It may if it
+// is not more urgent, has run long enough, still finishes in time, and the other task was not stopped for it before.
+// Work since its last checkpoint counts as lost, because saving may fail now, and so does a restart. An hour of work
+// costs what it costs at the planned location, because a pool machine may be free.
 func (s *Session) runs(p *record.PoolSeen, of *admission, l *attempt.Losing) (r poolfit.Runs, ok bool, err error) {
 	if !s.mayLeave(of, l) {
 		return r, false, nil
@@ -240,7 +243,7 @@ func (s *Session) runs(p *record.PoolSeen, of *admission, l *attempt.Losing) (r 
 	return r, true, nil
 }
 
-// leaveFor has tasks leave their machines for another, and keeps machines for all of them.
+// leaveFor makes the tasks of room leave their machines for the task of w, and keeps machines for all of them.
 func (s *Session) leaveFor(p *record.PoolSeen, w *want, room *poolfit.Room, at map[string]attempt.Losing) error {
 	claim, until := w.a.claim(), s.makingEnds()
 	kept := map[string]record.PoolPromise{}
@@ -261,10 +264,10 @@ func (s *Session) leaveFor(p *record.PoolSeen, w *want, room *poolfit.Room, at m
 		}
 		t := spec.Tasks[l.Cluster.Task]
 		own := claimOf(l.Job.ID, t.Name, t.Gang)
-		reason := fmt.Sprintf("task %s of %s has room on machine %s/%s then", w.a.name,
+		reason := fmt.Sprintf("to make room for task %s of %s on machine %s/%s", w.a.name,
 			cmp.Or(w.a.job.Name, w.a.job.ID), p.Name, leaves.Runs.Machine)
 		if leaves.To != "" {
-			reason += ": it goes on on " + p.Name + "/" + leaves.To
+			reason += ": it continues on " + p.Name + "/" + leaves.To
 			err := s.promise(p, []string{leaves.To}, func(m *record.PoolMachine) {
 				m.Promise(record.PoolPromise{For: own, Hold: leaves.Runs.Hold, Until: until}, s.u.Now)
 			})
@@ -273,7 +276,7 @@ func (s *Session) leaveFor(p *record.PoolSeen, w *want, room *poolfit.Room, at m
 			}
 			s.keep(s.queues[l.Job.Queue], own, p.Name)
 		} else {
-			reason += ", which is more urgent"
+			reason += ": that task is more urgent"
 		}
 		l.Cluster.For = claim
 		err = s.u.Apply(attempt.DecideLeave(l.Cluster, record.LeaveForRoom, reason, s.Config.Overhead, s.u.Now))
@@ -285,13 +288,13 @@ func (s *Session) leaveFor(p *record.PoolSeen, w *want, room *poolfit.Room, at m
 	return nil
 }
 
-// keep has a queue keep what a task needs of its quota, and says in which pool machines are kept for it.
+// keep reserves quota of a queue for a task, and records the pool whose machines are kept for it.
 func (s *Session) keep(q *apitypes.Queue, claim, pool string) {
 	record.AddClaim(q, apitypes.Claim{For: claim, Until: s.makingEnds(), Pool: pool}, s.u.Now)
 	s.changed[q] = true
 }
 
-// promise writes of some machines what is kept of them.
+// promise writes the promises of some machines of a pool, as set by keep.
 func (s *Session) promise(p *record.PoolSeen, hosts []string, keep func(*record.PoolMachine)) error {
 	for _, index := range p.PartitionsOf(hosts) {
 		key := record.PartitionKey(p.Name, index)

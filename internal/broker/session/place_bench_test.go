@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// BenchmarkPlace puts 500 tasks on the 1,000 machines of a pool, packed by the flow network and as a policy with every
-// plugin about machines says.
+// BenchmarkPlace puts 500 tasks on the 1,000 machines of a pool, packed by the flow network and by a policy with every
+// plugin that chooses machines.
 func BenchmarkPlace(b *testing.B) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	p := &record.PoolSeen{Pool: record.Pool{Name: "lab", PoolSettings: record.PoolSettings{Partitions: 8}}}

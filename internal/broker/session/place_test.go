@@ -17,9 +17,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// TestWhatIsPlacedFits has random tasks placed on random machines that hold something already, and checks what came of it against the constraints, one
-// by one.
-func TestWhatIsPlacedFits(t *testing.T) {
+// TestPlacementIsFeasible places random tasks on random machines that are partly in use, and checks the result against
+// each constraint.
+func TestPlacementIsFeasible(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	cfg := record.DefaultConfig()
 	rapid.Check(t, func(t *rapid.T) {
@@ -52,16 +52,16 @@ func TestWhatIsPlacedFits(t *testing.T) {
 				continue
 			}
 			if len(x.hosts) != wants[i].a.nodes || len(slices.Compact(slices.Sorted(slices.Values(x.hosts)))) != len(x.hosts) {
-				t.Fatalf("%d nodes are placed on %v", wants[i].a.nodes, x.hosts)
+				t.Fatalf("%d nodes were placed on %v", wants[i].a.nodes, x.hosts)
 			}
 			for _, host := range x.hosts {
 				m := machines[host]
 				if _, may := wants[i].machines[m.Class()]; !may || !m.Usable(now, cfg.Pool, now) {
-					t.Fatalf("%+v is placed on %+v, where it may not be", wants[i], m)
+					t.Fatalf("%+v was placed on %+v, which is not allowed", wants[i], m)
 				}
 				f := free[host]
 				if !record.Fits(x.hold, f) || room[host] == 0 {
-					t.Fatalf("%s has %+v left and room for %d, and is given %+v", host, f, room[host], x.hold)
+					t.Fatalf("%s had %+v free and room for %d tasks, and was given %+v", host, f, room[host], x.hold)
 				}
 				f.CPUs -= x.hold.CPUs
 				f.MemoryGiB -= x.hold.MemoryGiB
@@ -77,14 +77,14 @@ func TestWhatIsPlacedFits(t *testing.T) {
 			}
 			for host, m := range machines {
 				if _, may := wants[i].machines[m.Class()]; may && m.Usable(now, cfg.Pool, now) && room[host] > 0 && record.Fits(wants[i].hold, free[host]) {
-					t.Fatalf("%+v is not placed though %s has %+v left", wants[i].hold, host, free[host])
+					t.Fatalf("%+v was not placed although %s had %+v free", wants[i].hold, host, free[host])
 				}
 			}
 		}
 	})
 }
 
-// drawPlugins draws a policy that says how machines are chosen, or that does not.
+// drawPlugins draws a policy with or without plugins that choose machines.
 func drawPlugins(t *rapid.T) *scheduler.Policy {
 	p := OwnPolicy()
 	for _, name := range []string{"nodeorder", "binpack", "topology"} {

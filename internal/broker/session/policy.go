@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
 )
 
-// CheckPolicy says why sessions over queues can not follow a policy: a *scheduler.PolicyError.
+// CheckPolicy returns a *scheduler.PolicyError if sessions over queues cannot follow a policy.
 func CheckPolicy(p *scheduler.Policy) error {
 	if !slices.Contains(p.Actions, allocate) {
 		return p.Wrong("actions", "without allocate no task is ever admitted", "add allocate")
@@ -16,7 +16,8 @@ func CheckPolicy(p *scheduler.Policy) error {
 	return nil
 }
 
-// ReadPolicy reads a policy from the content of a file, as sessions would follow it. An error tells its line and field.
+// ReadPolicy reads a policy from the content of a file and checks it with CheckPolicy. Errors name the line and the
+// field.
 func ReadPolicy(file string, body []byte) (*scheduler.Policy, error) {
 	p, err := scheduler.ReadPolicy(file, body)
 	if err != nil {
@@ -25,35 +26,35 @@ func ReadPolicy(file string, body []byte) (*scheduler.Policy, error) {
 	return p, policy.InFile(file, CheckPolicy(p))
 }
 
-// PolicyNote is an action or a plugin of a policy that does nothing somewhere in a broker.
+// PolicyNote describes an action or plugin of a policy that has no effect in some part of the broker.
 type PolicyNote struct {
 	Name   string `json:"name"`
 	Where  string `json:"where"`
 	Reason string `json:"reason"`
 }
 
-// PolicyNotes tells what of a policy does nothing, and where: sessions are over quotas, and choose machines where it is
-// known which ones there are, in pools.
+// PolicyNotes lists the parts of a policy that have no effect, and where. Sessions decide on quotas. They choose
+// machines only in pools, where the machines are known.
 func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 	const (
 		bought     = "machines that are bought"
 		everywhere = "everywhere"
-		planned    = "the plan says which machine a task gets there"
+		planned    = "the plan determines which machine a task gets there"
 	)
 	why := map[string]PolicyNote{
 		"nodeorder": {Where: bought, Reason: planned}, "binpack": {Where: bought, Reason: planned},
 		topology:   {Where: bought, Reason: planned + ", and within which region or zone a gang is"},
-		tdm:        {Where: bought, Reason: "they are bought when they are needed, and have no hours"},
-		actionMove: {Where: bought, Reason: "one has room for its own task alone"},
+		tdm:        {Where: bought, Reason: "they are bought when they are needed, and have no time windows"},
+		actionMove: {Where: bought, Reason: "a bought machine only has room for its own task"},
 	}
 	reserves, fills := slices.Contains(p.Actions, actionReserve), slices.Contains(p.Actions, actionBackfill)
 	if reserves && !fills {
-		why[actionReserve] = PolicyNote{Where: everywhere, Reason: "quota is kept for what has waited for " +
-			"too long by plugin sla; reserve says when that can go, for backfill to go by: add backfill"}
+		why[actionReserve] = PolicyNote{Where: everywhere, Reason: "plugin sla keeps quota for tasks that have " +
+			"waited too long; reserve only estimates for backfill when they can start: add backfill"}
 	}
 	if fills && !reserves {
-		why[actionBackfill] = PolicyNote{Where: everywhere, Reason: "it is not known when what has " +
-			"waited for too long can go: add reserve"}
+		why[actionBackfill] = PolicyNote{Where: everywhere, Reason: "it needs to know when tasks that have waited " +
+			"too long can start: add reserve"}
 	}
 	names := slices.Clone(p.Actions)
 	for _, tier := range p.Tiers {
@@ -71,8 +72,8 @@ func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 	return out
 }
 
-// OwnPolicy is how sessions decide that nobody told otherwise: what has waited for too long and what is urgent first,
-// then the job that holds the least, between queues that share by weight or by what they deserve.
+// OwnPolicy is the default policy: late and urgent tasks first, then the job that holds the least; queues share by
+// weight or by what they deserve.
 func OwnPolicy() *scheduler.Policy {
 	return &scheduler.Policy{
 		Actions: []string{"allocate", "preempt", "reclaim"},
@@ -80,7 +81,7 @@ func OwnPolicy() *scheduler.Policy {
 	}
 }
 
-// usage is the plugin that asks what was held over time, namespaces the one that shares between users.
+// Names in policies. usage is the plugin that counts past use, namespaces the one that shares between users.
 const (
 	usage      = "usage"
 	namespaces = "namespace"
@@ -88,7 +89,7 @@ const (
 	allocate   = "allocate"
 )
 
-// HalfLife is how long a policy has what queues and namespaces held count half; 0 if it does not ask.
+// HalfLife is the time after which past use of queues and namespaces counts half, or 0 if the policy ignores past use.
 func HalfLife(p *scheduler.Policy) time.Duration {
 	for _, tier := range p.Tiers {
 		for _, conf := range tier {
@@ -103,7 +104,7 @@ func HalfLife(p *scheduler.Policy) time.Duration {
 // follows says whether a session's policy has an action.
 func (s *Session) follows(action string) bool { return slices.Contains(s.Policy.Actions, action) }
 
-// open opens a session of the scheduler for one action under the session's policy. Quotas and gangs hold whatever the
+// open opens a scheduler session for one action of the policy. Quotas and gangs are always enforced, whatever the
 // policy says.
 func (s *Session) open(snap *scheduler.Snapshot, action string) (*scheduler.Session, error) {
 	p := only(s.Policy, action, s.Config.OverdueAfter)
@@ -113,8 +114,7 @@ func (s *Session) open(snap *scheduler.Snapshot, action string) (*scheduler.Sess
 	return scheduler.Open(snap, p, scheduler.WithGuards())
 }
 
-// only is a policy with one of its actions, and with the broker's own patience where it does not say how long too long
-// is.
+// only is the policy reduced to one action. If the policy does not set when a task is late, patience applies.
 func only(p *scheduler.Policy, action string, patience time.Duration) *scheduler.Policy {
 	out := &scheduler.Policy{Actions: []string{action}}
 	for _, tier := range p.Tiers {
@@ -129,7 +129,8 @@ func only(p *scheduler.Policy, action string, patience time.Duration) *scheduler
 	return out
 }
 
-// aboutQueues says whether a reason of a session is. What it says of nodes means nothing here: clouds are endless.
+// aboutQueues reports whether a reason is about queues. Reasons about nodes are meaningless here: clouds are
+// unlimited.
 func aboutQueues(r scheduler.Reason) bool {
 	return slices.Contains([]string{"capacity", "proportion", "gang", "session"}, r.Plugin)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// pooled is where a task is placed on machines that are there already.
+// pooled is the placement of a task on existing machines of a pool.
 type pooled struct {
 	pool    record.Pool
 	hosts   []string          // by rank
@@ -21,14 +21,13 @@ type pooled struct {
 	hours   float64 // expected there
 	instead apitypes.Instead
 	spots   []record.Spot // of those hosts
-	// redeemed says that the machines were kept for it.
+	// redeemed says that the machines were kept for this task.
 	redeemed bool
 }
 
-// toPools places the tasks that a session has bound on machines of pools, as far as there is room and it is cheaper
-// than what is planned for them. The others are bought, but for those that await room that is being made. What is
-// placed is committed with the admission itself, on the condition that the partitions are as they were seen. It returns
-// those that go.
+// toPools places bound tasks on machines of pools, if there is room and the pool is cheaper than the planned offer.
+// For the others machines are bought, except for those that await room that is being made. A placement is committed
+// with the admission, on the condition that the partitions have not changed. It returns the tasks to admit now.
 func (s *Session) toPools(bound []*admission) (rest []*admission, err error) {
 	if len(bound) == 0 {
 		return nil, nil
@@ -54,9 +53,9 @@ func (s *Session) toPools(bound []*admission) (rest []*admission, err error) {
 	return slices.DeleteFunc(bound, func(a *admission) bool { return a.awaits }), nil
 }
 
-// toPool places tasks in one pool. Which partitions they are placed in together is parsync's policy: all of them, for
-// the best place, while tasks do not wait; one after the other, the one looked at last first, for the fewest conflicts,
-// when they do.
+// toPool places tasks in one pool. How many partitions it considers at once follows the policy of parsync: while
+// tasks do not wait, all of them, for the best place; when they do, one after the other with the most recently looked
+// at first, for the fewest conflicts.
 func (s *Session) toPool(p *record.PoolSeen, bound []*admission) error {
 	var wants []*want
 	waited := time.Duration(0)
@@ -86,12 +85,12 @@ func (s *Session) toPool(p *record.PoolSeen, bound []*admission) error {
 	return nil
 }
 
-// roomFor is how many items a transaction is to have left for what one admission writes beside partitions, and for the
-// queues it holds.
+// roomFor is how many items must remain in a transaction for the other writes of an admission and for the queues that
+// it holds.
 const roomFor = 12
 
-// take takes the machines that a task was placed on, as its admission is committed. It returns where, or nil where
-// there is no room any more, of the machines or of the transaction: then the task is bought as planned.
+// take assigns the machines to a task as its admission is committed. It returns the placement, or nil if the machines
+// or the transaction have no room any more. The task's machines are then bought as planned.
 func (s *Session) take(d *record.Decision, a *admission) (*pooled, error) {
 	p := a.pool
 	if p == nil {
@@ -134,7 +133,7 @@ func (s *Session) take(d *record.Decision, a *admission) (*pooled, error) {
 	return p, nil
 }
 
-// tell has the records of an admitted task say where it was placed, as people do: pool/lab/m1, pool/lab/m1+m2.
+// tell records the placement in the records of an admitted task, as for example pool/lab/m1 or pool/lab/m1+m2.
 func (p *pooled) tell(task *record.Task, attempt *apitypes.Attempt) {
 	attempt.Offer, attempt.OfferID = p.offer, apitypes.PoolCloud+"/"+p.pool.Name+"/"+strings.Join(p.hosts, "+")
 	attempt.Instead, attempt.Place, attempt.Hosts = p.instead, p.pool.Place, p.hosts

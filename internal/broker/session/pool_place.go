@@ -12,16 +12,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// packing is a problem of pkg/placement that is made of tasks and of what machines of some partitions have left.
+// packing is a problem of pkg/placement: tasks, and the free capacity of machines of some partitions.
 type packing struct {
 	p        placement.Problem
 	machines []*record.PoolMachine
-	classes  []record.MachineClass // as a session over machines numbers them
-	first    []int32               // by want: its first instance; those of a gang follow one another
+	classes  []record.MachineClass // as numbered in a session over machines
+	first    []int32               // for each want, its first instance; the instances of a gang are consecutive
 }
 
-// place places tasks on machines of some partitions of a pool, each that it can, the most urgent first. The partitions
-// that are taken from are in the unit then, as they were seen.
+// place places as many tasks as possible on machines of some partitions of a pool, the most urgent first. Partitions
+// that it uses are then part of the transaction, in the version that was read.
 func (s *Session) place(p *record.PoolSeen, parts []int, wants []*want) error {
 	if policy := machinePolicy(s.Policy); policy != nil {
 		ruled := slices.DeleteFunc(slices.Clone(wants), func(w *want) bool { return !w.a.isRuled() })
@@ -33,7 +33,7 @@ func (s *Session) place(p *record.PoolSeen, parts []int, wants []*want) error {
 	return s.pack(p, parts, wants)
 }
 
-// pack places tasks by pkg/placement.
+// pack places tasks with pkg/placement.
 func (s *Session) pack(p *record.PoolSeen, parts []int, wants []*want) error {
 	if len(wants) == 0 {
 		return nil
@@ -63,10 +63,10 @@ func (s *Session) pack(p *record.PoolSeen, parts []int, wants []*want) error {
 	return nil
 }
 
-// machines loads those of some partitions that may be given something new.
+// machines loads the machines of some partitions that can take new tasks.
 func (s *Session) machines(k *packing, p *record.PoolSeen, parts []int) error {
 	for _, i := range parts {
-		// As it was seen, with what the session itself has written of it.
+		// The partition as it was read, including this session's own writes.
 		part, _, err := recordcache.Get[record.Partition](s.u, record.PartitionKey(p.Name, i))
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (s *Session) machines(k *packing, p *record.PoolSeen, parts []int) error {
 	return nil
 }
 
-// packing lays out the problem.
+// packing builds the placement problem.
 func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*packing, error) {
 	k := &packing{}
 	if err := s.machines(k, p, parts); err != nil {
@@ -126,13 +126,13 @@ func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*pack
 	return k, s.rules(k, p, wants)
 }
 
-// hosts are the machines of a task's nodes.
+// hosts are the machines assigned to the nodes of a task.
 func (k *packing) hosts(w *want, i int, at placement.Assignment) placement.Assignment {
 	return at[k.first[i] : int(k.first[i])+w.a.nodes]
 }
 
-// broken finds a gang that is placed in part: the least urgent, of those the last in turn. It is −1 where there is
-// none.
+// broken finds a task that is placed only in part: the least urgent, and the last among equals. It returns −1 if
+// there is none.
 func (k *packing) broken(wants []*want, at placement.Assignment) int {
 	found := -1
 	for i, w := range wants {
@@ -146,7 +146,7 @@ func (k *packing) broken(wants []*want, at placement.Assignment) int {
 	return found
 }
 
-// pooled tells what an assignment means for a task.
+// pooled turns an assignment into the placement of a task.
 func (k *packing) pooled(p *record.PoolSeen, w *want, at placement.Assignment) *pooled {
 	out := &pooled{pool: p.Pool, hold: w.hold, instead: w.instead}
 	usd := 0.0

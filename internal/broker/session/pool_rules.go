@@ -10,10 +10,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// Rules of placement in pools: machines where a task would be against one beside what stands there already are barred
-// to it; how those that are placed together stand to each other are rules and groups of pkg/placement.
+// Placement rules in pools: a task is barred from machines where it would violate a rule together with tasks that run
+// there already. Rules between tasks that are placed together become rules and groups of pkg/placement.
 
-// rules adds those of tasks to a problem.
+// rules adds the placement rules of tasks to a problem.
 func (s *Session) rules(k *packing, p *record.PoolSeen, wants []*want) error {
 	ruled := false
 	for i, w := range wants {
@@ -52,14 +52,14 @@ func (k *packing) stand(p *record.Pool) {
 	for i, m := range k.machines {
 		at := poolfit.SpotOf(p, m)
 		if at.Rack == "" {
-			at.Rack = "\x00" + m.ID // barred to whom it matters for
+			at.Rack = "\x00" + m.ID // unknown rack: tasks that need one are barred
 		}
 		k.p.Machines[i].Cluster = number(zones, at.Zone)
 		k.p.Machines[i].Rack = number(racks, at.Zone+"/"+at.Rack)
 	}
 }
 
-// group adds the rules by which jobs spread and pack their tasks over zones and racks.
+// group adds the rules that spread or pack the tasks of a job over zones and racks.
 func (k *packing) group(wants []*want) {
 	known := map[*dag.Placement]int{}
 	for i, w := range wants {
@@ -86,7 +86,7 @@ func (k *packing) group(wants []*want) {
 	}
 }
 
-// apart says whether two tasks that are placed together may not be on one machine.
+// apart reports whether two tasks that are placed together must not share a machine.
 func apart(a, b *admission) bool {
 	spot := []record.Spot{{Machine: "one", Count: 1}}
 	stand := func(a *admission) record.Stand {
@@ -97,7 +97,7 @@ func apart(a, b *admission) bool {
 	return len(clashes) > 0
 }
 
-// barred are the machines that a task may not be on beside what stands there.
+// barred are the machines that a task must not use because of the tasks that run there.
 func (s *Session) barred(k *packing, p *record.PoolSeen, w *want) ([]int32, error) {
 	a := w.a
 	t := &a.spec.Tasks[a.waiting.Task]
@@ -134,7 +134,7 @@ func (s *Session) barred(k *packing, p *record.PoolSeen, w *want) ([]int32, erro
 	return barred, nil
 }
 
-// offHours says whether a policy does not let a task be on a machine now, as that is to be had at certain hours.
+// offHours reports whether the policy's time windows forbid a task to use a machine now.
 func (s *Session) offHours(m *record.PoolMachine, a *admission) bool {
 	if machinePolicy(s.Policy) == nil {
 		return false
@@ -144,7 +144,7 @@ func (s *Session) offHours(m *record.PoolMachine, a *admission) bool {
 	return closed || named && !a.saves()
 }
 
-// needsRack says whether a rule of a task can only hold where it is known in which racks machines are.
+// needsRack reports whether a task has a rule that needs the racks of machines to be known.
 func (a *admission) needsRack() bool {
 	for _, rule := range a.spec.Tasks[a.waiting.Task].Aparts() {
 		if rule.Level() == dag.LevelRack {
@@ -156,7 +156,7 @@ func (a *admission) needsRack() bool {
 	})
 }
 
-// give has machines hold what a task was placed there to hold.
+// give adds to the machines what a task will hold there.
 func (k *packing) give(p *pooled) {
 	if p == nil {
 		return

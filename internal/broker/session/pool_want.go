@@ -12,17 +12,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// want is a task that could go to a pool: what it holds of a machine there, and which machines it may be given.
+// want is a task that could go to a pool, with what it would hold of each machine and the machines that suit it.
 type want struct {
 	a        *admission
 	hold     apitypes.Capacity
 	machines map[record.MachineClass]float64 // hours on a machine of the class
-	mostUSD  float64                         // that it would cost on any of those
+	mostUSD  float64                         // maximum cost on any of those
 	instead  apitypes.Instead
 }
 
-// want says what a task could have of a pool, nil where nothing there suits it, costs less than what is planned for it,
-// and is done in time.
+// want says what a task could get from a pool. It returns nil if no machine there suits the task, is cheaper than its
+// planned offer, and finishes in time.
 func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 	choice := a.plan.Of(a.waiting.Task)
 	if choice == nil || a.pool != nil || a.awaits || !p.Allowed(a.spec.Regions) {
@@ -30,7 +30,7 @@ func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 	}
 	w := &want{a: a}
 	t := &a.spec.Tasks[a.waiting.Task]
-	if t.Mounts() { // that a pool's machines can is not known
+	if t.Mounts() { // it is unknown whether a pool's machines can mount
 		return nil, nil
 	}
 	here, planned, err := s.moves(p, a, choice)
@@ -62,7 +62,7 @@ func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 	return nil, nil
 }
 
-// moving is what it costs and takes to move a task's data.
+// moving is the cost and duration of moving a task's data.
 type moving struct {
 	record.Mover
 	usd, hours float64
@@ -75,14 +75,14 @@ func (m *moving) add(from, to string, gib float64) {
 	}
 }
 
-// moves says what it costs and takes to move a task's data if it runs in a pool, and where it is planned: what it reads
-// there, and what it leaves to those after it, who are where they are planned.
+// moves returns the cost and duration of moving a task's data if it runs in the pool, and if it runs at its planned
+// location. This covers its inputs and its outputs for later tasks, which are assumed at their planned locations.
 func (s *Session) moves(p *record.PoolSeen, a *admission, choice *record.Planned) (here, planned moving, err error) {
 	switch {
 	case p.Place == "":
 		return here, planned, nil
 	case s.Mover == nil:
-		return here, planned, record.Final(errors.New("broker: nobody says what it costs to move data (Ports.Moves)"))
+		return here, planned, record.Final(errors.New("broker: no price for moving data: Ports.Moves is not set"))
 	}
 	here.Mover, planned.Mover = s.Mover, s.Mover
 	there := record.Place(choice.Offer)
@@ -114,7 +114,7 @@ func (s *Session) moves(p *record.PoolSeen, a *admission, choice *record.Planned
 	return here, planned, nil
 }
 
-// comesFrom says where the data is that a task's parents leave to it, by parent.
+// comesFrom returns the location of the outputs of the task's parents, by parent.
 func (s *Session) comesFrom(a *admission) (map[int]string, error) {
 	var parents []int32
 	for _, e := range a.spec.EdgesTo(a.waiting.Task) {
@@ -130,9 +130,9 @@ func (s *Session) comesFrom(a *admission) (map[int]string, error) {
 	return at, err
 }
 
-// slack is how long a task may take where that is longer than planned: as long as is left until it has to be done and
-// those after it have their starts, for ever where nothing says when that is, and not at all where its job is to be
-// done as soon as can be.
+// slack is how long a task may take if that is longer than planned: until it must finish, less the start times of
+// itself and its followers. It is unlimited for a job without a deadline, and negative for a job that must finish as
+// soon as possible.
 func (s *Session) slack(a *admission) (time.Duration, error) {
 	switch {
 	case a.job.Objective == dag.MinimizeMakespan:

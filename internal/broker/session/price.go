@@ -9,14 +9,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// judgePrice says whether a task that may wait does. One that has waited is planned anew where its plan is not for the
-// price of now: on demand when the price has come down, on spot when it has not.
+// judgePrice decides whether a task waits for a better price. After waiting it is replanned if its plan does not match
+// the current price: an on-demand plan when the spot price is low enough, a spot plan when it is not.
 func (s *Session) judgePrice(a *admission) verdict {
 	usd, wait := a.price.Wait(s.u.Now)
 	if wait {
 		return verdictWait
 	}
-	chosen := !math.IsInf(usd, 1) // else there is no time left to be choosy
+	chosen := !math.IsInf(usd, 1) // otherwise there is no time left to wait for a better price
 	cheap := chosen && a.price.USD <= usd*(1+1e-6)
 	if a.price.Spot && !cheap && (chosen || !a.task.WaitSince.IsZero()) || !a.price.Spot && cheap {
 		return verdictReplan
@@ -24,7 +24,7 @@ func (s *Session) judgePrice(a *admission) verdict {
 	return verdictAdmit
 }
 
-// waits leaves a task in its queue for a better price, and writes down since when.
+// waits leaves a task in its queue for a better price, and records since when.
 func (s *Session) waits(a *admission) (d record.Decision) {
 	if a.task.WaitSince.IsZero() {
 		a.task.WaitSince, a.task.WaitUSD = s.u.Now, a.price.USD
@@ -33,8 +33,8 @@ func (s *Session) waits(a *admission) (d record.Decision) {
 	return d
 }
 
-// priceOf is what a task may wait for; nil where a pool would take it, or where those of its job that may wait would
-// have to go one after another, of which By knows nothing.
+// priceOf returns what a task may wait for. It is nil if a pool could take the task, or if the waiting tasks of its
+// job could not all run at once, which the wait does not account for.
 func (s *Session) priceOf(a *admission) (*bid.Waiting, error) {
 	price, err := bid.LoadWaiting(s.u, s.Config, a.job, a.task)
 	if err != nil || price == nil {
@@ -55,8 +55,8 @@ func (s *Session) priceOf(a *admission) (*bid.Waiting, error) {
 	return price, nil
 }
 
-// hasRoom says whether the quota of a queue has room for so many tasks at once. What queues above it have is not looked
-// at: where one of them has a quota there is none for certain.
+// hasRoom reports whether the quota of a queue has room for the given number of tasks at once. If a queue above it
+// has a quota, it returns false, because that quota is not examined.
 func (s *Session) hasRoom(q *apitypes.Queue, tasks int, needs apitypes.Amounts) bool {
 	above := s.queues[q.Parent]
 	all := apitypes.Amounts{}
@@ -67,9 +67,9 @@ func (s *Session) hasRoom(q *apitypes.Queue, tasks int, needs apitypes.Amounts) 
 	return (above == nil || !s.bounded(above)) && (q.MaxRunning == 0 || q.Running+tasks <= q.MaxRunning) && !lacks
 }
 
-// bidFor is the most to pay for an hour of one spot machine of a task that is admitted: the on-demand price, as far as
-// the month's budget goes. Of a job with a budget it is no more than what is left of that can pay for, shared among
-// what is left to do by what that is expected to cost: so that no price breaks it.
+// bidFor is the maximum price of an hour of one spot machine for an admitted task, in USD: the on-demand price,
+// limited by the monthly budgets. If the job has a budget, the remaining budget is shared among the remaining tasks
+// in proportion to their expected cost, so that no price exceeds the budget.
 func (s *Session) bidFor(a *admission) (float64, error) {
 	c := a.plan.Of(a.waiting.Task)
 	if a.pool != nil || !c.Offer.Spot {

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// known is a book of some queues.
+// known is a book with some queues.
 func known(queues ...apitypes.Queue) *recordcache.Draft {
 	k := recordcache.New(recordcache.NewKept(0))
 	for _, q := range queues {
@@ -30,8 +30,8 @@ func known(queues ...apitypes.Queue) *recordcache.Draft {
 	return recordcache.NewDraft(k, time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), 0)
 }
 
-// Settings of queues that would not make a tree, or one that is larger than sessions count, are refused.
-func TestWhichSettingsOfQueuesAreRefused(t *testing.T) {
+// Settings that would not form a tree, or a tree that is too large for a session, are rejected.
+func TestSetQueueRejectsInvalidSettings(t *testing.T) {
 	many := apitypes.Amounts{}
 	for i := range record.MaxBounded {
 		many[fmt.Sprint("example.com/r", i)] = 1
@@ -50,15 +50,15 @@ func TestWhichSettingsOfQueuesAreRefused(t *testing.T) {
 		ok    bool
 		says  string
 	}{
-		"a queue of its own":  {nil, record.QueueSettings{MaxVCPU: 4}, true, ""},
-		"with as many bounds": {nil, record.QueueSettings{Max: many}, true, ""},
-		"below another":       {[]apitypes.Queue{{Name: "lab"}}, record.QueueSettings{Parent: "lab"}, true, ""},
-		"below none":          {nil, record.QueueSettings{Parent: "nowhere"}, false, ""},
-		"below itself":        {loop, record.QueueSettings{Parent: "lab"}, false, ""},
-		"as many bounds in all": {bounded(apitypes.Amounts{"example.com/r0": 1}),
+		"a single queue":                    {nil, record.QueueSettings{MaxVCPU: 4}, true, ""},
+		"with the maximum number of limits": {nil, record.QueueSettings{Max: many}, true, ""},
+		"below another":                     {[]apitypes.Queue{{Name: "lab"}}, record.QueueSettings{Parent: "lab"}, true, ""},
+		"below a missing queue":             {nil, record.QueueSettings{Parent: "nowhere"}, false, ""},
+		"below itself":                      {loop, record.QueueSettings{Parent: "lab"}, false, ""},
+		"the maximum number of limits in the tree": {bounded(apitypes.Amounts{"example.com/r0": 1}),
 			record.QueueSettings{Parent: "lab", Max: many}, true, ""},
-		"more bounds in all":         {bounded(more), record.QueueSettings{Parent: "lab", Max: many}, false, ""},
-		"the last that a tree takes": {wide, record.QueueSettings{Parent: "lab"}, true, ""},
+		"too many limits in the tree": {bounded(more), record.QueueSettings{Parent: "lab", Max: many}, false, ""},
+		"the largest tree":            {wide, record.QueueSettings{Parent: "lab"}, true, ""},
 		"one more": {full, record.QueueSettings{Parent: "lab"}, false,
 			`"lab" would have more than 23 queues below it`},
 	} {
@@ -68,10 +68,10 @@ func TestWhichSettingsOfQueuesAreRefused(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 			if c.says != "" && !strings.Contains(err.Error(), c.says) {
-				t.Errorf("it is told as %q", err)
+				t.Errorf("the message is %q", err)
 			}
 			if held := len(d.Holds); c.ok && (c.set.Parent != "") != (held == len(c.there)+1) {
-				t.Errorf("%d queues are held as they were", held)
+				t.Errorf("%d queues are held", held)
 			}
 			if !c.ok || c.set.Parent == "" {
 				return
@@ -82,29 +82,29 @@ func TestWhichSettingsOfQueuesAreRefused(t *testing.T) {
 				inner = inner || is && q.Name == "lab" && q.Inner
 			}
 			if inner == c.there[0].Inner {
-				t.Errorf("the other is written as one that has queues below it: %v", inner)
+				t.Errorf("the parent is written as an inner queue: %v", inner)
 			}
 		})
 	}
 }
 
-// A queue is suspended and resumed once, whoever says it again; one that nobody knows is not.
-func TestAQueueIsSuspendedAndResumed(t *testing.T) {
+// Suspending or resuming a queue twice has no further effect. Unknown queues are rejected.
+func TestSuspendAndResumeQueue(t *testing.T) {
 	cfg := record.DefaultConfig()
 	ann := apitypes.Suspension{By: "ann", Since: time.Unix(1, 0)}
 	if _, err := DecideSuspendQueue(known(), cfg, "new", ann, ""); !errors.Is(err, record.ErrNotFound) {
-		t.Errorf("of no queue: %v", err)
+		t.Errorf("unknown queue: %v", err)
 	}
 	if _, err := DecideResumeQueue(known(), "new", "ann", ""); !errors.Is(err, record.ErrNotFound) {
-		t.Errorf("of no queue: %v", err)
+		t.Errorf("unknown queue: %v", err)
 	}
 	d, err := DecideSuspendQueue(known(), cfg, record.DefaultQueueName, ann, "")
 	if err != nil || len(d.Emits) != 1 {
-		t.Errorf("of the one that there is anyway: %+v, %v", d, err)
+		t.Errorf("default queue: %+v, %v", d, err)
 	}
 	d, err = DecideResumeQueue(known(), record.DefaultQueueName, "ann", "")
 	if err != nil || len(d.Writes) > 0 {
-		t.Errorf("of the one that there is anyway, and nobody has used: %+v, %v", d, err)
+		t.Errorf("unused default queue: %+v, %v", d, err)
 	}
 	d, err = DecideSuspendQueue(known(apitypes.Queue{Name: "lab"}), cfg, "lab", ann, "")
 	if err != nil || len(d.Writes) != 1 || len(d.Emits) != 1 {
@@ -125,8 +125,8 @@ func TestAQueueIsSuspendedAndResumed(t *testing.T) {
 	}
 }
 
-// What may wait for a better price waits only where all of its job that may has room at once.
-func TestWhetherAQueueHasRoomForAllThatMayWait(t *testing.T) {
+// Tasks wait for a better price only if all waiting tasks of their job have room at once.
+func TestHasRoom(t *testing.T) {
 	top := &apitypes.Queue{Name: "top", Inner: true}
 	for name, c := range map[string]struct {
 		q     apitypes.Queue

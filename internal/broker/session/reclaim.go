@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	reclaimJobs     = 256 // jobs looked at for machines to take back
-	reclaimMachines = 64  // clusters of each
-	reclaimMost     = 8   // clusters that one session takes back
+	reclaimJobs     = 256 // maximum jobs that are examined for machines to take back
+	reclaimMachines = 64  // maximum clusters of each
+	reclaimMost     = 8   // maximum clusters that one session takes back
 )
 
-// takeBack makes room for what waits and has not been admitted: of queues that share a quota, those that hold more than
-// they deserve give back what another deserves; and in a queue that says so what is more urgent takes from what is less
-// so. Their work is saved first; then the tasks wait again.
+// takeBack makes room for waiting tasks that were not admitted. Of queues that share a quota, those that hold more
+// than they deserve give capacity back to those that hold less. In a queue with preemption, more urgent tasks take
+// capacity from less urgent ones. The stopped tasks save their work first and then wait again.
 func (s *Session) takeBack() error {
 	reclaims := len(s.tree) > 1 && s.follows("reclaim")
 	preempts := s.follows("preempt") && slices.ContainsFunc(s.tree, func(q *apitypes.Queue) bool { return q.Preempt })
@@ -57,8 +57,8 @@ func (s *Session) takeBack() error {
 	return nil
 }
 
-// claimReleased claims what is being released anyway for those that are to have it: where others behind them have room
-// made, these would else take it, as it comes first.
+// claimReleased claims capacity that is being released anyway for the tasks that the scheduler gives it to. Otherwise
+// tasks behind them, for which room is made, would take it because it is free first.
 func (s *Session) claimReleased(made *scheduler.Result) {
 	for _, n := range slices.Concat(made.Binds, made.Nominations) {
 		if !slices.ContainsFunc(made.Evictions, func(e scheduler.Eviction) bool { return e.For == n.Job }) {
@@ -67,7 +67,7 @@ func (s *Session) claimReleased(made *scheduler.Result) {
 	}
 }
 
-// claim has room kept for a candidate, by its claim.
+// claim reserves quota for a candidate, identified by its claim.
 func (s *Session) claim(name string) {
 	if i := slices.IndexFunc(s.candidates, func(a *admission) bool { return a.claim() == name }); i >= 0 {
 		q := s.candidates[i].queue
@@ -76,7 +76,7 @@ func (s *Session) claim(name string) {
 	}
 }
 
-// wholeClaims are the first evictions, about so many as said: all of those for one, or none.
+// wholeClaims are the first evictions, about most of them: all or none of those for the same task or gang.
 func wholeClaims(evictions []scheduler.Eviction, most int) []scheduler.Eviction {
 	for i := range evictions {
 		if i >= most && evictions[i].For != evictions[i-1].For {
@@ -86,14 +86,14 @@ func wholeClaims(evictions []scheduler.Eviction, most int) []scheduler.Eviction 
 	return evictions
 }
 
-// holding is a cluster in the tree.
+// holding is a running cluster in the tree.
 type holding struct {
 	attempt.Losing
 	queue *apitypes.Queue
-	claim string // what it would be stopped, and be made room for, as
+	claim string // the claim of its task
 }
 
-// clusters loads what runs in the tree.
+// clusters loads the running clusters of the tree.
 func (s *Session) clusters() (map[string]holding, error) {
 	index, err := recordcache.List[record.JobIndex](s.u, record.PartActive, "", reclaimJobs)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Session) clusters() (map[string]holding, error) {
 	return out, nil
 }
 
-// clustersOf loads what runs of a job, if that is in the tree.
+// clustersOf loads the clusters of a job, if its queue is in the tree.
 func (s *Session) clustersOf(id string, out map[string]holding) error {
 	job, found, err := recordcache.Get[record.Job](s.u, record.JobKey(id))
 	q := s.queues[job.Queue]
@@ -139,9 +139,9 @@ func (s *Session) clustersOf(id string, out map[string]holding) error {
 	return nil
 }
 
-// evictions asks the scheduler whom to evict for which candidates by an action, in the queues that take part: all, or
-// those that preempt. A gang goes as a whole, and room is made for all of one or not at all. Nobody is evicted whom the
-// candidate was stopped for.
+// evictions lets the scheduler decide which clusters to evict for which candidates by an action. Only queues that the
+// action applies to take part: all for reclaim, those with preemption for preempt. A gang is evicted as a whole, and
+// room is made for all of a gang or none of it. A candidate that was stopped for another task never evicts that task.
 func (s *Session) evictions(clusters map[string]holding, candidates, kept []*admission,
 	action string) (*scheduler.Result, error) {
 	takesPart := func(q *apitypes.Queue) bool { return q.Preempt || action != "preempt" }
@@ -167,14 +167,14 @@ func (s *Session) evictions(clusters map[string]holding, candidates, kept []*adm
 	return session.Close(), nil
 }
 
-// addHeld adds what clusters hold, each as a job of its own, those of a gang as one; and what else is in use.
+// addHeld adds the running clusters, each as a job and a gang as one job, and then everything else that is in use.
 func (x *scene) addHeld(clusters map[string]holding, canGo func(holding) bool) {
-	gangs := map[string]int{} // what they hold, which is another job than what of them waits
+	gangs := map[string]int{} // by gang, the job of its running tasks; its waiting tasks are another job
 	for _, id := range slices.Sorted(maps.Keys(clusters)) {
 		h := clusters[id]
 		use := x.more.held(1, h.Cluster.VCPU, h.Attempt.Hold)
 		if !x.take(h.queue, h.Job, use) {
-			continue // given back by now
+			continue // it has been given back in the meantime
 		}
 		j := held(id, record.Leaf(h.queue), use)
 		j.Namespace = x.namespaceOf(h.Job)
@@ -202,7 +202,7 @@ func (x *scene) addHeld(clusters map[string]holding, canGo func(holding) bool) {
 	x.close()
 }
 
-// evict has a cluster save its work and stop.
+// evict makes a cluster save its work and stop.
 func (s *Session) evict(clusters map[string]holding, e scheduler.Eviction) error {
 	h, ok := clusters[e.Task]
 	if !ok || !h.CanGo(s.Config.Restart, s.u.Now) {
@@ -213,7 +213,7 @@ func (s *Session) evict(clusters map[string]holding, e scheduler.Eviction) error
 	return s.u.Apply(attempt.DecideLeave(h.Cluster, record.LeaveForOthers, e.Reason, s.Config.Overhead, s.u.Now))
 }
 
-// spares are those of the jobs that stand for clusters which hold for one of some claims.
+// spares are the IDs of the jobs that represent clusters with one of the given claims.
 func spares(jobs []scheduler.Job, clusters map[string]holding, claims []string) (out []string) {
 	for _, j := range jobs {
 		if h, ok := clusters[j.Tasks[0].ID]; ok && slices.Contains(claims, h.claim) {
@@ -223,7 +223,7 @@ func spares(jobs []scheduler.Job, clusters map[string]holding, claims []string) 
 	return out
 }
 
-// claimOf names what room is made for, and what is stopped for it: a task, or a gang as a whole.
+// claimOf names a task, or its gang as a whole, in claims: as the one that room is made for or that was stopped.
 func claimOf(job, task, gang string) string {
 	if gang != "" {
 		return job + record.GangMark + gang
@@ -231,10 +231,10 @@ func claimOf(job, task, gang string) string {
 	return job + "/" + task
 }
 
-// claim names what room is made for.
+// claim is the claim of a waiting task.
 func (a *admission) claim() string { return claimOf(a.job.ID, a.name, a.task.Gang) }
 
-// yielded are the claims that a waiting task, or any of its gang, was stopped for. It never stops those in turn.
+// yielded are the claims that a waiting task, or its gang, was stopped for. It never evicts those in return.
 func (a *admission) yielded() (claims []string) {
 	for _, m := range a.with.members {
 		claims = append(claims, m.task.YieldedTo...)
@@ -242,7 +242,7 @@ func (a *admission) yielded() (claims []string) {
 	return claims
 }
 
-// parted divides waiting tasks into those that room has been made for and the others.
+// parted divides waiting tasks into those that room is kept for and the others.
 func parted(candidates []*admission, now time.Time) (claimed, others []*admission) {
 	for _, a := range candidates {
 		if a.queue.Claimed(a.claim(), now) {
@@ -254,7 +254,7 @@ func parted(candidates []*admission, now time.Time) (claimed, others []*admissio
 	return claimed, others
 }
 
-// madeFor is what of the tree room is being made for besides a task; empty if nothing.
+// madeFor is another claim in the tree that room is being made for, or "".
 func (s *Session) madeFor(a *admission) string {
 	for _, q := range s.tree {
 		for _, c := range q.Claims {

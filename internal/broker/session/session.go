@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	sessionScan   = 64      // waiting tasks looked at first in a queue without quota
-	sessionScanOf = 512     // and in one with: enough to be fair between many jobs
-	sessionMost   = 1 << 18 // and at most, when those before them cannot go
-	sessionFull   = 84      // items in the transaction after which a session goes on in a next one
+	sessionScan   = 64      // waiting tasks that are looked at first in a queue without quota
+	sessionScanOf = 512     // the same with a quota: enough to be fair between many jobs
+	sessionMost   = 1 << 18 // maximum, when the tasks at the front cannot be admitted
+	sessionFull   = 84      // transaction items after which a session continues in another transaction
 	sessionAdmits = 16      // tasks that fill a transaction
 )
 
@@ -38,13 +38,13 @@ func (s *Session) Decide() error {
 	return s.u.Apply(d)
 }
 
-// Input is what a session is decided on beside records.
+// Input is what a session needs in addition to records.
 type Input struct {
 	Config record.Config
 	Policy *scheduler.Policy
 	Mover  record.Mover
-	Pools  *[]record.PoolSeen // nil: not looked at yet
-	Fresh  []string           // those that were looked at for this very session
+	Pools  *[]record.PoolSeen // nil: not loaded yet
+	Fresh  []string           // names of the pools that were loaded for this session
 }
 
 // Session is the state of one session.
@@ -53,17 +53,17 @@ type Session struct {
 	u          *recordcache.Draft
 	tree       []*apitypes.Queue
 	queues     map[string]*apitypes.Queue // of the tree, by name
-	monthly    bool                       // one of them has a month's budget
+	monthly    bool                       // one of them has a monthly budget
 	blocks     []apitypes.Block           // nil: not loaded yet
 	jobs       map[string]*side
 	replanned  map[string]bool
 	changed    map[*apitypes.Queue]bool
 	candidates []*admission
-	gangs      map[string]bool // that were looked at since candidates were collected
-	more       bool            // than was looked at waits
+	gangs      map[string]bool // gangs that were examined since candidates were collected
+	more       bool            // more tasks wait than were examined
 }
 
-// New begins a session over a queue and those that share a quota with it.
+// New starts a session over a queue and those that share a quota with it.
 func New(in Input, u *recordcache.Draft, queue string) (*Session, error) {
 	tree, err := Tree(u, in.Config, queue)
 	return &Session{
@@ -73,7 +73,7 @@ func New(in Input, u *recordcache.Draft, queue string) (*Session, error) {
 	}, err
 }
 
-// seen are the pools as they were looked at.
+// seen returns the pools as they were loaded, or book.ErrLacking.
 func (s *Session) seen() ([]record.PoolSeen, error) {
 	if s.Pools == nil {
 		s.u.Lack.Pools = true
@@ -82,7 +82,7 @@ func (s *Session) seen() ([]record.PoolSeen, error) {
 	return slices.Clone(*s.Pools), nil
 }
 
-// run looks at what waits, has the scheduler decide, and acts on it.
+// run collects waiting tasks, lets the scheduler decide, and applies the decisions.
 func (s *Session) run() error {
 	for scale := 1; ; scale *= 4 {
 		if err := s.collect(scale); err != nil || s.stop() {
@@ -103,18 +103,18 @@ func (s *Session) run() error {
 	}
 }
 
-// stop says whether the transaction is full.
+// stop reports whether the transaction is full.
 func (s *Session) stop() bool { return s.u.Items() >= sessionFull }
 
-// goOn has the session go on in a next transaction.
+// goOn makes the session continue in another transaction.
 func (s *Session) goOn() error {
 	var d record.Decision
 	d.Emit(events.CapacityFreed{Queue: s.tree[0].Name})
 	return s.u.Apply(d)
 }
 
-// lacking is nil for an error that says that something was lacking, which is noted: whoever looks at many things goes
-// on to the next.
+// lacking returns nil for ErrLacking. The missing record is already noted in the draft, so a loop over many things
+// continues with the next one.
 func lacking(err error) error {
 	if errors.Is(err, recordcache.ErrLacking) {
 		return nil
@@ -122,8 +122,8 @@ func lacking(err error) error {
 	return err
 }
 
-// collect loads what waits in the queues of the tree that may admit anything, and sorts out what is not the scheduler's
-// to decide.
+// collect loads the waiting tasks of all queues in the tree that may admit something, and decides those that the
+// scheduler does not need to decide on.
 func (s *Session) collect(scale int) error {
 	s.candidates, s.more = s.candidates[:0], false
 	clear(s.gangs)
@@ -172,8 +172,8 @@ func (s *Session) collectFrom(q *apitypes.Queue, scale int) error {
 	return nil
 }
 
-// consider makes a candidate of a waiting task that could be admitted, or of all of its gang, and acts on what does not
-// depend on others. It returns how many.
+// consider makes a waiting task and its gang candidates if they could be admitted. Otherwise it applies the verdict on
+// them. It returns the number of new candidates.
 func (s *Session) consider(q *apitypes.Queue, w apitypes.Waiting) (taken int, err error) {
 	if passed, err := s.passes(w); err != nil || passed {
 		return 0, err
@@ -211,8 +211,8 @@ func (s *Session) consider(q *apitypes.Queue, w apitypes.Waiting) (taken int, er
 	}
 }
 
-// takeTurns orders waiting tasks so that, within a priority, those come first that have waited since before late, and
-// each job comes once before any comes twice: what the scheduler is to be fair between has to be in its sight.
+// takeTurns orders waiting tasks within a priority: first those that have waited since before late. Then the jobs take
+// turns, so that the scheduler sees tasks of every job that it must be fair to.
 func takeTurns(waiting []apitypes.Waiting, late time.Time) []apitypes.Waiting {
 	type turned struct {
 		apitypes.Waiting
@@ -232,8 +232,8 @@ func takeTurns(waiting []apitypes.Waiting, late time.Time) []apitypes.Waiting {
 	return waiting
 }
 
-// admit admits candidates, first those that room has been made for: what those can not have yet is kept for them. It
-// returns how many.
+// admit admits candidates, first those that room was made for. What these need and cannot get yet is kept for them. It
+// returns the number of admitted tasks.
 func (s *Session) admit() (admitted int, err error) {
 	claimed, others := parted(s.candidates, s.u.Now)
 	admitted, err = s.admitOf(claimed, nil)
@@ -244,7 +244,7 @@ func (s *Session) admit() (admitted int, err error) {
 	return admitted + n, err
 }
 
-// waitStill are those of some candidates that have not been admitted.
+// waitStill are the candidates that have not been admitted.
 func waitStill(candidates []*admission) (left []*admission) {
 	for _, a := range candidates {
 		if a.task.State == record.TaskQueued {
@@ -254,7 +254,7 @@ func waitStill(candidates []*admission) (left []*admission) {
 	return left
 }
 
-// admitOf has the scheduler decide on some candidates, and admits those that it binds, in its order.
+// admitOf lets the scheduler decide on candidates, and admits those that it binds, in its order.
 func (s *Session) admitOf(candidates, kept []*admission) (admitted int, err error) {
 	if len(candidates) == 0 {
 		return 0, nil

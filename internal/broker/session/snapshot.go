@@ -13,14 +13,14 @@ import (
 
 const milli = 1000
 
-// micro is how finely what is bounded beside tasks and vCPUs is counted, as an hour's price has more than three digits.
-// What is held is rounded up and what is allowed down, but for what is the imprecision of sums.
+// micro is the resolution of all limited resources except tasks and vCPUs: an hourly price has more than three digits.
+// Held amounts are rounded up and limits down, except for the imprecision of sums (slack).
 const (
 	micro = 1_000_000
 	slack = 1e-3 // of a millionth
 )
 
-// endless is what there is of what has no limit: far more than anybody can ask for, and far from where sums overflow.
+// endless is the capacity of a resource without limit: far more than anyone can request, and far below overflow.
 const endless = int64(1) << 50
 
 func amount(tasks, vcpu float64) scheduler.Vector {
@@ -28,10 +28,10 @@ func amount(tasks, vcpu float64) scheduler.Vector {
 		record.ResVCPU: int64(math.Round(vcpu * milli))}
 }
 
-// resources are what a tree bounds beside tasks and vCPUs, in the order in which its sessions count them.
+// resources are what a tree limits in addition to tasks and vCPUs, in the order of the vectors of its sessions.
 type resources []string
 
-// held is an amount with what is held of those resources.
+// held is the vector of an amount of tasks, vCPUs and those resources.
 func (r resources) held(tasks, vcpu float64, hold apitypes.Amounts) scheduler.Vector {
 	v := amount(tasks, vcpu)
 	for i, name := range r {
@@ -40,7 +40,8 @@ func (r resources) held(tasks, vcpu float64, hold apitypes.Amounts) scheduler.Ve
 	return v
 }
 
-// snapshot describes the tree to the scheduler: one node, the clouds, that has as much as the tree may have in all.
+// snapshot describes the tree to the scheduler, with a single node, the clouds, that has the capacity of the whole
+// tree.
 func snapshot(tree []*apitypes.Queue, now time.Time) *scheduler.Snapshot {
 	more := resources(record.Bounded(tree))
 	s := &scheduler.Snapshot{Now: now, Resources: append([]string{"tasks", "vCPU"}, more...), Units: amount(1, 1),
@@ -71,7 +72,7 @@ func snapshot(tree []*apitypes.Queue, now time.Time) *scheduler.Snapshot {
 		}
 		if queues[q.Parent] != nil {
 			x.Parent = q.Parent
-		} else { // the root: what it may have is what there is to share
+		} else { // the root: its limits are the capacity to share
 			for r, set := range x.Capability.Set {
 				if set {
 					capacity[r] = x.Capability.Amount[r]
@@ -87,7 +88,7 @@ func snapshot(tree []*apitypes.Queue, now time.Time) *scheduler.Snapshot {
 	return s
 }
 
-// held is a job that stands for what is in use.
+// held is a job that represents capacity in use.
 func held(id, queue string, use scheduler.Vector) scheduler.Job {
 	return scheduler.Job{
 		ID: id, Queue: queue, Phase: scheduler.Started, Kept: true,
@@ -96,16 +97,16 @@ func held(id, queue string, use scheduler.Vector) scheduler.Job {
 	}
 }
 
-// scene is a snapshot in the making: the tree, what is kept for those that room has been made for, and jobs.
+// scene builds a snapshot: the tree, what is kept for tasks that room was made for, and jobs.
 type scene struct {
 	*scheduler.Snapshot
 	tree []*apitypes.Queue
 	more resources
-	rest map[*apitypes.Queue]scheduler.Vector // of what is in use, what no job stands for yet
-	at   map[string]int                       // of the job of what waits, by its ID
+	rest map[*apitypes.Queue]scheduler.Vector // the use of each queue that no job represents yet
+	at   map[string]int                       // index of the job of waiting tasks, by its ID
 
 	sharing sharing
-	phase   scheduler.Phase // of a job that has nothing yet
+	phase   scheduler.Phase // of a job that holds nothing yet
 }
 
 func (s *Session) scene(kept []*admission) *scene {
@@ -123,7 +124,7 @@ func (s *Session) scene(kept []*admission) *scene {
 	return x
 }
 
-// take has a job stand for a part of what is in use of a queue, if so much is.
+// take makes a job represent a part of a queue's use. It returns false if less than that is in use.
 func (x *scene) take(q *apitypes.Queue, of record.Job, use scheduler.Vector) bool {
 	fits := use.Fits(x.rest[q])
 	if fits {
@@ -133,7 +134,7 @@ func (x *scene) take(q *apitypes.Queue, of record.Job, use scheduler.Vector) boo
 	return fits
 }
 
-// close adds what no job stands for as one of each queue that cannot be evicted.
+// close adds the use that no job represents yet, as one job for each queue that cannot be evicted.
 func (x *scene) close() {
 	for _, q := range x.tree {
 		if use := x.spaced(q, x.rest[q]); !use.IsZero() {
@@ -142,7 +143,7 @@ func (x *scene) close() {
 	}
 }
 
-// job finds the job that a waiting task is to be one of; fresh says that it was not there and has been added.
+// job finds or adds the scheduler's job that a waiting task belongs to. fresh says that it was added.
 func (x *scene) job(id string, a *admission) (j *scheduler.Job, fresh bool) {
 	i, known := x.at[id]
 	if !known {
@@ -171,8 +172,8 @@ func (x *scene) waits(j *scheduler.Job, id int, a *admission) {
 	j.Tasks = append(j.Tasks, scheduler.Task{ID: strconv.Itoa(id), Spec: &scheduler.Spec{Request: request}})
 }
 
-// snapshot is the tree with candidates: a job of the scheduler is a job of ours, with those of its tasks that could go.
-// What others need that room has been made for is kept for them.
+// snapshot is the tree with the candidates: a job of the scheduler is one of our jobs, with its tasks that could be
+// admitted. What the tasks in kept need is kept for them.
 func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, map[string]*admission) {
 	x := s.scene(kept)
 	if s.follows(enqueue) {
@@ -184,7 +185,7 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 		j, fresh := x.job(a.unit(), a)
 		if fresh {
 			j.Kept = true
-			// Which of a job's units have what it holds makes no difference to its queue.
+			// It does not matter to the queue which of a job's units represents what the job holds.
 			use := x.more.held(float64(a.ledger.Outstanding), a.ledger.VCPU, a.ledger.Hold)
 			if !use.IsZero() && !given[a.job.ID] && x.take(a.queue, a.job, use) {
 				j.Tasks, j.Phase = held("", "", use).Tasks, scheduler.Started
@@ -197,10 +198,10 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 		x.waits(j, a.waiting.Task, a)
 		byTask[a.key()] = a
 		if a.task.Joins != "" {
-			continue // it may wait for ever
+			continue // a joining task may wait forever
 		}
 		j.WaitingSince = j.Created
-		if a.gang() == "" { // a gang has waited for as long as the first of it
+		if a.gang() == "" { // a gang has waited as long as its first task
 			j.Tasks[len(j.Tasks)-1].Since = a.since()
 		}
 	}
@@ -208,7 +209,7 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 	return x.Snapshot, byTask
 }
 
-// taskOf is the key of the task that a session has bound: that of its job, whatever unit it was a member of.
+// taskOf is the key of a task that a session has bound: the task of its job, whatever unit it belonged to.
 func taskOf(bind scheduler.Bind) string {
 	job, _, _ := strings.Cut(bind.Job, "/")
 	return job + "/" + bind.Task

@@ -10,13 +10,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Jobs of a namespace share with those of others whatever queue they are in (plugin namespace), and what queues and
-// namespaces have held may count beside what they hold (plugin usage). A session is told of both where its policy asks.
+// Namespaces share capacity across queues (plugin namespace), and past use of queues and namespaces may count in
+// addition to what they hold now (plugin usage). A session passes both to the scheduler if its policy has these
+// plugins.
 
-// sharing is what a session is told of namespaces and of the past.
+// sharing is what the scheduler needs to know of namespaces and of past use.
 type sharing struct {
-	asked    bool          // the policy asks for namespaces
-	halfLife time.Duration // or for the past; 0 if not
+	asked    bool          // the policy needs namespaces or past use
+	halfLife time.Duration // of past use; 0 if the policy ignores it
 	rest     map[string]map[*apitypes.Queue]scheduler.Vector
 }
 
@@ -26,14 +27,14 @@ func (s *Session) sharing() sharing {
 	return out
 }
 
-// has says whether a policy names a plugin.
+// has reports whether a policy contains a plugin.
 func has(p *scheduler.Policy, plugin string) bool {
 	return slices.ContainsFunc(p.Tiers, func(tier []scheduler.PluginConfig) bool {
 		return slices.ContainsFunc(tier, func(conf scheduler.PluginConfig) bool { return conf.Name == plugin })
 	})
 }
 
-// share tells the scheduler of namespaces and of the past.
+// share adds namespaces and past use to the snapshot.
 func (x *scene) share() {
 	if !x.sharing.asked {
 		return
@@ -74,7 +75,7 @@ func (x *scene) own(q *apitypes.Queue) apitypes.Held {
 		x.sharing.halfLife).Held
 }
 
-// past is what a queue has held with those below it.
+// past is what a queue has held together with those below it.
 func (x *scene) past(q *apitypes.Queue) apitypes.Held {
 	sum := x.own(q)
 	for _, below := range x.tree {
@@ -85,7 +86,7 @@ func (x *scene) past(q *apitypes.Queue) apitypes.Held {
 	return sum
 }
 
-// usage is what was held in the units of the scheduler.
+// usage converts past use to the units of the scheduler.
 func (x *scene) usage(h apitypes.Held) scheduler.Usage {
 	u := scheduler.Usage{At: x.Now}
 	for i, v := range x.more.held(h.Tasks, h.VCPU, h.Use) {
@@ -94,14 +95,14 @@ func (x *scene) usage(h apitypes.Held) scheduler.Usage {
 	return u
 }
 
-// spend has a job of a namespace stand for a part of what that holds of a queue.
+// spend makes a job of a namespace represent a part of what the namespace holds in a queue.
 func (x *scene) spend(q *apitypes.Queue, namespace string, use scheduler.Vector) {
 	if rest := x.sharing.rest[namespace]; rest != nil {
 		rest[q] = rest[q].Minus(use).Positive()
 	}
 }
 
-// spaced adds what no job stands for of what namespaces hold, and returns what is left of a queue.
+// spaced adds jobs for the use of namespaces that no job represents yet. It returns the remaining use of the queue.
 func (x *scene) spaced(q *apitypes.Queue, left scheduler.Vector) scheduler.Vector {
 	for _, name := range slices.Sorted(maps.Keys(x.sharing.rest)) {
 		use := x.sharing.rest[name][q]
@@ -116,7 +117,7 @@ func (x *scene) spaced(q *apitypes.Queue, left scheduler.Vector) scheduler.Vecto
 	return left
 }
 
-// namespaceOf is the namespace of a job, as far as the policy asks.
+// namespaceOf is the namespace of a job, or "" if the policy does not need it.
 func (x *scene) namespaceOf(j record.Job) string {
 	if !x.sharing.asked {
 		return ""

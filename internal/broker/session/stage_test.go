@@ -53,7 +53,7 @@ func (s *stage) set(d *datadriven.TestData) {
 		change[apitypes.Queue](s, d, record.QueueKey(name))
 	case "task":
 		change[record.Task](s, d, record.TaskKey(name, task))
-	case "waiting": // its place in the queue is another then
+	case "waiting": // which changes its place in the queue
 		job, _ := s.records[record.JobKey(name)].(record.Job)
 		of, _ := s.records[record.TaskKey(name, task)].(record.Task)
 		w := record.WaitingOf(job, of)
@@ -75,7 +75,7 @@ func (s *stage) set(d *datadriven.TestData) {
 		}
 		s.merge(d, v)
 	default:
-		d.Fatalf(s.t, "nothing is called %s", kind)
+		d.Fatalf(s.t, "unknown kind %s", kind)
 	}
 }
 
@@ -91,11 +91,11 @@ func (s *stage) merge(d *datadriven.TestData, v any) {
 	}
 }
 
-// tellChanges prints what changes in a record, one line each.
+// tellChanges prints the changes of a record in one line.
 func (s *stage) tellChanges(slot *recordcache.Slot, out *strings.Builder) {
 	before, after := fieldsOf(s.records[slot.Key]), map[string]any{}
 	if slot.Body == nil {
-		fmt.Fprintf(out, "  %s/%s goes\n", slot.Key.Partition, slot.Key.Sort)
+		fmt.Fprintf(out, "  %s/%s is removed\n", slot.Key.Partition, slot.Key.Sort)
 		return
 	}
 	if err := json.Unmarshal(slot.Body, &after); err != nil {
@@ -107,7 +107,7 @@ func (s *stage) tellChanges(slot *recordcache.Slot, out *strings.Builder) {
 func fieldsOf(v any) map[string]any {
 	out := map[string]any{}
 	text, _ := json.Marshal(v)
-	_ = json.Unmarshal(text, &out) // of nothing there are none
+	_ = json.Unmarshal(text, &out) // a nil value has no fields
 	return out
 }
 
@@ -150,7 +150,7 @@ func (s *stage) poolOf(name string) int {
 	return slices.IndexFunc(s.pools, func(p record.PoolSeen) bool { return p.Name == name })
 }
 
-// machine is one of a pool.
+// machine finds a machine of a pool.
 func (s *stage) machine(pool, id string) *record.PoolMachine {
 	p := &s.pools[s.poolOf(pool)]
 	part := &p.Parts[p.PartitionOf(id)]
@@ -161,14 +161,14 @@ func (s *stage) machine(pool, id string) *record.PoolMachine {
 	return &part.Machines[i]
 }
 
-// writePool has the records of a pool be as it is seen.
+// writePool sets the records of a pool to its current view.
 func (s *stage) writePool(name string) {
 	for _, part := range s.pools[s.poolOf(name)].Parts {
 		s.records[record.PartitionKey(name, part.Index)] = part.Partition
 	}
 }
 
-// runOn has what runs hold cores of a machine, with as much memory as goes with them.
+// runOn makes a running task hold cores of a machine, and 2 GiB of memory for each.
 func (s *stage) runOn(on, id string, index int, since time.Duration, cpus float64) {
 	pool, host, _ := strings.Cut(on, "/")
 	m, cluster := s.machine(pool, host), record.ClusterID(id, index, 1)
@@ -180,7 +180,7 @@ func (s *stage) runOn(on, id string, index int, since time.Duration, cpus float6
 	s.records[record.TaskKey(id, index)] = task
 }
 
-// price has the first task of a job wait on a spot market by what that costs.
+// price lets the first task of a job wait for a better price on a spot market.
 func (s *stage) price(id string, usd float64, spot bool) {
 	in, _ := dearNow(spot)
 	begins, tables, err := in.Waits(context.Background())
@@ -194,7 +194,7 @@ func (s *stage) price(id string, usd float64, spot bool) {
 	s.records[record.MarketKey(begins[0].Market)] = record.MarketRecord{Offer: begins[0].Market, USD: usd}
 }
 
-// roads say what it costs and takes to move data in stories.
+// roads is the cost of moving data in stories.
 type roads struct{}
 
 func (roads) Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool) {

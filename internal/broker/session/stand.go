@@ -9,24 +9,26 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Rules of placement hold between what stands at the same time. A plan keeps to them as far as it knows; a session sees
-// to it that they hold. It notes where it has admitted a task to in the same transaction, in records that it has read
-// what stands there from, so that of two sessions that admit one each one decides anew. A task that would be against a
-// rule where it is planned is planned anew if the plan could not know of what is in the way, and waits else.
+// Placement rules hold between tasks that have machines at the same time. A plan follows them as far as it knows; a
+// session enforces them. An admission records the location of the task in the same transaction, in the records that
+// it has read the locations of the other tasks from. So if two sessions admit conflicting tasks, one of them decides
+// again. If the planned location of a task would violate a rule, the task is replanned if the conflict is newer than
+// the plan. Otherwise it waits.
 
-// standItems is how many records of standings an admission writes at most, with its gang: those of labels are four.
+// standItems is the maximum number of location records that an admission writes: one for its job, four for labels.
 const standItems = 5
 
-// clash is what keeps a task from where it is planned.
+// clash is the placement rule that a task's planned location violates.
 type clash struct {
 	text  string
-	since time.Time // when what is in the way last came
+	since time.Time // when the newest conflicting task came
 }
 
-// clashReplan is after how long a task that waits for others to go is planned anew: there may be another place by then.
+// clashReplan is how long a task waits for conflicting tasks to leave before it is replanned, as another location may
+// be free by then.
 const clashReplan = 15 * time.Minute
 
-// verdict is what becomes of a task whose place is taken.
+// verdict is what to do with a task whose planned location conflicts.
 func (c *clash) verdict(plan *record.Plan, now time.Time) verdict {
 	if c.since.After(plan.At) || now.Sub(plan.At) > clashReplan {
 		return verdictReplan
@@ -34,12 +36,12 @@ func (c *clash) verdict(plan *record.Plan, now time.Time) verdict {
 	return verdictSkip
 }
 
-// isRuled says whether rules of placement know of a task.
+// isRuled reports whether a placement rule applies to the task.
 func (a *admission) isRuled() bool {
 	return a.ruled && record.IsRuled(&a.spec.Tasks[a.waiting.Task], a.groups, a.waiting.Task)
 }
 
-// spots are where a task's machines would stand: in the pool that it is placed in, or where it is planned.
+// spots are the locations of the task's machines: in its pool, or as planned.
 func (a *admission) spots() []record.Spot {
 	if a.pool != nil {
 		return a.pool.spots
@@ -47,7 +49,7 @@ func (a *admission) spots() []record.Spot {
 	return []record.Spot{record.SpotOf(a.plan.Of(a.waiting.Task).Offer, a.nodes)}
 }
 
-// clashPlanned is what keeps a task from where it is planned; nil where nothing does.
+// clashPlanned returns the rule that the task's planned location violates, or nil.
 func (s *Session) clashPlanned(a *admission) (*clash, error) {
 	if !a.isRuled() || a.plan == nil || a.plan.Of(a.waiting.Task) == nil || a.task.State != record.TaskQueued {
 		return nil, nil
@@ -55,7 +57,8 @@ func (s *Session) clashPlanned(a *admission) (*clash, error) {
 	return s.clashOf(a, a.spots(), nil)
 }
 
-// clashOf is what keeps a task from some spots, beside those that stand somewhere and more that are about to.
+// clashOf returns the rule that the task would violate at the given spots, or nil. It considers the recorded
+// locations of all tasks and, in addition, those in more.
 func (s *Session) clashOf(a *admission, spots []record.Spot, more []record.Placed) (*clash, error) {
 	t := &a.spec.Tasks[a.waiting.Task]
 	keys := record.LabelStandsKeys(t)
@@ -65,14 +68,14 @@ func (s *Session) clashOf(a *admission, spots []record.Spot, more []record.Place
 	}
 	for _, key := range append(keys, record.StandsKey(a.job.ID)) {
 		if s.u.Size(key) > record.MaxStandsBytes {
-			return &clash{text: "more tasks have labels, or rules of placement, than can be known at once"}, nil
+			return &clash{text: "too many tasks have labels or placement rules"}, nil
 		}
 	}
 	own := func(p record.Placed) bool { return p.Job == a.job.ID && p.Task == a.waiting.Task }
 	var there []record.Placed
 	var ids []string
 	for i, p := range others {
-		if !own(p) { // an earlier attempt of its own is over, or all but
+		if !own(p) { // an earlier attempt of the task has finished, or nearly
 			there, ids = append(there, p), append(ids, clusters[i])
 		}
 	}
@@ -106,7 +109,7 @@ func (s *Session) clashOf(a *admission, spots []record.Spot, more []record.Place
 	}
 }
 
-// gone are those that stand in the way no longer, in order.
+// gone are the indexes of the conflicting tasks that have released their machines, in ascending order.
 func (s *Session) gone(ids []string, clashes []record.Clash) (gone []int, err error) {
 	var asked []int
 	var clusters []string
@@ -130,8 +133,8 @@ func (s *Session) gone(ids []string, clashes []record.Clash) (gone []int, err er
 	return gone, nil
 }
 
-// clashWithin notes of tasks that go together which would be in each other's way where they are planned: the plan could
-// do no better then.
+// clashWithin finds members of a gang whose planned locations conflict with each other, and records the clash. The
+// plan found nothing better at its time.
 func (s *Session) clashWithin(t *together) error {
 	var placed []record.Placed
 	for _, a := range t.members {
@@ -145,22 +148,22 @@ func (s *Session) clashWithin(t *together) error {
 			}
 			a.clash = c
 		}
-		// They came with the plan itself: nothing has come since that it did not know.
+		// They have the same plan, so none of them is newer than it: the zero time.
 		placed = append(placed, record.Placed{Job: a.job.ID, Task: a.waiting.Task,
 			Stand: record.StandOf(&a.spec.Tasks[a.waiting.Task], a.spots(), time.Time{})})
 	}
 	return nil
 }
 
-// standsFree says whether tasks that go together may be admitted to where they are placed, beside each other and what
-// was admitted since they were looked at. Those that may not be in pools are bought as planned.
+// standsFree reports whether tasks may be admitted together where they are placed, given each other and what was
+// admitted since they were examined. Tasks that must not use their pool leave it, and machines are bought as planned.
 func (s *Session) standsFree(bound []*admission) (bool, error) {
 	fits, err := s.fitBeside(bound)
 	if err != nil || fits {
 		return fits, err
 	}
-	// One that is bought may be in the way of another's pool, as where they are to be in one region. They were planned
-	// beside each other.
+	// A task whose machine is bought may conflict with another's pool, for example if both must be in one region.
+	// Their planned locations do not conflict.
 	inPools := false
 	for _, a := range bound {
 		if a.pool != nil && a.isRuled() {
@@ -173,8 +176,8 @@ func (s *Session) standsFree(bound []*admission) (bool, error) {
 	return s.fitBeside(bound)
 }
 
-// fitBeside says whether tasks may be admitted to where they are placed, one after the other. One that may not be in
-// its pool, but where it is planned, leaves the pool.
+// fitBeside reports whether tasks may be admitted where they are placed, one after the other. A task leaves its pool
+// if it must not be there but may be at its planned location.
 func (s *Session) fitBeside(bound []*admission) (bool, error) {
 	var placed []record.Placed
 	for _, a := range bound {
@@ -195,7 +198,8 @@ func (s *Session) fitBeside(bound []*admission) (bool, error) {
 	return true, nil
 }
 
-// stand notes where a task is admitted to, for rules that know of it. Called once its attempt has its number.
+// stand records the location of an admitted task, for the placement rules that apply to it. The attempt must have its
+// number.
 func (s *Session) stand(d *record.Decision, a *admission) error {
 	if !a.isRuled() {
 		return nil
@@ -224,8 +228,8 @@ func (s *Session) stand(d *record.Decision, a *admission) error {
 	return nil
 }
 
-// Standings are cleared of who is gone as others come: of earlier attempts of the same task at once, and of some that
-// came long ago where they are over.
+// When a location is recorded, old ones are removed: those of earlier attempts of the same task at once, and some of
+// those older than standsLong, if their clusters have finished.
 const (
 	standsLong = time.Hour
 	standsOld  = 8
@@ -240,7 +244,7 @@ func (s *Session) forget(known *record.Standings, a *admission) error {
 		case own && a.task.Service == "":
 			delete(known.At, ids[i])
 		case own, s.u.Now.Sub(p.Since) > standsLong && len(old) < standsOld:
-			old = append(old, ids[i]) // of a replica of a service the one before may still run
+			old = append(old, ids[i]) // the earlier attempt of a service's replica may still run
 		}
 	}
 	standing, err := recordcache.Standing(s.u, old)

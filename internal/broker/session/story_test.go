@@ -21,33 +21,31 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// TestStories plays sessions on records as they stand in the stories of testdata/stories: no store, no clock. (Beside
-// them testdata may have what random tests leave that have failed.) Its commands:
+// TestStories runs sessions on the records that the stories in testdata/stories set up: no store, no clock. (testdata
+// may also contain the output of failed random tests.) The commands:
 //
 //	queue NAME [parent=Q] [running=N] [vcpu=N] [max-running=N] [max-vcpu=N] [deserved=N] [preempt] [closed]
 //	job ID queue=Q tasks=N usd=X vcpu=N [priority=N] [budget=X] [spent=X] [outstanding=N] [state=S] [min-plan=N]
-//	    a running job with a plan in force; its tasks wait in the queue, but those that run. With joins=N its last N
-//	    join the gang that its first is; with gang=N its first N are a gang; with unplaced=T the plan has no place for T
-//	run JOB TASK [for=2h] [on=POOL/ID cpus=N]   a task of it runs on a cluster of its own, or holds so many cores of a
-//	                         machine of a pool
-//	end JOB TASK             its machines are being given back
-//	session QUEUE [written] [where] [crowded] [stale]   decides, and prints what was decided; with written, all that
-//	                         changes in records as well, with where, which machines of pools are taken; crowded beside
-//	                         other events, stale by pools that were looked at before
+//	    a running job with a plan, whose tasks wait in the queue until a run command. With joins=N its last N tasks join
+//	    the gang of its first task; with gang=N its first N tasks are a gang; with unplaced=T the plan has no place for T
+//	run JOB TASK [for=2h] [on=POOL/ID cpus=N]   the task runs on a cluster, or holds N cores of a machine of a pool
+//	end JOB TASK             the task's machines are being released
+//	session QUEUE [written] [where] [crowded] [stale]   decides, and prints the decisions; written also prints all changes
+//	                         of records, where the machines of pools that tasks go to; crowded handles other events in
+//	                         the same transaction, stale uses pools that were read for an earlier session
 //	set job|ledger|progress|spec|plan|stands JOB, label-stands NAME:VALUE, task|waiting|spec-task JOB TASK,
 //	    cluster|attempt JOB TASK, queue NAME, bids JOB, market OFFER, machine POOL ID, pool NAME
 //	                         changes fields of one (JSON below the command)
-//	pool NAME usd=X [place=P] [partitions=N]   machines of which an hour costs so much; to move a GiB
-//	                         between places costs a dime and takes a hundredth of an hour, and a bucket is in the place
-//	                         of its name
-//	machine POOL ID cpus=N mem=N [used=N] [count=N]   one of it, on which so many cores are in use, or so many: ID0, ID1
-//	keep POOL ID for=CLAIM cpus=N count=N   so many of its machines, ID0, ID1 and on, are kept for one by name
-//	price JOB usd=X [on-demand]   its first task may wait on a spot market that costs 0.2 and 0.7 USD in turn, and so
-//	                         much now; it is planned there, or on demand
-//	block REGION for=D       nothing is to be tried in that region
-//	why JOB                  tells why it waits
-//	advance D
-//	policy                   sessions follow the one below
+//	pool NAME usd=X [place=P] [partitions=N]   a pool with X USD per machine and hour. Moving a GiB between places costs
+//	                         0.1 USD and takes 0.01 hours; a bucket is in the place of its name
+//	machine POOL ID cpus=N mem=N [used=N] [count=N]   a machine with used cores in use; with count, machines ID0, ID1, …
+//	keep POOL ID for=CLAIM cpus=N count=N   keeps cores of the machines ID0, ID1, … for a claim
+//	price JOB usd=X [on-demand]   the first task may wait for a spot market that alternates between 0.2 and 0.7 USD and
+//	                         costs X now; it is planned there, or on demand
+//	block REGION for=D       the region is blocked
+//	why JOB                  explains why the job's tasks wait
+//	advance D                advances the clock
+//	policy                   sets the policy below
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		s := &stage{t: t, now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), kept: recordcache.NewKept(1 << 20), policy: OwnPolicy(), records: map[record.Key]any{}}
@@ -60,7 +58,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// stage is what stands in a story.
+// stage is the state of a story.
 type stage struct {
 	t       *testing.T
 	now     time.Time
@@ -68,10 +66,10 @@ type stage struct {
 	records map[record.Key]any
 	policy  *scheduler.Policy
 	pools   []record.PoolSeen
-	written bool // all that is written is told
-	crowded bool // a session handles other events as well
-	stale   bool // pools were looked at for another session
-	where   bool // which machines of pools are taken is told
+	written bool // print all written records
+	crowded bool // the transaction handles other events as well
+	stale   bool // pools were read for an earlier session
+	where   bool // print the machines of pools that tasks go to
 }
 
 func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
@@ -221,10 +219,10 @@ func (s *stage) job(id string, word func(string, string) string, arg func(string
 	s.records[record.ActiveKey(id)] = record.JobIndex{ID: id}
 	s.records[record.ProgressKey(id)] = record.Progress{Phases: []byte(strings.Repeat(string(record.PhaseReady), n))}
 	s.records[record.LedgerKey(id)] = record.Ledger{SpentUSD: arg("spent"), Outstanding: int(arg("outstanding"))}
-	s.now = s.now.Add(time.Second) // those that come later are younger
+	s.now = s.now.Add(time.Second) // later jobs are younger
 }
 
-// run has a task run that waits.
+// run makes a waiting task run.
 func (s *stage) run(id string, index int, since time.Duration) {
 	job, task := s.records[record.JobKey(id)].(record.Job), s.records[record.TaskKey(id, index)].(record.Task) //nolint:forcetypeassert // the story made them
 	delete(s.records, record.WaitKey(job.Queue, record.WaitingOf(job, task)))
@@ -249,13 +247,13 @@ func (s *stage) run(id string, index int, since time.Duration) {
 	s.records[record.QueueKey(job.Queue)] = q
 }
 
-// decide has a session decide, loading what it lacks, and takes over what it decided.
+// decide runs a session, loading the records that it lacks, and prints its decisions.
 func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session) error) {
 	of := recordcache.New(s.kept)
 	cfg := record.DefaultConfig()
 	var fresh []string
 	for i := range s.pools {
-		for j := range s.pools[i].Parts { // as whoever looked at them has read them
+		for j := range s.pools[i].Parts { // as the process has read them
 			s.supply(of, recordcache.Lacking{Keys: []record.Key{record.PartitionKey(s.pools[i].Name, j)}})
 		}
 		if !s.stale {
@@ -272,20 +270,20 @@ func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session)
 		if d.Lack.Any() {
 			s.supply(of, d.Lack)
 			for _, name := range d.Lack.Fresh {
-				fmt.Fprintf(out, "looks at pool %s anew\n", name)
+				fmt.Fprintf(out, "reads pool %s again\n", name)
 				fresh = append(fresh, name)
 			}
 			continue
 		}
 		if errors.Is(err, errCrowded) {
-			out.WriteString("needs a transaction of its own\n")
+			out.WriteString("needs its own transaction\n")
 			return
 		}
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		if round > 12 {
-			s.t.Errorf("it was decided %d times", round)
+			s.t.Errorf("it took %d rounds", round)
 		}
 		s.tell(d, out)
 		return
@@ -316,11 +314,11 @@ func (s *stage) supply(of *recordcache.Book, l recordcache.Lacking) {
 		}
 	}
 	if len(l.Blobs) > 0 {
-		s.t.Fatalf("a blob that is not in the story: %+v", l.Blobs)
+		s.t.Fatalf("the story lacks the blob %+v", l.Blobs)
 	}
 }
 
-// tell prints what was decided.
+// tell prints the decisions.
 func (s *stage) tell(d *recordcache.Draft, out *strings.Builder) {
 	for _, e := range d.Emits {
 		switch e := e.(type) {
@@ -329,9 +327,9 @@ func (s *stage) tell(d *recordcache.Draft, out *strings.Builder) {
 		case events.TaskFailed:
 			fmt.Fprintf(out, "%s/t%d fails (%d): %s\n", e.Job, e.Task, e.ExitCode, e.Message)
 		case events.DAGReplan:
-			fmt.Fprintf(out, "%s is planned anew: %s\n", e.Job, e.Reason)
+			fmt.Fprintf(out, "%s is replanned: %s\n", e.Job, e.Reason)
 		case events.CapacityFreed:
-			fmt.Fprintf(out, "goes on in a next transaction\n")
+			fmt.Fprintf(out, "continues in another transaction\n")
 		default:
 			fmt.Fprintf(out, "%s\n", e.Type())
 		}
@@ -341,7 +339,7 @@ func (s *stage) tell(d *recordcache.Draft, out *strings.Builder) {
 		case s.written && slot.Dirty:
 			s.tellChanges(slot, out)
 		case s.written && slot.Held:
-			fmt.Fprintf(out, "  %s/%s must be as it was\n", slot.Key.Partition, slot.Key.Sort)
+			fmt.Fprintf(out, "  %s/%s must not have changed\n", slot.Key.Partition, slot.Key.Sort)
 		}
 		var made apitypes.Attempt
 		if s.where && slot.Dirty && json.Unmarshal(slot.Body, &made) == nil && made.Hosts != nil {
@@ -350,7 +348,7 @@ func (s *stage) tell(d *recordcache.Draft, out *strings.Builder) {
 		if id, ok := record.ClusterOf(slot.Key); ok && slot.Dirty {
 			var cl record.Cluster
 			_ = json.Unmarshal(slot.Body, &cl)
-			if cl.Leaving == "" { // it is written as it is, for others to see that it was read
+			if cl.Leaving == "" { // touched only: written unchanged
 				continue
 			}
 			fmt.Fprintf(out, "%s saves and stops: %s\n", id, cl.Reason)

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// QueueOf loads a queue, or what one starts as that nobody configured.
+// QueueOf loads a queue. A queue that was never configured starts with the default settings.
 func QueueOf(u recordcache.Reader, cfg record.Config, name string) (apitypes.Queue, error) {
 	q, found, err := recordcache.Get[apitypes.Queue](u, record.QueueKey(name))
 	if !found {
@@ -22,7 +22,7 @@ func QueueOf(u recordcache.Reader, cfg record.Config, name string) (apitypes.Que
 	return q, err
 }
 
-// DecideSetQueue changes a queue's settings; what is in use stays as it is. It fails with ErrQueue.
+// DecideSetQueue changes the settings of a queue; what is in use does not change. It fails with ErrQueue.
 func DecideSetQueue(u recordcache.Reader, cfg record.Config, name string,
 	s record.QueueSettings) (d record.Decision, err error) {
 	q, err := QueueOf(u, cfg, name)
@@ -71,15 +71,15 @@ func DecideSetQueue(u recordcache.Reader, cfg record.Config, name string,
 	return d, record.CheckQueue(q)
 }
 
-// tooMany says of a tree that its queues bound more kinds of resources than sessions count.
+// tooMany is the error for a tree whose queues limit more kinds of resources than a session can count.
 func tooMany(root string) error {
-	return fmt.Errorf("%w: max: %q and the queues below it would bound more than %d resources beside vCPUs",
+	return fmt.Errorf("%w: max: %q and the queues below it would limit more than %d resources in addition to vCPUs",
 		record.ErrQueue, root, record.MaxBounded)
 }
 
-// DecideSuspendQueue has a queue, with those below it, admit nothing; what runs in it is the business of whoever hears
-// of it. It changes nothing of one that is suspended already, but for what is to become of what runs. It fails with
-// ErrNotFound for a queue that was neither configured nor used.
+// DecideSuspendQueue makes a queue and those below it admit nothing. It emits QueueSuspended; its handlers deal with
+// running tasks. For a suspended queue it only changes drain from false to true. It fails with ErrNotFound for a queue
+// that was neither configured nor used.
 func DecideSuspendQueue(u recordcache.Reader, cfg record.Config, name string, s apitypes.Suspension,
 	key string) (d record.Decision, err error) {
 	q, found, err := recordcache.Get[apitypes.Queue](u, record.QueueKey(name))
@@ -109,7 +109,7 @@ func DecideSuspendQueue(u recordcache.Reader, cfg record.Config, name string, s 
 	return d, nil
 }
 
-// DecideResumeQueue has a queue that is suspended, or closed, admit again. It fails with ErrNotFound.
+// DecideResumeQueue lets a suspended or closed queue admit again. It fails with ErrNotFound.
 func DecideResumeQueue(u recordcache.Reader, name, by, key string) (d record.Decision, err error) {
 	q, found, err := recordcache.Get[apitypes.Queue](u, record.QueueKey(name))
 	switch {
@@ -118,7 +118,7 @@ func DecideResumeQueue(u recordcache.Reader, name, by, key string) (d record.Dec
 	case !found && name != record.DefaultQueueName:
 		return d, record.NotFound(nil, "queue "+name)
 	case !found, !record.FirstHeard(&q.Heard, key):
-		return d, nil // a queue that nobody has used is not closed
+		return d, nil // a queue that was never used is not closed
 	}
 	if q.Closed {
 		d.Emit(events.QueueResumed{Queue: name, By: by})
@@ -128,7 +128,7 @@ func DecideResumeQueue(u recordcache.Reader, name, by, key string) (d record.Dec
 	return d, nil
 }
 
-// byName are queues by name.
+// byName indexes queues by name.
 func byName(queues []*apitypes.Queue) map[string]*apitypes.Queue {
 	out := make(map[string]*apitypes.Queue, len(queues))
 	for _, q := range queues {
@@ -137,7 +137,7 @@ func byName(queues []*apitypes.Queue) map[string]*apitypes.Queue {
 	return out
 }
 
-// Tree loads the queues that a session over one has to look at: those that share a quota with it.
+// Tree loads the queues that a session over one queue has to consider: all queues that share a quota with it.
 func Tree(u recordcache.Reader, cfg record.Config, name string) ([]*apitypes.Queue, error) {
 	if q, found, err := recordcache.Look[apitypes.Queue](u, record.QueueKey(name)); err != nil {
 		return nil, err
@@ -154,14 +154,14 @@ func Tree(u recordcache.Reader, cfg record.Config, name string) ([]*apitypes.Que
 	return record.TreeOf(t, root), nil
 }
 
-// bounded says whether anything limits what a queue may have.
+// bounded reports whether the queue or one above it has a limit.
 func (s *Session) bounded(q *apitypes.Queue) bool {
 	return slices.ContainsFunc(s.above(q), func(q *apitypes.Queue) bool {
 		return q.MaxRunning > 0 || q.MaxVCPU > 0 || len(q.Max) > 0
 	})
 }
 
-// above are a queue and those above it.
+// above are the queue itself and those above it.
 func (s *Session) above(q *apitypes.Queue) []*apitypes.Queue {
 	var out []*apitypes.Queue
 	for ; q != nil && len(out) <= record.MaxTree; q = s.queues[q.Parent] {
@@ -170,7 +170,7 @@ func (s *Session) above(q *apitypes.Queue) []*apitypes.Queue {
 	return out
 }
 
-// closed is a queue that admits nothing: one, or one above it. It is nil where both are open.
+// closed returns the queue that admits nothing: q or one above it. It is nil if all are open.
 func (s *Session) closed(q *apitypes.Queue) *apitypes.Queue {
 	for _, q := range s.above(q) {
 		if q.Closed {
@@ -180,9 +180,9 @@ func (s *Session) closed(q *apitypes.Queue) *apitypes.Queue {
 	return nil
 }
 
-// excess is by what a task, or a gang, can never be admitted.
+// excess is the limit that a task or gang exceeds even when nothing is in use.
 type excess struct {
-	of         *apitypes.Queue // that allows no more
+	of         *apitypes.Queue // the queue that has the limit
 	resource   string
 	need, most float64
 }
@@ -196,8 +196,8 @@ func (b *excess) tell() string {
 	return record.TellAmount(b.resource, b.need) + " and queue " + b.of.Name + " allows " + record.TellFigure(b.most)
 }
 
-// beyond says by what something is more than a queue could have if nothing were in use: its quota and those above it,
-// less what is guaranteed to others below them. It is nil where it is not.
+// beyond says which resource exceeds what a queue could have if nothing were in use: the quota of it and of those
+// above it, less the guarantees of other queues below them. It is nil if none does.
 func (s *Session) beyond(q *apitypes.Queue, need apitypes.Amounts) *excess {
 	for _, name := range slices.Sorted(maps.Keys(need)) {
 		of, most := s.most(q, name)
@@ -208,8 +208,8 @@ func (s *Session) beyond(q *apitypes.Queue, need apitypes.Amounts) *excess {
 	return nil
 }
 
-// most returns how much of a resource a queue could have if nothing were in use, and which of those above it allows no
-// more.
+// most returns the maximum amount of a resource that a queue could have if nothing were in use, and the queue, it or
+// one above it, that sets this limit.
 func (s *Session) most(q *apitypes.Queue, name string) (of *apitypes.Queue, most float64) {
 	of, most = q, math.Inf(1)
 	below := q

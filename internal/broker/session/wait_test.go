@@ -14,7 +14,8 @@ import (
 	pricing "github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// dearNow is a task of an hour on a market that costs 0.2 and 0.7 USD in turn, an hour each, and is dear now; on demand costs 0.9.
+// dearNow is a task of one hour on a market that alternates hourly between 0.2 and 0.7 USD and is expensive now. The
+// on-demand price is 0.9 USD.
 func dearNow(spot bool) (in bid.Input, tasks map[int]record.Task) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	m := record.MarketRecord{Offer: "aws/r/z/m", USD: 0.7}
@@ -34,14 +35,14 @@ func dearNow(spot bool) (in bid.Input, tasks map[int]record.Task) {
 	}, map[int]record.Task{}
 }
 
-func TestWhatMayWait(t *testing.T) {
+func TestTasksThatMayWaitForPrice(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*bid.Input, map[int]record.Task)
 		want   int
 	}{
-		"a market that is dear just now": {func(*bid.Input, map[int]record.Task) {}, 1},
-		"it is cheap":                    {func(in *bid.Input, _ map[int]record.Task) { in.Markets[0].USD = 0.2 }, 0},
-		"it is cheap, and the task begins later": {func(in *bid.Input, _ map[int]record.Task) {
+		"a market that is expensive just now": {func(*bid.Input, map[int]record.Task) {}, 1},
+		"it is cheap":                         {func(in *bid.Input, _ map[int]record.Task) { in.Markets[0].USD = 0.2 }, 0},
+		"it is cheap, and the task starts later": {func(in *bid.Input, _ map[int]record.Task) {
 			in.Markets[0].USD = 0.2
 			in.Spec.Tasks = append(in.Spec.Tasks, in.Spec.Tasks[0])
 			in.Spec.Edges = []dag.Edge{{From: 0, To: 1}}
@@ -55,16 +56,16 @@ func TestWhatMayWait(t *testing.T) {
 		"on demand only": {func(in *bid.Input, _ map[int]record.Task) { in.Spec.Tasks[0].Resources[0].Market = dag.MarketOnDemand }, 0},
 		"no checkpoints": {func(in *bid.Input, _ map[int]record.Task) { in.Spec.Tasks[0].Checkpoint = nil }, 0},
 		"little time":    {func(in *bid.Input, _ map[int]record.Task) { in.Job.Deadline = in.Now.Add(115 * time.Minute) }, 0},
-		"on demand for good": {func(_ *bid.Input, tasks map[int]record.Task) {
+		"on demand only from now on": {func(_ *bid.Input, tasks map[int]record.Task) {
 			tasks[0] = record.Task{State: record.TaskQueued, OnDemand: true}
 		}, 0},
 		"it runs": {func(_ *bid.Input, tasks map[int]record.Task) { tasks[0] = record.Task{State: record.TaskRunning} }, 0},
-		"it has left spot": {func(_ *bid.Input, tasks map[int]record.Task) {
+		"it was stopped on spot": {func(_ *bid.Input, tasks map[int]record.Task) {
 			tasks[0] = record.Task{State: record.TaskQueued, Progress: 0.4}
 		}, 1},
-		"a market of yesterday":   {func(in *bid.Input, _ map[int]record.Task) { in.Markets[0].Prices = young(in.Now, 30, 20*time.Minute) }, 0},
-		"a market seldom changed": {func(in *bid.Input, _ map[int]record.Task) { in.Markets[0].Prices = young(in.Now, 10, 9*time.Hour) }, 0},
-		"nobody knows the price":  {func(in *bid.Input, _ map[int]record.Task) { in.Markets[0] = record.MarketRecord{} }, 0},
+		"a market known for too short a time": {func(in *bid.Input, _ map[int]record.Task) { in.Markets[0].Prices = young(in.Now, 30, 20*time.Minute) }, 0},
+		"a market with few changes":           {func(in *bid.Input, _ map[int]record.Task) { in.Markets[0].Prices = young(in.Now, 10, 9*time.Hour) }, 0},
+		"the price is unknown":                {func(in *bid.Input, _ map[int]record.Task) { in.Markets[0] = record.MarketRecord{} }, 0},
 	} {
 		for _, spot := range []bool{true, false} {
 			in, tasks := dearNow(spot)
@@ -80,7 +81,7 @@ func TestWhatMayWait(t *testing.T) {
 	}
 }
 
-// young is a market that changed so often, at such intervals.
+// young is a market with a number of price changes at regular intervals.
 func young(now time.Time, changes int, every time.Duration) (o pricing.Online) {
 	for i := range changes {
 		o.Observe(now.Add(-time.Duration(changes-i)*every), 0.2+0.5*float64(i%2))
@@ -88,8 +89,8 @@ func young(now time.Time, changes int, every time.Duration) (o pricing.Online) {
 	return o
 }
 
-// What costs just what an hour is worth is as good as it gets: it begins.
-func TestAPriceThatIsJustWorthIt(t *testing.T) {
+// A task starts if the price is exactly what an hour is worth.
+func TestTaskStartsAtExactlyItsWorth(t *testing.T) {
 	in, _ := dearNow(true)
 	begins, tables, err := in.Waits(context.Background())
 	if err != nil || len(begins) != 1 {
@@ -101,26 +102,26 @@ func TestAPriceThatIsJustWorthIt(t *testing.T) {
 	worth, _ := a.price.Wait(in.Now)
 	for usd, want := range map[float64]verdict{worth: verdictAdmit, worth / 2: verdictAdmit, 2 * worth: verdictWait} {
 		if a.price.USD = usd; s.judgePrice(a) != want {
-			t.Errorf("at %v USD, of a worth of %v: %v", usd, worth, s.judgePrice(a))
+			t.Errorf("at %v USD, worth %v: %v", usd, worth, s.judgePrice(a))
 		}
 	}
 }
 
-// TestWhatFollowsKeepsItsTime: a task begins early enough for those after it to be on spot, and to lose it.
-func TestWhatFollowsKeepsItsTime(t *testing.T) {
+// TestWaitLeavesTimeForFollowers: a task starts early enough for its followers to run on spot and be interrupted.
+func TestWaitLeavesTimeForFollowers(t *testing.T) {
 	in, _ := dearNow(true)
 	in.Spec.Tasks = append(in.Spec.Tasks, in.Spec.Tasks[0])
 	in.Spec.Edges = []dag.Edge{{From: 0, To: 1}}
 	in.Plan.Choice, in.Plan.TaskHours = []int32{0, 0}, []float64{1, 2}
 	by, finishBy := in.BeginBy()
-	// Each needs a start, a look that comes too late, what a loss takes back, and another start: 40 minutes.
+	// Each needs a start, a late price check, the work lost by an interruption, and another start: 40 minutes.
 	last := in.Job.Deadline.Add(-2*time.Hour - 40*time.Minute)
 	if !by[1].Equal(last) || !finishBy[0].Equal(last) || !by[0].Equal(last.Add(-time.Hour-40*time.Minute)) {
 		t.Errorf("begin by %v, finish by %v", by, finishBy)
 	}
 }
 
-func TestAWaitingTaskIsJudgedByThePriceOfNow(t *testing.T) {
+func TestJudgePrice(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		spot   bool
@@ -130,13 +131,13 @@ func TestAWaitingTaskIsJudgedByThePriceOfNow(t *testing.T) {
 		want   verdict
 		told   string
 	}{
-		{"dear", true, 0.7, false, 0, verdictWait, "waits for a better price: 0.7 USD/h now in aws/r/z/m, worth 0.2"},
-		{"dear, and planned on demand", false, 0.7, true, time.Hour, verdictWait, "begins by 14:20 UTC at the latest"},
+		{"expensive", true, 0.7, false, 0, verdictWait, "waits for a better price: 0.7 USD/h now in aws/r/z/m, worth 0.2"},
+		{"expensive, planned on demand", false, 0.7, true, time.Hour, verdictWait, "begins by 14:20 UTC at the latest"},
 		{"cheap", true, 0.2, true, time.Hour, verdictAdmit, ""},
-		{"cheap, and planned on demand", false, 0.2, true, time.Hour, verdictReplan, ""},
-		{"dear, and time has run out", true, 0.7, true, 6*time.Hour + 15*time.Minute, verdictReplan, ""},
-		{"dear, planned on demand, and time has run out", false, 0.7, true, 6*time.Hour + 15*time.Minute, verdictAdmit, ""},
-		{"dear, and there was never time", true, 0.7, false, 6*time.Hour + 50*time.Minute, verdictAdmit, ""},
+		{"cheap, planned on demand", false, 0.2, true, time.Hour, verdictReplan, ""},
+		{"expensive, and time has run out", true, 0.7, true, 6*time.Hour + 15*time.Minute, verdictReplan, ""},
+		{"expensive, planned on demand, and time has run out", false, 0.7, true, 6*time.Hour + 15*time.Minute, verdictAdmit, ""},
+		{"expensive, and there was never time", true, 0.7, false, 6*time.Hour + 50*time.Minute, verdictAdmit, ""},
 	} {
 		in, _ := dearNow(c.spot)
 		begins, tables, err := in.Waits(context.Background())
@@ -153,7 +154,7 @@ func TestAWaitingTaskIsJudgedByThePriceOfNow(t *testing.T) {
 			t.Errorf("%s: %v, want %v (worth %v, waits %v)", c.name, got, c.want, usd, wait)
 		}
 		if told := a.price.Tell(s.u.Now); !strings.Contains(told, c.told) {
-			t.Errorf("%s: it is told as %q", c.name, told)
+			t.Errorf("%s: the message is %q", c.name, told)
 		}
 	}
 }

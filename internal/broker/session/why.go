@@ -11,10 +11,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// whyTasks bounds the tasks that Why tells of.
+// whyTasks is the maximum number of tasks that TellTasks explains.
 const whyTasks = 20
 
-// TellTasks tells of the tasks that wait.
+// TellTasks adds the waiting tasks of a job, and why each waits, to w.
 func (s *Session) TellTasks(w *apitypes.Why, job record.Job) error {
 	q := s.queues[job.Queue]
 	if q == nil {
@@ -70,8 +70,8 @@ func (s *Session) TellTasks(w *apitypes.Why, job record.Job) error {
 	return nil
 }
 
-// ask has the scheduler say what keeps the job of a task that waits, among all that it would decide on. What collecting
-// those decides is thrown away with the rest.
+// ask lets the scheduler explain what keeps the job of a waiting task, among all tasks that it would decide on. The
+// decisions made meanwhile are discarded with the draft.
 func (s *Session) ask(a *admission) (said []string, err error) {
 	if err := s.collect(1); err != nil {
 		return nil, err
@@ -97,33 +97,33 @@ func (s *Session) ask(a *admission) (said []string, err error) {
 	return said, nil
 }
 
-// tell says what keeps a task; said is what the scheduler did of its job.
+// tell says what keeps a task waiting; said is the scheduler's explanation for its job.
 func (s *Session) tell(a *admission, said []string) []string {
 	switch s.judge(a) {
 	case verdictDrop:
-		return []string{"it does not wait any more"}
+		return []string{"it is no longer waiting"}
 	case verdictNever:
 		if b := s.tooMuch(a); b != nil {
-			return []string{fmt.Sprintf("it needs %s, more than its queue allows at all",
+			return []string{fmt.Sprintf("it needs %s, more than its queue can ever allow",
 				record.TellAmount(b.resource, b.need))}
 		}
-		return []string{"its gang needs more than its queue allows at all"}
+		return []string{"its gang needs more than its queue can ever allow"}
 	case verdictReplan:
 		if a.plan.Of(a.waiting.Task) == nil {
-			return []string{"the plan has no place for it: it is being planned anew"}
+			return []string{"the plan has no place for it: it is being replanned"}
 		}
 		if a.clash != nil && !a.blocked {
-			return []string{"where it is planned it would be against a rule of placement: " + a.clash.text +
-				": it is being planned anew"}
+			return []string{"its planned location would violate a placement rule: " + a.clash.text +
+				": it is being replanned"}
 		}
 		if !a.blocked && a.price != nil && a.affordable(a.usd()) == verdictAdmit {
-			return []string{a.price.Why() + ": it is being planned anew"}
+			return []string{a.price.Why() + ": it is being replanned"}
 		}
 		if a.blocked {
-			return []string{fmt.Sprintf("%s, where it is planned, is not to be tried now: it is being planned anew",
+			return []string{fmt.Sprintf("its planned location %s is blocked for now: it is being replanned",
 				record.Where(a.plan.Of(a.waiting.Task).Offer))}
 		}
-		return []string{"the budget left is less than it needs: it is being planned anew"}
+		return []string{"the remaining budget is less than it needs: it is being replanned"}
 	case verdictSkip:
 		return []string{s.tellSkip(a)}
 	case verdictWait:
@@ -132,15 +132,15 @@ func (s *Session) tell(a *admission, said []string) []string {
 	}
 	if pool := a.queue.ClaimedIn(a.claim(), s.u.Now); pool != "" {
 		return []string{"machines of pool " + pool +
-			" are kept for it, and it goes there when what runs there has left"}
+			" are kept for it, and it starts when the tasks on them have left"}
 	}
 	if other := s.madeFor(a); other != "" && len(said) > 0 {
-		return []string{"room is being made for " + other + ", which comes first"}
+		return []string{"room is being made for " + other + ", which is ahead of it"}
 	}
 	return said
 }
 
-// tellSkip says what keeps a task that a session passes over.
+// tellSkip says what keeps a task that a session skips.
 func (s *Session) tellSkip(a *admission) string {
 	switch {
 	case a.job.State != apitypes.JobRunning || a.plan == nil:
@@ -150,19 +150,19 @@ func (s *Session) tellSkip(a *admission) string {
 	case s.closed(a.queue) != nil:
 		return tellClosed(s.closed(a.queue))
 	case a.outdated(a.waiting):
-		return "it is being planned anew"
+		return "it is being replanned"
 	case a.clash != nil:
-		return "where it is planned it would be against a rule of placement: " + a.clash.text
+		return "its planned location would violate a placement rule: " + a.clash.text
 	case a.task.Joins != "" && a.lead == nil:
-		return fmt.Sprintf("it joins gang %s when that runs", a.task.Joins)
+		return fmt.Sprintf("it joins gang %s once the gang runs", a.task.Joins)
 	case s.u.Now.Before(a.task.NotBefore):
-		return fmt.Sprintf("it has ended %d times in a row, and is tried again at %s", a.task.Misses,
+		return fmt.Sprintf("it has ended %d times in a row, and is retried at %s", a.task.Misses,
 			a.task.NotBefore.UTC().Format(time.RFC3339))
 	}
 	if p := s.shortOf(a); p != nil && a.affordable(a.usd()) == verdictAdmit {
 		return tellShort(p, s.costs(a))
 	}
-	return fmt.Sprintf("the budget has %s USD left besides what runs has set aside, and it needs %s",
+	return fmt.Sprintf("the budget has %s USD left that is neither spent nor reserved, and it needs %s",
 		record.TellUSD(a.left()), record.TellUSD(a.usd()))
 }
 

@@ -12,16 +12,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// story is one that is being told.
+// story is a story under construction.
 type story struct{ apitypes.Story }
 
-// Explain tells the story of a job. It fails with ErrNotFound.
+// Explain returns the story of a job. It fails with ErrNotFound.
 func (b *Views) Explain(ctx context.Context, id string) (*apitypes.Story, error) {
 	return b.ExplainPart(ctx, id, Part{})
 }
 
-// ExplainPart tells what happened to some of a job's tasks; what happened to the job itself comes with the first, but
-// its end with the last. It fails with ErrNotFound.
+// ExplainPart returns what happened to some of a job's tasks. The first part includes what happened to the job, the
+// last its end. It fails with ErrNotFound.
 func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.Story, error) {
 	detail, err := b.look(ctx, id, p, nil)
 	if err != nil {
@@ -81,8 +81,8 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 	return &s.Story, nil
 }
 
-// closed adds that somebody has suspended the queue of a job that is not over, or one above it, or that a month's
-// budget there has less left than a task costs that waits.
+// closed adds that the queue of an unfinished job, or one above it, is suspended, or that a monthly budget there has
+// less left than a waiting task costs.
 func (b *Views) closed(ctx context.Context, s *story, detail *Look) error {
 	if s.Job.State.Over() || s.Next > 0 {
 		return nil
@@ -106,7 +106,7 @@ func (b *Views) closed(ctx context.Context, s *story, detail *Look) error {
 	return err
 }
 
-// poor adds which month's budget has less left than a task costs that waits: the first such task.
+// poor adds the monthly budgets that have less left than a waiting task costs, each with the first such task.
 func (s *story) poor(queues []apitypes.Queue, detail *Look, now time.Time) {
 	for _, p := range record.Purses(record.Pointers(queues), s.Job.Queue, now) {
 		i := slices.IndexFunc(detail.TaskList, func(t apitypes.TaskView) bool {
@@ -119,10 +119,10 @@ func (s *story) poor(queues []apitypes.Queue, detail *Look, now time.Time) {
 	}
 }
 
-// suspended adds when people had the job wait.
+// suspended adds when the job was suspended and resumed.
 func (s *story) suspended(all []apitypes.Suspension) {
 	for _, p := range all {
-		text := "what ran saves its work and gives back its machines"
+		text := "running tasks save their work and release their machines"
 		if p.Reason != "" {
 			text = p.Reason + "; " + text
 		}
@@ -174,16 +174,16 @@ func limits(v apitypes.JobView) string {
 func (s *story) plan(p apitypes.PlanHead) {
 	why := "first plan"
 	if p.Reason != "" {
-		why = "planned anew: " + p.Reason
+		why = "replanned: " + p.Reason
 	}
 	proof := "proven optimal"
 	if p.Status != "optimal" {
 		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
 	}
-	text := fmt.Sprintf("%s; what is left is expected to cost %s USD and take %s (%s)", why, record.TellUSD(p.USD),
-		record.Rounded(record.Duration(p.Hours)), proof)
+	text := fmt.Sprintf("%s; the remaining tasks are expected to cost %s USD and take %s (%s)", why,
+		record.TellUSD(p.USD), record.Rounded(record.Duration(p.Hours)), proof)
 	if p.Late {
-		text += "; the deadline cannot be kept any more, so this is the fastest plan"
+		text += "; the deadline can no longer be met, so this is the fastest plan"
 	}
 	s.add(p.At, "planned", "", text)
 }
@@ -204,7 +204,7 @@ func (s *story) attempt(a apitypes.Attempt, task string) {
 		case a.Ended.IsZero():
 			text += fmt.Sprintf(" (%.4f now)", a.RateUSD)
 		default:
-			text += fmt.Sprintf(" (%.4f at last)", a.RateUSD)
+			text += fmt.Sprintf(" (%.4f at the end)", a.RateUSD)
 		}
 		if a.Instead.Offer != "" {
 			text += fmt.Sprintf(", where %s would have cost %.4f USD", a.Instead.Offer, a.Instead.USD)
@@ -240,7 +240,7 @@ func (s *story) attempt(a apitypes.Attempt, task string) {
 	}
 	s.Entries = append(s.Entries, apitypes.Entry{At: a.Ended, Kind: kind, Task: task, Text: text, USD: a.USD})
 	if a.KeptUntil.After(a.Ended) {
-		s.add(a.Ended, "kept", task, fmt.Sprintf("the machines of attempt %d are kept to be looked at, for up to %s",
+		s.add(a.Ended, "kept", task, fmt.Sprintf("the machines of attempt %d are kept for inspection, for up to %s",
 			a.Number, record.Rounded(a.KeptUntil.Sub(a.Ended))))
 	}
 }

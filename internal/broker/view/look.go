@@ -16,15 +16,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Part is a part of a job's tasks: those from the index From on, as many as Limit and partBytes allow; a Limit of 0 is
-// all.
+// Part is a part of a job's tasks: those from index From, up to Limit (0 is all) and about partBytes of JSON.
 type Part struct{ From, Limit int }
 
-// partBytes is about how long the JSON of a part may be: a function's answer has at most 6 MB, and the story of the
+// partBytes is about the maximum length of a part's JSON: a function's response has at most 6 MB, and the story of the
 // same tasks is longer.
 const partBytes = 2 << 20
 
-// sight is what a look at a job has read, for the next one to read what may have changed since.
+// sight is what was read of a job, so that the next look only reads what may have changed since.
 type sight struct {
 	phases   []record.Phase
 	clusters []record.Cluster
@@ -32,21 +31,21 @@ type sight struct {
 	attempts []apitypes.Attempt // by task and number, as stored
 }
 
-// Look is what users see of a job, with what was read for it: the next look reads only what may have changed since.
+// Look is what users see of a job, and what was read for it: the next look only reads what may have changed since.
 type Look struct {
 	apitypes.JobDetail
 
 	seen        sight
-	plan        *record.Plan // in force; nil before the first
+	plan        *record.Plan // the current plan; nil before the first
 	suspensions []apitypes.Suspension
 }
 
-// JobDetail loads all that users see of a job. It fails with ErrNotFound.
+// JobDetail loads everything that users see of a job. It fails with ErrNotFound.
 func (b *Views) JobDetail(ctx context.Context, id string) (*apitypes.JobDetail, error) {
 	return b.JobPart(ctx, id, Part{})
 }
 
-// JobPart loads what users see of a job and of some of its tasks; the plans come with the first. It fails with
+// JobPart loads what users see of a job and of some of its tasks. The first part includes the plans. It fails with
 // ErrNotFound.
 func (b *Views) JobPart(ctx context.Context, id string, p Part) (*apitypes.JobDetail, error) {
 	d, err := b.look(ctx, id, p, nil)
@@ -56,13 +55,13 @@ func (b *Views) JobPart(ctx context.Context, id string, p Part) (*apitypes.JobDe
 	return &d.JobDetail, nil
 }
 
-// JobSince is JobDetail for whoever has looked at the job before: it reads only what may have changed. Nil is no look.
+// JobSince is JobDetail with the result of an earlier look, or nil. It only reads what may have changed since.
 func (b *Views) JobSince(ctx context.Context, id string, was *Look) (*Look, error) {
 	return b.look(ctx, id, Part{}, was)
 }
 
-// look reads in the order in which a task ends, its phase before its machines and these before its history: what is
-// over and without machines by the first two does not change after the third.
+// look reads the phases of tasks first, then clusters, then tasks and attempts, the same order as they are written at
+// the end of a task. So if a task has finished according to the first two, the third is final.
 func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	if err := u.Preload(record.JobKey(id), record.ProgressKey(id), record.LedgerKey(id)); err != nil {
@@ -107,7 +106,7 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, 
 	return d, nil
 }
 
-// read loads the tasks from one index to below another with their attempts.
+// read loads the tasks with index from up to but excluding to, and their attempts.
 func (s *sight) read(ctx context.Context, st store.Store, job string, from, to int) (err error) {
 	if s.tasks, err = between[record.Task](ctx, st, job, "task#", from, to); err == nil {
 		s.attempts, err = between[apitypes.Attempt](ctx, st, job, "attempt#", from, to)
@@ -115,10 +114,10 @@ func (s *sight) read(ctx context.Context, st store.Store, job string, from, to i
 	return err
 }
 
-// between loads the records of a job's tasks from one index to below another, one more at once than there are likely to
-// be: that one ends it.
+// between loads the records of a job's tasks with index from up to but excluding to. It requests one more record than
+// there should be; that one ends the loop.
 func between[T any](ctx context.Context, st store.Store, job, prefix string, from, to int) (out []T, err error) {
-	// A page begins after a key: one that follows all those of the task before the first.
+	// A page begins after a key: use one that follows all keys of the task before the first.
 	page := store.Page{After: fmt.Sprintf("%s%06d~", prefix, from-1), Limit: to - from + 1}
 	end := fmt.Sprintf("%s%06d", prefix, to)
 	for more := true; more; {
@@ -140,8 +139,8 @@ func between[T any](ctx context.Context, st store.Store, job, prefix string, fro
 	return out, nil
 }
 
-// open lists the tasks of which something may have changed since an earlier look: all that are neither waiting nor
-// over, and those that had or have machines. It cannot tell before tasks were announced.
+// open lists the tasks that may have changed since an earlier look: all that are neither waiting nor finished, and
+// those that had or have machines. ok is false if the tasks had not been announced yet.
 func (s *sight) open(was *Look) (open []int32, ok bool) {
 	if was == nil || len(s.phases) == 0 || len(was.seen.phases) != len(s.phases) {
 		return nil, false
@@ -158,8 +157,8 @@ func (s *sight) open(was *Look) (open []int32, ok bool) {
 	return slices.Compact(open), true
 }
 
-// again takes over what an earlier look has read, and loads the open tasks anew with those of their attempts that were
-// not settled.
+// again copies what an earlier look has read, and reloads the open tasks and those of their attempts that were not
+// settled.
 func (s *sight) again(u *txn.Unit, job record.Job, open []int32, was sight) error {
 	tasks, err := attempt.LoadTasks(u, job, open)
 	if err != nil {
@@ -197,19 +196,19 @@ func (s *sight) again(u *txn.Unit, job record.Job, open []int32, was sight) erro
 	return nil
 }
 
-// attemptOrder is that of the attempts' keys.
+// attemptOrder is the order of the attempts' keys.
 func attemptOrder(a, b apitypes.Attempt) int {
 	return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Number, b.Number))
 }
 
-// merged joins two lists in an order; where both have one, it is the second's.
+// merged merges two sorted lists; for equal items it takes the one in fresh.
 func merged[T any](old, fresh []T, order func(a, b T) int) []T {
 	all := slices.Concat(fresh, old)
 	slices.SortStableFunc(all, order)
 	return slices.CompactFunc(all, func(a, b T) bool { return order(a, b) == 0 })
 }
 
-// tell makes the views of the tasks from one index to below another.
+// tell makes the views of the tasks with index from up to but excluding to.
 func (b *Views) tell(u *txn.Unit, job record.Job, d *Look, from, to int) error {
 	d.Attempts = slices.Clone(d.seen.attempts)
 	tasks := slices.Clone(d.seen.tasks)
@@ -242,9 +241,9 @@ func (b *Views) tell(u *txn.Unit, job record.Job, d *Look, from, to int) error {
 	return b.tellWaits(u, job, tasks, d.TaskList)
 }
 
-// cut ends a part where it is as long as one may be, but after one task, and says where the job goes on.
+// cut shortens a part to the maximum length, but at least one task, and sets where the job continues.
 func (d *Look) cut(from, tasks int) {
-	const task, attempt = 250, 550 // bytes of JSON besides what is of any length
+	const task, attempt = 250, 550 // bytes of JSON apart from fields of variable length
 	size, at := 0, 0
 	for i := range d.TaskList {
 		t := &d.TaskList[i]

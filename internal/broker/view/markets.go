@@ -12,14 +12,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// forecastHours are how far ahead prices are told.
+// forecastHours are the times of price forecasts, in hours from now.
 var forecastHours = []float64{1, 3, 6, 12, 24}
 
-// bidJobs bounds the jobs whose bids are told.
+// bidJobs is the maximum number of jobs whose bids are listed.
 const bidJobs = 200
 
-// Markets lists up to limit spot markets of which something is known, by name, from after one on. next is where the
-// list goes on, "" where it does not.
+// Markets lists up to limit known spot markets by name, starting after the name after. next is the value of after for
+// the next page, or "".
 func (b *Views) Markets(ctx context.Context, after string, limit int) (views []apitypes.MarketView, next string, err error) {
 	lines, more, err := b.txns.Store.Query(ctx, record.PartMarket, "", store.Page{After: after, Limit: limit})
 	if err != nil {
@@ -59,7 +59,7 @@ func marketView(m record.MarketRecord, bids []apitypes.Bid) apitypes.MarketView 
 	return v
 }
 
-// bids are those of the machines that jobs hold now, by market.
+// bids are the bids for the machines that jobs hold now, by market.
 func (b *Views) bids(ctx context.Context) (map[string][]apitypes.Bid, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	active, err := recordcache.List[record.JobIndex](u, record.PartActive, "", bidJobs)
@@ -100,8 +100,8 @@ func (b *Views) bids(ctx context.Context) (map[string][]apitypes.Bid, error) {
 	return all, nil
 }
 
-// PastPrices is how the prices of some spot markets went, in the order in which they are asked for: their last changes,
-// the oldest first.
+// PastPrices returns the last price changes of some spot markets, the oldest first. The result has the order of
+// offers.
 func (b *Views) PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	keys := make([]store.Key, len(offers))

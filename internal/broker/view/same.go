@@ -2,7 +2,7 @@ package view
 
 import "github.com/tradewind-broker/tradewind/pkg/apitypes"
 
-// SameTask says whether a task is as it was. What it waits for never changes.
+// SameTask reports whether a view of a task is unchanged. It ignores After, which never changes.
 func SameTask(a, b apitypes.TaskView) bool {
 	return a.State == b.State && a.Progress == b.Progress && a.Attempts == b.Attempts && a.USD == b.USD &&
 		a.Offer == b.Offer && a.KeptUntil.Equal(b.KeptUntil) &&
@@ -11,7 +11,7 @@ func SameTask(a, b apitypes.TaskView) bool {
 		a.Reason == b.Reason && a.Waits == b.Waits && a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes
 }
 
-// SameAttempt says whether an attempt is as it was. What it was admitted to never changes.
+// SameAttempt reports whether an attempt is unchanged. It ignores what was fixed at its admission.
 func SameAttempt(a, b apitypes.Attempt) bool {
 	return a.Number == b.Number && a.Task == b.Task && a.Outcome == b.Outcome && a.Reason == b.Reason &&
 		a.USD == b.USD && a.EgressUSD == b.EgressUSD && a.ReservedUSD == b.ReservedUSD &&

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestEveryChangeOfATaskIsSeen(t *testing.T) {
+func TestSameTaskDetectsEveryChange(t *testing.T) {
 	fields := reflect.TypeFor[apitypes.TaskView]()
 	for i := range fields.NumField() {
 		var task apitypes.TaskView
@@ -23,13 +23,13 @@ func TestEveryChangeOfATaskIsSeen(t *testing.T) {
 			v.SetFloat(1)
 		case time.Time:
 			v.Set(reflect.ValueOf(time.Unix(1, 0)))
-		case []int: // what it waits for, which never changes
+		case []int: // After never changes
 			continue
 		default:
-			t.Fatalf("%s is of a type that this test does not know", fields.Field(i).Name)
+			t.Fatalf("%s has a type that this test does not support", fields.Field(i).Name)
 		}
 		if SameTask(apitypes.TaskView{}, task) {
-			t.Errorf("a change of %s is not seen", fields.Field(i).Name)
+			t.Errorf("a change of %s is not detected", fields.Field(i).Name)
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// tellServices adds what is known of replicas of services to the views of the tasks from an index on.
+// tellServices adds the state of service replicas to the views of the tasks, which start at index from.
 func (d *Look) tellServices(job record.Job, spec *dag.Job, tasks []record.Task, from int) {
-	ready, unready := map[int]*record.Cluster{}, map[int]string{} // by task; of the newest that serves
+	ready, unready := map[int]*record.Cluster{}, map[int]string{} // by task; ready has the newest cluster that serves
 	for i := range d.seen.clusters {
 		cl := &d.seen.clusters[i]
 		if job.State == apitypes.JobEnding || job.State.Over() {
@@ -44,7 +44,7 @@ func (d *Look) tellServices(job record.Job, spec *dag.Job, tasks []record.Task, 
 	}
 }
 
-// services are those of a job, of which some replicas are ready.
+// services lists the services of a job with the number of ready replicas.
 func services(job record.Job, spec *dag.Job, ready map[int]*record.Cluster) (all []apitypes.ServiceView) {
 	for i := range spec.Tasks {
 		s := spec.Tasks[i].Service
@@ -67,7 +67,7 @@ func services(job record.Job, spec *dag.Job, ready map[int]*record.Cluster) (all
 	return all
 }
 
-// lastReason is how the last attempt of a task has ended, where it has.
+// lastReason is how the last attempt of a task ended, or "".
 func lastReason(attempts []apitypes.Attempt, task int) (reason string) {
 	for i := range attempts {
 		if attempts[i].Task == task {
@@ -77,18 +77,18 @@ func lastReason(attempts []apitypes.Attempt, task int) (reason string) {
 	return reason
 }
 
-// updated adds what became of the last update of services.
+// updated adds the result of the last update of services.
 func (s *story) updated(up apitypes.Update) {
 	if up.Spec == 0 {
 		return
 	}
 	s.add(up.Since, "updated", "",
-		fmt.Sprintf("its services are updated to version %d, one replica after the other", up.Spec))
+		fmt.Sprintf("its services are updated to version %d, one replica after another", up.Spec))
 	switch {
 	case up.Failed != "":
 		s.add(cmp.Or(up.Done, up.Since), "updated", "",
-			"the update was stopped, the services go on as they were before: "+up.Failed)
+			"the update was stopped, and the services continue as before: "+up.Failed)
 	case !up.Done.IsZero():
-		s.add(up.Done, "updated", "", fmt.Sprintf("all replicas are of version %d", up.Spec))
+		s.add(up.Done, "updated", "", fmt.Sprintf("all replicas have version %d", up.Spec))
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// How much is read to tell what queues held.
+// Limits of what Usage reads.
 const (
 	usageSteps    = 120
 	usageJobs     = 500
 	usageAttempts = 20_000
 )
 
-// Usage tells what the queues held in the last hours. It is summed up from the attempts of the newest jobs, so nothing
-// is written for it: what was held is known for as long as the jobs are.
+// Usage returns what the queues held in the last hours. It is computed from the attempts of the newest jobs, so it
+// costs no writes and is available as long as the jobs are kept.
 func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	from := u.Now.Add(-last)
@@ -77,7 +77,7 @@ func newHeld(from, to time.Time) *held {
 	return &held{from: from, to: to, step: max(to.Sub(from)/usageSteps, time.Second), queues: map[string]*apitypes.QueueUsage{}}
 }
 
-// add counts an attempt into each step, by how much of it it held capacity.
+// add counts an attempt in each step, by the part of the step in which it held capacity.
 func (h *held) add(job record.Job, a *apitypes.Attempt) {
 	end := h.to
 	switch {

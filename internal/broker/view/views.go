@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Views shows what is recorded to people and programs. It changes nothing.
+// Views makes views of records for users and clients. It changes nothing.
 type Views struct {
 	txns     *txn.Transactor
 	pools    *pool.Keeper
@@ -27,7 +27,7 @@ func New(txns *txn.Transactor, pools *pool.Keeper, sessions *admission.Runner) *
 	return &Views{txns: txns, pools: pools, sessions: sessions}
 }
 
-// StateOf is a job's state as users see it: suspending is beside a job's own, which goes on.
+// StateOf is a job's state as users see it. Suspension is recorded separately from a job's own state.
 func StateOf(job record.Job, ledger record.Ledger) apitypes.JobState {
 	switch {
 	case job.Suspended() == nil, job.State == apitypes.JobEnding, job.State.Over():
@@ -38,11 +38,11 @@ func StateOf(job record.Job, ledger record.Ledger) apitypes.JobState {
 	return apitypes.JobSuspended
 }
 
-// jobsAtOnce is how many jobs are read together: their three records fit one request of a store.
+// jobsAtOnce is how many jobs are read together: their three records fit one request to the store.
 const jobsAtOnce = 33
 
-// Jobs lists up to limit jobs, the newest first, of those after the place where an earlier list ended; "" begins. next
-// is the place where this one ends, "" when there are no more.
+// Jobs lists up to limit jobs, the newest first, starting after the place where an earlier list ended, or at the
+// start if after is "". next is where this list ends, "" if there are no more jobs.
 func (b *Views) Jobs(ctx context.Context, after string, limit int) (views []apitypes.JobView, next string, err error) {
 	lines, more, err := b.txns.Store.Query(ctx, record.PartJobs, "", store.Page{After: after, Limit: limit})
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *Views) JobView(ctx context.Context, id string) (v apitypes.JobView, err
 	return v, err
 }
 
-// Document is what an API made a job of; "" of other jobs. It fails with ErrNotFound.
+// Document is the document that an API made the job from, or "". It fails with ErrNotFound.
 func (b *Views) Document(ctx context.Context, id string) (string, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	job, err := LoadJob(u, id)
@@ -113,7 +113,7 @@ func (b *Views) Document(ctx context.Context, id string) (string, error) {
 	return spec.Document, nil
 }
 
-// viewOf makes the view of a job, and returns its clusters while it is open.
+// viewOf makes the view of a job, and returns its clusters if it has not finished.
 func (b *Views) viewOf(u *txn.Unit, job record.Job) (v apitypes.JobView, clusters []record.Cluster, err error) {
 	v = apitypes.JobView{
 		ID: job.ID, Name: job.Name, Queue: job.Queue, State: job.State, Reason: job.Reason,
@@ -152,7 +152,7 @@ func (b *Views) viewOf(u *txn.Unit, job record.Job) (v apitypes.JobView, cluster
 	return v, clusters, nil
 }
 
-// taskViews makes the views of the tasks from one index to below another, of which the records are given.
+// taskViews makes the views of the tasks with index from up to but excluding to, from their records.
 func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.Task, attempts []apitypes.Attempt, from,
 	to int) []apitypes.TaskView {
 	views := make([]apitypes.TaskView, to-from)
@@ -177,7 +177,7 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 	for _, a := range attempts {
 		v := &views[a.Task-from]
 		v.USD += a.USD
-		if a.Started.After(v.Started) { // of a task that was cancelled only its attempt says it
+		if a.Started.After(v.Started) { // for a cancelled task only the attempt has it
 			v.Started = a.Started
 		}
 		if a.Number == v.Attempts && v.State != string(record.TaskQueued) {
@@ -205,12 +205,12 @@ func (b *Views) Queues(ctx context.Context) ([]apitypes.Queue, error) {
 	return queues, err
 }
 
-// Waiting lists up to limit tasks of a queue that wait, in the order in which they will be admitted.
+// Waiting lists up to limit waiting tasks of a queue, in the order in which they will be admitted.
 func (b *Views) Waiting(ctx context.Context, queue string, limit int) ([]apitypes.Waiting, error) {
 	return recordcache.List[apitypes.Waiting](b.txns.NewUnit(ctx, "api"), record.WaitPart(queue), "wait#", limit)
 }
 
-// Blocks lists the locations that are not tried now.
+// Blocks lists the locations that are blocked now.
 func (b *Views) Blocks(ctx context.Context) ([]apitypes.Block, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	all, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// visits adds who was on the machines of a part's tasks.
+// visits adds the visits to the machines of a part's tasks.
 func (b *Views) visits(ctx context.Context, s *story, d *Look, from int) error {
 	if len(d.TaskList) == 0 {
 		return nil
@@ -27,7 +27,7 @@ func (b *Views) visits(ctx context.Context, s *story, d *Look, from int) error {
 	return nil
 }
 
-// visit tells of one: who opened what, where, and how it ended. Nothing of what passed is known.
+// visit adds one visit: what was opened, where, and how it ended. Its content is not recorded.
 func (s *story) visit(v record.Visit, of apitypes.Attempt, task string) {
 	text := v.Kind
 	switch {
@@ -45,7 +45,7 @@ func (s *story) visit(v record.Visit, of apitypes.Attempt, task string) {
 		how = fmt.Sprintf("exit code %d", *v.Exit)
 	}
 	if ended.IsZero() && !of.Ended.IsZero() {
-		ended, how = of.Ended, "the attempt was over"
+		ended, how = of.Ended, "the attempt ended"
 	}
 	if ended.IsZero() {
 		text += "; it is open"

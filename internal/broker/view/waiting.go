@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// WhyWaiting tells why a job's tasks wait in their queue: it runs a session as schedule would, and commits nothing. It
-// fails with ErrNotFound.
+// WhyWaiting explains why a job's tasks wait in their queue. It runs a session as schedule would, and commits
+// nothing. It fails with ErrNotFound.
 func (b *Views) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	job, err := LoadJob(u, id)
@@ -31,7 +31,7 @@ func (b *Views) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error
 	}
 	switch {
 	case job.State.Over():
-		w.Reason = "it is over"
+		w.Reason = "it has finished"
 	case job.State == apitypes.JobEnding:
 		w.Reason = "it is ending: " + job.Reason
 	case job.Suspended() != nil:
@@ -41,7 +41,7 @@ func (b *Views) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error
 	case job.State == apitypes.JobWaiting:
 		w.Reason = "no plan is feasible now: " + job.Reason
 	case w.Waiting == 0:
-		w.Reason = "nothing of it waits for the queue: its tasks run, are being started, or wait for others of the job"
+		w.Reason = "none of its tasks waits in the queue: they run, are starting, or wait for other tasks of the job"
 	case len(w.Tasks) > 0 && len(w.Tasks[0].Reasons) > 0:
 		w.Reason = w.Tasks[0].Reasons[0]
 	default:
@@ -50,8 +50,7 @@ func (b *Views) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error
 	return w, nil
 }
 
-// WaitedFor lists the spot markets that tasks wait for, by their offers without the market: those whose prices have to
-// be known.
+// WaitedFor lists the spot markets that tasks wait for, as offer IDs without the market. Their prices must be known.
 func (b *Views) WaitedFor(ctx context.Context) ([]string, error) {
 	ids, err := b.txns.ActiveJobs(ctx)
 	if err != nil {
@@ -78,7 +77,7 @@ func (b *Views) WaitedFor(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(known)), nil
 }
 
-// Clusters lists the clusters of the jobs that have not finished. It lists what it can also if it fails.
+// Clusters lists the clusters of unfinished jobs. It lists as many as it can even if it fails.
 func (b *Views) Clusters(ctx context.Context) (all []record.Cluster, err error) {
 	ids, err := b.txns.ActiveJobs(ctx)
 	for _, id := range ids {
