@@ -49,11 +49,11 @@ func Copy(w io.Writer, answer io.Reader) {
 	}
 }
 
-// Refuse answers as the API does where it refuses.
+// Refuse responds with a problem document, as the API does.
 func Refuse(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // to whoever still listens
+	_ = json.NewEncoder(w).Encode(map[string]any{ // the client may have gone
 		"title": http.StatusText(status), "status": status, "detail": detail,
 	})
 }

@@ -1,4 +1,4 @@
-// Package quota reads and writes amounts of resources as people give them to queues: "96", or
+// Package quota parses and formats amounts of resources for queues: "96", or
 // "vcpus=96,memory=512,A100=8,usd-per-hour=20".
 package quota
 
@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
-// names are what people call resources that are no accelerators.
+// names are the names of resources that are not accelerators.
 var names = map[string]string{
 	"vcpus": apitypes.VCPUs, "vcpu": apitypes.VCPUs, "cpus": apitypes.VCPUs, "cpu": apitypes.VCPUs,
 	"memory": apitypes.MemoryGiB, "memorygib": apitypes.MemoryGiB,
@@ -25,7 +25,7 @@ var names = map[string]string{
 	"usd-per-month": apitypes.USDPerMonth, "usdpermonth": apitypes.USDPerMonth,
 }
 
-// Flag is a flag whose value is amounts. A number alone is vCPUs. Given again, it adds to what was said before.
+// Flag is a flag for amounts. A number alone means vCPUs. Repeated flags add to each other.
 type Flag struct{ Amounts apitypes.Amounts }
 
 // String implements pflag.Value.
