@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWhatTheBinariesCarry keeps out of the broker's functions and the agent what only the command line needs, and out of all binaries
+// TestBinaryImports keeps out of the broker's functions and the agent what only the command line needs, and out of all binaries
 // the plotting and numerics libraries, which are larger than the charts that they would draw.
-func TestWhatTheBinariesCarry(t *testing.T) {
+func TestBinaryImports(t *testing.T) {
 	const here = "github.com/tradewind-broker/tradewind/"
 	// Each other cloud has a function of its own, which may link that cloud's SDK and no other's.
 	others, err := exec.Command("go", "list", "../../functions/...").Output()

@@ -8,7 +8,7 @@ import (
 )
 
 // What a failed task has left can be looked at while its machine is kept, and goes with a cancel.
-func TestTheMachineOfAFailedTaskIsKept(t *testing.T) {
+func TestMachineOfFailedTaskIsKept(t *testing.T) {
 	s := build(t).in(t)
 	file := filepath.Join(t.TempDir(), "failing.yaml")
 	const failing = "apiVersion: tradewind/v1\nname: failing\ntasks:\n  t: {run: echo so far >note; exit 3, time: 1m, resources: {cpus: 1}}\n"

@@ -78,8 +78,8 @@ func withManifest(t *testing.T, name, manifest string) *shell {
 	return s
 }
 
-// TestAManifestAsItStands runs it with the one-process broker, in real containers.
-func TestAManifestAsItStands(t *testing.T) {
+// TestKubernetesManifestRuns runs it with the one-process broker, in real containers.
+func TestKubernetesManifestRuns(t *testing.T) {
 	s := withManifest(t, "meet.yaml", meeting)
 	if _, errs, code := s.run("tradewind run meet.yaml"); code != 0 {
 		t.Fatalf("exit %d:\n%s\n%s", code, errs, s.must("tradewind logs last"))
@@ -111,9 +111,9 @@ spec:
         command: [sh, -c, 'while :; do sleep 1; done']}]}}}}
 `
 
-// TestAManifestThatEndsWithItsLeader runs it in the same way: its roles are tasks of a gang, and know each other's
+// TestManifestEndsWithLeader runs it in the same way: its roles are tasks of a gang, and know each other's
 // names.
-func TestAManifestThatEndsWithItsLeader(t *testing.T) {
+func TestManifestEndsWithLeader(t *testing.T) {
 	s := withManifest(t, "lead.yaml", leading)
 	if _, errs, code := s.run("tradewind run lead.yaml"); code != 0 {
 		t.Fatalf("exit %d:\n%s\n%s", code, errs, s.must("tradewind logs last lead-leader"))

@@ -22,7 +22,7 @@ tasks:
 
 // A person runs commands beside a task, with its folder, variables and exit code; the story tells of it, without the
 // job's secrets; and nobody gets onto a machine where nothing runs.
-func TestACommandRunsBesideATask(t *testing.T) {
+func TestExecRunsNextToTask(t *testing.T) {
 	s := build(t).in(t)
 	file := filepath.Join(t.TempDir(), "visited.yaml")
 	if err := os.WriteFile(file, []byte(visited), 0o600); err != nil {

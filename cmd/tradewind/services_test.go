@@ -102,7 +102,7 @@ func forwarded(t *testing.T, s *shell, task, port string) (answer, said string) 
 }
 
 // A service comes up, has a replica replaced that ends, is updated without being gone, and stops an update that is no good.
-func TestAServiceIsKeptUp(t *testing.T) {
+func TestServiceIsKeptRunning(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3")
 	}

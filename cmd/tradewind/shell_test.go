@@ -113,7 +113,7 @@ func (s *shell) left() (pids []string) {
 	return pids
 }
 
-func TestFromAShell(t *testing.T) {
+func TestShell(t *testing.T) {
 	built := build(t)
 	t.Run("pool", func(t *testing.T) {
 		t.Parallel() // it waits most of its time, for a machine to be missed

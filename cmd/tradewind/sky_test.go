@@ -11,9 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/skytest"
 )
 
-// TestOneSkyPilotFileAsItStands runs a file with a work directory, mounts in all modes, buckets to be made, a container,
+// TestSkyPilotFileRuns runs a file with a work directory, mounts in all modes, buckets to be made, a container,
 // variables and a secret with the one-process broker, from a shell in the file's folder.
-func TestOneSkyPilotFileAsItStands(t *testing.T) {
+func TestSkyPilotFileRuns(t *testing.T) {
 	s := build(t).in(t)
 	world := skytest.New(t)
 	s.dir = skytest.Folder(t)

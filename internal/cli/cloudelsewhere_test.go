@@ -13,7 +13,7 @@ import (
 )
 
 // A broker elsewhere says what it sees of its clouds, and its address is tried from here as a machine would.
-func TestTheCloudsOfABrokerElsewhere(t *testing.T) {
+func TestCloudCheckOfRemoteBroker(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.clouds = apitypes.CloudReports{Clouds: []apitypes.CloudReport{
 		{Name: "aws", Identity: "arn:aws:sts::1:assumed-role/tradewind-refresh", Account: "1", Regions: []string{"us-east-1"},

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 )
 
-// TestACloudTrustsTheFunctionsOfADeployment: what they need is made once, told as `deploy aws` takes it, and removed.
-func TestACloudTrustsTheFunctionsOfADeployment(t *testing.T) {
+// TestCloudAddForFunctions: what they need is made once, told as `deploy aws` takes it, and removed.
+func TestCloudAddForFunctions(t *testing.T) {
 	google, err := gce.New(gce.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -42,8 +42,8 @@ func tree(t *testing.T) []*cobra.Command {
 	return all
 }
 
-// TestTheCommandsAreTheContract names what docs/cli.md promises to users and programs.
-func TestTheCommandsAreTheContract(t *testing.T) {
+// TestCommandsMatchContract names what docs/cli.md promises to users and programs.
+func TestCommandsMatchContract(t *testing.T) {
 	const contract = `
 tradewind init: run needs time force output
 tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach keep-on-failure secret secret-file pack-size pack-files output
@@ -130,7 +130,7 @@ tradewind schema:
 	}
 }
 
-func TestEachCommandHelps(t *testing.T) {
+func TestEveryCommandHasHelp(t *testing.T) {
 	for _, c := range tree(t) {
 		if c.Short == "" || !c.Hidden && (c.Long == "" || c.Example == "") {
 			t.Errorf("%s has no short, long or example text", c.CommandPath())
@@ -158,8 +158,8 @@ func TestEachCommandHelps(t *testing.T) {
 	}
 }
 
-// TestTheFieldsOfJSONAreDocumented compares what -o json prints with docs/cli.md.
-func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
+// TestJSONFieldsAreDocumented compares what -o json prints with docs/cli.md.
+func TestJSONFieldsAreDocumented(t *testing.T) {
 	body, err := os.ReadFile("../../docs/cli.md")
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-func TestColourIsForTerminalsThatWantIt(t *testing.T) {
+func TestColourDependsOnTerminal(t *testing.T) {
 	p := newProgram(t)
 	p.environ = []string{"CLICOLOR_FORCE=1", "TERM=xterm-256color"}
 	if r := p.run("rnu"); !strings.Contains(r.err, "\x1b[31merror:") {
@@ -247,7 +247,7 @@ func TestColourIsForTerminalsThatWantIt(t *testing.T) {
 	}
 }
 
-func TestSignsOfTheLocale(t *testing.T) {
+func TestGlyphsDependOnLocale(t *testing.T) {
 	for environ, ascii := range map[string]bool{
 		"": false, "LANG=C": true, "LANG=en_US.UTF-8": false, "LC_ALL=POSIX LANG=en_US.UTF-8": true, "LC_CTYPE=C.utf8 LANG=C": false, "TERM=linux": true,
 	} {

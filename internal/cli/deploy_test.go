@@ -93,7 +93,7 @@ func leftGroup(t *testing.T, endpoint, name string) (left func() bool) {
 	}
 }
 
-func TestDeployAWSSaysWhatIsWrong(t *testing.T) {
+func TestDeployAWSErrors(t *testing.T) {
 	withAWS(t, "http://127.0.0.1:1")
 	for line, want := range map[string]string{
 		"--diff --destroy":                    "leave out one of them",
@@ -115,7 +115,7 @@ func TestDeployAWSSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestDeployAWSNeedsAClone(t *testing.T) {
+func TestDeployAWSNeedsClone(t *testing.T) {
 	endpoint := emulator.Moto(t)
 	withAWS(t, endpoint)
 	p := newProgram(t)

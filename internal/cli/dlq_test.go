@@ -18,7 +18,7 @@ func addLetter(p *program, id, queue, reason string) {
 	})
 }
 
-func TestDeadLettersAreCompleted(t *testing.T) {
+func TestCompleteDeadLetters(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.up(1)
 	addLetter(p, "aa1", "provision", "x")

@@ -34,9 +34,9 @@ func pages(t *testing.T) []string {
 	return all
 }
 
-// TestTheDocsKnowTheCommands reads every command of this program, and every target of make, in the blocks of all pages:
+// TestDocsListAllCommands reads every command of this program, and every target of make, in the blocks of all pages:
 // each is there, and takes the flags and the number of arguments that the page gives it.
-func TestTheDocsKnowTheCommands(t *testing.T) {
+func TestDocsListAllCommands(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
@@ -75,9 +75,9 @@ func TestTheDocsKnowTheCommands(t *testing.T) {
 	}
 }
 
-// TestEachBlockOfTheDocsIsRunOrSaysWhyNot reads the remarks before blocks of commands: what is to be run a test of
+// TestDocBlocksAreRunOrExcused reads the remarks before blocks of commands: what is to be run a test of
 // cmd/tradewind runs, and all else says why it does not.
-func TestEachBlockOfTheDocsIsRunOrSaysWhyNot(t *testing.T) {
+func TestDocBlocksAreRunOrExcused(t *testing.T) {
 	why := regexp.MustCompile(`^ *<!-- (not run: .{5,}|run|run beside a broker) -->\n$`)
 	ran := 0
 	for _, page := range pages(t) {

@@ -48,7 +48,7 @@ func elsewhere(t *testing.T, p *program) (endpoint string, seen func() []string)
 	}
 }
 
-func TestABrokerElsewhere(t *testing.T) {
+func TestRemoteBroker(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-4k7q2a", apitypes.JobRunning, 1))
 	endpoint, seen := elsewhere(t, p)
@@ -111,8 +111,8 @@ func TestRequestsToAWSAreSigned(t *testing.T) {
 	}
 }
 
-// TestWorkflowEnginesAreLetIn: tes asks the broker before it says that it is there, signed, and ends when it is told to.
-func TestWorkflowEnginesAreLetIn(t *testing.T) {
+// TestTESServesWorkflowEngines: tes asks the broker before it says that it is there, signed, and ends when it is told to.
+func TestTESServesWorkflowEngines(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	t.Setenv("AWS_CONFIG_FILE", "/nowhere")
@@ -171,7 +171,7 @@ func TestWorkflowEnginesAreLetIn(t *testing.T) {
 }
 
 // A broker that takes a call and does not answer it is left by Ctrl-C, whatever it was asked for.
-func TestABrokerThatDoesNotAnswerIsLeftByCtrlC(t *testing.T) {
+func TestInterruptStopsWaitingForRemoteBroker(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the client goes

@@ -25,7 +25,7 @@ func (p *program) started(args ...string) <-chan result {
 	return done
 }
 
-func TestTheFirstInterruptCancelsTheJobAndEndsTheBroker(t *testing.T) {
+func TestFirstInterruptCancelsJob(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.outcome = apitypes.JobRunning
 	done := p.started("run", "testdata/jobs/two.yaml")
@@ -43,7 +43,7 @@ func TestTheFirstInterruptCancelsTheJobAndEndsTheBroker(t *testing.T) {
 	}
 }
 
-func TestTheSecondInterruptLeavesAtOnce(t *testing.T) {
+func TestSecondInterruptExitsAtOnce(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.outcome = apitypes.JobRunning
 	done := p.started("run", "testdata/jobs/two.yaml")
@@ -58,7 +58,7 @@ func TestTheSecondInterruptLeavesAtOnce(t *testing.T) {
 	}
 }
 
-func TestUpServesUntilItIsInterrupted(t *testing.T) {
+func TestUpServesUntilInterrupted(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", apitypes.JobRunning, 1))
 	done := p.started("up", "--dags", "dags", "--addr", "127.0.0.1:7000", "--time-scale", "0.5", "--max-machines", "3", "-o", "json")
@@ -83,7 +83,7 @@ func TestUpServesUntilItIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestUpSaysThatItMakesTheFolder(t *testing.T) {
+func TestUpReportsCreatedDAGFolder(t *testing.T) {
 	p := newProgram(t)
 	dir := t.TempDir()
 	for dags, made := range map[string]bool{dir: false, filepath.Join(dir, "typo") + "/": true} {
@@ -96,7 +96,7 @@ func TestUpSaysThatItMakesTheFolder(t *testing.T) {
 	}
 }
 
-func TestABrokerThatIsJustEndingIsWaitedFor(t *testing.T) {
+func TestStartWaitsForEndingBroker(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.locked = 2
 	if r := p.run("run", "testdata/jobs/two.yaml"); r.code != command.ExitDone {
@@ -109,7 +109,7 @@ func TestABrokerThatIsJustEndingIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestCommandsThatOnlyReadStartNothing(t *testing.T) {
+func TestReadCommandsStartNoBroker(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", apitypes.JobRunning, 1))
 	for _, line := range []string{"status", "status last", "explain last", "logs last", "queue list"} {
@@ -132,7 +132,7 @@ func TestCommandsThatOnlyReadStartNothing(t *testing.T) {
 	}
 }
 
-func TestSettingAQueueSaysThatTheStateFolderIsNew(t *testing.T) {
+func TestQueueSetWarnsOfNewStateFolder(t *testing.T) {
 	const said = "a new state folder was made at "
 	p := newProgram(t)
 	if r := p.run("queue", "set", "lab", "--max-vcpu", "8"); r.code != command.ExitDone || !strings.Contains(r.err, said+p.state) {
@@ -149,7 +149,7 @@ func TestSettingAQueueSaysThatTheStateFolderIsNew(t *testing.T) {
 	}
 }
 
-func TestOverridesAndPathsReachTheBroker(t *testing.T) {
+func TestRunSubmitsOverridesAndPaths(t *testing.T) {
 	p := newProgram(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "job.yaml")
@@ -200,7 +200,7 @@ tasks:
 	}
 }
 
-func TestAFileThatNeedsNoChangeIsHandedInAsItIs(t *testing.T) {
+func TestRunSubmitsUnchangedFileVerbatim(t *testing.T) {
 	p := newProgram(t)
 	if r := p.run("run", "testdata/jobs/sky.yaml"); r.code != command.ExitDone {
 		t.Fatalf("exit %d: %s", r.code, r.err)
@@ -210,7 +210,7 @@ func TestAFileThatNeedsNoChangeIsHandedInAsItIs(t *testing.T) {
 	}
 }
 
-func TestAnOverrideThatMakesNoSenseNamesItsFlag(t *testing.T) {
+func TestInvalidOverrideNamesFlag(t *testing.T) {
 	r := newProgram(t).run("run", "testdata/jobs/two.yaml", "--queue", "no/such queue")
 	if r.code != command.ExitBadInput || !strings.Contains(r.err, "error: --queue: ") {
 		t.Errorf("exit %d: %s", r.code, r.err)
@@ -312,7 +312,7 @@ func TestConvertAndSchema(t *testing.T) {
 	}
 }
 
-func TestAPlanAddsUp(t *testing.T) {
+func TestPlanTotalsAddUp(t *testing.T) {
 	r := newProgram(t).run("plan", "testdata/jobs/two.yaml", "--catalog", "testdata/catalog", "--objective", "makespan", "-o", "json")
 	var got planning.PlanResult
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil {

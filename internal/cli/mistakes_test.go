@@ -10,7 +10,7 @@ import (
 )
 
 // Mistakes that people make in their first hour, and what they read.
-func TestMistakesOfAFirstHour(t *testing.T) {
+func TestBeginnerMistakes(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"where.yaml": "apiVersion: tradewind/v1\nname: j\nregions: [eu-wst-1]\ntasks: {a: {run: ls}}\n",

@@ -46,7 +46,7 @@ func synced(t *testing.T, w *apitest.World, pool, machine string) {
 	}
 }
 
-func TestAPoolIsAddedAndSaysHowMachinesJoin(t *testing.T) {
+func TestPoolAddPrintsJoinCommand(t *testing.T) {
 	p, w := poolProgram(t)
 	r := p.ok(t, "pool", "add", "lab", "--usd-per-hour", "0.02", "--place", "aws:us-east-1")
 	file := filepath.Join(p.state, "pools", "lab", "join-token")
@@ -87,7 +87,7 @@ func answer[T any](t *testing.T, r result) (v T) {
 	return v
 }
 
-func TestPoolsAreListedDrainedAndRemoved(t *testing.T) {
+func TestPoolListDrainRemove(t *testing.T) {
 	p, w := poolProgram(t)
 	if r := p.ok(t, "pool", "list"); r.out != "" || !strings.Contains(r.err, "no pool yet") {
 		t.Errorf("without any: %s%s", r.out, r.err)
@@ -136,7 +136,7 @@ func TestPoolsAreListedDrainedAndRemoved(t *testing.T) {
 	}
 }
 
-func TestAMachineJoinsAndLeavesAtAnInterrupt(t *testing.T) {
+func TestPoolJoinLeavesOnInterrupt(t *testing.T) {
 	p, w := poolProgram(t)
 	p.ok(t, "pool", "add", "lab")
 	done := make(chan result, 1)
@@ -168,7 +168,7 @@ func TestAMachineJoinsAndLeavesAtAnInterrupt(t *testing.T) {
 	}
 }
 
-func TestWhyAMachineCannotJoin(t *testing.T) {
+func TestPoolJoinErrors(t *testing.T) {
 	p, w := poolProgram(t)
 	p.ok(t, "pool", "add", "lab")
 	p.ok(t, "pool", "add", "other", "--token-file", filepath.Join(p.state, "other"))

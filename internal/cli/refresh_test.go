@@ -32,7 +32,7 @@ func silent(name string) cloudkit.Kit {
 	}
 }
 
-func TestTheCatalogueIsRenewedWithADifference(t *testing.T) {
+func TestCatalogRefreshShowsChanges(t *testing.T) {
 	p, _, keyFile := cloudProgram(t)
 	if r := p.run("catalog", "refresh"); r.code != command.ExitBadInput || !strings.Contains(r.err, "cloud add") {
 		t.Errorf("without clouds: exit %d %s", r.code, r.err)
@@ -64,7 +64,7 @@ func TestTheCatalogueIsRenewedWithADifference(t *testing.T) {
 
 const smallJob = "apiVersion: tradewind/v1\nname: job\ntasks: {a: {run: x, time: 1h, resources: {cpus: 2+}}}\n"
 
-func TestPlansAreMadeOnWhatIsEnabled(t *testing.T) {
+func TestPlanUsesEnabledClouds(t *testing.T) {
 	p, _, keyFile := cloudProgram(t)
 	file := filepath.Join(t.TempDir(), "job.yaml")
 	if err := os.WriteFile(file, []byte(smallJob), 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestEachOfSeveralFailuresIsTold(t *testing.T) {
+func TestEveryFailureIsPrinted(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("done-aaaaaa", apitypes.JobSucceeded, 1))
 	p.hosts.up(1)
@@ -31,7 +31,7 @@ func TestEachOfSeveralFailuresIsTold(t *testing.T) {
 }
 
 // --state outweighs $TRADEWIND_ENDPOINT.
-func TestAStateFolderOutweighsTheEnvironment(t *testing.T) {
+func TestStateFlagOverridesEnvironment(t *testing.T) {
 	p, _ := poolProgram(t)
 	p.environ = []string{command.EnvEndpoint + "=http://127.0.0.1:1"}
 	r := p.run("pool", "join", "lap", "--gpu", "none", "--state", p.state)
@@ -47,7 +47,7 @@ func TestAStateFolderOutweighsTheEnvironment(t *testing.T) {
 }
 
 // Nobody will change what a job is that no broker works on.
-func TestStatusWatchEndsAsTheJobDidWhereNoBrokerRuns(t *testing.T) {
+func TestStatusWatchWithoutBroker(t *testing.T) {
 	for state, code := range map[apitypes.JobState]int{
 		apitypes.JobSucceeded: command.ExitDone, apitypes.JobFailed: command.ExitFailed,
 		apitypes.JobCancelled: command.ExitFailed, apitypes.JobRunning: command.ExitFailed,
@@ -65,7 +65,7 @@ func TestStatusWatchEndsAsTheJobDidWhereNoBrokerRuns(t *testing.T) {
 }
 
 // A converted job means the files that the first one meant.
-func TestConvertedPathsMeanWhatTheyMeant(t *testing.T) {
+func TestConvertRewritesPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{
 		"sub/sky.yaml": "workdir: .\nfile_mounts: {/data/a.txt: ./data.csv, /out: {name: b, source: ./local}}\nrun: ls\n",

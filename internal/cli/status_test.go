@@ -23,8 +23,8 @@ func replicas(n int) *apitypes.JobDetail {
 	return d
 }
 
-// TestStatusSaysWhyWhatIsTriedAgainFailed: without it, tasks that fail again and again are merely queued.
-func TestStatusSaysWhyWhatIsTriedAgainFailed(t *testing.T) {
+// TestStatusShowsFailuresOfRetriedTasks: without it, tasks that fail again and again are merely queued.
+func TestStatusShowsFailuresOfRetriedTasks(t *testing.T) {
 	d := replicas(5)
 	want := []string{
 		"web.0: attempt 2 failed: exit code 102: ./serve: No such file or directory",
@@ -47,7 +47,7 @@ func TestStatusSaysWhyWhatIsTriedAgainFailed(t *testing.T) {
 	}
 }
 
-func TestOfATaskThatIsNotThereItIsSaidWhichWasMeant(t *testing.T) {
+func TestUnknownTaskSuggestsSimilar(t *testing.T) {
 	d := replicas(4)
 	d.TaskList = append(d.TaskList, apitypes.TaskView{Index: 4, Name: "train"})
 	for task, hint := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestMarketsAreToldWithTheirBids(t *testing.T) {
+func TestMarketsShowsBids(t *testing.T) {
 	p, w := poolProgram(t)
 	if r := p.ok(t, "markets"); r.out != "" || !strings.Contains(r.err, "nothing is known of a spot market yet") {
 		t.Errorf("before anything is known: %q, %q", r.out, r.err)
@@ -38,7 +38,7 @@ func TestMarketsAreToldWithTheirBids(t *testing.T) {
 	}
 }
 
-func TestUsageIsDrawn(t *testing.T) {
+func TestUsageDrawsGraph(t *testing.T) {
 	p, w := poolProgram(t)
 	w.Clock.Advance(24 * time.Hour)
 	job := w.Submit(apitest.Wide("mosaic", 2))
@@ -59,7 +59,7 @@ func TestUsageIsDrawn(t *testing.T) {
 	}
 }
 
-func TestAJobIsSubmittedAgain(t *testing.T) {
+func TestRerunSubmitsNewJob(t *testing.T) {
 	p, w := poolProgram(t)
 	job := w.Submit(apitest.Training())
 	again := strings.TrimSpace(p.ok(t, "rerun", "last", "--key", "a").out)

@@ -112,7 +112,7 @@ func TestEverySolverPlaces(t *testing.T) {
 	}
 }
 
-func TestPlaceRefusesWhatItCannotUse(t *testing.T) {
+func TestPlaceRejectsInvalidInput(t *testing.T) {
 	dir := generated(t)
 	broken := filepath.Join(t.TempDir(), "broken")
 	if err := os.CopyFS(broken, os.DirFS(dir)); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-func TestWhatAnAccountHasIsToldInALine(t *testing.T) {
+func TestReservedLine(t *testing.T) {
 	share := 0.254
 	units := func(n int64) apitypes.Amount { return apitypes.Amount{CentiUnits: 100 * n} }
 	for want, k := range map[string]driver.Reserved{

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestAnInterruptThatIsPassedOnTwiceCountsOnce(t *testing.T) {
+func TestDuplicateInterruptCountsOnce(t *testing.T) {
 	now, left := time.Unix(0, 0), false
 	i := NewInterrupts(t.Context(), &Env{Now: func() time.Time { return now }, Err: io.Discard, Exit: func(int) { left = true }})
 	i.interrupt()

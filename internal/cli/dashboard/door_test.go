@@ -122,8 +122,8 @@ func bears(r *http.Request) {
 	r.Header.Del("Cookie")
 }
 
-// TestAJobOfFunctionsIsFollowed: one stream of the page's is made of many answers that end.
-func TestAJobOfFunctionsIsFollowed(t *testing.T) {
+// TestEventsAreStreamed: one stream of the page's is made of many answers that end.
+func TestEventsAreStreamed(t *testing.T) {
 	w := apitest.New(t)
 	d := opened(t, functions(t, w))
 	job := w.Submit(apitest.Wide("one", 1))
@@ -157,8 +157,8 @@ func TestAJobOfFunctionsIsFollowed(t *testing.T) {
 	}
 }
 
-// TestALogOfFunctionsIsFollowed: it goes on where an answer ended, through attempts, and nothing comes twice.
-func TestALogOfFunctionsIsFollowed(t *testing.T) {
+// TestLogIsStreamed: it goes on where an answer ended, through attempts, and nothing comes twice.
+func TestLogIsStreamed(t *testing.T) {
 	w := apitest.New(t)
 	d := opened(t, functions(t, w))
 	job := w.Submit(apitest.Wide("one", 1))
@@ -192,7 +192,7 @@ func TestALogOfFunctionsIsFollowed(t *testing.T) {
 	}
 }
 
-func TestPlansAreMadeHereWhereTheBrokerMakesNone(t *testing.T) {
+func TestPlansLocallyIfBrokerDoesNot(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Plan, c.Frontier = nil, nil })
 	d := opened(t, functions(t, w))
 	file := "apiVersion: tradewind/v1\nname: far\ntasks:\n  a: {run: \"true\", resources: {cpus: 1+}, time: 1m}\n"
@@ -224,7 +224,7 @@ func TestPlansAreMadeHereWhereTheBrokerMakesNone(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoSignedInIsLetIn(t *testing.T) {
+func TestRequiresSignIn(t *testing.T) {
 	w := apitest.New(t)
 	d := opened(t, functions(t, w))
 	job := w.Submit(apitest.Wide("one", 1))
@@ -259,7 +259,7 @@ func TestOnlyWhoSignedInIsLetIn(t *testing.T) {
 	}
 }
 
-func TestABrokerThatDoesNotAnswerIsSaid(t *testing.T) {
+func TestReportsUnreachableBroker(t *testing.T) {
 	d := opened(t, client.New("http://127.0.0.1:1", "x"))
 	for _, path := range []string{"/v1/jobs", "/v1/jobs/j/tasks/0/logs"} {
 		res := d.ask(http.MethodGet, path, "", nil)
@@ -269,8 +269,8 @@ func TestABrokerThatDoesNotAnswerIsSaid(t *testing.T) {
 	}
 }
 
-// TestWhatBreaksOffDoesNotLookWhole: a page opens a log again that broke off, and not one that has ended.
-func TestWhatBreaksOffDoesNotLookWhole(t *testing.T) {
+// TestCutsTruncatedResponses: a page opens a log again that broke off, and not one that has ended.
+func TestCutsTruncatedResponses(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "half a ")
 		_ = http.NewResponseController(w).Flush() // it has begun, and ends without its end

@@ -34,7 +34,7 @@ func begin(t *testing.T, files []string, answers string, args ...string) (said, 
 	return out.String() + told.String(), string(body), err
 }
 
-func TestThreeAnswersAreAJob(t *testing.T) {
+func TestInitWritesJobFromAnswers(t *testing.T) {
 	for _, c := range []struct {
 		what, answers string
 		files, args   []string
@@ -71,7 +71,7 @@ func TestThreeAnswersAreAJob(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAJobIsSaidAndLosesNothing(t *testing.T) {
+func TestInitRejectsInvalidInput(t *testing.T) {
 	for _, c := range []struct {
 		what, answers string
 		files, args   []string
@@ -98,14 +98,14 @@ func TestWhatCannotBeAJobIsSaidAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestForceWritesOverAFile(t *testing.T) {
+func TestInitForceOverwrites(t *testing.T) {
 	if _, job, err := begin(t, []string{"job.yaml"}, "", "--force"); err != nil || !strings.Contains(job, "hello") {
 		t.Errorf("%v: %s", err, job)
 	}
 }
 
 // Whatever is answered, what is written can be read.
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestWrittenJobCanBeRead(t *testing.T) {
 	known, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)

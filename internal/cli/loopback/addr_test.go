@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 )
 
-func TestAnAddressIsAHostAndAPort(t *testing.T) {
+func TestAddrFlagValidatesHostPort(t *testing.T) {
 	for addr, ok := range map[string]bool{
 		"": true, "127.0.0.1:8080": true, ":8080": true, "[::1]:0": true, "host.example.org:443": true,
 		"foo": false, "8080": false, "127.0.0.1": false, ":99999": false, ":-1": false, ":http": false, "::1:80": false,
@@ -31,7 +31,7 @@ func TestAnAddressIsAHostAndAPort(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeListenedOnNamesItsFlag(t *testing.T) {
+func TestRefusedNamesFlag(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

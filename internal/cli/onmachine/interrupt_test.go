@@ -23,7 +23,7 @@ func (silent) Job(context.Context, string) (*apitypes.JobDetail, error) {
 }
 
 // Who interrupts a command while the broker is asked for a machine does not wait for its answer.
-func TestAVisitThatIsNotAnsweredIsLeftByAnInterrupt(t *testing.T) {
+func TestInterruptAbandonsUnansweredVisit(t *testing.T) {
 	b, interrupted := silent{asked: make(chan struct{})}, make(chan struct{})
 	go func() {
 		<-b.asked

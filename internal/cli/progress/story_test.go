@@ -175,7 +175,7 @@ func large(n, done, running int) apitypes.JobUpdate {
 	return u
 }
 
-func TestALargeJobIsCollapsed(t *testing.T) {
+func TestLargeJobIsCollapsed(t *testing.T) {
 	datadriven.RunTest(t, "testdata/large", func(t *testing.T, d *datadriven.TestData) string {
 		var width, height int
 		d.ScanArgs(t, "width", &width)
@@ -186,7 +186,7 @@ func TestALargeJobIsCollapsed(t *testing.T) {
 	})
 }
 
-func TestAViewNeverLeavesItsTerminal(t *testing.T) {
+func TestViewFitsTerminal(t *testing.T) {
 	jobs := map[string]*Job{"large": NewJob(1), "small": NewJob(1)}
 	jobs["large"].Apply(large(1000, 612, 20), wall)
 	var recent []Happening

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/quota"
 )
 
-func TestALimitIsANumberFromZeroOn(t *testing.T) {
+func TestLimitFlagsRejectInvalidNumbers(t *testing.T) {
 	for args, want := range map[string]string{
 		"--running 20 --vcpu 2.5": "",
 		"--running 0 --vcpu 0":    "",
@@ -40,7 +40,7 @@ func TestALimitIsANumberFromZeroOn(t *testing.T) {
 	}
 }
 
-func TestTheWordsOfAQueueAreCheckedByTheirFlags(t *testing.T) {
+func TestCheckTexts(t *testing.T) {
 	for _, c := range []struct{ name, parent, description, want string }{
 		{"research", "lab", "of the lab", ""},
 		{"a/b", "", "", `"a/b" is not the name of a queue`},

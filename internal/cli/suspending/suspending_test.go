@@ -43,8 +43,8 @@ func (h *heard) ResumeQueue(_ context.Context, name, by string) (*apitypes.Queue
 	return &apitypes.Queue{Name: name}, nil
 }
 
-// TestWhatIsSaidReachesTheBroker runs the commands with their flags.
-func TestWhatIsSaidReachesTheBroker(t *testing.T) {
+// TestSuspendAndResumeRequests runs the commands with their flags.
+func TestSuspendAndResumeRequests(t *testing.T) {
 	for _, x := range []struct{ args, asked, printed, fails string }{
 		{args: "suspend a b --by ann --reason lunch", asked: "suspend job-a ann lunch; suspend job-b ann lunch", printed: "saves its work"},
 		{args: "resume a --by bob", asked: "resume job-a bob", printed: "job-a goes on"},

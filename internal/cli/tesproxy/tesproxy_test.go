@@ -62,7 +62,7 @@ func ask(t *testing.T, method, url, body string, auth func(*http.Request)) (int,
 
 func bearer(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 
-func TestRequestsOfTESArePassedOnWithTheBrokersAuthority(t *testing.T) {
+func TestHandlerForwardsTESRequests(t *testing.T) {
 	proxy, seen := proxied(t)
 	for _, auth := range []func(*http.Request){bearer, func(r *http.Request) { r.SetBasicAuth("any", token) }} {
 		status, body, header := ask(t, http.MethodPost, proxy+"/ga4gh/tes/v1/tasks/a:cancel?view=FULL", `{"a":1}`, auth)
@@ -76,7 +76,7 @@ func TestRequestsOfTESArePassedOnWithTheBrokersAuthority(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotOfTESOrBearsNoTokenIsNotPassedOn(t *testing.T) {
+func TestHandlerRejectsOtherPathsAndBadTokens(t *testing.T) {
 	proxy, seen := proxied(t)
 	for _, path := range []string{
 		"/v1/jobs", "/", "/ga4gh/tes/v1", "/ga4gh/tes/v1/../../../v1/jobs", "/ga4gh/tes/v1/%2e%2e/%2e%2e/%2e%2e/v1/jobs",
@@ -102,7 +102,7 @@ func TestWhatIsNotOfTESOrBearsNoTokenIsNotPassedOn(t *testing.T) {
 	}
 }
 
-func TestABrokerThatDoesNotAnswerIsSaid(t *testing.T) {
+func TestHandlerReportsUnreachableBroker(t *testing.T) {
 	s := httptest.NewServer(tesproxy.Handler(gone{}, token))
 	defer s.Close()
 	status, body, _ := ask(t, http.MethodGet, s.URL+"/ga4gh/tes/v1/tasks", "", bearer)
@@ -119,7 +119,7 @@ func (gone) Pass(context.Context, *http.Request) (*http.Response, error) {
 }
 
 // A list of tasks that is cut off on its way is not handed on as one that is whole.
-func TestAnAnswerThatBreaksOffDoesNotLookWhole(t *testing.T) {
+func TestHandlerCutsTruncatedResponses(t *testing.T) {
 	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"tasks":[`)
 		_ = http.NewResponseController(w).Flush() // it has begun, and ends without its end
