@@ -57,7 +57,7 @@ tasks:
 		}
 	}
 	run("packed code: 4 files, 23 B; ")
-	run("packed code: 4 files, 23 B; all of it is there already\n")
+	run("packed code: 4 files, 23 B; nothing to upload\n")
 
 	// The job that is handed in has packs in it; what is refused of it is told at the line of the file.
 	put("mount.yaml", `# A remark that the broker

@@ -41,7 +41,7 @@ run: |
 	for line, want := range map[string]string{
 		file: "error: " + file + ":3:3: secrets.FROM_ENV: has no value\n" +
 			"hint: give it with --secret FROM_ENV, which takes it from the variable of that name\n",
-		file + " --secret FROM_ENV=hunter2": "error: --secret FROM_ENV: a value on the command line could be read by everyone on this computer\n",
+		file + " --secret FROM_ENV=hunter2": "error: --secret FROM_ENV: everyone on this computer could read a value on the command line\n",
 		file + " --secret NOT_SET":          "error: --secret NOT_SET: the variable NOT_SET is not set\n",
 		file + " --secret 1X":               "error: --secret: \"1X\" is not the name of an environment variable\n",
 		file + " --secret A=@none":          "error: none: no such file or directory\n",

@@ -216,7 +216,7 @@ func TestUpRejectsInvalidClouds(t *testing.T) {
 	}
 	with, public := "--agents="+filepath.Dir(agents), "--public-url=https://b.example"
 	for want, args := range map[string][]string{
-		`there is no cloud "azur"`:       {"--clouds", "lambda,azur"},
+		`unknown cloud "azur"`:       {"--clouds", "lambda,azur"},
 		"--public-url has to name":       {"--clouds", "lambda"},
 		"is not https":                   {"--clouds", "lambda", "--public-url", "http://b.example"},
 		"is not https://HOST":            {"--clouds", "lambda", "--public-url", "https://b.example/path"},

@@ -164,7 +164,7 @@ func TestTESServesWorkflowEngines(t *testing.T) {
 	n := len(seen())
 	for _, name := range []string{"tes", "dashboard"} { // said before anybody is asked
 		r := p.run(name, "--port", "70000")
-		if r.code != command.ExitBadInput || !strings.Contains(r.err, "70000 is no port") || len(seen()) != n {
+		if r.code != command.ExitBadInput || !strings.Contains(r.err, "70000 is not a port") || len(seen()) != n {
 			t.Errorf("%s: exit %d: %s", name, r.code, r.err)
 		}
 	}

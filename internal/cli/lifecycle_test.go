@@ -90,7 +90,7 @@ func TestUpReportsCreatedDAGFolder(t *testing.T) {
 		done := p.started("up", "--dags", dags, "-o", "json")
 		p.signals <- syscall.SIGTERM
 		r := <-done
-		if said := strings.Contains(r.err, "made the folder "+dags+", which was not there"); r.code != command.ExitDone || said != made {
+		if said := strings.Contains(r.err, "created the folder "+dags); r.code != command.ExitDone || said != made {
 			t.Errorf("%s: exit %d, %s", dags, r.code, r.err)
 		}
 	}

@@ -189,7 +189,7 @@ func TestPoolJoinErrors(t *testing.T) {
 		"another pool's token":     {join("--token-file", filepath.Join(p.state, "other")), command.ExitBadInput, "is of pool other"},
 		"no token":                 {join("--token-file", filepath.Join(p.state, "empty")), command.ExitBadInput, "no token to join with"},
 		"no file":                  {join("--token-file", filepath.Join(p.state, "none")), command.ExitBadInput, "no such file"},
-		"no processors":            {join("--cpus", "0"), command.ExitBadInput, "--cpus 0 is not above 0"},
+		"no processors":            {join("--cpus", "0"), command.ExitBadInput, "--cpus 0 must be above 0"},
 		"no GPU of that name":      {join("--gpu", "V1000"), command.ExitBadInput, "V1000"},
 		"a name that cannot be":    {join("--name", "a b"), command.ExitBadInput, "machine"},
 		"http in the clear":        {join("--endpoint", "http://192.0.2.1"), command.ExitBadInput, "in the clear"},
@@ -199,7 +199,7 @@ func TestPoolJoinErrors(t *testing.T) {
 		}
 	}
 	p.hosts.running = nil
-	if r := p.run(join()...); r.code != command.ExitFailed || !strings.Contains(r.err, "no broker works on") {
+	if r := p.run(join()...); r.code != command.ExitFailed || !strings.Contains(r.err, "no broker is running for") {
 		t.Errorf("without a broker: exit %d\n%s", r.code, r.err)
 	}
 }

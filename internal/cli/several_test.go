@@ -16,7 +16,7 @@ func TestEveryFailureIsPrinted(t *testing.T) {
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("done-aaaaaa", apitypes.JobSucceeded, 1))
 	p.hosts.up(1)
 	r := p.run("cancel", "nope1", "done-aaaaaa", "nope2")
-	for _, says := range []string{"nope1", "is over already", "nope2"} {
+	for _, says := range []string{"nope1", "has already finished", "nope2"} {
 		if r.code == command.ExitDone || strings.Count(r.err, says) != 1 {
 			t.Errorf("exit %d, and %q is not said once:\n%s", r.code, says, r.err)
 		}
@@ -41,12 +41,12 @@ func TestStateFlagOverridesEnvironment(t *testing.T) {
 	p = newProgram(t)
 	p.environ = []string{command.EnvEndpoint + "=http://127.0.0.1:1"}
 	r = p.run("run", "testdata/jobs/two.yaml", "--detach", "--state", p.state)
-	if r.code != command.ExitFailed || !strings.Contains(r.err, "no broker works on "+p.state) {
+	if r.code != command.ExitFailed || !strings.Contains(r.err, "no broker is running for "+p.state) {
 		t.Errorf("run: exit %d: %s", r.code, r.err)
 	}
 }
 
-// Nobody will change what a job is that no broker works on.
+// Without a broker, a job does not change.
 func TestStatusWatchWithoutBroker(t *testing.T) {
 	for state, code := range map[apitypes.JobState]int{
 		apitypes.JobSucceeded: command.ExitDone, apitypes.JobFailed: command.ExitFailed,

@@ -30,7 +30,7 @@ func TestStatusShowsFailuresOfRetriedTasks(t *testing.T) {
 		"web.0: attempt 2 failed: exit code 102: ./serve: No such file or directory",
 		"web.1: attempt 2 failed: exit code 102: ./serve: No such file or directory",
 		"web.2: attempt 2 failed: exit code 102: ./serve: No such file or directory",
-		"2 tasks more failed when they were tried last",
+		"the latest attempts of 2 tasks more failed, too",
 	}
 	if got := troubles(d); !slices.Equal(got, want) {
 		t.Errorf("told:\n%s", strings.Join(got, "\n"))

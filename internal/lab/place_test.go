@@ -134,10 +134,10 @@ func TestPlaceRejectsInvalidInput(t *testing.T) {
 		{command.ExitBadInput, "instance_deploy.csv: row 2: app: \"app_x\" is not in app_resources.csv", []string{"--data", broken}},
 		{command.ExitBadInput, "none.csv: ", []string{"--data", dir, "--verify", "none.csv"}},
 		{command.ExitBadInput, "leave out --out", []string{"--data", dir, "--verify", "a", "--out", "b"}},
-		{command.ExitBadInput, "--steps is at least 0", []string{"--data", dir, "--steps", "-1"}},
+		{command.ExitBadInput, "--steps must be at least 0", []string{"--data", dir, "--steps", "-1"}},
 		{command.ExitBadInput, "--generate only makes a data set", []string{"--data", dir, "--generate", "x"}},
 		{command.ExitBadInput, "apps: 0", []string{"--generate", "x", "--apps", "0"}},
-		{command.ExitInfeasible, "no place was found for ", []string{"--data", full, "--steps", "100"}},
+		{command.ExitInfeasible, "could not place ", []string{"--data", full, "--steps", "100"}},
 	} {
 		if _, r := placed(t, c.code, c.args...); !strings.Contains(r.err, c.want) {
 			t.Errorf("%v: %q is not in %s", c.args, c.want, r.err)

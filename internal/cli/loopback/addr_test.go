@@ -41,7 +41,7 @@ func TestRefusedNamesFlag(t *testing.T) {
 	refused := loopback.Refused(fmt.Errorf("opening: %w", err), "addr")
 	var said *command.Failure
 	want := "the broker cannot listen on " + taken.Addr().String() + ": bind: address already in use"
-	if !errors.As(refused, &said) || said.Text != want || said.Hint != "--addr names another, such as 127.0.0.1:8080" {
+	if !errors.As(refused, &said) || said.Text != want || said.Hint != "use --addr for another one, such as 127.0.0.1:8080" {
 		t.Errorf("got %+v, want %s", said, want)
 	}
 	if err := loopback.Refused(errors.New("another"), "addr"); err != nil {

@@ -50,13 +50,13 @@ func TestSuspendAndResumeRequests(t *testing.T) {
 		{args: "resume a --by bob", asked: "resume job-a bob", printed: "job-a goes on"},
 		{args: "suspend --queue lab --by ann", asked: "suspend queue lab ann ", printed: "queue lab is suspended: it admits nothing\n"},
 		{args: "suspend --queue lab --by ann --drain", asked: "suspend queue lab ann ", printed: "what runs saves its work"},
-		{args: "resume --queue lab --by bob", asked: "resume queue lab bob", printed: "admits again"},
+		{args: "resume --queue lab --by bob", asked: "resume queue lab bob", printed: "admits tasks again"},
 		{args: "suspend --queue lab --by ann -o json", asked: "suspend queue lab ann ", printed: `"closed": true`},
-		{args: "resume --queue nowhere", fails: `there is no queue "nowhere"`},
+		{args: "resume --queue nowhere", fails: `unknown queue "nowhere"`},
 		{args: "suspend", fails: "nothing to suspend"},
 		{args: "resume", fails: "nothing to resume"},
 		{args: "suspend a --queue lab", fails: "both given"},
-		{args: "suspend a --drain", fails: "--drain goes with --queue"},
+		{args: "suspend a --drain", fails: "--drain needs --queue"},
 	} {
 		h, out := &heard{}, &bytes.Buffer{}
 		app := command.New(t.Context(), &command.Env{Out: out, Err: out}, nil)
