@@ -93,7 +93,7 @@ func TestCloudAddCheckRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.hosts.running = &host.Running{URL: "http://127.0.0.1:1", Clouds: []string{"lambda"}}
-	if r := p.run("cloud", "remove", "lambda"); r.code != command.ExitFailed || !strings.Contains(r.err, "buys on lambda") {
+	if r := p.run("cloud", "remove", "lambda"); r.code != command.ExitFailed || !strings.Contains(r.err, "is buying on lambda") {
 		t.Errorf("with a broker: exit %d %s", r.code, r.err)
 	}
 	p.hosts.running = nil

@@ -96,7 +96,7 @@ func TestCloudAddForFunctions(t *testing.T) {
 			if r := p.run(strings.Fields(remove)...); r.code != 0 || !strings.Contains(r.err, ": removed") {
 				t.Errorf("%+v", r)
 			}
-			if r := p.run(strings.Fields(remove)...); r.code == 0 || !strings.Contains(r.err, "nothing is known") {
+			if r := p.run(strings.Fields(remove)...); r.code == 0 || !strings.Contains(r.err, "has no record") {
 				t.Errorf("again: %+v", r)
 			}
 		})

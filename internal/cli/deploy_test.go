@@ -58,7 +58,7 @@ func TestDeployAWS(t *testing.T) {
 	if r = p.run(destroy...); r.code != command.ExitBadInput || !strings.Contains(r.err, "--yes") {
 		t.Errorf("destroy unasked: exit %d\n%s", r.code, r.err)
 	}
-	if r = p.run(append(destroy, "--yes")...); r.code != command.ExitDone || !strings.Contains(r.out, "cli is deleted") {
+	if r = p.run(append(destroy, "--yes")...); r.code != command.ExitDone || !strings.Contains(r.out, "deleted cli") {
 		t.Errorf("destroy: exit %d\n%s\n%s", r.code, r.out, r.err)
 	}
 	left := leftGroup(t, endpoint, "cli") // as by a call that a machine which was still ending held up

@@ -158,7 +158,7 @@ func TestTESServesWorkflowEngines(t *testing.T) {
 	}
 	p.environ = []string{command.EnvEndpoint + "=" + endpoint, client.EnvToken + "=wrong"}
 	if r := p.run("tes"); r.code != command.ExitFailed || !strings.Contains(r.err, "refuses these credentials: 401") ||
-		!strings.Contains(r.err, "$TRADEWIND_TOKEN has to have its token") {
+		!strings.Contains(r.err, "$TRADEWIND_TOKEN must contain its token") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	n := len(seen())

@@ -47,7 +47,7 @@ func exitCode(err error) int {
 	}
 }
 
-// describe splits an error into what is wrong, preceded by its position, and what to do about it.
+// describe splits an error into its text, preceded by its position, and a hint.
 func describe(err error) (what, hint string) {
 	var known *command.Failure
 	var file *dag.Error

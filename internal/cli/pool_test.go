@@ -106,7 +106,7 @@ func TestPoolListDrainRemove(t *testing.T) {
 	if r := p.ok(t, "pool", "list", "spare"); strings.Contains(r.out, "lab") {
 		t.Errorf("%s", r.out)
 	}
-	if r := p.run("pool", "list", "lap"); r.code != command.ExitBadInput || !strings.Contains(r.err, "no pool lap") {
+	if r := p.run("pool", "list", "lap"); r.code != command.ExitBadInput || !strings.Contains(r.err, "unknown pool lap") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	if r := p.run("pool", "remove", "lab"); r.code != command.ExitFailed || !strings.Contains(r.err, "drain lab --now") || !strings.Contains(r.err, "m1, m2") {
@@ -184,7 +184,7 @@ func TestPoolJoinErrors(t *testing.T) {
 		code int
 		says string
 	}{
-		"a pool that is not there": {[]string{"pool", "join", "lap", "--gpu", "none"}, command.ExitBadInput, "no pool lap"},
+		"a pool that is not there": {[]string{"pool", "join", "lap", "--gpu", "none"}, command.ExitBadInput, "unknown pool lap"},
 		"a name that is taken":     {join("--name", "taken"), command.ExitBadInput, "has a machine taken already"},
 		"another pool's token":     {join("--token-file", filepath.Join(p.state, "other")), command.ExitBadInput, "is of pool other"},
 		"no token":                 {join("--token-file", filepath.Join(p.state, "empty")), command.ExitBadInput, "no token to join with"},

@@ -140,7 +140,7 @@ func (a *app) machineConfig(ctx context.Context, c *cobra.Command, name string,
 // machineName matches valid machine names.
 var machineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// hostName returns this computer's name without its domain, reduced to what a machine name allows.
+// hostName returns this computer's name without its domain and without characters that machine names cannot have.
 func hostName() (string, error) {
 	full, err := os.Hostname()
 	short, _, _ := strings.Cut(full, ".")

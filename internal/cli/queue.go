@@ -20,7 +20,7 @@ func (a *app) queueCommand() *cobra.Command {
 		Use: "queue", Short: "List queues, set their quotas and shares, and explain why a job waits",
 		Long: "Jobs wait in queues. A queue's quota limits how many tasks, and how many vCPUs, may hold machines at " +
 			"once. Child\n" +
-			"queues share their parent's quota, by weight or by what each deserves. See docs/scheduling.md.",
+			"queues share their parent's quota, by weight or by deserved amounts. See docs/scheduling.md.",
 		Example: "  tradewind queue list\n  tradewind queue set research --max-running 20 --max-vcpu 256\n" +
 			"  tradewind queue create vision --parent research --weight 3\n  tradewind queue explain last",
 	}
@@ -33,8 +33,8 @@ func (a *app) queueCommand() *cobra.Command {
 func (a *app) queueListCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
-		Use: "list", Short: "List queues with their quotas and what is in use",
-		Long:    "Lists the queues that were configured or used, with their quotas and what is in use.",
+		Use: "list", Short: "List queues with their quotas and usage",
+		Long:    "Lists the queues that were configured or used, with their quotas and usage.",
 		Example: "  tradewind queue list\n  tradewind queue list -o json",
 		Args:    command.Args(0, 0),
 	}

@@ -21,7 +21,7 @@ func TestEveryFailureIsPrinted(t *testing.T) {
 			t.Errorf("exit %d, and %q is not said once:\n%s", r.code, says, r.err)
 		}
 	}
-	// What is left of a run that failed is told as well, though all else of it was said.
+	// The error of closing the broker is printed, too, although the job's failure was already printed.
 	p = newProgram(t)
 	p.hosts.broker.outcome, p.hosts.left = apitypes.JobFailed, errors.New("machines of aws may still run")
 	r = p.run("run", "testdata/jobs/two.yaml")
@@ -35,7 +35,7 @@ func TestStateFlagOverridesEnvironment(t *testing.T) {
 	p, _ := poolProgram(t)
 	p.environ = []string{command.EnvEndpoint + "=http://127.0.0.1:1"}
 	r := p.run("pool", "join", "lap", "--gpu", "none", "--state", p.state)
-	if r.code != command.ExitBadInput || !strings.Contains(r.err, "no pool lap") {
+	if r.code != command.ExitBadInput || !strings.Contains(r.err, "unknown pool lap") {
 		t.Errorf("pool join: exit %d: %s", r.code, r.err)
 	}
 	p = newProgram(t)

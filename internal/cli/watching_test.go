@@ -13,7 +13,7 @@ import (
 
 func TestMarketsShowsBids(t *testing.T) {
 	p, w := poolProgram(t)
-	if r := p.ok(t, "markets"); r.out != "" || !strings.Contains(r.err, "nothing is known of a spot market yet") {
+	if r := p.ok(t, "markets"); r.out != "" || !strings.Contains(r.err, "there is no data about spot markets yet") {
 		t.Errorf("before anything is known: %q, %q", r.out, r.err)
 	}
 	if r := p.ok(t, "markets", "-o", "json"); !strings.Contains(r.out, `"markets": []`) {

@@ -133,7 +133,7 @@ func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 	c := &cobra.Command{
 		Use: k.Name, Short: "Enable buying machines on " + k.Title,
 		Long: "Checks that machines can be bought on " + k.Title + " with the given flags, creates what is missing there, and\n" +
-			"stores the settings in the state folder. See docs/" + k.Name + ".md for what it needs.",
+			"stores the settings in the state folder. docs/" + k.Name + ".md lists the requirements.",
 		Example: "  tradewind cloud add " + k.Name + "\n  tradewind cloud add " + k.Name + " --regions us-east-1",
 		Args:    command.Args(0, 0),
 	}

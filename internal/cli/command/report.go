@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// Report prints an error for a person: what is wrong, where, and what to do. Joined errors are printed one by one, each
+// Report prints an error for a person: the mistake, its place, and a hint. Joined errors are printed one by one, each
 // text once. describe splits an error into a text and a hint; an error without text is not printed.
 func Report(w io.Writer, style text.Style, err error, describe func(error) (what, hint string)) {
 	printed := map[string]bool{}

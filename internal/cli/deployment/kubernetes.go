@@ -46,7 +46,7 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "kubernetes", Short: "Deploy to a Kubernetes cluster, or update the deployment",
 		Long: "Runs the broker as a StatefulSet of one pod with a volume, a service, a network policy, a disruption budget and\n" +
-			"the permissions it needs: pods, secrets and events of its own namespace, and reading nodes. The objects are those\n" +
+			"the permissions it needs: pods, secrets and events of its namespace, and reading nodes. The objects are those\n" +
 			"of the Helm chart in deploy/helm. Run it again with another image to upgrade. See docs/kubernetes-deploy.md.",
 		Example: "  tradewind deploy kubernetes --image registry.example.org/tradewind:v1\n" +
 			"  tradewind deploy kubernetes --image registry.example.org/tradewind:v1 --dry-run > tradewind.yaml\n" +

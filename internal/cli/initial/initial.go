@@ -90,7 +90,7 @@ func write(a *command.App, file string, f flags) error {
 	if f.output.JSON() {
 		return a.PrintJSON(Result{File: file, Job: name})
 	}
-	return a.Printf("wrote %s\n\n  tradewind plan %[1]s     # show where it would run and what it would cost\n"+
+	return a.Printf("wrote %s\n\n  tradewind plan %[1]s     # show where it would run and its cost\n"+
 		"  tradewind run %[1]s      # run it on this computer, on simulated machines\n", file)
 }
 
@@ -114,7 +114,7 @@ type asking struct {
 	in *bufio.Reader
 }
 
-// question is a question, its default answer, and what to do with the answer.
+// question is a question, its default answer, and a function that takes the answer.
 type question struct {
 	flag, text, usual string
 	given             string // answer from its flag

@@ -23,7 +23,7 @@ func LimitFlags(c *cobra.Command) *Limits {
 	return l
 }
 
-// Options returns the packing options. note is called with what is left out.
+// Options returns the packing options. note is called for files that are left out.
 func (l *Limits) Options(note func(string)) pack.Options {
 	return pack.Options{MaxBytes: int64(l.size), MaxFiles: l.files, Note: note}
 }

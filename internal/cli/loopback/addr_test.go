@@ -25,7 +25,7 @@ func TestAddrFlagValidatesHostPort(t *testing.T) {
 		if ok && (err != nil || got != addr) {
 			t.Errorf("%q is read as %q, %v", addr, got, err)
 		}
-		if !ok && (err == nil || !strings.Contains(err.Error(), "it has to be HOST:PORT, such as 127.0.0.1:8080")) {
+		if !ok && (err == nil || !strings.Contains(err.Error(), "must be HOST:PORT, such as 127.0.0.1:8080")) {
 			t.Errorf("%q: %v", addr, err)
 		}
 	}

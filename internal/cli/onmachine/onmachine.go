@@ -167,7 +167,7 @@ func (g *guest) run(start tunnel.Start, p Process, notes <-chan tunnel.Note) (in
 		return 0, err
 	}
 	go func() {
-		_, _ = io.Copy(main, p.In) // the command may not read all of it
+		_, _ = io.Copy(main, p.In) // the command may stop reading early
 		_ = main.Close()
 	}()
 	go func() {

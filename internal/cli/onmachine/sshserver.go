@@ -126,7 +126,7 @@ func (s *sshServer) session(ctx context.Context, offered ssh.NewChannel) {
 	running.Wait()
 }
 
-// size returns a terminal size, limited to what a note can hold.
+// size returns a terminal size, limited to the maximum of a note.
 func size(cols, rows uint32) tunnel.Size {
 	const most = 1<<16 - 1
 	return tunnel.Size{Rows: uint16(min(rows, most)), Cols: uint16(min(cols, most))} //nolint:gosec // limited above

@@ -103,7 +103,7 @@ func (a app) printBill(b *cost.Bill) error {
 	return nil
 }
 
-// dearest is how many kinds of records are shown.
+// dearest is the maximum number of kinds of records to show.
 const dearest = 8
 
 // units formats a count that may be a fraction.

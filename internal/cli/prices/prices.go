@@ -1,5 +1,5 @@
-// Package prices is the prices command of the main program, and what both programs share about recorded spot prices:
-// where they are stored in a state folder and how they are read.
+// Package prices is the prices command of the main program. It also reads and writes recorded spot prices in a state
+// folder, for both programs.
 package prices
 
 import (

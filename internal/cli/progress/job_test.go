@@ -96,12 +96,12 @@ func TestLinesLimitsLargeJobs(t *testing.T) {
 	if lines > notableMost+1 {
 		t.Errorf("%d lines", lines)
 	}
-	if !strings.Contains(out.String(), "explain train-infer-abc123 has all") {
+	if !strings.Contains(out.String(), "explain train-infer-abc123 shows all") {
 		t.Error("that lines are left out is not said")
 	}
 	out.Reset()
 	l.Update(large(1000, 800, 20), wall.Add(3*time.Second))
-	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "800 of 1,000 tasks done") {
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "800 of 1,000 tasks finished") {
 		t.Errorf("after the interval: %q", got)
 	}
 	out.Reset()

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// Table returns a table of queues: their quotas, shares, and what they and their child queues use.
+// Table returns a table of queues: their quotas, shares and usage, including child queues.
 func Table(queues ...apitypes.Queue) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MAX", Right: true},

@@ -74,7 +74,7 @@ func two(d, unit time.Duration, name string, sub time.Duration, subName string) 
 	return s
 }
 
-// Hours converts hours to a duration, limited to what a duration can hold.
+// Hours converts hours to a duration, limited to the range of a duration.
 func Hours(h float64) time.Duration {
 	const most = float64(math.MaxInt64 / int64(time.Hour))
 	return time.Duration(min(max(h, -most), most) * float64(time.Hour))

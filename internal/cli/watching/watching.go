@@ -1,5 +1,5 @@
 // Package watching implements markets and usage on top of a broker connection: prices and forecasts of spot machines,
-// and what queues held.
+// and the capacity that queues held.
 package watching
 
 import (
