@@ -115,7 +115,7 @@ func TestServiceIsKeptRunning(t *testing.T) {
 		}
 	}
 	write("1")
-	if out := s.must("tradewind plan " + file); !strings.Contains(out, "USD an hour for as long as they run") {
+	if out := s.must("tradewind plan " + file); !strings.Contains(out, "USD an hour while they run") {
 		t.Errorf("the plan says nothing of an hour:\n%s", out)
 	}
 	if _, errs, code := s.run("tradewind plan --deadline 2h " + file); code != 2 || !strings.Contains(errs, "deadline") {

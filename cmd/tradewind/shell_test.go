@@ -270,10 +270,10 @@ func testUp(t *testing.T, s *shell) {
 	}
 	lines := bufio.NewScanner(stdout)
 	await(t, lines, `"dashboard"`)
-	if _, errs, code := s.run("tradewind up"); code != 1 || !strings.Contains(errs, "already (pid ") {
+	if _, errs, code := s.run("tradewind up"); code != 1 || !strings.Contains(errs, "a broker is already running for ") {
 		t.Errorf("a second one: exit %d\n%s", code, errs)
 	}
-	if _, errs, code := s.run("tradewind run examples/fan-out.yaml --time-scale 1"); code != 2 || !strings.Contains(errs, "has the time scale 0.01, not 1") {
+	if _, errs, code := s.run("tradewind run examples/fan-out.yaml --time-scale 1"); code != 2 || !strings.Contains(errs, "runs with time scale 0.01, not 1") {
 		t.Errorf("another time scale: exit %d\n%s", code, errs)
 	}
 	id := strings.TrimSpace(s.must("tradewind submit examples/fan-out.yaml"))

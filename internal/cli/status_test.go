@@ -43,7 +43,7 @@ func TestStatusShowsFailuresOfRetriedTasks(t *testing.T) {
 	}
 	d.State = apitypes.JobFailed
 	if got := troubles(d); len(got) > 0 {
-		t.Errorf("of a job that is over is told:\n%s", strings.Join(got, "\n"))
+		t.Errorf("a finished job has troubles:\n%s", strings.Join(got, "\n"))
 	}
 }
 
@@ -53,7 +53,7 @@ func TestUnknownTaskSuggestsSimilar(t *testing.T) {
 	for task, hint := range map[string]string{
 		"web":   "it is a service: its replicas are web.0, web.1, web.2, …",
 		"trian": `did you mean "train"?`,
-		"other": "`tradewind status chat-aaaaaa` lists them",
+		"other": "`tradewind status chat-aaaaaa` lists its tasks",
 	} {
 		what, got := describe(onmachine.Knows(d, task))
 		if what != fmt.Sprintf("job chat-aaaaaa has no task %q", task) || !strings.HasPrefix(got, hint) {
