@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// testEnv gives a job variables in each of the ways that a person may, and makes the mistakes that one makes.
+// testEnv sets variables of a job in every supported way, and makes common mistakes.
 func testEnv(t *testing.T, s *shell) {
 	dir := t.TempDir()
 	put := func(name, content string) string {

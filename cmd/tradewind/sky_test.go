@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/skytest"
 )
 
-// TestSkyPilotFileRuns runs a file with a work directory, mounts in all modes, buckets to be made, a container,
-// variables and a secret with the one-process broker, from a shell in the file's folder.
+// TestSkyPilotFileRuns runs a file with a work directory, mounts in all modes, new buckets, a container, variables and a
+// secret with the one-process broker, from a shell in the file's folder.
 func TestSkyPilotFileRuns(t *testing.T) {
 	s := build(t).in(t)
 	world := skytest.New(t)
@@ -46,7 +46,7 @@ func TestSkyPilotFileRuns(t *testing.T) {
 	hides(t, s.state, skytest.Token)
 }
 
-// hides sees that a secret is in no file of a folder.
+// hides checks that no file of a folder contains a secret.
 func hides(t *testing.T, dir, secret string) {
 	t.Helper()
 	seen := 0

@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// cloudProgram is a program beside an emulated account of Lambda's cloud, whose key lies in a file.
+// cloudProgram returns a program and an emulated account of Lambda's cloud, with its key in a file.
 func cloudProgram(t *testing.T) (p *program, account *lambdacloud.Cloud, keyFile string) {
 	t.Helper()
 	account = lambdacloud.New(lambdacloud.Config{Fault: func(err error) { t.Error(err) }})
@@ -103,7 +103,7 @@ func TestCloudAddCheckRemove(t *testing.T) {
 	}
 }
 
-// launchOne buys a machine as a broker on the program's state folder does.
+// launchOne buys a machine like a broker on the program's state folder.
 func launchOne(t *testing.T, p *program, keyFile string) (id string) {
 	t.Helper()
 	name, err := host.DeploymentOf(p.state)
@@ -216,7 +216,7 @@ func TestUpRejectsInvalidClouds(t *testing.T) {
 	}
 	with, public := "--agents="+filepath.Dir(agents), "--public-url=https://b.example"
 	for want, args := range map[string][]string{
-		`unknown cloud "azur"`:       {"--clouds", "lambda,azur"},
+		`unknown cloud "azur"`:           {"--clouds", "lambda,azur"},
 		"--public-url has to name":       {"--clouds", "lambda"},
 		"is not https":                   {"--clouds", "lambda", "--public-url", "http://b.example"},
 		"is not https://HOST":            {"--clouds", "lambda", "--public-url", "https://b.example/path"},
@@ -240,7 +240,7 @@ func TestUpRejectsInvalidClouds(t *testing.T) {
 	}
 }
 
-// fitted is a cloud in which something has to be made.
+// fitted is a cloud that needs a setup.
 type fitted struct{ made, removed bool }
 
 func (f *fitted) Print(w io.Writer) error {
@@ -259,7 +259,7 @@ func (f *fitted) Remove(context.Context, func(string)) error {
 	return nil
 }
 
-// empty is a cloud that allows everything, without machines but one that has ended or is about to.
+// empty is a cloud that allows everything. Its only machines have ended or are about to.
 type empty struct {
 	cloud.Cloud
 	last *cloud.State

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 )
 
-// TestCloudAddForFunctions: what they need is made once, told as `deploy aws` takes it, and removed.
+// TestCloudAddForFunctions: the setup is created once, printed in the form of `deploy aws`, and removed.
 func TestCloudAddForFunctions(t *testing.T) {
 	google, err := gce.New(gce.Config{})
 	if err != nil {
@@ -44,7 +44,7 @@ func TestCloudAddForFunctions(t *testing.T) {
 	const issuer = "https://8d10da13.tokens.sts.global.api.aws"
 	for name, c := range map[string]struct {
 		flags string
-		want  map[string]string // of the settings; "*" is any
+		want  map[string]string // expected settings; "*" matches anything
 	}{
 		"gcp": {
 			"--project demo --regions us-central1", map[string]string{

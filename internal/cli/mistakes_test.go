@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 )
 
-// Mistakes that people make in their first hour, and what they read.
+// TestBeginnerMistakes checks the messages for mistakes that new users make.
 func TestBeginnerMistakes(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
@@ -63,7 +63,7 @@ func TestBeginnerMistakes(t *testing.T) {
 		}
 		for _, says := range c.says {
 			if !strings.Contains(r.out+r.err, says) {
-				t.Errorf("%s: not said: %s\n%s%s", c.args, says, r.out, r.err)
+				t.Errorf("%s: missing output: %s\n%s%s", c.args, says, r.out, r.err)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func TestBeginnerMistakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, err := os.Getwd() // where paths of SkyPilot's files begin
+	here, err := os.Getwd() // base of the paths in SkyPilot files
 	if err != nil {
 		t.Fatal(err)
 	}

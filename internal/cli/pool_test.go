@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// poolProgram is a program beside a broker that keeps pools.
+// poolProgram returns a program and a broker with pools.
 func poolProgram(t *testing.T) (*program, *apitest.World) {
 	t.Helper()
 	p, w := newProgram(t), apitest.New(t)
@@ -25,7 +25,7 @@ func poolProgram(t *testing.T) (*program, *apitest.World) {
 	return p, w
 }
 
-// ok runs a command that has to exit with 0.
+// ok runs a command that must exit with 0.
 func (p *program) ok(t *testing.T, args ...string) result {
 	t.Helper()
 	r := p.run(args...)
@@ -35,7 +35,7 @@ func (p *program) ok(t *testing.T, args ...string) result {
 	return r
 }
 
-// synced has a machine join by the API and sync.
+// synced joins a machine through the API and syncs it.
 func synced(t *testing.T, w *apitest.World, pool, machine string) {
 	t.Helper()
 	now := w.Clock.Now()
@@ -61,7 +61,7 @@ func TestPoolAddPrintsJoinCommand(t *testing.T) {
 	if !strings.Contains(r.err, "tradewind pool join lab\n") || !strings.Contains(r.err, file) || !strings.Contains(r.out, "aws:us-east-1") {
 		t.Errorf("%s%s", r.out, r.err)
 	}
-	p.ok(t, "pool", "add", "lab", "--description", "Ada's") // and leaves the rest
+	p.ok(t, "pool", "add", "lab", "--description", "Ada's") // other settings stay
 	list := answer[struct{ Pools []apitypes.PoolView }](t, p.ok(t, "pool", "list", "-o", "json"))
 	if len(list.Pools) != 1 || list.Pools[0].USDPerHour != 0.02 || list.Pools[0].Description != "Ada's" {
 		t.Errorf("%+v", list)
@@ -78,7 +78,7 @@ func TestPoolAddPrintsJoinCommand(t *testing.T) {
 	}
 }
 
-// answer reads what a command printed.
+// answer parses the JSON output of a command.
 func answer[T any](t *testing.T, r result) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(r.out), &v); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// silent is a kit of a cloud that does not answer.
+// silent returns a kit of a cloud that does not answer.
 func silent(name string) cloudkit.Kit {
 	return cloudkit.Kit{
 		Name: name, Title: name, Ready: func(cloudkit.Settings, cloudkit.Lookup) error { return nil },

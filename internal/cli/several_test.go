@@ -30,7 +30,7 @@ func TestEveryFailureIsPrinted(t *testing.T) {
 	}
 }
 
-// --state outweighs $TRADEWIND_ENDPOINT.
+// --state overrides $TRADEWIND_ENDPOINT.
 func TestStateFlagOverridesEnvironment(t *testing.T) {
 	p, _ := poolProgram(t)
 	p.environ = []string{command.EnvEndpoint + "=http://127.0.0.1:1"}
@@ -64,7 +64,7 @@ func TestStatusWatchWithoutBroker(t *testing.T) {
 	}
 }
 
-// A converted job means the files that the first one meant.
+// A converted job refers to the same files as the original.
 func TestConvertRewritesPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{

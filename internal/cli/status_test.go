@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// replicas is a service whose replicas have ended twice before they were ready.
+// replicas returns a service whose replicas have ended twice before they were ready.
 func replicas(n int) *apitypes.JobDetail {
 	d := &apitypes.JobDetail{JobView: apitypes.JobView{ID: "chat-aaaaaa", State: apitypes.JobRunning, Tasks: n}}
 	for i := range n {
@@ -23,7 +23,7 @@ func replicas(n int) *apitypes.JobDetail {
 	return d
 }
 
-// TestStatusShowsFailuresOfRetriedTasks: without it, tasks that fail again and again are merely queued.
+// TestStatusShowsFailuresOfRetriedTasks: otherwise tasks that fail again and again look merely queued.
 func TestStatusShowsFailuresOfRetriedTasks(t *testing.T) {
 	d := replicas(5)
 	want := []string{
@@ -36,7 +36,7 @@ func TestStatusShowsFailuresOfRetriedTasks(t *testing.T) {
 		t.Errorf("told:\n%s", strings.Join(got, "\n"))
 	}
 	d.TaskList[0].State, d.TaskList[0].Ready = "running", true
-	d.TaskList[1].State = "failed" // the table says so, and the job why
+	d.TaskList[1].State = "failed" // the table shows that, and the job the reason
 	d.Attempts[5].Outcome = apitypes.OutcomePreempted
 	if got := troubles(d); len(got) != 2 || !strings.HasPrefix(got[0], "web.3: ") {
 		t.Errorf("of what is well, over or was taken is told:\n%s", strings.Join(got, "\n"))

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lab"
 )
 
-// placed runs place and reads what it prints.
+// placed runs place and parses its output.
 func placed(t *testing.T, code int, args ...string) (lab.PlaceResult, result) {
 	t.Helper()
 	r := run(append([]string{"place", "-o", "json"}, args...)...)
@@ -37,7 +37,7 @@ func placed(t *testing.T, code int, args ...string) (lab.PlaceResult, result) {
 	return got, r
 }
 
-// generated makes a small data set.
+// generated generates a small data set.
 func generated(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "set")
@@ -69,7 +69,7 @@ func TestPlaceAndVerify(t *testing.T) {
 		t.Error("the same steps gave another assignment")
 	}
 
-	// All on one machine: over its capacity, and together what has to be apart.
+	// All on one machine: exceeds its capacity, and violates anti-affinity.
 	lines := strings.Split(strings.TrimSpace(string(body)), "\n")
 	spoiled := slices.Clone(lines)
 	for i, line := range spoiled {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAgentUsesProgramOfSameVersion: another version's would speak to a broker it does not know.
+// TestAgentUsesProgramOfSameVersion: an agent of another version may not be compatible with the broker.
 func TestAgentUsesProgramOfSameVersion(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -13,12 +13,12 @@ func TestDuplicateInterruptCountsOnce(t *testing.T) {
 	now = now.Add(sameRequest / 2)
 	i.interrupt()
 	if left {
-		t.Error("left although somebody only passed on what the terminal had sent")
+		t.Error("exited although another process only forwarded the terminal's signal")
 	}
 	<-i.first
 	now = now.Add(sameRequest)
 	i.interrupt()
 	if !left {
-		t.Error("not left")
+		t.Error("not exited")
 	}
 }

@@ -26,8 +26,8 @@ import (
 
 const token = "a-token-of-the-dashboard"
 
-// functions has an API answer as a Lambda function behind API Gateway does: each answer as a whole, and a stream's when
-// it has been quiet for a moment.
+// functions makes an API respond like a Lambda function behind API Gateway: each response is complete, and a stream ends
+// when it has been quiet for a moment.
 func functions(t *testing.T, w *apitest.World) *client.Client {
 	t.Helper()
 	g := &gateway.Gateway{Handler: w.API, UserToken: apitest.Token, Quiet: 20 * time.Millisecond}
@@ -122,7 +122,7 @@ func bears(r *http.Request) {
 	r.Header.Del("Cookie")
 }
 
-// TestEventsAreStreamed: one stream of the page's is made of many answers that end.
+// TestEventsAreStreamed: one stream to the page joins many short responses.
 func TestEventsAreStreamed(t *testing.T) {
 	w := apitest.New(t)
 	d := opened(t, functions(t, w))
@@ -157,7 +157,7 @@ func TestEventsAreStreamed(t *testing.T) {
 	}
 }
 
-// TestLogIsStreamed: it goes on where an answer ended, through attempts, and nothing comes twice.
+// TestLogIsStreamed: it continues where a response ended, through attempts, without duplicates.
 func TestLogIsStreamed(t *testing.T) {
 	w := apitest.New(t)
 	d := opened(t, functions(t, w))
@@ -172,7 +172,7 @@ func TestLogIsStreamed(t *testing.T) {
 		}
 	}
 	want("first")
-	time.Sleep(60 * time.Millisecond) // the answer has ended, however slow this is
+	time.Sleep(60 * time.Millisecond) // the response has ended by then, even on a slow computer
 	first.Print("second")
 	want("second")
 	w.Take(job, "split")
@@ -269,11 +269,11 @@ func TestReportsUnreachableBroker(t *testing.T) {
 	}
 }
 
-// TestCutsTruncatedResponses: a page opens a log again that broke off, and not one that has ended.
+// TestCutsTruncatedResponses: a page reopens a log that broke off, but not one that has ended.
 func TestCutsTruncatedResponses(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "half a ")
-		_ = http.NewResponseController(w).Flush() // it has begun, and ends without its end
+		_ = http.NewResponseController(w).Flush() // begins a response that breaks off
 		panic(http.ErrAbortHandler)
 	}))
 	defer s.Close()
@@ -286,7 +286,7 @@ func TestCutsTruncatedResponses(t *testing.T) {
 		bears(r)
 		res, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil {
-			continue // nothing of it had been sent yet
+			continue // nothing was sent yet
 		}
 		got, err := io.ReadAll(res.Body)
 		if _ = res.Body.Close(); err == nil {

@@ -30,7 +30,7 @@ func begin(t *testing.T, files []string, answers string, args ...string) (said, 
 	c.SetArgs(args)
 	c.SilenceErrors, c.SilenceUsage = true, true
 	err = c.ExecuteContext(context.Background())
-	body, _ := os.ReadFile("job.yaml") // or there is none
+	body, _ := os.ReadFile("job.yaml") // the file may not exist
 	return out.String() + told.String(), string(body), err
 }
 

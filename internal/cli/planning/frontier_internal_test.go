@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// Who types a deadline as it is shown gets the plan that is shown beside it.
+// A user who types a deadline as it is printed gets the plan that is printed next to it.
 func TestCeilSpanRoundTrips(t *testing.T) {
 	for hours, want := range map[float64]string{
 		3.5: "3h 30m", 3.500477451605333: "3h 31m", 0.1: "6m", 0.1001: "6m 1s", 1: "1h", 1.0001: "1h 1m", 47.999: "2d",

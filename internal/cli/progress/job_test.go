@@ -154,7 +154,7 @@ func TestServiceJobsShowReadyReplicas(t *testing.T) {
 	}
 }
 
-// Between two tries a task has failed, and is tried again. Only the end of its job says that it is not.
+// Between two attempts a task has the state failed, but is retried. Only the end of its job makes the failure final.
 func TestRetriedTaskIsNotReportedFailed(t *testing.T) {
 	j := NewJob(1)
 	told := func(state apitypes.JobState, task record.TaskState) (n int) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// glass is a terminal of a given width that understands what a screen writes.
+// glass is a simulated terminal that understands what a screen writes.
 type glass struct {
 	rows      []string
 	row       int
@@ -72,7 +72,7 @@ func (g *glass) put(seq string, width int) {
 	}
 }
 
-// shown is what a person sees.
+// shown returns what a user sees.
 func (g *glass) shown() string { return strings.TrimRight(strings.Join(g.rows, "\n"), "\n") }
 
 func cmpOr(s, other string) string {
@@ -130,7 +130,7 @@ func TestScreenErasesWrappedPicture(t *testing.T) {
 	}
 }
 
-// A Live that paints to something that is no terminal must take all updates, paint nothing, and end.
+// A Live on something that is not a terminal must accept all updates, paint nothing, and end.
 func TestLiveEndsWithoutTerminal(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -181,7 +181,7 @@ func TestLivePaintsWholeJob(t *testing.T) {
 	}
 }
 
-// TestTransferLeaveRestoresTerminal, though whoever packs goes on until the process ends.
+// TestTransferLeaveRestoresTerminal: even if packing continues until the process ends.
 func TestTransferLeaveRestoresTerminal(t *testing.T) {
 	g, now := &glass{cells: 80, echo: true}, time.Unix(0, 0)
 	bar := NewTransfer(nil, g, text.Style{}, ASCII(), func() time.Time { now = now.Add(time.Minute); return now })

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// heard is what a broker was asked.
+// heard records the requests to a broker.
 type heard struct{ said []string }
 
 func (h *heard) note(words ...string) { h.said = append(h.said, strings.Join(words, " ")) }

@@ -16,7 +16,7 @@ import (
 
 const token = "a-token-of-its-own"
 
-// proxied is a proxy before a broker that notes what reaches it.
+// proxied is a proxy in front of a broker that records the requests.
 func proxied(t *testing.T) (proxy string, seen func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -111,18 +111,18 @@ func TestHandlerReportsUnreachableBroker(t *testing.T) {
 	}
 }
 
-// gone is a broker that cannot be asked.
+// gone is a broker that cannot be reached.
 type gone struct{}
 
 func (gone) Pass(context.Context, *http.Request) (*http.Response, error) {
 	return nil, errors.New("no AWS credentials: they have expired")
 }
 
-// A list of tasks that is cut off on its way is not handed on as one that is whole.
+// A truncated list of tasks must not look complete.
 func TestHandlerCutsTruncatedResponses(t *testing.T) {
 	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"tasks":[`)
-		_ = http.NewResponseController(w).Flush() // it has begun, and ends without its end
+		_ = http.NewResponseController(w).Flush() // begins a response that breaks off
 		panic(http.ErrAbortHandler)
 	}))
 	defer broker.Close()
@@ -135,7 +135,7 @@ func TestHandlerCutsTruncatedResponses(t *testing.T) {
 	bearer(r)
 	res, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
-		return // nothing of it had been sent yet
+		return // nothing was sent yet
 	}
 	defer res.Body.Close() //nolint:errcheck // only read from
 	if got, err := io.ReadAll(res.Body); err == nil {
