@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 )
 
-// shown is how the command dashboard finds its broker, and plans beside it.
+// shown returns how the dashboard command finds its broker and makes plans.
 func (a *app) shown(enabled clouds.EnabledOn) dashboard.Brokers {
 	return dashboard.Brokers{
 		Flags: a.brokerFlags,
