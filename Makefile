@@ -169,7 +169,7 @@ python: #: Build the Python client's wheel into dist/python
 	$(CLIENTS)/python/bin/python -m build --no-isolation --wheel --outdir dist/python clients/python
 
 .PHONY: python-models
-python-models: #: Write the Python client's models anew from internal/api/openapi.json
+python-models: #: Generate the Python client's models from internal/api/openapi.json
 	@scripts/clients.sh python
 	cd clients/python && $(abspath $(CLIENTS))/python/bin/datamodel-codegen
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds rclone, which mounts, from its sources at the version that is pinned in internal/agent/mount: its mount command and the stores that
-# Tradewind mounts, which is a third of it. Go's checksum database verifies the sources; the same toolchain builds the same bytes.
+# Builds rclone from source, at the version pinned in internal/agent/mount, with only its mount command and the stores that
+# Tradewind mounts (a third of rclone). Go's checksum database verifies the sources; the same toolchain builds the same bytes.
 #
 #   scripts/rclone.sh ARCH FILE    for Linux on amd64 or arm64
 #   scripts/rclone.sh --version    the pinned version

@@ -6,9 +6,8 @@
 // sites, and its content security policy allows nothing else to run. Third-party code is in static/vendor, with its
 // licence.
 //
-// What it shows comes from the API (internal/api) by the cookie that signing in sets,
-// which only reads. To change something it asks for the token itself, which the
-// page keeps while it is open.
+// The page reads from the API (internal/api) with the cookie set at sign-in, which only allows reading. To change something,
+// it asks the user for the token, and keeps it in memory while the page is open.
 package web
 
 import (

@@ -1,8 +1,8 @@
-// Command limits shows what a large deployment asks of its table and answers: a task that waits for ten thousand
-// others, a queue of ten thousand jobs behind one whose budget is used up, a thousand queues, and a job of twenty
-// thousand tasks that someone looks at. Each is played in one process, on a bolt file as internal/host has it, and on the
-// table and behind the gateway of a deployment on AWS, on DynamoDB Local (`make emulators`). What is above its bound
-// fails the command.
+// Command limits measures what a large deployment requests from its table and how large its responses are, in four
+// situations: a task that depends on ten thousand others, a queue of ten thousand jobs behind one whose budget is used
+// up, a thousand queues, and a user who watches a job of twenty thousand tasks. Each runs in one process on a bolt
+// file, as in internal/host, and on the table and behind the gateway of an AWS deployment, with DynamoDB Local (`make
+// emulators`). The command fails if a value is above its limit.
 //
 //	bin/bench/limits -report bench/RESULTS.md
 //

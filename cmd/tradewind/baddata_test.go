@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// badData are mistakes in what a job brings along: how each is made in the folder of the job's file, and what is
-// said. Each says file, line and field, and nothing is handed in.
+// badData are mistakes in the data of a job: how to create each in the folder of the job's file, and the expected
+// messages. Each message names file, line and field, and nothing is submitted.
 var badData = []struct {
 	name string
 	make func(dir string) error
@@ -115,8 +115,8 @@ func noise(t *testing.T, file string, bytes int) {
 	}
 }
 
-// testFullDisk has the broker's disk fill up: while packing, while a task's code is unpacked, while it writes, and
-// while its outputs are kept. Each is said, the job ends, and what filled the disk is gone.
+// testFullDisk fills the broker's disk: while packing, while a task's code is unpacked, while it writes, and while its
+// outputs are kept. Each time the error is reported, the job ends, and the data is removed.
 func testFullDisk(t *testing.T, s *shell) {
 	disk := t.TempDir()
 	mounted := exec.Command("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk)
@@ -159,8 +159,8 @@ func testFullDisk(t *testing.T, s *shell) {
 
 var uploaded = regexp.MustCompile(`packed code: 1 file, 96\.0 MiB; (\S+) MiB uploaded`)
 
-// testInterruptedUpload interrupts submit while it uploads, and hands the job in again: nothing is sent twice, no
-// half piece is left, and there is one job.
+// testInterruptedUpload interrupts submit during the upload and submits the job again: nothing is sent twice, no partial
+// object remains, and there is one job.
 func testInterruptedUpload(t *testing.T, s *shell) {
 	up := s.command("tradewind up")
 	said, err := up.StdoutPipe()

@@ -126,7 +126,7 @@ func readTrace[T any](path string, read func(string, io.Reader) ([]T, error)) ([
 	if err != nil {
 		return nil, command.Unreadable(path, err)
 	}
-	defer f.Close() //nolint:errcheck // read-only
+	defer f.Close() //nolint:errcheck // only read
 	var in io.Reader = f
 	if strings.HasSuffix(path, ".gz") {
 		z, err := gzip.NewReader(f)

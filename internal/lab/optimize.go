@@ -70,7 +70,7 @@ func (a app) readModel(path string) (*optimizer.Model, error) {
 		if err != nil {
 			return nil, command.Unreadable(path, err)
 		}
-		defer f.Close() //nolint:errcheck // read-only
+		defer f.Close() //nolint:errcheck // only read
 		in, name = io.Reader(f), path
 	}
 	model, err := optimizer.ReadModel(in)

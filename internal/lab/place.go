@@ -160,7 +160,7 @@ func readAssignment(path string, p *placement.Problem) (placement.Assignment, er
 	if err != nil {
 		return nil, command.Unreadable(path, err)
 	}
-	defer f.Close() //nolint:errcheck // read-only
+	defer f.Close() //nolint:errcheck // only read
 	assignment, err := tianchi.ReadAssignment(path, f, p)
 	if err != nil {
 		return nil, command.Because(err, command.ExitBadInput,

@@ -1,5 +1,5 @@
-// Package poolfit lays tasks and machines of pools out as problems of pkg/placement, whose vectors it makes, and finds
-// which of what runs is to go from where it is so that something has room that has none.
+// Package poolfit describes tasks and machines of pools as problems of pkg/placement and vectors of the scheduler. It also
+// finds out which running tasks have to move or stop to make room for another task.
 //
 // It works on records alone: no store, no clock.
 package poolfit

@@ -6,8 +6,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Secrets are the secrets of a job, sealed (internal/secret): each version of its spec has its own, as replicas of services
-// may run that of before an update, or again. The records go when the job is over.
+// Secrets are the sealed secrets of a job (internal/secret). Each version of its spec has its own, because after an update
+// replicas of services may still run the previous version, or again. The records are removed when the job has
+// finished.
 type Secrets struct {
 	Sealed []byte `json:"sealed"`
 }

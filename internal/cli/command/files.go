@@ -31,7 +31,7 @@ func ReadFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, Unreadable(path, err)
 	}
-	defer f.Close() //nolint:errcheck // read-only
+	defer f.Close() //nolint:errcheck // only read
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return nil, BadInput("name one file", "%s: is a directory", path)
 	}
