@@ -10,28 +10,28 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// Amount is how much of some capacity there is, or how much of it something takes, in all that it is counted in.
-// Capacity that is not counted in one of them is 0 there, and has no room for what takes some of it.
+// Amount is an amount of capacity, available or used, in each of the units in which capacity is counted. Capacity that
+// is not counted in a unit has 0 there, and no room for anything that needs some of that unit.
 type Amount struct {
 	Machines  int64 `json:"machines,omitempty"`  // of one type
 	MilliVCPU int64 `json:"milliVCPU,omitempty"` // thousandths of a vCPU
 	MiB       int64 `json:"mib,omitempty"`       // memory
-	MicroUSD  int64 `json:"microUSD,omitempty"`  // millionths of a USD for each hour
-	// CentiUnits are hundredths of a normalised unit, by which AWS compares the sizes of a family: a small one is 1.
+	MicroUSD  int64 `json:"microUSD,omitempty"`  // millionths of a USD per hour
+	// CentiUnits are hundredths of a normalised unit, which AWS uses to compare sizes of a family (small is 1).
 	CentiUnits int64 `json:"centiUnits,omitempty"`
 }
 
-// parts are an amount's numbers.
+// parts returns the numbers of an amount.
 func (a Amount) parts() [5]int64 {
 	return [...]int64{a.Machines, a.MilliVCPU, a.MiB, a.MicroUSD, a.CentiUnits}
 }
 
-// of is the amount of such numbers.
+// of is the inverse of parts.
 func of(p [5]int64) Amount {
 	return Amount{Machines: p[0], MilliVCPU: p[1], MiB: p[2], MicroUSD: p[3], CentiUnits: p[4]}
 }
 
-// Plus is both together.
+// Plus returns a + b.
 func (a Amount) Plus(b Amount) Amount {
 	x, y := a.parts(), b.parts()
 	for i := range x {
@@ -40,10 +40,10 @@ func (a Amount) Plus(b Amount) Amount {
 	return of(x)
 }
 
-// Minus is what is left without b. A part of it may be below 0.
+// Minus returns a - b. Parts of it may be negative.
 func (a Amount) Minus(b Amount) Amount { return a.Plus(b.Times(-1)) }
 
-// Times is so many of it.
+// Times returns n times a.
 func (a Amount) Times(n int) Amount {
 	x := a.parts()
 	for i := range x {
@@ -52,7 +52,7 @@ func (a Amount) Times(n int) Amount {
 	return of(x)
 }
 
-// Floor is the amount with nothing below 0.
+// Floor returns a with negative parts set to 0.
 func (a Amount) Floor() Amount {
 	x := a.parts()
 	for i := range x {
@@ -61,7 +61,7 @@ func (a Amount) Floor() Amount {
 	return of(x)
 }
 
-// Within says whether there is room for it in b: no part is larger.
+// Within reports whether a fits in b: no part is larger.
 func (a Amount) Within(b Amount) bool {
 	x, y := a.parts(), b.parts()
 	for i := range x {
@@ -72,7 +72,7 @@ func (a Amount) Within(b Amount) bool {
 	return true
 }
 
-// Compare puts amounts in an order, in which one that is within another does not come after it.
+// Compare orders amounts so that an amount within another one does not come after it.
 func (a Amount) Compare(b Amount) int {
 	x, y := a.parts(), b.parts()
 	for i := range x {
@@ -83,13 +83,13 @@ func (a Amount) Compare(b Amount) int {
 	return 0
 }
 
-// IsZero says whether it is nothing.
+// IsZero reports whether all parts are 0.
 func (a Amount) IsZero() bool { return a == Amount{} }
 
 // maxPart bounds each part of an amount, so that sums of them do not overflow.
 const maxPart = 1e12
 
-// Sound says whether each part is a number that an account can have.
+// Sound reports whether each part is between 0 and maxPart.
 func (a Amount) Sound() bool {
 	for _, n := range a.parts() {
 		if n < 0 || n > maxPart {
@@ -99,7 +99,7 @@ func (a Amount) Sound() bool {
 	return true
 }
 
-// Holds is how many times b there is room for: 0 where b is nothing.
+// Holds returns how many times b fits in a; 0 if b is zero.
 func (a Amount) Holds(b Amount) int {
 	times := int64(math.MaxInt32)
 	if b.IsZero() {
@@ -114,7 +114,7 @@ func (a Amount) Holds(b Amount) int {
 	return int(times)
 }
 
-// String tells it to people: 4 machines; 96 vCPUs and 384 GiB; 1.5 USD an hour.
+// String returns a readable form: 4 machines; 96 vCPUs and 384 GiB; 1.5 USD an hour.
 func (a Amount) String() string {
 	var parts []string
 	exact := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
@@ -138,7 +138,7 @@ func (a Amount) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// Check says what is wrong with an amount that an account is said to have.
+// Check returns an error if a is not a valid amount for an account's capacity: it is zero, negative or too large.
 func (a Amount) Check() error {
 	if !a.Sound() || a.IsZero() {
 		return fmt.Errorf("%s is no amount of capacity", a)
