@@ -79,8 +79,8 @@ type PlanHead struct {
 // Runner is a choice that a plan did not make.
 type Runner struct {
 	ID    string  `json:"id"`
-	USD   float64 `json:"usd"`   // of the task there
-	Hours float64 `json:"hours"` // of the task there
+	USD   float64 `json:"usd"`   // cost of the task there
+	Hours float64 `json:"hours"` // run time of the task there
 	// Adds is how much worse the whole plan would be, in its objective's unit.
 	Adds float64 `json:"adds"`
 }

@@ -9,26 +9,26 @@ import (
 // QueueList is a list of queues.
 type QueueList struct {
 	Queues  []Queue        `json:"queues" nullable:"false" doc:"Queues that were configured or used"`
-	Waiting map[string]int `json:"waiting,omitempty" doc:"Where it was asked for: how many tasks wait in each queue, counted to 1000; queues without any are left out"`
+	Waiting map[string]int `json:"waiting,omitempty" doc:"If requested: the number of waiting tasks of each queue, counted up to 1000; queues without any are left out"`
 }
 
-// QueueQuota is what can be set of a queue.
+// QueueQuota are the settings of a queue.
 type QueueQuota struct {
 	_           struct{} `additionalProperties:"false"`
 	MaxRunning  int      `json:"maxRunning,omitempty" minimum:"0" maximum:"1000000" doc:"Tasks that may hold capacity at once; 0 is no limit"`
-	MaxVCPU     float64  `json:"maxVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs they may hold; 0 is no limit"`
-	Description string   `json:"description,omitempty" maxLength:"1024" doc:"For people"`
+	MaxVCPU     float64  `json:"maxVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs that its tasks may hold at once; 0 is no limit"`
+	Description string   `json:"description,omitempty" maxLength:"1024" doc:"Free text"`
 
-	Parent         string  `json:"parent,omitempty" pattern:"^([A-Za-z0-9][A-Za-z0-9._-]*)?$" maxLength:"128" doc:"Queue whose quota it shares with its siblings; empty is none"`
-	Weight         int     `json:"weight,omitempty" minimum:"0" maximum:"1000000" doc:"Its part among its siblings; 0 is 1"`
-	DeservedVCPU   float64 `json:"deservedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs it may take back from its siblings; 0 is what its weight gives it"`
-	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs kept for it even while it has no use for them"`
+	Parent         string  `json:"parent,omitempty" pattern:"^([A-Za-z0-9][A-Za-z0-9._-]*)?$" maxLength:"128" doc:"Queue whose quota it shares with its siblings; empty for none"`
+	Weight         int     `json:"weight,omitempty" minimum:"0" maximum:"1000000" doc:"Its share relative to its siblings; 0 is 1"`
+	DeservedVCPU   float64 `json:"deservedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs up to which it may reclaim capacity from its siblings; 0 is its share by weight"`
+	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs reserved for it even while it does not use them"`
 
-	Max        Amounts `json:"max,omitempty" doc:"The most that it may hold, by resource: memoryGiB, usdPerHour, the name of a kind of accelerator, or vcpus, which is maxVCPU; and usdPerMonth, what its jobs may cost in a calendar month (UTC); 0 is no limit"`
-	Deserved   Amounts `json:"deserved,omitempty" doc:"What it may take back from its siblings, by resource"`
-	Guaranteed Amounts `json:"guaranteed,omitempty" doc:"What is kept for it even while it has no use for it, by resource"`
+	Max        Amounts `json:"max,omitempty" doc:"The maximum that it may hold, by resource: memoryGiB, usdPerHour, the name of an accelerator, or vcpus, which is maxVCPU; and usdPerMonth, what its jobs may cost in a calendar month (UTC); 0 is no limit"`
+	Deserved   Amounts `json:"deserved,omitempty" doc:"How much it may reclaim from its siblings, by resource"`
+	Guaranteed Amounts `json:"guaranteed,omitempty" doc:"What is reserved for it even while it does not use it, by resource"`
 
-	Preempt bool `json:"preempt,omitempty" doc:"Whether its jobs of higher priority take the machines of those of lower, whose work is saved first"`
+	Preempt bool `json:"preempt,omitempty" doc:"Whether jobs of higher priority preempt running ones of lower priority, whose work is saved first"`
 	Closed  bool `json:"closed,omitempty" doc:"Whether it admits nothing"`
 }
 

@@ -183,7 +183,7 @@ func readEvents(r io.Reader) iter.Seq2[Event, error] {
 	}
 }
 
-// readLine reads a line without its end, of at most maxAnswer bytes.
+// readLine reads a line without its line break, of at most maxAnswer bytes.
 func readLine(br *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {

@@ -1,13 +1,13 @@
 package tes
 
-// Version is that of the specification.
+// Version is the version of the specification.
 const Version = "1.1.0"
 
 // State of a task.
 type State string
 
-// The states that tasks have here. A task whose machine was taken goes on elsewhere, and is queued meanwhile: it is
-// never PREEMPTED, which clients take for an end.
+// The states of a task. A task whose machine was preempted continues elsewhere, and is queued until then. It is never
+// PREEMPTED, which clients take for a final state.
 const (
 	Unknown       State = "UNKNOWN"
 	Queued        State = "QUEUED"
@@ -20,7 +20,7 @@ const (
 	Canceled      State = "CANCELED"
 )
 
-// View says how much of a task is told.
+// View selects how much of a task is returned.
 type View string
 
 // The views.
