@@ -210,14 +210,14 @@ type tesTasks struct {
 	Next  string     `json:"next_page_token,omitempty"`
 }
 
-// tesLook is how many jobs are looked at for one page, most of which its filters may not want: the page is then short,
-// and says where it goes on.
+// tesLook is the maximum number of jobs that are read for one page. If the filters match few of them, the page is short
+// and has a token for the next one.
 const tesLook = 4096
 
 func (a *API) tesList(ctx context.Context, in *tesListInput) (*body[tesTasks], error) {
 	out := tesTasks{Tasks: []tes.Task{}, Next: in.PageToken}
 	for looked := 0; looked < tesLook && len(out.Tasks) < in.PageSize; {
-		// No more than the page has room for, so that it ends where the list does.
+		// Read no more jobs than the page has room for, so that the next page begins after the last one read.
 		limit := in.PageSize - len(out.Tasks)
 		jobs, next, err := a.cfg.Broker.JobViews.Jobs(ctx, out.Next, limit)
 		if err != nil {
@@ -243,7 +243,7 @@ func (a *API) tesList(ctx context.Context, in *tesListInput) (*body[tesTasks], e
 	return &body[tesTasks]{Body: out}, nil
 }
 
-// tesWanted loads a task, and says whether a list's filters want it.
+// tesWanted loads a task, and reports whether it matches a list's filters.
 func (a *API) tesWanted(ctx context.Context, id string, in *tesListInput) (tes.Task, bool, error) {
 	v := in.View
 	if in.NamePrefix != "" || len(in.TagKey) > 0 {
@@ -268,7 +268,7 @@ type tesCancelInput struct {
 func (a *API) tesCancel(ctx context.Context, in *tesCancelInput) (*body[struct{}], error) {
 	id, ok := strings.CutSuffix(in.ID, ":cancel")
 	if !ok {
-		return nil, problem(http.StatusNotFound, "a task is cancelled at its ID with :cancel behind it")
+		return nil, problem(http.StatusNotFound, "to cancel a task, append :cancel to its ID")
 	}
 	if _, err := a.tesTask(ctx, id, tes.Minimal); err != nil {
 		return nil, err

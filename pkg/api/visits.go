@@ -18,21 +18,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
 )
 
-// Visits lets people get onto the machines of tasks that run.
+// Visits lets users connect to the machines of running tasks.
 type Visits struct {
-	// Relay keeps what passes.
+	// Relay passes data between users and machines.
 	Relay *relay.Relay
 }
 
-// visitHold is the longest that a call of a visit is held: shorter than what proxies on the way cut off. Wall time.
+// visitHold is the maximum duration of a long poll of a visit: less than the time limits of proxies. Wall time.
 const visitHold = 20 * time.Second
 
-// VisitOpener lets people onto machines. A *broker.Users is one.
+// VisitOpener opens visits. A *broker.Users is one.
 type VisitOpener interface {
 	OpenVisit(ctx context.Context, v broker.Visiting) (cluster string, opened record.Visit, err error)
 }
 
-// AgentVisits knows the visits that are open. A *broker.Agents is one.
+// AgentVisits returns and ends open visits. A *broker.Agents is one.
 type AgentVisits interface {
 	Visits(ctx context.Context, c wire.Claims, after int) ([]record.Visit, error)
 	Visit(ctx context.Context, cluster string, number int) (record.Visit, error)
@@ -43,20 +43,20 @@ func (a *API) visitRoutes() {
 	var piece, agentPiece huma.RequestBody
 	defer notEmpty(&piece)
 	defer notEmpty(&agentPiece)
-	pieces := answers("Bytes; nothing when nothing came", "application/octet-stream",
+	pieces := answers("Bytes; empty if none arrived", "application/octet-stream",
 		&huma.Schema{Type: huma.TypeString})
 	userRoute(a, huma.Operation{
 		OperationID: "open-visit", Method: http.MethodPost, Path: "/v1/jobs/{id}/tasks/{task}/visits",
-		Tags: []string{"jobs"}, Summary: "Get onto a machine where a task runs", DefaultStatus: http.StatusCreated,
-		Description: "Runs a command beside the task, opens a shell or connects to a port. What passes goes by the " +
-			"two streams of the visit, which package tunnel describes; the machine's agent fetches its own. Its " +
-			"command line, but nothing of what passes, is in the job's story.",
+		Tags: []string{"jobs"}, Summary: "Connect to a machine on which a task runs", DefaultStatus: http.StatusCreated,
+		Description: "Runs a command next to the task, opens a shell or connects to a port. The data goes through the " +
+			"two streams of the visit, which package tunnel describes; the machine's agent polls its own. The " +
+			"command line, but not the data, is in the job's history.",
 	}, a.openVisit)
 	const one = "/v1/jobs/{id}/visits/{attempt}/{visit}"
 	userRoute(a, huma.Operation{
 		OperationID: "visit-send", Method: http.MethodPost, Path: one + "/person", Tags: []string{"jobs"},
-		Summary: "Send to the machine that is visited", MaxBodyBytes: tunnel.MaxPiece + 1, RequestBody: &piece,
-		Description: "A piece that is sent again counts once. 429 says that the machine is behind: send it again.",
+		Summary: "Send data to the visited machine", MaxBodyBytes: tunnel.MaxPiece + 1, RequestBody: &piece,
+		Description: "A piece that is sent again counts once. 429 means that the machine is behind: send it again.",
 	}, a.sendVisit)
 	userRoute(a, huma.Operation{
 		OperationID: "visit-receive", Method: http.MethodGet, Path: one + "/machine", Tags: []string{"jobs"},
