@@ -1,4 +1,4 @@
-// Command cloud-lambda is the AWS Lambda function that buys and frees machines on Lambda's GPU cloud.
+// Command cloud-lambda is the AWS Lambda function that buys and releases machines on Lambda's GPU cloud.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 func main() { cloudhost.Serve(kit) }
 
-// kit is the cloud's, with its key in the deployment's parameter.
+// kit returns the cloud's kit, which reads its API key from the deployment's parameter.
 func kit(env cloudhost.Env, cfg aws.Config) cloudkit.Kit {
 	client := ssm.NewFromConfig(cfg)
 	parameters := awssecret.Sources(func(context.Context) (awssecret.SSM, error) { return client, nil })

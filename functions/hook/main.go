@@ -1,4 +1,4 @@
-// Command hook is the Lambda function that tells people how jobs ended.
+// Command hook is the Lambda function that notifies users of how jobs ended.
 package main
 
 import (

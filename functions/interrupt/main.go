@@ -1,4 +1,4 @@
-// Command interrupt is the Lambda function that moves work off machines that will be taken.
+// Command interrupt is the Lambda function that moves work off machines that will be preempted.
 package main
 
 import (

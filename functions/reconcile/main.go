@@ -1,4 +1,4 @@
-// Command reconcile is the Lambda function that finds what was left half done, and lets an idle deployment sleep.
+// Command reconcile is the Lambda function that finishes interrupted work, and lets an idle deployment sleep.
 package main
 
 import (

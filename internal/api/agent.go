@@ -24,10 +24,10 @@ type Agents interface {
 func (a *API) agentRoutes() {
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-hello", Method: http.MethodPost, Path: wire.PathHello, Summary: "Register a node",
-		Description: "The answer is its first command, as of " + wire.PathWork +
-			" with seen=0, where there is one already; else it is empty, but for a new token, and the node asks for " +
-			"work. What a machine boots with is good for one agent's hello. Where the machine's cloud proves which " +
-			"one it is, the answer to another than was launched is 403, and 503 until the launch is recorded.",
+		Description: "The response is the first command, as for " + wire.PathWork +
+			" with seen=0, if there already is one. Otherwise it is empty, except for a new token, and the node then " +
+			"asks for work. A boot token is valid for one agent's hello. If the machine's cloud proves the machine's " +
+			"identity, the response is 403 for a machine other than the one launched, and 503 until the launch is recorded.",
 		DefaultStatus: http.StatusOK,
 		Responses:     map[string]*huma.Response{"204": {Description: "Registered; there is no work yet"}},
 	}, a.hello)
@@ -37,15 +37,15 @@ func (a *API) agentRoutes() {
 	}, a.work)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-report", Method: http.MethodPost, Path: wire.PathReport,
-		Summary: "Tell what happened to an attempt on a node", Description: "The last one may carry the end of the " +
-			"node's log, which is kept first. Where what lies before it is missing, the answer is 409 and the " +
+		Summary: "Report what happened to an attempt on a node", Description: "The last report may carry the end of the " +
+			"node's log, which is stored first. If earlier parts of the log are missing, the response is 409 with the " +
 			wire.HeaderOffset + " from which to send it.",
 	}, a.report)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-logs", Method: http.MethodPost, Path: wire.PathLogs, Summary: "Append to a node's log",
-		Description: "A piece that does not begin where the log ends is answered with 409 and the " +
-			wire.HeaderOffset + " from which to go on.",
-		// One more than allowed, because a body of just this size counts as too large.
+		Description: "If a piece does not begin where the log ends, the response is 409 with the " +
+			wire.HeaderOffset + " from which to continue.",
+		// One more than allowed, because a body of exactly this size counts as too large.
 		MaxBodyBytes: wire.MaxLogChunk + 1,
 	}, a.appendLog)
 }
@@ -54,12 +54,12 @@ type helloInput struct{ Body wire.Hello }
 
 type helloOutput struct {
 	Status     int
-	RetryAfter string `header:"Retry-After" doc:"Seconds after which there may be work, of a broker that does not hold calls"`
+	RetryAfter string `header:"Retry-After" doc:"Seconds after which there may be work, from a broker without long polls"`
 	Body       *wire.Work
 }
 
-// hello registers a node. The last one of a cluster is answered with its work; the others', and that of gangs, follows
-// from what it sets off, so that asking at once would be in vain.
+// hello registers a node. Only the last node of a cluster gets its work at once. The other nodes, and nodes of gangs,
+// get theirs as a result of that hello, so they must ask again.
 func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
 	claims := claimed(ctx)
 	var err error
@@ -87,11 +87,11 @@ func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
 type workInput struct {
 	Seen int    `query:"seen" minimum:"0" doc:"Seq of the last command seen"`
 	Wait string `query:"wait" doc:"How long to wait for a newer one: 20s. At most a minute"`
-	// Visits, of agents that attend to them, has the call end when there are more.
-	Visits int `query:"visits" default:"-1" doc:"How many visits the agent has heard of, of one that attends to them"`
+	// Visits makes the call of an agent that serves visits end when there are more of them.
+	Visits int `query:"visits" default:"-1" doc:"Number of visits that the agent knows; -1 if it does not serve visits"`
 }
 
-// work answers at once when there is a newer command, and otherwise when one comes or the wait is over.
+// work answers at once if there is a newer command, and otherwise when one comes or the wait ends.
 func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error) {
 	var wait time.Duration
 	if in.Wait != "" {
@@ -110,7 +110,7 @@ func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error)
 	claims := claimed(ctx)
 	for {
 		rung, done := a.cfg.Hub.listen(claims.Cluster)
-		// The end of the wait must not interrupt the look itself.
+		// The lookup itself is not cut short by the end of the wait.
 		w, err := a.cfg.Broker.Agents.Work(context.WithoutCancel(ctx), claims, in.Seen)
 		if err != nil || w.Command != wire.None || ctx.Err() != nil || in.Visits >= 0 && w.Visits > in.Visits {
 			done()
@@ -121,16 +121,16 @@ func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error)
 		}
 		select {
 		case <-rung:
-		case <-ctx.Done(): // one last look: the change may have been made by another process
+		case <-ctx.Done(): // check once more: another process may have made the change
 		}
 		done()
 	}
 }
 
-// unheldFirst is the pause of an agent that has no work yet: it comes within seconds of the last node's hello.
+// unheldFirst is the pause of an agent that has no work yet: work comes within seconds of the last node's hello.
 const unheldFirst = 2 * time.Second
 
-// workNow answers a poll at once.
+// workNow answers a poll at once, without waiting.
 func (a *API) workNow(ctx context.Context, seen int) (*body[wire.Work], error) {
 	w, err := a.cfg.Broker.Agents.Work(ctx, claimed(ctx), seen)
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *API) report(ctx context.Context, in *reportInput) (*struct{}, error) {
 	return nil, a.cfg.Broker.Agents.Report(ctx, claims, in.Body)
 }
 
-// keepLast keeps the end of the log that a report carries. A report that is repeated finds it kept.
+// keepLast appends the end of the log that a report carries. For a repeated report it is already stored.
 func (a *API) keepLast(ctx context.Context, claims wire.Claims, r *wire.Report) error {
 	rest := r.Log
 	switch {
@@ -166,7 +166,7 @@ func (a *API) keepLast(ctx context.Context, claims wire.Claims, r *wire.Report) 
 		return nil
 	case len(rest) > wire.MaxReportLog || r.LogFrom < 0:
 		return problem(http.StatusUnprocessableEntity,
-			fmt.Sprintf("a report carries at most %d bytes of log, from an offset that is not below 0",
+			fmt.Sprintf("a report carries at most %d bytes of log, from an offset of at least 0",
 				wire.MaxReportLog))
 	}
 	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
@@ -182,7 +182,7 @@ func (a *API) keepLast(ctx context.Context, claims wire.Claims, r *wire.Report) 
 	return appended(log, err)
 }
 
-// appended is the answer to a piece of log.
+// appended returns the response to a piece of log.
 func appended(log Log, err error) error {
 	var offset *OffsetError
 	if errors.As(err, &offset) {
@@ -195,19 +195,19 @@ func appended(log Log, err error) error {
 	return nil
 }
 
-// ownAttempt refuses a node that speaks for an attempt that is not its cluster's.
+// ownAttempt returns an error if a node reports about an attempt other than its own cluster's.
 func ownAttempt(c wire.Claims, attempt string) error {
 	if attempt == "" || attempt == c.Cluster {
 		return nil
 	}
 	if record.ClusterJob(attempt) == c.Job {
-		return record.ErrGone // of its job, but not the one it was launched for
+		return record.ErrGone // another attempt of the same job
 	}
-	return problem(http.StatusForbidden, "the token does not speak for that attempt")
+	return problem(http.StatusForbidden, "the token is for another attempt")
 }
 
 type logInput struct {
-	Attempt string `query:"attempt" required:"true" maxLength:"256" doc:"The attempt, as its assignment names it"`
+	Attempt string `query:"attempt" required:"true" maxLength:"256" doc:"ID of the attempt, from its assignment"`
 	Offset  int64  `query:"offset" minimum:"0" doc:"Bytes of the log before this piece"`
 	RawBody []byte `contentType:"application/octet-stream"`
 }
@@ -215,7 +215,7 @@ type logInput struct {
 func (a *API) appendLog(ctx context.Context, in *logInput) (*struct{}, error) {
 	claims := claimed(ctx)
 	if in.Attempt != claims.Cluster {
-		return nil, problem(http.StatusForbidden, "the token does not speak for that attempt")
+		return nil, problem(http.StatusForbidden, "the token is for another attempt")
 	}
 	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
 	return nil, appended(log, a.cfg.Logs.Append(ctx, log, in.Offset, in.RawBody))

@@ -23,54 +23,54 @@ import (
 // MinTokenBytes is the shortest user token that New accepts.
 const MinTokenBytes = 16
 
-// Config is what a host hands to the API.
+// Config is what a host passes to the API.
 type Config struct {
-	// Broker does the work: PortsOf.
+	// Broker does the work; see PortsOf.
 	Broker Ports
-	// Token is what users prove themselves with, at least MinTokenBytes long.
+	// Token is the user token, at least MinTokenBytes long.
 	Token string
 	// Verify checks an agent's token: internal/agent/token with the deployment's key and clock.
 	Verify func(token string) (wire.Claims, error)
 	Logs   Logs
-	// Identity checks what machines prove of themselves when they say hello, by cloud; without it no proof counts.
+	// Identity checks, by cloud, the proofs of identity that machines send with hello; if nil, no proof is accepted.
 	Identity identity.Verifiers
-	// Machines has the tokens of pools' machines; nil answers 501.
+	// Machines makes and checks the tokens of pools' machines; nil answers 501.
 	Machines *MachineTokens
-	// Program is where machines fetch the agent; nil answers 404.
+	// Program returns where machines fetch the agent; nil answers 404.
 	Program ProgramFunc
-	// Mounter is where machines without one fetch the program that mounts; nil knows none.
+	// Mounter returns where machines fetch the mount program if they have none; nil knows none.
 	Mounter MounterFunc
-	// Visits lets people get onto machines; nil answers 501.
+	// Visits lets users connect to machines; nil answers 501.
 	Visits *Visits
-	// Hub wakes waiting agents; its Changed belongs in broker.Ports. One is made if it is nil, and agents then learn of
-	// commands when their poll ends.
+	// Hub wakes waiting agents; pass its Changed to broker.Ports. If nil, New makes one, and agents then learn of commands
+	// only when their poll ends.
 	Hub *Hub
-	// Unheld, above 0, has agents' polls answered at once with how long to wait before the next one, this long once
-	// they have work: for hosts that pay for each moment a request lasts.
+	// Unheld, if above 0, makes agents' polls return at once, with a pause before the next one: this long once they have
+	// work. It is for hosts that pay for the duration of a request.
 	Unheld time.Duration
 	// Plan makes plans without submitting; nil answers 501.
 	Plan PlanFunc
-	// Frontier tells what a job costs by when it is to be done; nil answers 501.
+	// Frontier returns the trade-off between cost and deadline; nil answers 501.
 	Frontier FrontierFunc
-	// Packs takes in what jobs bring along; nil answers 501.
+	// Packs receives the files that jobs upload; nil answers 501.
 	Packs Packs
-	// Objects serves what lies below ObjectsPath, to whoever has a signed URL: a filegrant.Store. Nil answers 404.
+	// Objects serves the paths below ObjectsPath, to any holder of a signed URL: a filegrant.Store. Nil answers 404.
 	Objects http.Handler
-	// Clouds asks the clouds that are bought on; nil answers 501.
+	// Clouds checks the clouds on which the broker buys; nil answers 501.
 	Clouds CloudsFunc
-	// Dead has the dead letters; nil answers 501.
+	// Dead returns the dead letters; nil answers 501.
 	Dead DeadLetters
-	// Dashboard serves / and what lies below /assets/; nil answers 404.
+	// Dashboard serves / and everything below /assets/; nil answers 404.
 	Dashboard http.Handler
 	// Metrics serves /metrics to users; nil answers 404.
 	Metrics http.Handler
-	// Hosts are names, without ports, under which the API may be reached beside localhost and the loopback addresses.
+	// Hosts are the names, without ports, by which the API can be reached in addition to localhost and loopback addresses.
 	Hosts []string
 	// Now is the broker's clock; nil is the machine's.
 	Now func() time.Time
-	// Version is the program's, for people.
+	// Version is the program's version, for display.
 	Version string
-	// Log gets one line a request, never with a token or a query; nil discards.
+	// Log gets one line per request, never with a token or a query; nil discards.
 	Log *slog.Logger
 }
 
@@ -80,7 +80,7 @@ type API struct {
 	log      *slog.Logger
 	mux      *http.ServeMux
 	huma     huma.API
-	document func() ([]byte, error) // OpenAPI, JSON; made when it is first asked for
+	document func() ([]byte, error) // OpenAPI as JSON, made at the first call
 	user     signin.Token
 	hosts    map[string]struct{}
 	feeds    *follow.Feeds
@@ -89,13 +89,13 @@ type API struct {
 	stop     context.CancelFunc
 }
 
-// New makes an API. It fails when a part of the configuration is missing.
+// New makes an API. It returns an error if a part of the configuration is missing.
 func New(cfg Config) (*API, error) {
 	switch {
 	case !cfg.Broker.complete(), cfg.Verify == nil, cfg.Logs == nil:
 		return nil, errors.New("api: Broker, Verify and Logs are needed")
 	case len(cfg.Token) < MinTokenBytes:
-		return nil, fmt.Errorf("api: the token has %d bytes and needs %d", len(cfg.Token), MinTokenBytes)
+		return nil, fmt.Errorf("api: the token has %d bytes, and needs at least %d", len(cfg.Token), MinTokenBytes)
 	}
 	if cfg.Hub == nil {
 		cfg.Hub = NewHub()
@@ -149,11 +149,11 @@ func (a *API) routes() {
 	a.plainRoutes()
 }
 
-// Document is the OpenAPI 3.1 description of the API, indented JSON.
+// Document returns the OpenAPI 3.1 description of the API as indented JSON.
 func (a *API) Document() ([]byte, error) { return a.document() }
 
-// Server returns an HTTP server for the API, with limits that suit it: slow or endless headers are cut off, while
-// answers may stream for as long as someone reads them. The host listens, serves and shuts down.
+// Server returns an HTTP server for the API with suitable limits: slow or endless headers are cut off, while responses
+// may stream for as long as the client reads. The host listens, serves and shuts down.
 func (a *API) Server() *http.Server {
 	s := &http.Server{
 		Handler:           a,
@@ -169,14 +169,13 @@ func (a *API) Server() *http.Server {
 // Close ends every stream and long poll, so that a server can shut down. It may be called more than once.
 func (a *API) Close() { a.stop() }
 
-// health is the answer of /healthz.
+// health is the response of /healthz.
 type health struct {
 	Status  string `json:"status"`
 	Version string `json:"version,omitempty"`
 }
 
-// plainRoutes are the paths that describe the API rather than belong to it. Those that need no token tell nothing of
-// jobs.
+// plainRoutes registers paths outside the described API. Those that need no token reveal nothing about jobs.
 func (a *API) plainRoutes() {
 	a.document = sync.OnceValues(func() ([]byte, error) { return render(a.huma.OpenAPI()) })
 	a.static("GET /healthz", "application/json", func() ([]byte, error) {
@@ -197,21 +196,21 @@ func (a *API) plainRoutes() {
 	}
 }
 
-// static serves what is the same for everyone.
+// static serves a document that is the same for every user.
 func (a *API) static(pattern, contentType string, make func() ([]byte, error)) {
 	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		body, err := make()
 		if err != nil {
-			a.log.ErrorContext(r.Context(), "api: a document cannot be written", "path", r.URL.Path, "err", err)
-			writeProblem(w, problem(http.StatusInternalServerError, "the document cannot be written"))
+			a.log.ErrorContext(r.Context(), "api: cannot make a document", "path", r.URL.Path, "err", err)
+			writeProblem(w, problem(http.StatusInternalServerError, "the document could not be made"))
 			return
 		}
 		w.Header().Set("Content-Type", contentType)
-		_, _ = w.Write(body) // or the client has gone
+		_, _ = w.Write(body) // an error means that the client has gone
 	})
 }
 
-// hostKnown says whether the API answers for the host of a request, whatever the port.
+// hostKnown reports whether the API answers for the host of a request, whatever the port.
 func (a *API) hostKnown(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -9,20 +9,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// CloudsFunc asks the clouds that a broker buys on.
+// CloudsFunc checks the clouds on which a broker buys.
 type CloudsFunc func(context.Context) (apitypes.CloudReports, error)
 
 func (a *API) cloudRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "check-clouds", Method: http.MethodGet, Path: "/v1/clouds", Tags: []string{"operations"},
-		Summary: "Ask the clouds, as the broker would, whether machines can be bought there",
+		Summary: "Check the clouds, with the broker's credentials, for whether machines can be bought there",
 	}, a.checkClouds)
 }
 
 func (a *API) checkClouds(ctx context.Context, _ *struct{}) (*body[apitypes.CloudReports], error) {
 	if a.cfg.Clouds == nil {
-		return nil, problem(http.StatusNotImplemented, "this broker does not say what its clouds say; "+
-			"`tradewind cloud check` asks them from the computer that it runs on")
+		return nil, problem(http.StatusNotImplemented, "this broker does not check its clouds; "+
+			"run `tradewind cloud check` on the broker's computer")
 	}
 	reports, err := a.cfg.Clouds(ctx)
 	if err != nil {

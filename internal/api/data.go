@@ -22,22 +22,22 @@ type Data interface {
 	Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error)
 }
 
-// MounterFunc returns where the program that mounts can be fetched for an architecture, nil where none is known.
+// MounterFunc returns where the mount program for an architecture can be fetched, or nil if unknown.
 type MounterFunc func(ctx context.Context, arch string) (*wire.Program, error)
 
-// maxDataBody is more than the largest request takes: MaxWants wants, or grant.MaxParts parts.
+// maxDataBody is more than the largest valid request: MaxWants wants, or grant.MaxParts parts.
 const maxDataBody = 4 << 20
 
 func (a *API) dataRoutes() {
-	refusals := "404: there is no such bucket; 409: no such upload; 422: the attempt may not, or the broker cannot. " +
-		"Asking again does not help then."
+	refusals := "404: the bucket does not exist; 409: no such upload; 422: the attempt is not allowed to, or the broker cannot. " +
+		"Repeating the request then does not help."
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-grants", Method: http.MethodPost, Path: wire.PathGrants,
 		Summary: "Sign what an attempt reads and writes", Description: refusals, MaxBodyBytes: maxDataBody,
 	}, a.grants)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-list", Method: http.MethodPost, Path: wire.PathList,
-		Summary: "List what an attempt may read below a prefix, a page at a time", Description: refusals,
+		Summary: "List what an attempt may read below a prefix, page by page", Description: refusals,
 	}, a.list)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-uploads", Method: http.MethodPost, Path: wire.PathUploads,
@@ -49,15 +49,15 @@ func (a *API) dataRoutes() {
 	}, a.prune)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-mounts", Method: http.MethodPost, Path: wire.PathMounts,
-		Summary: "Lend credentials for what an attempt mounts, each for one prefix", Description: refusals,
+		Summary: "Lend credentials for an attempt's mounts, each for one prefix", Description: refusals,
 	}, a.mounts)
 }
 
-// data is the broker's part in moving data, for the attempt that a request speaks for.
+// data returns the broker's data port and the claims of a request, after checking its attempt.
 func (a *API) data(ctx context.Context, attempt string) (Data, wire.Claims, error) {
 	claims := claimed(ctx)
 	if a.cfg.Broker.Data == nil {
-		return nil, claims, problem(http.StatusNotImplemented, "this broker grants nothing")
+		return nil, claims, problem(http.StatusNotImplemented, "this broker does not grant access to data")
 	}
 	return a.cfg.Broker.Data, claims, ownAttempt(claims, attempt)
 }
@@ -71,7 +71,7 @@ func (a *API) grants(ctx context.Context, in *grantsInput) (*body[wire.Granted],
 	}
 	if n := len(in.Body.Wants); n > wire.MaxWants {
 		return nil, problem(http.StatusUnprocessableEntity,
-			fmt.Sprintf("%d wants; at most %d are granted at once", n, wire.MaxWants))
+			fmt.Sprintf("%d wants; the maximum per request is %d", n, wire.MaxWants))
 	}
 	grants, err := data.Grant(ctx, claims, in.Body.Wants...)
 	return &body[wire.Granted]{wire.Granted{Grants: grants}}, refused(err)
@@ -101,13 +101,13 @@ func (a *API) uploads(ctx context.Context, in *uploadInput) (*body[wire.Begun], 
 		up.Upload, err = data.BeginUpload(ctx, claims, up.URI)
 	case wire.UploadComplete:
 		if len(up.Parts) == 0 {
-			return nil, problem(http.StatusUnprocessableEntity, "an upload without parts makes no object")
+			return nil, problem(http.StatusUnprocessableEntity, "an upload needs at least one part")
 		}
 		err = data.EndUpload(ctx, claims, up.URI, up.Upload, up.Parts)
 	case wire.UploadAbort:
 		err = data.EndUpload(ctx, claims, up.URI, up.Upload, nil)
 	default:
-		return nil, problem(http.StatusUnprocessableEntity, "an upload is begun, completed or aborted")
+		return nil, problem(http.StatusUnprocessableEntity, "unknown step of an upload: use begin, complete or abort")
 	}
 	return &body[wire.Begun]{wire.Begun{Upload: up.Upload}}, refused(err)
 }
@@ -131,7 +131,7 @@ func (a *API) mounts(ctx context.Context, in *mountingInput) (*body[wire.Mounted
 	}
 	if n := len(in.Body.Loans); n > wire.MaxLoans {
 		return nil, problem(http.StatusUnprocessableEntity,
-			fmt.Sprintf("%d loans; at most %d are made at once", n, wire.MaxLoans))
+			fmt.Sprintf("%d loans; the maximum per request is %d", n, wire.MaxLoans))
 	}
 	loans := make([]grant.Loan, len(in.Body.Loans))
 	for i, l := range in.Body.Loans {
@@ -147,7 +147,7 @@ func (a *API) mounts(ctx context.Context, in *mountingInput) (*body[wire.Mounted
 	return &body[wire.Mounted]{out}, err
 }
 
-// refused is the answer to what is not granted. Errors of package grant are for people to read, and hold no secret.
+// refused converts errors of package grant to responses. They are written for users and contain no secrets.
 func refused(err error) error {
 	switch {
 	case errors.Is(err, grant.ErrNoBucket):

@@ -14,17 +14,17 @@ import (
 func (a *API) deadLetterRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "list-dead-letters", Method: http.MethodGet, Path: "/v1/deadletters", Tags: []string{"operations"},
-		Summary: "List events that were given up, the oldest first",
+		Summary: "List dead letters: events that the broker stopped delivering, the oldest first",
 	}, a.listDeadLetters)
 	userRoute(a, huma.Operation{
 		OperationID: "redrive", Method: http.MethodPost, Path: "/v1/deadletters/redrive", Tags: []string{"operations"},
-		Summary: "Deliver events again that were given up",
+		Summary: "Deliver dead letters again",
 	}, a.redrive)
 }
 
 type deadLettersInput struct {
-	Queue string `query:"queue" maxLength:"128" doc:"The function's queue; empty is all"`
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most events to list"`
+	Queue string `query:"queue" maxLength:"128" doc:"The function's queue; empty for all"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Maximum number of events"`
 }
 
 func (a *API) listDeadLetters(ctx context.Context, in *deadLettersInput) (*body[apitypes.DeadLetterList], error) {
@@ -43,7 +43,7 @@ func (a *API) listDeadLetters(ctx context.Context, in *deadLettersInput) (*body[
 }
 
 func noDeadLetters() error {
-	return problem(http.StatusNotImplemented, "this broker's bus keeps its dead letters elsewhere")
+	return problem(http.StatusNotImplemented, "this broker has no access to the dead letters of its bus")
 }
 
 func viewLetter(l bus.DeadLetter) apitypes.DeadLetter {

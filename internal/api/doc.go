@@ -1,29 +1,27 @@
-// Package api is the broker's HTTP API: for people and their programs, for the
-// agents on machines, and for the dashboard.
+// Package api is the broker's HTTP API, for users, their programs, the agents on
+// machines, and the dashboard.
 //
-// It translates and guards, nothing else: what a request means is decided by
-// internal/broker, behind the interfaces of Ports. It does not listen (a host does, on
-// loopback unless told otherwise) and knows nothing of how jobs are planned or
-// stored.
+// It only translates and checks requests. internal/broker decides what a request
+// means, behind the interfaces of Ports. The package does not listen (a host
+// does, by default on loopback) and does not know how jobs are planned or stored.
 //
 // The operations are Go functions with typed inputs and outputs, from which the
 // OpenAPI 3.1 document in openapi.json is generated. Every error is a problem
-// document (RFC 9457); a job file that cannot be read says in it file, line,
-// column, field, reason and hint. Jobs are followed by server-sent events.
+// document (RFC 9457); for an invalid job file it has the file, line, column,
+// field, reason and hint. Jobs are followed by server-sent events.
 //
-// # Who may do what
+// # Authorisation
 //
-//   - Users bear the deployment's token in the Authorization header.
-//   - The dashboard trades that token for a cookie, by a visit to /?token=…. The cookie is not the token and only
-//     reads: whatever changes something needs the header, so no other page can make a browser do it.
-//   - Machines of pools bear tokens that name pool and machine, traded for one that lets machines join, and reach two
-//     paths.
-//   - Agents bear tokens that name one node of one cluster (internal/agent/token), and reach the paths of
-//     internal/agent/wire only.
+//   - Users send the deployment's token in the Authorization header.
+//   - The dashboard exchanges that token for a cookie, by a request to /?token=…. The cookie is not the token and only
+//     permits reading. Changes need the header, so another site cannot make a browser do them.
+//   - Machines of pools send tokens that name pool and machine. They get them in exchange for a join token, and can call
+//     two paths.
+//   - Agents send tokens that name one node of one cluster (internal/agent/token), and can call only the paths of
+//     internal/agent/wire.
 //
-// There is no cross-origin access, and requests for a host name that was not
-// configured are refused, which keeps a page that rebinds its name to the
-// loopback address out.
+// There is no cross-origin access. Requests for a host name that is not
+// configured are rejected, which prevents DNS rebinding attacks.
 package api
 
 //go:generate go run ./internal/gen

@@ -16,22 +16,22 @@ import (
 type followInput struct {
 	ID    string `path:"id" doc:"Job ID" maxLength:"256"`
 	Last  string `header:"Last-Event-ID" maxLength:"128" doc:"ID of the last event that arrived"`
-	After string `query:"after" maxLength:"128" doc:"The same, of programs that cannot set headers"`
+	After string `query:"after" maxLength:"128" doc:"The same, for clients that cannot set headers"`
 }
 
 func (a *API) eventRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "follow-job", Method: http.MethodGet, Path: "/v1/jobs/{id}/events", Tags: []string{"jobs"},
 		Summary: "Follow a job",
-		Description: "Server-sent events: `job` with everything when the stream begins, of a large job in several, " +
-			"and with what changed whenever something did, then `end`. A stream that breaks off can be opened again " +
-			"at any time: where it is told the ID of the last event that arrived, it begins with what changed since " +
-			"if it can, else with everything. Comments keep a silent one alive.",
-		Responses: answers("The events, one schema for each name", "text/event-stream", a.eventSchema()),
+		Description: "Server-sent events: first `job` with everything (several events for a large job), then `job` with " +
+			"what changed after every change, then `end`. A broken stream can be reopened at any time. With the ID of " +
+			"the last event that arrived, it begins with the changes since then if possible, otherwise with everything. " +
+			"Comments keep a silent stream alive.",
+		Responses: answers("The events, with one schema for each name", "text/event-stream", a.eventSchema()),
 	}, a.followJob)
 }
 
-// eventSchema describes the events of a job's stream, one object each.
+// eventSchema describes the events of a job's stream as objects.
 func (a *API) eventSchema() *huma.Schema {
 	one := func(name string, data any) *huma.Schema {
 		return &huma.Schema{
@@ -63,8 +63,8 @@ func (a *API) followJob(ctx context.Context, in *followInput) (*huma.StreamRespo
 	}}, nil
 }
 
-// sendEvents tells a follower, who knows the job as of a place in its stream, of each moment until the job is over, the
-// follower has gone or the host stops.
+// sendEvents sends updates to a follower, from its place in the stream on, until the job has finished, the follower has
+// gone or the host stops.
 func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *follow.Feed, now follow.Moment, place string) {
 	for {
 		updates, places := f.Since(now, place, a.cfg.Now().UTC())
@@ -75,7 +75,7 @@ func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *follow.Feed, 
 			}
 		}
 		if now.Detail.State.Over() {
-			_ = s.Event(apitypes.EventEnd, "", now.Detail.JobView) // or the follower has gone
+			_ = s.Event(apitypes.EventEnd, "", now.Detail.JobView) // an error means that the follower has gone
 			return
 		}
 		var err error
@@ -85,7 +85,7 @@ func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *follow.Feed, 
 	}
 }
 
-// nextOrAlive waits for the next moment and sends a sign of life while there is none.
+// nextOrAlive waits for the next moment and sends heartbeats until then.
 func (a *API) nextOrAlive(ctx context.Context, s *stream.Stream, f *follow.Feed, now follow.Moment) (
 	follow.Moment, error) {
 	for {

@@ -10,17 +10,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// FrontierFunc finds up to so many plans of a job that is not submitted that no other beats in both time and money. A
-// job for which there is no plan has none. The answer is in the API's own types: a host that does not solve need not
-// have the solver.
+// FrontierFunc returns up to points Pareto-optimal plans (cost and time) of a job that is not submitted, or none if the
+// job is infeasible. The result has the API's own types, so that a host without a solver need not link one.
 type FrontierFunc func(ctx context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error)
 
 func (a *API) frontierRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "frontier", Method: http.MethodPost, Path: "/v1/frontiers", Tags: []string{"jobs"},
-		Summary: "Tell what a job file costs by when it is to be done", RequestBody: fileRequest(),
-		Description: "The plans that no other beats in both time and money, from the fastest to the cheapest. Each " +
-			"point is a deadline that can be asked for. Nothing is stored.",
+		Summary: "Show how the cost of a job file depends on its deadline", RequestBody: fileRequest(),
+		Description: "The plans that are Pareto-optimal in time and cost, from the fastest to the cheapest. Each " +
+			"point is a possible deadline. Nothing is stored.",
 	}, a.frontier)
 }
 
@@ -28,12 +27,12 @@ type frontierInput struct {
 	fileBody
 	Limits
 	Name   string `query:"name" maxLength:"1024" doc:"Name of the file, as for submit"`
-	Points int    `query:"points" minimum:"2" maximum:"40" default:"12" doc:"The most plans to find"`
+	Points int    `query:"points" minimum:"2" maximum:"40" default:"12" doc:"Maximum number of plans"`
 }
 
 func (a *API) frontier(ctx context.Context, in *frontierInput) (*body[apitypes.FrontierView], error) {
 	if a.cfg.Frontier == nil {
-		return nil, problem(http.StatusNotImplemented, "this broker plans submitted jobs only")
+		return nil, problem(http.StatusNotImplemented, "this broker plans only submitted jobs")
 	}
 	spec, _, done, err := a.readFile(ctx, in.Name, &in.fileBody, &in.Limits)
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// ServeHTTP answers a request: it is logged, kept within limits, and refused for a host name that is not ours, before
-// anything looks at what it asks.
+// ServeHTTP answers a request. Before routing it logs it, applies limits, and rejects unknown host names.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	rec := &recorder{ResponseWriter: w}
@@ -36,7 +35,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = http.MaxBytesReader(rec, r.Body, maxFileBytes)
-	// Answers are JSON unless an operation says otherwise; nothing is negotiated.
+	// Responses are JSON unless an operation says otherwise; there is no content negotiation.
 	r.Header.Del("Accept")
 	if signin.Visits(r) {
 		a.user.ServeHTTP(rec, r)
@@ -49,7 +48,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(rec, r)
 }
 
-// finish logs a request, and turns a panic into an answer, or into a cut connection where the answer had begun.
+// finish logs a request. It turns a panic into an error response, or cuts the connection if the response had begun.
 func (a *API) finish(rec *recorder, r *http.Request, began time.Time) {
 	p := recover()
 	begun := rec.status != 0
@@ -68,7 +67,7 @@ func (a *API) finish(rec *recorder, r *http.Request, began time.Time) {
 		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
 		slog.Duration("duration", time.Since(began)))
 	if p != nil && (begun || isAbort(p)) {
-		panic(http.ErrAbortHandler) // the server cuts the connection without another word
+		panic(http.ErrAbortHandler) // the server cuts the connection
 	}
 }
 
@@ -77,7 +76,7 @@ func isAbort(p any) bool {
 	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
-// level is how much a request matters to whoever reads the log.
+// level returns the log level of a request.
 func level(r *http.Request, status int) slog.Level {
 	switch {
 	case status >= http.StatusInternalServerError:
@@ -89,13 +88,13 @@ func level(r *http.Request, status int) slog.Level {
 	}
 }
 
-// recorder notes the status of an answer.
+// recorder records the status of a response.
 type recorder struct {
 	http.ResponseWriter
 	status int
 }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
@@ -103,7 +102,7 @@ func (r *recorder) WriteHeader(status int) {
 	}
 }
 
-// Write notes the status that it implies.
+// Write records the status that it implies.
 func (r *recorder) Write(b []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
@@ -111,22 +110,22 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.ResponseWriter.Write(b)
 }
 
-// Unwrap gives http.ResponseController what it needs.
+// Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// users lets whoever bears the user token through; for reading, the dashboard's cookie does as well.
+// users admits requests with the user token; for reading, also those with the dashboard's cookie.
 func (a *API) users(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	token := signin.Bearer(r)
 	if _, password, basic := r.BasicAuth(); basic && strings.HasPrefix(r.URL.Path, TESPath+"/") {
-		token = password // TES knows both, and some of its clients only this
+		token = password // TES permits both, and some TES clients support only this
 	}
 	if a.admit(w, r, token) {
 		next(ctx)
 	}
 }
 
-// admit says whether a request bears the user token or, for reading, the dashboard's cookie. Others it answers.
+// admit reports whether a request has the user token or, for reading, the dashboard's cookie. If not, it answers it.
 func (a *API) admit(w http.ResponseWriter, r *http.Request, token string) bool {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
@@ -147,10 +146,10 @@ func unauthorized(w http.ResponseWriter, detail string) {
 	writeProblem(w, problem(http.StatusUnauthorized, detail))
 }
 
-// claimsKey is where agents leaves the claims of a verified token.
+// claimsKey is the context key for the claims of a verified token.
 type claimsKey struct{}
 
-// agents lets nodes through whose token is good, and attaches what it proves.
+// agents admits nodes with a valid token, and attaches the token's claims.
 func (a *API) agents(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	text := signin.Bearer(r)
@@ -164,29 +163,29 @@ func (a *API) agents(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	if claims.Job == "" || record.ClusterJob(claims.Cluster) != claims.Job {
-		writeProblem(w, problem(http.StatusForbidden, "the token's cluster is not of its job"))
+		writeProblem(w, problem(http.StatusForbidden, "the token's cluster does not belong to its job"))
 		return
 	}
 	if claims.Boot && r.URL.Path != wire.PathHello && !strings.HasPrefix(r.URL.Path, wire.PathProgram) {
-		writeProblem(w, problem(http.StatusForbidden, "the token is for an agent's first hello"))
+		writeProblem(w, problem(http.StatusForbidden, "the token is valid only for an agent's first hello"))
 		return
 	}
 	next(huma.WithValue(ctx, claimsKey{}, claims))
 }
 
-// refuse answers a token that does not verify. Whose token is not good gives up; where only the key to check it by
-// could not be read, whoever bears it is to come again.
+// refuse answers a token that could not be verified: with 401 if it is invalid, after which the agent gives up, or with
+// 503 if the key to check it could not be read, after which the agent tries again.
 func (a *API) refuse(w http.ResponseWriter, err error) {
 	if errors.Is(err, token.ErrExpired) || errors.Is(err, token.ErrForged) || errors.Is(err, token.ErrMalformed) {
 		a.log.Debug("api: an agent's token was refused", "err", err)
-		unauthorized(w, "the token is not, or no longer, good")
+		unauthorized(w, "the token is invalid or has expired")
 		return
 	}
 	a.log.Warn("api: an agent's token could not be checked", "err", err)
 	writeProblem(w, problem(http.StatusServiceUnavailable, "the token cannot be checked now; try again"))
 }
 
-// claimed returns what the token of an agent's request proves.
+// claimed returns the claims of the token of an agent's request.
 func claimed(ctx context.Context) wire.Claims {
 	c, _ := ctx.Value(claimsKey{}).(wire.Claims)
 	return c

@@ -9,7 +9,7 @@ type Hub struct {
 	waiting map[string]*bell
 }
 
-// bell rings once for everyone who waits for a cluster.
+// bell wakes everything that waits for a cluster, once.
 type bell struct {
 	rung  chan struct{}
 	users int
@@ -18,7 +18,7 @@ type bell struct {
 // NewHub makes a Hub.
 func NewHub() *Hub { return &Hub{waiting: map[string]*bell{}} }
 
-// Changed wakes whoever waits for a cluster. It never blocks, and costs next to nothing when nobody does.
+// Changed wakes the calls that wait for a cluster. It never blocks.
 func (h *Hub) Changed(cluster string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -28,8 +28,8 @@ func (h *Hub) Changed(cluster string) {
 	}
 }
 
-// listen returns a channel that is closed at the next change of a cluster, and a function that gives it back. Listen
-// before looking: a change in between is then not missed.
+// listen returns a channel that is closed at the next change of a cluster, and a function that releases it. Call listen
+// before reading the state, so as not to miss a change in between.
 func (h *Hub) listen(cluster string) (rung <-chan struct{}, done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// Submitter submits, repeats and cancels jobs. A *broker.Users is one.
+// Submitter submits, reruns and cancels jobs. A *broker.Users is one.
 type Submitter interface {
 	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
 	Rerun(ctx context.Context, id, token string) (record.Job, error)
@@ -50,11 +50,11 @@ func (a *API) jobRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "submit", Method: http.MethodPost, Path: "/v1/dags", Tags: []string{"jobs"},
 		Summary: "Submit a job file", DefaultStatus: http.StatusCreated, RequestBody: submit,
-		Description: "Takes Tradewind or SkyPilot YAML, manifests of Kubernetes, WfCommons JSON and Pegasus DAX, " +
+		Description: "Accepts Tradewind or SkyPilot YAML, Kubernetes manifests, WfCommons JSON and Pegasus DAX, " +
 			"each also gzipped. " +
-			"A file that is not valid stores nothing and is answered with 422 and where it is wrong. A job with " +
-			"secrets comes as a form: the part secrets, a JSON object of their values, or of where they are kept " +
-			"(ssm:/path), by name, and then the part file.",
+			"An invalid file is not stored; the response is 422 with the position of the error. A job with " +
+			"secrets is sent as a form: first the part secrets, a JSON object of their values, or of references to " +
+			"where they are stored (ssm:/path), by name, and then the part file.",
 	}, a.submit)
 	userRoute(a, huma.Operation{
 		OperationID: "list-jobs", Method: http.MethodGet, Path: "/v1/jobs", Tags: []string{"jobs"},
@@ -71,13 +71,13 @@ func (a *API) jobRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "rerun-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/rerun", Tags: []string{"jobs"},
 		Summary: "Submit a job again, as a new one", DefaultStatus: http.StatusCreated,
-		Description: "All of its tasks, with its deadline counted from now and its whole budget. What the job needs " +
-			"and is there no more, such as its secrets, is answered with 422.",
+		Description: "Runs all of its tasks again, with the deadline counted from now and the whole budget. If something " +
+			"that the job needs no longer exists, such as its secrets, the response is 422.",
 	}, a.rerunJob)
 	cancel := huma.Operation{
 		OperationID: "cancel-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/cancel", Tags: []string{"jobs"},
 		Summary: "Cancel a job", DefaultStatus: http.StatusAccepted,
-		Description: "Nothing new of it starts, and its machines are freed. 409 when it is over already.",
+		Description: "None of its tasks start any more, and its machines are released. 409 if it has already finished.",
 	}
 	userRoute(a, cancel, a.cancelJob)
 	cancel.OperationID, cancel.Method, cancel.Path = "delete-job", http.MethodDelete, "/v1/jobs/{id}"
@@ -100,8 +100,8 @@ func fileRequest() *huma.RequestBody {
 	}
 }
 
-// formRequest describes the form of a job with its secrets. It is added when the operation is registered already: huma
-// would read the body of every other request by it.
+// formRequest describes the form of a job with its secrets. It is added after the operation was registered; otherwise
+// huma would parse the body of every request as a form.
 func formRequest() *huma.MediaType {
 	return &huma.MediaType{Schema: &huma.Schema{
 		Type: huma.TypeObject, Required: []string{apitypes.FormFile},
@@ -112,15 +112,15 @@ func formRequest() *huma.MediaType {
 	}}
 }
 
-// fileBody is the body of a request that is a job file, or a form with one. It is read as it comes in.
+// fileBody is a request body that is a job file, or a form with one. It is read as it arrives.
 type fileBody struct {
 	body     io.Reader
-	fallback string                            // name of a file that has none
-	form     func() (*multipart.Reader, error) // nil for a file alone
+	fallback string                            // name of an unnamed file
+	form     func() (*multipart.Reader, error) // nil if the body is only a file
 	deadline func(time.Time) error
 }
 
-// Resolve takes hold of the body.
+// Resolve implements huma.Resolver; it keeps the body for reading.
 func (f *fileBody) Resolve(ctx huma.Context) []error {
 	r, w := humago.Unwrap(ctx)
 	f.body, f.fallback = r.Body, "dag"+extension(r.Header.Get("Content-Type"))
@@ -132,14 +132,14 @@ func (f *fileBody) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// secrets reads the secrets of a form, up to where its file begins. What is wrong with them is told without them.
+// secrets reads the secrets of a form, up to where its file begins. Errors do not contain the secrets.
 func (f *fileBody) secrets() (values dag.SecretValues, err error) {
 	if f.form == nil {
 		return nil, nil
 	}
 	form, err := f.form()
 	if err != nil {
-		return nil, problem(http.StatusBadRequest, "the form cannot be read: "+err.Error())
+		return nil, problem(http.StatusBadRequest, "reading the form: "+err.Error())
 	}
 	for {
 		part, err := form.NextPart()
@@ -157,19 +157,19 @@ func (f *fileBody) secrets() (values dag.SecretValues, err error) {
 		case apitypes.FormSecrets:
 			in := io.LimitReader(part, maxSecretBytes)
 			if json.NewDecoder(in).Decode((*map[string]string)(&values)) != nil {
-				return nil, problem(http.StatusBadRequest, "the part "+apitypes.FormSecrets+" is no JSON object of texts")
+				return nil, problem(http.StatusBadRequest, "the part "+apitypes.FormSecrets+" is not a JSON object with text values")
 			}
 		default:
-			return nil, problem(http.StatusBadRequest, fmt.Sprintf("the form has a part %q; there are %s and %s",
+			return nil, problem(http.StatusBadRequest, fmt.Sprintf("the form has an unknown part %q; valid are %s and %s",
 				printable(part.FormName()), apitypes.FormSecrets, apitypes.FormFile))
 		}
 	}
 }
 
-// maxSecretBytes bounds the JSON of a job's secrets; what it holds the broker bounds more closely.
+// maxSecretBytes limits the JSON of a job's secrets; the broker limits their contents more closely.
 const maxSecretBytes = 1 << 20
 
-// extension is what the name of a file of a media type ends in.
+// extension returns the file extension for a media type.
 func extension(contentType string) string {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	switch {
@@ -186,7 +186,7 @@ func extension(contentType string) string {
 	}
 }
 
-// printable is a name without anything that could disturb a terminal.
+// printable removes characters from a name that could disturb a terminal.
 func printable(name string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -196,8 +196,8 @@ func printable(name string) string {
 	}, name)
 }
 
-// readFile reads the job in the body of a request. At most maxHeavy are read and planned at once; the caller calls done
-// when it is through with the job.
+// readFile reads the job in the body of a request. At most maxHeavy jobs are read and planned at once; the caller calls
+// done when it has finished with the job.
 func (a *API) readFile(ctx context.Context, name string, in *fileBody, limits *Limits) (spec *dag.Job,
 	secrets dag.SecretValues, done func(), err error) {
 	select {
@@ -214,7 +214,7 @@ func (a *API) readFile(ctx context.Context, name string, in *fileBody, limits *L
 		spec, err = read.Job(cmp.Or(printable(name), in.fallback), in.body)
 	}
 	// Planning may take longer than the upload was allowed to.
-	_ = in.deadline(time.Time{}) // it could be set just now
+	_ = in.deadline(time.Time{}) // cannot fail, because it succeeded before
 	if err == nil {
 		err = limits.override(spec)
 	}
@@ -228,10 +228,10 @@ func (a *API) readFile(ctx context.Context, name string, in *fileBody, limits *L
 type submitInput struct {
 	fileBody
 	Limits
-	Name string `query:"name" maxLength:"1024" doc:"Name of the file: errors mention it, a job without a name takes it, and its extension settles the form where the content does not"`
-	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same job, however often it is sent"`
+	Name string `query:"name" maxLength:"1024" doc:"Name of the file: used in errors, for a job without a name, and, by its extension, for the format if the content does not show it"`
+	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"Requests with the same key submit one job"`
 	// Updates makes it an update of services.
-	Updates string `query:"updates" maxLength:"256" doc:"ID of a job whose services it takes the place of, one replica after the other, instead of being a job of its own"`
+	Updates string `query:"updates" maxLength:"256" doc:"ID of a job whose services to update, one replica after the other, instead of submitting a new job"`
 }
 
 type submitOutput struct {
@@ -249,7 +249,7 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 	if name := printable(in.Name); name != "" {
 		source = path.Base(name)
 	}
-	if source == tesSource { // that is no task of TES's
+	if source == tesSource { // a file, not a TES task
 		source += " (file)"
 	}
 	job, err := a.cfg.Broker.Submitter.Submit(ctx, broker.Submission{
@@ -266,8 +266,8 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 }
 
 type listInput struct {
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most jobs to list"`
-	After string `query:"after" pattern:"^(-?[0-9a-f]{16}#[a-z0-9-]+)?$" doc:"The next of the list that this one continues"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Maximum number of jobs"`
+	After string `query:"after" pattern:"^(-?[0-9a-f]{16}#[a-z0-9-]+)?$" doc:"The value of next of the previous page"`
 }
 
 func (a *API) listJobs(ctx context.Context, in *listInput) (*body[apitypes.JobList], error) {
@@ -278,7 +278,7 @@ func (a *API) listJobs(ctx context.Context, in *listInput) (*body[apitypes.JobLi
 	return &body[apitypes.JobList]{Body: apitypes.JobList{Now: a.cfg.Now().UTC(), Jobs: orEmpty(jobs), Next: next}}, nil
 }
 
-// orEmpty makes a list that JSON does not write as null.
+// orEmpty returns an empty list instead of nil, so that JSON does not have null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -288,8 +288,8 @@ func orEmpty[T any](list []T) []T {
 
 type partInput struct {
 	ID    string `path:"id" doc:"Job ID" maxLength:"256"`
-	Limit int    `query:"limit" minimum:"0" maximum:"1000000" doc:"The most tasks to tell of: there may be fewer, and next says where the job goes on; 0 is all"`
-	After int    `query:"after" minimum:"0" maximum:"1000000" doc:"The next of the answer that this one continues"`
+	Limit int    `query:"limit" minimum:"0" maximum:"1000000" doc:"Maximum number of tasks; there may be fewer, and next says where to continue; 0 for all"`
+	After int    `query:"after" minimum:"0" maximum:"1000000" doc:"The value of next of the previous page"`
 }
 
 func (in *partInput) part() view.Part { return view.Part{From: in.After, Limit: in.Limit} }
@@ -316,7 +316,7 @@ func (a *API) explainJob(ctx context.Context, in *partInput) (*body[apitypes.Sto
 
 type rerunInput struct {
 	ID  string `path:"id" doc:"Job ID" maxLength:"256"`
-	Key string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same new job, however often it is sent"`
+	Key string `header:"Idempotency-Key" maxLength:"256" doc:"Requests with the same key make one new job"`
 }
 
 func (a *API) rerunJob(ctx context.Context, in *rerunInput) (*submitOutput, error) {
@@ -333,7 +333,7 @@ func (a *API) rerunJob(ctx context.Context, in *rerunInput) (*submitOutput, erro
 
 type cancelInput struct {
 	ID     string `path:"id" doc:"Job ID" maxLength:"256"`
-	Reason string `query:"reason" maxLength:"1024" default:"cancelled by user" doc:"Why, for the job's story"`
+	Reason string `query:"reason" maxLength:"1024" default:"cancelled by user" doc:"Why, for the job's history"`
 }
 
 func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*body[apitypes.JobView], error) {

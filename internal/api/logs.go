@@ -19,17 +19,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// logPiece is how much of a log is read and sent at once.
+// logPiece is how many bytes of a log are read and sent at once.
 const logPiece = 32 << 10
 
 func (a *API) logRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "read-log", Method: http.MethodGet, Path: "/v1/jobs/{id}/tasks/{task}/logs",
-		Tags: []string{"jobs"}, Summary: "What a task printed",
-		Description: "With `follow` the answer goes on until the attempt is over, or, where no attempt is named, " +
-			"until the task is: a line that begins with `== attempt` says that a new one goes on elsewhere. An " +
-			"answer that breaks off before its end, as a function's does, says in the trailer or header " +
-			"`Tradewind-Next` what to ask for as `after`.",
+		Tags: []string{"jobs"}, Summary: "The output of a task",
+		Description: "With `follow` the response continues until the attempt has finished or, if no attempt is given, " +
+			"until the task has: a line that begins with `== attempt` then announces a new attempt. If a response " +
+			"is cut off before its end, as a function's may be, the trailer or header `Tradewind-Next` is the value " +
+			"of `after` with which to continue.",
 		Responses: answers("The output of one node", "text/plain; charset=utf-8", &huma.Schema{Type: huma.TypeString}),
 	}, a.readLog)
 }
@@ -39,19 +39,19 @@ type readLogInput struct {
 	Task    string `path:"task" maxLength:"256" doc:"Name of the task, or its index"`
 	Attempt int    `query:"attempt" minimum:"0" doc:"Number of the attempt; 0 is the last one"`
 	Rank    int    `query:"rank" minimum:"0" doc:"Node of a task that runs on several"`
-	Follow  bool   `query:"follow" doc:"Go on with what is printed from now on"`
+	Follow  bool   `query:"follow" doc:"Continue with new output"`
 	Offset  int64  `query:"offset" minimum:"0" doc:"Bytes to skip"`
-	Tail    int64  `query:"tail" minimum:"0" doc:"Begin with the last so many bytes, at the start of a line; 0 is everything"`
-	After   string `query:"after" pattern:"^[0-9]{1,9}:[0-9]{1,18}$" doc:"Where an answer broke off, as its Tradewind-Next says; instead of offset and tail"`
+	Tail    int64  `query:"tail" minimum:"0" doc:"Begin with the last N bytes, at the start of a line; 0 for everything"`
+	After   string `query:"after" pattern:"^[0-9]{1,9}:[0-9]{1,18}$" doc:"Where a response was cut off: its Tradewind-Next; instead of offset and tail"`
 }
 
-// reading is a log on its way to someone.
+// reading is a log that is being sent to a client.
 type reading struct {
 	api     *API
 	feed    *follow.Feed
 	in      *readLogInput
 	task    int
-	attempt int // the one being read, 0 before there is one
+	attempt int // the current one, 0 if there is none yet
 	offset  int64
 }
 
@@ -91,7 +91,7 @@ func (rd *reading) find(d *apitypes.JobDetail) error {
 		rd.task = i
 	}
 	if before, offset, again := strings.Cut(rd.in.After, ":"); again {
-		rd.attempt, _ = strconv.Atoi(before)            // digits, as the pattern has it
+		rd.attempt, _ = strconv.Atoi(before)            // digits, by the pattern
 		rd.offset, _ = strconv.ParseInt(offset, 10, 64) // likewise
 		rd.in.Tail = 0
 	}
@@ -99,12 +99,12 @@ func (rd *reading) find(d *apitypes.JobDetail) error {
 	switch {
 	case rd.attempt > t.Attempts:
 		return problem(http.StatusNotFound,
-			fmt.Sprintf("task %s has no such attempt: its last is %d", t.Name, t.Attempts))
+			fmt.Sprintf("task %s has no such attempt: the last one is %d", t.Name, t.Attempts))
 	case rd.attempt == 0:
 		rd.attempt = t.Attempts
 	}
 	if rd.attempt == 0 && !rd.in.Follow {
-		return problem(http.StatusNotFound, fmt.Sprintf("task %s has not been tried yet", t.Name))
+		return problem(http.StatusNotFound, fmt.Sprintf("task %s has no attempt yet", t.Name))
 	}
 	if rd.in.Rank >= max(t.Nodes, 1) {
 		return problem(http.StatusNotFound, fmt.Sprintf("task %s has no such rank: its ranks are 0 to %d",
@@ -113,19 +113,19 @@ func (rd *reading) find(d *apitypes.JobDetail) error {
 	return nil
 }
 
-// log names what is being read.
+// log returns the name of the current log.
 func (rd *reading) log() Log {
 	return Log{Job: rd.in.ID, Attempt: record.ClusterID(rd.in.ID, rd.task, rd.attempt), Rank: rd.in.Rank}
 }
 
-// run sends the log until it is over, its reader has gone or the host stops. It says whether that was all that is
-// wanted.
+// run sends the log until it is complete, the client has gone or the host stops. It returns true if everything that the
+// client wants was sent.
 func (rd *reading) run(ctx context.Context, s *stream.Stream, now follow.Moment) (all bool) {
 	if rd.in.Tail > 0 && rd.attempt > 0 {
 		rd.skip(ctx)
 	}
 	for {
-		// Whether the attempt is over is asked before reading: what was printed before it ended is then not missed.
+		// Check whether the attempt has finished before reading, so as not to miss its last output.
 		over := rd.over(now.Detail)
 		if err := rd.copy(ctx, s); err != nil || !rd.in.Follow {
 			return err == nil
@@ -145,7 +145,7 @@ func (rd *reading) run(ctx context.Context, s *stream.Stream, now follow.Moment)
 	}
 }
 
-// over says whether nothing more will be printed by the attempt being read.
+// over reports whether the current attempt will print nothing more.
 func (rd *reading) over(d *apitypes.JobDetail) bool {
 	if d.State.Over() {
 		return true
@@ -155,7 +155,7 @@ func (rd *reading) over(d *apitypes.JobDetail) bool {
 	})
 }
 
-// copy sends what there is.
+// copy sends all available output.
 func (rd *reading) copy(ctx context.Context, s *stream.Stream) error {
 	if rd.attempt == 0 {
 		return nil
@@ -173,7 +173,7 @@ func (rd *reading) copy(ctx context.Context, s *stream.Stream) error {
 		case errors.Is(err, io.EOF), errors.Is(err, ErrNoLog):
 			return nil
 		case err != nil:
-			rd.api.log.WarnContext(ctx, "api: a log cannot be read", "job", rd.in.ID, "task", rd.task, "err", err)
+			rd.api.log.WarnContext(ctx, "api: cannot read a log", "job", rd.in.ID, "task", rd.task, "err", err)
 			return err
 		}
 	}
@@ -208,13 +208,13 @@ func (rd *reading) wait(ctx context.Context, now follow.Moment) (follow.Moment, 
 		return now, ctx.Err()
 	case n.err == nil:
 		return n.now, nil
-	default: // the log has grown, or there is nothing to wait for any more
+	default: // the log has grown, or no longer can
 		return now, err
 	}
 }
 
-// nextAttempt waits for the task to be tried again, and says so. It fails when it will not be, or the reader wants only
-// this one.
+// nextAttempt waits for the next attempt of the task, and announces it in the output. It returns io.EOF if there will be
+// none or the client wants only this one.
 func (rd *reading) nextAttempt(ctx context.Context, s *stream.Stream, now follow.Moment) (follow.Moment, error) {
 	for {
 		t := now.Detail.TaskList[rd.task]
@@ -234,8 +234,8 @@ func (rd *reading) nextAttempt(ctx context.Context, s *stream.Stream, now follow
 	}
 }
 
-// advance goes to the next attempt that has printed anything, or to the newest, and returns its offer. Who was away may
-// have missed several.
+// advance moves to the next attempt that has printed anything, or to the newest, and returns its offer. A client that
+// was disconnected may have missed several.
 func (rd *reading) advance(ctx context.Context, d *apitypes.JobDetail) (offer string) {
 	t := d.TaskList[rd.task]
 	rd.offset = 0
@@ -259,7 +259,7 @@ func (rd *reading) skip(ctx context.Context) {
 		return
 	}
 	rd.offset = size - rd.in.Tail
-	// From the byte before: if that ends a line, nothing has to be skipped.
+	// Start with the byte before: if it ends a line, nothing has to be skipped.
 	buf := make([]byte, min(logPiece, rd.in.Tail))
 	n, err := rd.api.cfg.Logs.Read(ctx, rd.log(), rd.offset-1, buf)
 	if err != nil && !errors.Is(err, io.EOF) {

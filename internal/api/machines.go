@@ -25,15 +25,15 @@ func machineRoute[I, O any](a *API, op huma.Operation, handle func(context.Conte
 	register(a, op, handle)
 }
 
-// poolClaimsKey is where machines leaves the claims of a verified token.
+// poolClaimsKey is the context key for the claims of a verified token.
 type poolClaimsKey struct{}
 
-// machines lets through whose token is good for the pool, and not for another machine of it, that the path names;
-// whether for the machine itself or to join as it, the operation looks at.
+// machines admits requests whose token is for the pool of the path, and not for another machine of it. The operation
+// checks whether it is the machine's own token or a join token.
 func (a *API) machines(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	if a.cfg.Machines == nil {
-		writeProblem(w, problem(http.StatusNotImplemented, "this host lets no machines of its own join"))
+		writeProblem(w, problem(http.StatusNotImplemented, "this host does not support pools"))
 		return
 	}
 	text := signin.Bearer(r)
@@ -47,42 +47,42 @@ func (a *API) machines(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	if claims.Pool != ctx.Param("pool") {
-		writeProblem(w, problem(http.StatusForbidden, "the token is of another pool"))
+		writeProblem(w, problem(http.StatusForbidden, "the token is for another pool"))
 		return
 	}
 	if claims.Machine != "" && claims.Machine != ctx.Param("machine") {
-		writeProblem(w, problem(http.StatusForbidden, "the token is of another machine"))
+		writeProblem(w, problem(http.StatusForbidden, "the token is for another machine"))
 		return
 	}
 	next(huma.WithValue(ctx, poolClaimsKey{}, claims))
 }
 
-// poolClaimed returns what the token of a machine's request proves.
+// poolClaimed returns the claims of the token of a machine's request.
 func poolClaimed(ctx context.Context) wire.PoolClaims {
 	c, _ := ctx.Value(poolClaimsKey{}).(wire.PoolClaims)
 	return c
 }
 
-// stateLost is that of a machine that nobody expects to be heard of again.
+// stateLost is the state of a machine that is not expected to report again.
 const stateLost = "lost"
 
-// joinPool gives whoever may join a token of the machine's own. A name that a machine has which is still there is not
-// given away: its tasks would be too. Nothing is written until the machine syncs, so that the call can be repeated when
-// its answer is lost.
+// joinPool exchanges a join token for a machine's own token. If a machine of that name is still in the pool, joining is
+// rejected, because the new machine would also get the other one's tasks. Nothing is written until the machine syncs, so
+// the call can be repeated if its response is lost.
 func (a *API) joinPool(ctx context.Context, in *machineInput) (*body[apitypes.PoolToken], error) {
 	if poolClaimed(ctx).Machine != "" {
-		return nil, problem(http.StatusForbidden, "a machine's own token is not one to join with")
+		return nil, problem(http.StatusForbidden, "a machine's own token cannot be used to join")
 	}
 	p, err := a.pool(ctx, in.Pool)
 	if err != nil {
 		return nil, err
 	}
 	if poolClaimed(ctx).Joined.Before(p.Created.Truncate(wire.PoolTokenTick)) {
-		return nil, problem(http.StatusGone, "the token is of a pool of that name which is gone")
+		return nil, problem(http.StatusGone, "the token is for a removed pool of the same name")
 	}
 	for i := range p.Machines {
 		if m := &p.Machines[i]; m.ID == in.Machine && m.State != stateLost {
-			return nil, problem(http.StatusConflict, "pool "+in.Pool+" has a machine "+in.Machine+" already ("+m.State+
+			return nil, problem(http.StatusConflict, "pool "+in.Pool+" already has a machine "+in.Machine+" ("+m.State+
 				"); join under another name, or remove it first")
 		}
 	}
@@ -105,11 +105,11 @@ type syncInput struct {
 func (a *API) syncMachine(ctx context.Context, in *syncInput) (*body[wire.PoolOrders], error) {
 	claims := poolClaimed(ctx)
 	if claims.Machine == "" {
-		return nil, problem(http.StatusForbidden, "a token to join with is not a machine's own")
+		return nil, problem(http.StatusForbidden, "a join token cannot be used in place of a machine's own")
 	}
 	out, err := a.cfg.Broker.PoolMachines.SyncMachine(ctx, claims, in.Body)
 	if errors.Is(err, record.ErrGone) || errors.Is(err, record.ErrNotFound) {
-		return nil, problem(http.StatusGone, "pool "+in.Pool+" is gone, or machine "+in.Machine+" was removed from it")
+		return nil, problem(http.StatusGone, "pool "+in.Pool+" or its machine "+in.Machine+" was removed")
 	}
 	if err != nil {
 		return nil, err

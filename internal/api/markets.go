@@ -22,25 +22,25 @@ func (a *API) marketRoutes() {
 	tags := []string{"capacity"}
 	userRoute(a, huma.Operation{
 		OperationID: "list-markets", Method: http.MethodGet, Path: "/v1/markets", Tags: tags,
-		Summary: "List the spot markets of which something is known, how their prices are expected to go, and the bids",
+		Summary: "List the known spot markets with price forecasts and bids",
 	}, a.listMarkets)
 	userRoute(a, huma.Operation{
 		OperationID: "list-prices", Method: http.MethodGet, Path: "/v1/prices", Tags: tags,
-		Summary: "Tell how the prices of spot markets went",
-		Description: "The last changes of each price, at most 96. Those of a market whose price was never told, or " +
-			"not since this is kept, are empty.",
+		Summary: "Return the price history of spot markets",
+		Description: "The last changes of each price, at most 96. The list is empty for a market whose price was never " +
+			"reported since the broker records prices.",
 	}, a.listPrices)
 	userRoute(a, huma.Operation{
 		OperationID: "queue-usage", Method: http.MethodGet, Path: "/v1/usage", Tags: tags,
-		Summary: "Tell what the queues held in the last hours",
-		Description: "Summed up from the attempts of the newest 500 jobs, at most 20,000 of them, in 120 steps. " +
-			"`partial` says that there were more.",
+		Summary: "Return what the queues held in the last hours",
+		Description: "Computed from the attempts of the newest 500 jobs, at most 20,000 attempts, in 120 steps. " +
+			"`partial` means that there were more.",
 	}, a.queueUsage)
 }
 
 type marketsInput struct {
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"200" doc:"The most markets to list"`
-	After string `query:"after" maxLength:"512" doc:"The next of the list that this one continues"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"200" doc:"Maximum number of markets"`
+	After string `query:"after" maxLength:"512" doc:"The value of next of the previous page"`
 }
 
 func (a *API) listMarkets(ctx context.Context, in *marketsInput) (*body[apitypes.MarketList], error) {
@@ -54,13 +54,13 @@ func (a *API) listMarkets(ctx context.Context, in *marketsInput) (*body[apitypes
 // MarketName names a spot market.
 type MarketName string
 
-// Schema describes it: printable, without the comma that is between two.
+// Schema describes the name: printable characters without commas, which separate names.
 func (MarketName) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, MaxLength: new(512), Pattern: `^[!-+\--~]+$`}
 }
 
 type pricesInput struct {
-	Offers []MarketName `query:"offers" required:"true" minItems:"1" maxItems:"50" nullable:"false" doc:"The markets, separated by commas: CLOUD/REGION/ZONE/TYPE, with or without /spot"`
+	Offers []MarketName `query:"offers" required:"true" minItems:"1" maxItems:"50" nullable:"false" doc:"The markets, comma-separated: CLOUD/REGION/ZONE/TYPE, with or without /spot"`
 }
 
 func (a *API) listPrices(ctx context.Context, in *pricesInput) (*body[apitypes.PriceList], error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api/signin"
 )
 
-// Planning serves POST /v1/plans and POST /v1/frontiers, and nothing else, to whoever bears the token: for programs
-// that plan beside a broker that does not plan what it was not handed.
+// Planning serves only POST /v1/plans and POST /v1/frontiers, with the token. It is for programs that plan for a broker
+// that itself plans only submitted jobs.
 func Planning(token string, plan PlanFunc, frontier FrontierFunc) http.Handler {
 	closed, stop := context.WithCancel(context.Background())
 	stop() // no stream is served

@@ -18,17 +18,17 @@ func (a *API) planRoute() {
 	userRoute(a, huma.Operation{
 		OperationID: "plan", Method: http.MethodPost, Path: "/v1/plans", Tags: []string{"jobs"},
 		Summary: "Plan a job file without running it", RequestBody: fileRequest(),
-		Description: "Plans with the prices and blocked places of now and stores nothing. " +
-			"When there is no plan the answer is still 200: `status` is `infeasible` and `message` says why.",
+		Description: "Plans with the current prices and blocks, and stores nothing. " +
+			"If there is no plan, the status is still 200: `status` is `infeasible` and `message` says why.",
 	}, a.plan)
 }
 
 func (a *API) learnedRoute() {
 	userRoute(a, huma.Operation{
 		OperationID: "learned", Method: http.MethodGet, Path: "/v1/learned", Tags: []string{"jobs"},
-		Summary: "Tell what earlier jobs of a name have shown of how long their tasks run",
-		Description: "By task and machine: how many runs there were, and the mean and the variance of the natural " +
-			"logarithms of their hours. # stands for numbers in tasks' names.",
+		Summary: "Return the run times of tasks that earlier jobs of a name showed",
+		Description: "By task and machine: the number of runs, and the mean and the variance of the natural " +
+			"logarithms of their hours. # stands for numbers in the names of tasks.",
 	}, a.learned)
 }
 
@@ -47,16 +47,16 @@ type planInput struct {
 	Name string `query:"name" maxLength:"1024" doc:"Name of the file, as for submit"`
 }
 
-// Limits are what a query says instead of the file.
+// Limits are query parameters that override the file.
 type Limits struct {
-	Objective string  `query:"objective" enum:"cost,makespan" doc:"What to minimise, instead of what the file says"`
-	Deadline  string  `query:"deadline" doc:"Time to finish in, instead of what the file says: 6h, 90m"`
-	Budget    float64 `query:"budget" minimum:"0" maximum:"1000000000" doc:"The most it may cost in USD, instead of what the file says"`
+	Objective string  `query:"objective" enum:"cost,makespan" doc:"What to minimise; overrides the file"`
+	Deadline  string  `query:"deadline" doc:"Time in which to finish, such as 6h or 90m; overrides the file"`
+	Budget    float64 `query:"budget" minimum:"0" maximum:"1000000000" doc:"Maximum cost in USD; overrides the file"`
 }
 
 func (a *API) plan(ctx context.Context, in *planInput) (*body[apitypes.PlanView], error) {
 	if a.cfg.Plan == nil {
-		return nil, problem(http.StatusNotImplemented, "this broker plans submitted jobs only")
+		return nil, problem(http.StatusNotImplemented, "this broker plans only submitted jobs")
 	}
 	spec, _, done, err := a.readFile(ctx, in.Name, &in.fileBody, &in.Limits)
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *API) plan(ctx context.Context, in *planInput) (*body[apitypes.PlanView]
 	return &body[apitypes.PlanView]{Body: viewPlan(spec, plan)}, nil
 }
 
-// override puts what the query says in the place of what the file says.
+// override replaces values of the file with those of the query.
 func (in *Limits) override(spec *dag.Job) error {
 	if in.Objective != "" {
 		spec.Objective = dag.Objective(in.Objective)
@@ -83,9 +83,9 @@ func (in *Limits) override(spec *dag.Job) error {
 	}
 	d, err := time.ParseDuration(in.Deadline)
 	if err != nil || d <= 0 || d > dag.MaxDuration {
-		p := problem(http.StatusUnprocessableEntity, fmt.Sprintf("the deadline %q is not a time such as 6h or 90m",
+		p := problem(http.StatusUnprocessableEntity, fmt.Sprintf("the deadline %q is not a duration such as 6h or 90m",
 			in.Deadline))
-		p.Errors = []apitypes.ErrorDetail{{Location: "query.deadline", Message: "not a time", Value: in.Deadline}}
+		p.Errors = []apitypes.ErrorDetail{{Location: "query.deadline", Message: "not a duration", Value: in.Deadline}}
 		return p
 	}
 	spec.Deadline = d

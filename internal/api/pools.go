@@ -17,12 +17,12 @@ import (
 type MachineTokens struct {
 	Mint   func(wire.PoolClaims) (string, error)
 	Verify func(token string) (wire.PoolClaims, error)
-	// JoinFor is how long a token to join with is good, MachineFor how long a machine's own, which is renewed when half
-	// of that is over. 0 is DefaultJoinFor and DefaultMachineFor.
+	// JoinFor is how long a join token is valid; 0 is DefaultJoinFor. MachineFor is how long a machine's own token is
+	// valid, which is renewed after half of that time; 0 is DefaultMachineFor.
 	JoinFor, MachineFor time.Duration
 }
 
-// How long tokens of pools are good, on the broker's clock.
+// How long tokens of pools are valid, on the broker's clock.
 const (
 	DefaultJoinFor    = 24 * time.Hour
 	DefaultMachineFor = 24 * time.Hour
@@ -60,7 +60,7 @@ func (a *API) poolRoutes() {
 	tags := []string{"pools"}
 	userRoute(a, huma.Operation{
 		OperationID: "list-pools", Method: http.MethodGet, Path: "/v1/pools", Tags: tags,
-		Summary: "List pools with their machines, what these have, and what runs there",
+		Summary: "List pools with their machines, their capacity, and what runs there",
 	}, a.listPools)
 	userRoute(a, huma.Operation{
 		OperationID: "set-pool", Method: http.MethodPut, Path: "/v1/pools/{pool}", Tags: tags,
@@ -76,11 +76,11 @@ func (a *API) poolRoutes() {
 	}, a.invite)
 	userRoute(a, huma.Operation{
 		OperationID: "drain-pool", Method: http.MethodPost, Path: "/v1/pools/{pool}/drain", Tags: tags,
-		Summary: "Empty a pool, or put it back", DefaultStatus: http.StatusOK,
+		Summary: "Drain a pool, or undo that", DefaultStatus: http.StatusOK,
 	}, a.drainPool)
 	userRoute(a, huma.Operation{
 		OperationID: "drain-machine", Method: http.MethodPost, Path: "/v1/pools/{pool}/machines/{machine}/drain",
-		Tags: tags, Summary: "Empty a machine, or put it back", DefaultStatus: http.StatusOK,
+		Tags: tags, Summary: "Drain a machine, or undo that", DefaultStatus: http.StatusOK,
 	}, a.drainMachine)
 	userRoute(a, huma.Operation{
 		OperationID: "remove-machine", Method: http.MethodDelete, Path: "/v1/pools/{pool}/machines/{machine}",
@@ -88,14 +88,14 @@ func (a *API) poolRoutes() {
 	}, a.removeMachine)
 	machineRoute(a, huma.Operation{
 		OperationID: "pool-join", Method: http.MethodPost, Path: wire.PathPool + "{pool}/machines/{machine}/join",
-		Summary: "Trade the pool's join token for the machine's own", DefaultStatus: http.StatusOK,
-		Description: "Answers 409 while another machine has the name.",
+		Summary: "Exchange the pool's join token for the machine's own", DefaultStatus: http.StatusOK,
+		Description: "The response is 409 while another machine has the name.",
 	}, a.joinPool)
 	machineRoute(a, huma.Operation{
 		OperationID: "pool-sync", Method: http.MethodPost, Path: wire.PathPool + "{pool}/machines/{machine}/sync",
-		Summary: "Tell what a machine has and what runs there, and learn what should", DefaultStatus: http.StatusOK,
-		Description: "Both sides say what is, not what changed, so a call may be lost or repeated. Answers 410 when " +
-			"the pool is gone or the machine was removed from it.",
+		Summary: "Report a machine's capacity and running work, and get what should run there", DefaultStatus: http.StatusOK,
+		Description: "Both sides send their full state, not changes, so a call may be lost or repeated. The response is 410 " +
+			"if the pool or the machine was removed.",
 	}, a.syncMachine)
 }
 
@@ -121,11 +121,11 @@ func (a *API) setPool(ctx context.Context, in *setPoolInput) (*body[apitypes.Poo
 	return a.onePool(ctx, in.Pool)
 }
 
-// pool finds a pool.
+// pool returns a pool, or a 404 problem.
 func (a *API) pool(ctx context.Context, name string) (*apitypes.PoolView, error) {
 	p, err := a.cfg.Broker.PoolViews.PoolView(ctx, name)
 	if errors.Is(err, record.ErrNotFound) {
-		return nil, problem(http.StatusNotFound, "there is no pool "+name)
+		return nil, problem(http.StatusNotFound, "unknown pool "+name)
 	}
 	return &p, err
 }
@@ -146,7 +146,7 @@ func (a *API) removePool(ctx context.Context, in *poolInput) (*struct{}, error) 
 	return nil, a.cfg.Broker.PoolKeeper.RemovePool(ctx, in.Pool)
 }
 
-// invite makes a token with which machines can join a pool that there is.
+// invite makes a token with which machines can join an existing pool.
 func (a *API) invite(ctx context.Context, in *poolInput) (*body[apitypes.PoolToken], error) {
 	if a.cfg.Machines == nil {
 		return nil, errNoMachines()
@@ -158,7 +158,7 @@ func (a *API) invite(ctx context.Context, in *poolInput) (*body[apitypes.PoolTok
 	return &body[apitypes.PoolToken]{Body: token}, err
 }
 
-// mint signs a token that is good for some time from now.
+// mint signs a token that is valid for the given time from now.
 func (a *API) mint(c wire.PoolClaims, lasts time.Duration) (apitypes.PoolToken, error) {
 	c.Expires = a.cfg.Now().Add(lasts).UTC().Truncate(time.Second)
 	text, err := a.cfg.Machines.Mint(c)
@@ -166,7 +166,7 @@ func (a *API) mint(c wire.PoolClaims, lasts time.Duration) (apitypes.PoolToken, 
 }
 
 func errNoMachines() error {
-	return problem(http.StatusNotImplemented, "this host lets no machines of its own join")
+	return problem(http.StatusNotImplemented, "this host does not support pools")
 }
 
 type drainPoolInput struct {

@@ -18,17 +18,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// problem makes a Problem of a status and a sentence.
+// problem makes a Problem from a status and a sentence.
 func problem(status int, detail string) *apitypes.Problem {
 	return &apitypes.Problem{Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// tooLarge refuses a body.
+// tooLarge is the response to a body that exceeds the limit.
 func tooLarge(limit int64) *apitypes.Problem {
 	return problem(http.StatusRequestEntityTooLarge, "the body has more than "+strconv.FormatInt(limit>>20, 10)+" MiB")
 }
 
-// badFile says where in a job file an error is.
+// badFile is the response to an invalid job file, with the position of the error.
 func badFile(e *dag.Error) *apitypes.Problem {
 	p := problem(http.StatusUnprocessableEntity, e.Error())
 	p.Title = "The job file is not valid"
@@ -36,7 +36,7 @@ func badFile(e *dag.Error) *apitypes.Problem {
 	return p
 }
 
-// fail turns an error into what the client is told. The words of errors that nobody foresaw are for the log only.
+// fail converts an error to a response. The text of unexpected errors is only logged.
 func (a *API) fail(ctx context.Context, err error) error {
 	var dressed huma.HeadersError
 	var known *apitypes.Problem
@@ -60,16 +60,16 @@ func (a *API) fail(ctx context.Context, err error) error {
 	case errors.Is(err, record.ErrOver), errors.Is(err, record.ErrPoolBusy):
 		return problem(http.StatusConflict, err.Error())
 	case errors.Is(err, record.ErrGone):
-		return problem(http.StatusGone, "the attempt is over")
+		return problem(http.StatusGone, "the attempt has ended")
 	case errors.Is(err, record.ErrMachine):
 		return problem(http.StatusForbidden, err.Error())
 	case errors.Is(err, record.ErrEarly):
-		return huma.ErrorWithHeaders(problem(http.StatusServiceUnavailable, err.Error()+"; come again"),
+		return huma.ErrorWithHeaders(problem(http.StatusServiceUnavailable, err.Error()+"; try again"),
 			http.Header{"Retry-After": {"1"}})
 	case errors.Is(err, identity.ErrUnavailable):
-		a.log.WarnContext(ctx, "api: a machine's proof cannot be checked", "err", err)
+		a.log.WarnContext(ctx, "api: cannot check a machine's proof of identity", "err", err)
 		return huma.ErrorWithHeaders(
-			problem(http.StatusServiceUnavailable, identity.ErrUnavailable.Error()+"; come again"),
+			problem(http.StatusServiceUnavailable, identity.ErrUnavailable.Error()+"; try again"),
 			http.Header{"Retry-After": {"1"}})
 	case errors.Is(err, store.ErrThrottled), errors.Is(err, store.ErrConflict),
 		errors.Is(err, store.ErrClosed), errors.Is(err, bus.ErrClosed):
@@ -78,40 +78,40 @@ func (a *API) fail(ctx context.Context, err error) error {
 			"the broker is busy or shutting down; try again"),
 			http.Header{"Retry-After": {"1"}})
 	case ctx.Err() != nil:
-		return problem(http.StatusServiceUnavailable, "the request was given up")
+		return problem(http.StatusServiceUnavailable, "the request was cancelled")
 	default:
 		a.log.ErrorContext(ctx, "api: internal error", "err", err)
 		return problem(http.StatusInternalServerError, "internal error; the broker's log has the details")
 	}
 }
 
-// writeProblem answers a request that no operation handles.
+// writeProblem writes a problem outside of an operation.
 func writeProblem(w http.ResponseWriter, p *apitypes.Problem) {
 	body, err := json.Marshal(p)
-	if err != nil { // of strings and numbers: cannot be
+	if err != nil { // cannot happen for strings and numbers
 		body = []byte(`{"title":"Internal Server Error","status":500}`)
 	}
 	w.Header().Set("Content-Type", apitypes.ProblemType)
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // the client has gone
+	_, _ = w.Write(append(body, '\n')) // an error means that the client has gone
 }
 
-// unmatched answers for a path or method that does not exist, in the words of the mux but as a problem.
+// unmatched answers for an unknown path or method, with the mux's status but as a problem.
 func (a *API) unmatched(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	probe := &probe{header: http.Header{}}
 	h.ServeHTTP(probe, r)
 	if allow := probe.header.Get("Allow"); allow != "" {
 		w.Header().Set("Allow", allow)
 	}
-	detail := "there is no " + r.URL.Path
+	detail := "unknown path " + r.URL.Path
 	if probe.status == http.StatusMethodNotAllowed {
-		detail = r.Method + " is not for " + r.URL.Path + "; allowed: " +
+		detail = r.Method + " is not supported for " + r.URL.Path + "; allowed: " +
 			strings.Join(probe.header.Values("Allow"), ", ")
 	}
 	writeProblem(w, problem(max(probe.status, http.StatusBadRequest), detail))
 }
 
-// probe takes the status and headers of an answer and drops its body.
+// probe records the status and headers of a response and drops its body.
 type probe struct {
 	header http.Header
 	status int

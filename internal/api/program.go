@@ -9,15 +9,15 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// ProgramFunc returns a URL, good for a while, at which an agent's program lies, by its SHA-256 in hexadecimal.
+// ProgramFunc returns a URL, valid for a limited time, of the agent's program with the given SHA-256 (hexadecimal).
 type ProgramFunc func(ctx context.Context, sha256 string) (url string, err error)
 
 func (a *API) programRoutes() {
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-program", Method: http.MethodGet, Path: wire.PathProgram + "{sha256}",
 		Summary: "Where a new machine fetches the agent's program", DefaultStatus: http.StatusTemporaryRedirect,
-		Description: "The machine checks what it fetches by this digest. The token is for this API alone, and not " +
-			"to be sent along.",
+		Description: "The machine checks the program against this digest. The token is for this API only, and must not " +
+			"be sent to the redirect's target.",
 	}, a.program)
 }
 
@@ -32,7 +32,7 @@ type programOutput struct {
 
 func (a *API) program(ctx context.Context, in *programInput) (*programOutput, error) {
 	if a.cfg.Program == nil {
-		return nil, problem(http.StatusNotFound, "this broker's machines have their agent already")
+		return nil, problem(http.StatusNotFound, "machines of this broker already have their agent")
 	}
 	url, err := a.cfg.Program(ctx, in.SHA256)
 	return &programOutput{Location: url, Cache: "no-store"}, err

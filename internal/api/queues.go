@@ -43,19 +43,19 @@ func (a *API) queueRoutes() {
 	}, a.listWaiting)
 	userRoute(a, huma.Operation{
 		OperationID: "why-waiting", Method: http.MethodGet, Path: "/v1/jobs/{id}/waiting", Tags: []string{"capacity"},
-		Summary: "Tell why a job's tasks wait in their queue",
+		Summary: "Return why a job's tasks wait in their queue",
 	}, a.whyWaiting)
 	userRoute(a, huma.Operation{
 		OperationID: "list-blocks", Method: http.MethodGet, Path: "/v1/blocks", Tags: []string{"capacity"},
-		Summary: "List the places that are not tried now, and why",
+		Summary: "List the places that the broker does not try now, and why",
 	}, a.listBlocks)
 }
 
 type queueListInput struct {
-	Waiting bool `query:"waiting" doc:"Count the tasks that wait, too"`
+	Waiting bool `query:"waiting" doc:"Also count the waiting tasks"`
 }
 
-// counted is as far as waiting tasks are counted, countsAtOnce how many queues are asked together.
+// counted is the maximum to which waiting tasks are counted; countsAtOnce is how many queues are counted at once.
 const counted, countsAtOnce = 1000, 16
 
 func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[apitypes.QueueList], error) {
@@ -81,13 +81,13 @@ func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[apitype
 	return &body[apitypes.QueueList]{Body: out}, g.Wait()
 }
 
-// boundAmounts bounds each amount of a resource in the schema of a QueueQuota, as the fields of one number are.
+// boundAmounts sets the limits of amounts in the schema of QueueQuota. For other fields, struct tags set them.
 func (a *API) boundAmounts() {
 	quota := a.huma.OpenAPI().Components.Schemas.SchemaFromRef(a.schema(apitypes.QueueQuota{}).Ref)
 	for _, name := range []string{"max", "deserved", "guaranteed"} {
 		amount, ok := quota.Properties[name].AdditionalProperties.(*huma.Schema)
 		if !ok {
-			panic("api: " + name + " of a queue is no map of amounts")
+			panic("api: " + name + " of a queue is not a map of amounts")
 		}
 		least, most := 0.0, record.MaxAmount
 		amount.Minimum, amount.Maximum = &least, &most
@@ -96,7 +96,7 @@ func (a *API) boundAmounts() {
 }
 
 func settings(q apitypes.QueueQuota) record.QueueSettings {
-	// vCPUs have fields of their own.
+	// vCPUs have separate fields.
 	vcpus := func(a *apitypes.Amounts, field float64) float64 {
 		v, said := (*a)[apitypes.VCPUs]
 		if !said {
@@ -128,7 +128,7 @@ func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*body[apitypes.Q
 	return a.queueNamed(ctx, in.Name)
 }
 
-// queueNamed answers with a queue.
+// queueNamed responds with a queue.
 func (a *API) queueNamed(ctx context.Context, name string) (*body[apitypes.Queue], error) {
 	queues, err := a.cfg.Broker.QueueViews.Queues(ctx)
 	if err != nil {
@@ -139,12 +139,12 @@ func (a *API) queueNamed(ctx context.Context, name string) (*body[apitypes.Queue
 			return &body[apitypes.Queue]{Body: q}, nil
 		}
 	}
-	return nil, huma.Error404NotFound("the queue is gone")
+	return nil, huma.Error404NotFound("the queue was removed")
 }
 
 type waitingInput struct {
 	Name  string `path:"name" maxLength:"128" doc:"Name of the queue"`
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most tasks to list"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Maximum number of tasks"`
 }
 
 func (a *API) listWaiting(ctx context.Context, in *waitingInput) (*body[apitypes.WaitingList], error) {

@@ -24,26 +24,26 @@ const (
 	agentScheme = "agent"
 )
 
-// newHuma makes the registry of operations over a mux. It serves no pages of its own: the document is served by
-// plainRoutes, and its viewers would load scripts from elsewhere.
+// newHuma makes the registry of operations over a mux. It serves no pages: plainRoutes serves the document, and huma's
+// viewers would load scripts from other sites.
 func newHuma(mux *http.ServeMux) huma.API {
 	cfg := huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title: "Tradewind", Version: documentVersion,
-				Description: "Submit DAGs of batch tasks to the broker, follow them, and ask why they run where they " +
-					"do. Errors are problem documents (RFC 9457). Times are RFC 3339, amounts of money USD, spans of " +
-					"time hours unless a field says otherwise.",
+				Description: "Submit DAGs of batch tasks to the broker, follow them, and find out why they run where they " +
+					"do. Errors are problem documents (RFC 9457). Times are RFC 3339, amounts of money are USD, durations " +
+					"are hours unless a field says otherwise.",
 				License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 			},
 			Tags: []*huma.Tag{
 				{Name: "jobs", Description: "Submit and follow jobs"},
-				{Name: "capacity", Description: "Queues, and places that are not tried now"},
-				{Name: "pools", Description: "Machines that you have already"},
+				{Name: "capacity", Description: "Queues, and places that the broker does not try now"},
+				{Name: "pools", Description: "Machines that you already own"},
 				{Name: "tes", Description: "The task execution service of GA4GH, 1.1"},
-				{Name: "operations", Description: "Events that were given up"},
-				{Name: "agent", Description: "What the agent on a machine calls; the token names its cluster and rank"},
+				{Name: "operations", Description: "Dead letters: events that the broker stopped delivering"},
+				{Name: "agent", Description: "Calls of the agent on a machine; the token names its cluster and rank"},
 			},
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
@@ -51,7 +51,7 @@ func newHuma(mux *http.ServeMux) huma.API {
 					userScheme:  {Type: "http", Scheme: "bearer", Description: "The deployment's user token"},
 					agentScheme: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A node's token"},
 					machineScheme: {Type: "http", Scheme: "bearer", BearerFormat: "JWT",
-						Description: "The token of a pool's machine, or one to join with"},
+						Description: "The token of a pool's machine, or a join token"},
 				},
 			},
 		},
@@ -59,14 +59,14 @@ func newHuma(mux *http.ServeMux) huma.API {
 			"json": huma.DefaultJSONFormat},
 		DefaultFormat: "application/json",
 	}
-	// huma's own answers have its type of the same name.
+	// huma's own responses use its type of the same name.
 	cfg.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[apitypes.ErrorDetail](), reflect.TypeFor[huma.ErrorDetail]())
-	// Agents of another version may say more than this one understands.
+	// Agents of a newer version may send more fields than this one knows.
 	cfg.AllowAdditionalPropertiesByDefault = true
 	return humago.New(mux, cfg)
 }
 
-// schemaName is what the document calls a type. Those of the task execution service are named as there.
+// schemaName returns the name of a type in the document. Types of TES have the names of its specification.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer {
@@ -78,7 +78,7 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// body is an answer that is a body and nothing else.
+// body is a response that consists of only a body.
 type body[T any] struct{ Body T }
 
 // userRoute registers an operation for users.
@@ -115,19 +115,19 @@ func register[I, O any](a *API, op huma.Operation, handle func(context.Context, 
 	})
 }
 
-// schema is a reference to the schema of a value's type.
+// schema returns a reference to the schema of a value's type.
 func (a *API) schema(v any) *huma.Schema {
 	return a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(v), true, "")
 }
 
-// answers describes an answer of 200 that is not JSON.
+// answers describes a 200 response that is not JSON.
 func answers(description, contentType string, schema *huma.Schema) map[string]*huma.Response {
 	return map[string]*huma.Response{"200": {
 		Description: description, Content: map[string]*huma.MediaType{contentType: {Schema: schema}},
 	}}
 }
 
-// render writes the document as a file that people diff.
+// render formats the document so that it can be diffed.
 func render(doc *huma.OpenAPI) ([]byte, error) {
 	raw, err := json.Marshal(doc)
 	if err != nil {

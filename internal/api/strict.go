@@ -15,9 +15,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// strict holds requests to their description where huma is lenient: parameters that are given twice or without a
-// value, NaN, null where a value belongs. And it is lenient where the description is: 187.0 is an integer (JSON Schema,
-// validation, section 4.2.1).
+// strict enforces the API's description where huma is lenient: repeated parameters, parameters without a value, NaN, and
+// null instead of a value. It also permits what the description does: 187.0 is an integer (JSON Schema, validation,
+// section 4.2.1).
 func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	op := ctx.Operation()
@@ -30,9 +30,9 @@ func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 		next(ctx)
 		return
 	}
-	// As huma would, for the body is read here in its stead.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin)) // tests' recorders have none
-	limit := cmp.Or(op.MaxBodyBytes, 1<<20)                                       // as huma's
+	// As huma would; the body is read here instead.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin)) // not supported by tests' recorders
+	limit := cmp.Or(op.MaxBodyBytes, 1<<20)                                       // huma's default
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var big *http.MaxBytesError
 	switch {
@@ -40,7 +40,7 @@ func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 		writeProblem(w, tooLarge(big.Limit))
 		return
 	case err != nil:
-		writeProblem(w, problem(http.StatusBadRequest, "the body cannot be read"))
+		writeProblem(w, problem(http.StatusBadRequest, "the body could not be read"))
 		return
 	}
 	body, wrong := strict.Mend(a.huma.OpenAPI().Components.Schemas, schema, body)
@@ -52,7 +52,7 @@ func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// invalid is a request that is not as it is described.
+// invalid is the response to a request that does not match its description.
 func invalid(errs ...*huma.ErrorDetail) *apitypes.Problem {
 	p := problem(http.StatusUnprocessableEntity, "validation failed")
 	for _, e := range errs {

@@ -20,34 +20,34 @@ type Suspender interface {
 func (a *API) suspendRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "suspend-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/suspend", Tags: []string{"jobs"},
-		Summary: "Have a job wait", DefaultStatus: http.StatusAccepted,
-		Description: "What runs of it saves its work and gives back its machines; nothing of it is admitted until it " +
-			"is resumed. Its deadline stays. 409 when it is over already. Suspending it again changes nothing.",
+		Summary: "Suspend a job", DefaultStatus: http.StatusAccepted,
+		Description: "Its running tasks save their work and release their machines; none of its tasks is admitted until it " +
+			"is resumed. Its deadline stays. 409 if it has already finished. Suspending it again changes nothing.",
 	}, a.suspendJob)
 	userRoute(a, huma.Operation{
 		OperationID: "resume-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/resume", Tags: []string{"jobs"},
-		Summary: "Have a suspended job go on", DefaultStatus: http.StatusAccepted,
-		Description: "Its tasks wait in their queue and go on from their checkpoints. 409 when it is over already. " +
-			"A job that is not suspended is left as it is.",
+		Summary: "Resume a suspended job", DefaultStatus: http.StatusAccepted,
+		Description: "Its tasks wait in their queue and continue from their checkpoints. 409 if it has already finished. " +
+			"A job that is not suspended stays as it is.",
 	}, a.resumeJob)
 	userRoute(a, huma.Operation{
 		OperationID: "suspend-queue", Method: http.MethodPost, Path: "/v1/queues/{name}/suspend",
-		Tags: []string{"capacity"}, Summary: "Have a queue admit nothing", DefaultStatus: http.StatusAccepted,
-		Description: "Neither it nor those below it admit anything until it is resumed. What runs goes on, or, with " +
-			"drain, saves its work and waits.",
+		Tags: []string{"capacity"}, Summary: "Suspend a queue", DefaultStatus: http.StatusAccepted,
+		Description: "The queue and its child queues admit nothing until it is resumed. Running tasks continue or, with " +
+			"drain, save their work and wait.",
 	}, a.suspendQueue)
 	userRoute(a, huma.Operation{
 		OperationID: "resume-queue", Method: http.MethodPost, Path: "/v1/queues/{name}/resume",
-		Tags: []string{"capacity"}, Summary: "Have a suspended, or closed, queue admit again",
+		Tags: []string{"capacity"}, Summary: "Resume a suspended or closed queue",
 		DefaultStatus: http.StatusAccepted,
 	}, a.resumeQueue)
 }
 
 type suspendJobInput struct {
 	ID     string `path:"id" doc:"Job ID" maxLength:"256"`
-	By     string `query:"by" maxLength:"256" doc:"Who has it wait, for the job's story"`
+	By     string `query:"by" maxLength:"256" doc:"Who suspends it, for the job's history"`
 	Reason string `query:"reason" maxLength:"1024" doc:"Why"`
-	Key    string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
+	Key    string `header:"Idempotency-Key" maxLength:"256" doc:"Requests with the same key count once, no matter how late they arrive"`
 }
 
 func (a *API) suspendJob(ctx context.Context, in *suspendJobInput) (*body[apitypes.JobView], error) {
@@ -59,8 +59,8 @@ func (a *API) suspendJob(ctx context.Context, in *suspendJobInput) (*body[apityp
 
 type resumeJobInput struct {
 	ID  string `path:"id" doc:"Job ID" maxLength:"256"`
-	By  string `query:"by" maxLength:"256" doc:"Who resumes it, for the job's story"`
-	Key string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
+	By  string `query:"by" maxLength:"256" doc:"Who resumes it, for the job's history"`
+	Key string `header:"Idempotency-Key" maxLength:"256" doc:"Requests with the same key count once, no matter how late they arrive"`
 }
 
 func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[apitypes.JobView], error) {
@@ -70,7 +70,7 @@ func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[apitypes
 	return a.shown(ctx, in.ID)
 }
 
-// shown answers with a job.
+// shown responds with a job.
 func (a *API) shown(ctx context.Context, id string) (*body[apitypes.JobView], error) {
 	shown, err := a.cfg.Broker.JobViews.JobView(ctx, id)
 	if err != nil {
@@ -81,10 +81,10 @@ func (a *API) shown(ctx context.Context, id string) (*body[apitypes.JobView], er
 
 type suspendQueueInput struct {
 	Name   string `path:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"128" doc:"Name of the queue"`
-	By     string `query:"by" maxLength:"256" doc:"Who has it wait"`
+	By     string `query:"by" maxLength:"256" doc:"Who suspends it"`
 	Reason string `query:"reason" maxLength:"1024" doc:"Why"`
-	Drain  bool   `query:"drain" doc:"What runs saves its work and waits, too"`
-	Key    string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
+	Drain  bool   `query:"drain" doc:"Whether running tasks save their work and wait as well"`
+	Key    string `header:"Idempotency-Key" maxLength:"256" doc:"Requests with the same key count once, no matter how late they arrive"`
 }
 
 func (a *API) suspendQueue(ctx context.Context, in *suspendQueueInput) (*body[apitypes.Queue], error) {
@@ -98,7 +98,7 @@ func (a *API) suspendQueue(ctx context.Context, in *suspendQueueInput) (*body[ap
 type resumeQueueInput struct {
 	Name string `path:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"128" doc:"Name of the queue"`
 	By   string `query:"by" maxLength:"256" doc:"Who resumes it"`
-	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
+	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"Requests with the same key count once, no matter how late they arrive"`
 }
 
 func (a *API) resumeQueue(ctx context.Context, in *resumeQueueInput) (*body[apitypes.Queue], error) {

@@ -20,13 +20,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TESPath is where the task execution service of GA4GH is, below which its own paths lie.
+// TESPath is the base path of the Task Execution Service of GA4GH.
 const TESPath = "/ga4gh/tes/v1"
 
-// tesSource is the source of jobs that were tasks. No file has it.
+// tesSource is the source of jobs that were made from TES tasks. No file can have it.
 const tesSource = "ga4gh:tes"
 
-// maxTESLog bounds what is read of an attempt's log. What the script writes there is far less.
+// maxTESLog is how much of an attempt's log is read, in bytes. The script writes far less.
 const maxTESLog = 8 << 20
 
 func (a *API) tesRoutes() {
@@ -37,10 +37,10 @@ func (a *API) tesRoutes() {
 	userRoute(a, op("tes-service-info", http.MethodGet, "/service-info", "What the service is"), a.tesInfo)
 	userRoute(a, op("tes-create-task", http.MethodPost, "/tasks", "Submit a task"), a.tesCreate)
 	userRoute(a, op("tes-list-tasks", http.MethodGet, "/tasks", "List tasks, the newest first"), a.tesList)
-	// A pattern of Go's mux cannot end a segment in :cancel, and older clients ask for tasks/service-info.
+	// In Go's mux, a pattern cannot end with :cancel, and older clients request tasks/service-info.
 	userRoute(a, op("tes-get-task", http.MethodGet, "/tasks/{id}", "A task"), a.tesGet)
 	cancel := op("tes-cancel-task", http.MethodPost, "/tasks/{id}", "Cancel a task")
-	cancel.Description = "The ID is followed by `:cancel`. A task that is over stays as it is."
+	cancel.Description = "The ID is followed by `:cancel`. A finished task stays as it is."
 	userRoute(a, cancel, a.tesCancel)
 }
 
@@ -74,7 +74,7 @@ func (a *API) tesInfo(context.Context, *struct{}) (*body[tesInfo], error) {
 	return &body[tesInfo]{Body: a.tesService()}, nil
 }
 
-// tesFormerInfo is what version 1.0 has at tasks/service-info. Clients of that version, py-tes among them, refuse any
+// tesFormerInfo is the response of version 1.0 at tasks/service-info. Clients of that version, such as py-tes, reject any
 // other field.
 type tesFormerInfo struct {
 	Name    string   `json:"name"`
@@ -123,8 +123,8 @@ func (a *API) tesGet(ctx context.Context, in *tesGetInput) (*body[any], error) {
 	return &body[any]{Body: t.Show(in.View)}, nil
 }
 
-// tesTask makes the task that a job was made of, with as much as a view needs. It fails with ErrNotFound of jobs that
-// were none.
+// tesTask returns the TES task of a job, with what a view needs. It returns ErrNotFound for jobs that were not made from
+// TES tasks.
 func (a *API) tesTask(ctx context.Context, id string, v tes.View) (tes.Task, error) {
 	d, err := a.cfg.Broker.JobViews.JobPart(ctx, id, view.Part{})
 	if err == nil && d.Source != tesSource {
@@ -168,7 +168,7 @@ func (a *API) tesTask(ctx context.Context, id string, v tes.View) (tes.Task, err
 	return t, nil
 }
 
-// stamp is a time as TES has it; none is empty.
+// stamp formats a time as TES does; the zero time is empty.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -176,7 +176,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// tesLog reads what is there of a log.
+// tesLog reads what is available of a log.
 func (a *API) tesLog(ctx context.Context, log Log) ([]byte, error) {
 	var all []byte
 	buf := make([]byte, logPiece)
@@ -210,14 +210,14 @@ type tesTasks struct {
 	Next  string     `json:"next_page_token,omitempty"`
 }
 
-// tesLook is how many jobs are looked at for one page, most of which its filters may not want: the page is then short,
-// and says where it goes on.
+// tesLook is the maximum number of jobs that are read for one page. If the filters match few of them, the page is short
+// and has a token for the next one.
 const tesLook = 4096
 
 func (a *API) tesList(ctx context.Context, in *tesListInput) (*body[tesTasks], error) {
 	out := tesTasks{Tasks: []tes.Task{}, Next: in.PageToken}
 	for looked := 0; looked < tesLook && len(out.Tasks) < in.PageSize; {
-		// No more than the page has room for, so that it ends where the list does.
+		// Read no more jobs than the page has room for, so that the next page begins after the last one read.
 		limit := in.PageSize - len(out.Tasks)
 		jobs, next, err := a.cfg.Broker.JobViews.Jobs(ctx, out.Next, limit)
 		if err != nil {
@@ -243,7 +243,7 @@ func (a *API) tesList(ctx context.Context, in *tesListInput) (*body[tesTasks], e
 	return &body[tesTasks]{Body: out}, nil
 }
 
-// tesWanted loads a task, and says whether a list's filters want it.
+// tesWanted loads a task, and reports whether it matches a list's filters.
 func (a *API) tesWanted(ctx context.Context, id string, in *tesListInput) (tes.Task, bool, error) {
 	v := in.View
 	if in.NamePrefix != "" || len(in.TagKey) > 0 {
@@ -268,7 +268,7 @@ type tesCancelInput struct {
 func (a *API) tesCancel(ctx context.Context, in *tesCancelInput) (*body[struct{}], error) {
 	id, ok := strings.CutSuffix(in.ID, ":cancel")
 	if !ok {
-		return nil, problem(http.StatusNotFound, "a task is cancelled at its ID with :cancel behind it")
+		return nil, problem(http.StatusNotFound, "to cancel a task, append :cancel to its ID")
 	}
 	if _, err := a.tesTask(ctx, id, tes.Minimal); err != nil {
 		return nil, err

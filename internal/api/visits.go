@@ -18,21 +18,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Visits lets people get onto the machines of tasks that run.
+// Visits lets users connect to the machines of running tasks.
 type Visits struct {
-	// Relay keeps what passes.
+	// Relay passes data between users and machines.
 	Relay *relay.Relay
 }
 
-// visitHold is the longest that a call of a visit is held: shorter than what proxies on the way cut off. Wall time.
+// visitHold is the maximum duration of a long poll of a visit: less than the time limits of proxies. Wall time.
 const visitHold = 20 * time.Second
 
-// VisitOpener lets people onto machines. A *broker.Users is one.
+// VisitOpener opens visits. A *broker.Users is one.
 type VisitOpener interface {
 	OpenVisit(ctx context.Context, v broker.Visiting) (cluster string, opened record.Visit, err error)
 }
 
-// AgentVisits knows the visits that are open. A *broker.Agents is one.
+// AgentVisits returns and ends open visits. A *broker.Agents is one.
 type AgentVisits interface {
 	Visits(ctx context.Context, c wire.Claims, after int) ([]record.Visit, error)
 	Visit(ctx context.Context, cluster string, number int) (record.Visit, error)
@@ -43,24 +43,24 @@ func (a *API) visitRoutes() {
 	var piece, agentPiece huma.RequestBody
 	defer notEmpty(&piece)
 	defer notEmpty(&agentPiece)
-	pieces := answers("Bytes; nothing when nothing came", "application/octet-stream",
+	pieces := answers("Bytes; empty if none arrived", "application/octet-stream",
 		&huma.Schema{Type: huma.TypeString})
 	userRoute(a, huma.Operation{
 		OperationID: "open-visit", Method: http.MethodPost, Path: "/v1/jobs/{id}/tasks/{task}/visits",
-		Tags: []string{"jobs"}, Summary: "Get onto a machine where a task runs", DefaultStatus: http.StatusCreated,
-		Description: "Runs a command beside the task, opens a shell or connects to a port. What passes goes by the " +
-			"two streams of the visit, which package tunnel describes; the machine's agent fetches its own. Its " +
-			"command line, but nothing of what passes, is in the job's story.",
+		Tags: []string{"jobs"}, Summary: "Connect to a machine on which a task runs", DefaultStatus: http.StatusCreated,
+		Description: "Runs a command next to the task, opens a shell or connects to a port. The data goes through the " +
+			"two streams of the visit, which package tunnel describes; the machine's agent polls its own. The " +
+			"command line, but not the data, is in the job's history.",
 	}, a.openVisit)
 	const one = "/v1/jobs/{id}/visits/{attempt}/{visit}"
 	userRoute(a, huma.Operation{
 		OperationID: "visit-send", Method: http.MethodPost, Path: one + "/person", Tags: []string{"jobs"},
-		Summary: "Send to the machine that is visited", MaxBodyBytes: tunnel.MaxPiece + 1, RequestBody: &piece,
-		Description: "A piece that is sent again counts once. 429 says that the machine is behind: send it again.",
+		Summary: "Send data to the visited machine", MaxBodyBytes: tunnel.MaxPiece + 1, RequestBody: &piece,
+		Description: "A piece that is sent again counts once. 429 means that the machine is behind: send it again.",
 	}, a.sendVisit)
 	userRoute(a, huma.Operation{
 		OperationID: "visit-receive", Method: http.MethodGet, Path: one + "/machine", Tags: []string{"jobs"},
-		Summary:   "What the machine that is visited has sent, from an offset on",
+		Summary:   "What the visited machine has sent, from an offset on",
 		Responses: pieces,
 	}, a.receiveVisit)
 	userRoute(a, huma.Operation{
@@ -70,7 +70,7 @@ func (a *API) visitRoutes() {
 
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-visits", Method: http.MethodGet, Path: wire.PathVisits,
-		Summary: "The visits that a node has to attend to",
+		Summary: "The visits that a node must serve",
 	}, a.agentVisits)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-visit-receive", Method: http.MethodGet,
@@ -85,27 +85,27 @@ func (a *API) visitRoutes() {
 	}, a.agentSend)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-visit-end", Method: http.MethodPost, Path: wire.PathVisits + "/{visit}" + wire.VisitEnd,
-		Summary: "Tell that a visit has ended, and how",
+		Summary: "Report that a visit has ended, and how",
 	}, a.agentEnd)
 }
 
-// notEmpty describes that a request has a body of at least one byte, when its operation is registered.
+// notEmpty requires a body of at least one byte. It is called after the operation was registered.
 func notEmpty(b *huma.RequestBody) {
 	for _, content := range b.Content {
 		content.Schema.MinLength = new(1)
 	}
 }
 
-var errNoVisits = problem(http.StatusNotImplemented, "this broker lets nobody onto machines")
+var errNoVisits = problem(http.StatusNotImplemented, "this broker does not support visits to machines")
 
 type openVisitInput struct {
 	ID   string `path:"id" maxLength:"256" doc:"Job ID"`
 	Task string `path:"task" maxLength:"256" doc:"Name of the task"`
 	Body struct {
 		Kind    string   `json:"kind" enum:"exec,shell,forward" doc:"A command, a terminal or a port"`
-		Rank    int      `json:"rank,omitempty" minimum:"0" doc:"Machine of a task that runs on several"`
-		Command []string `json:"command,omitempty" maxItems:"10000" doc:"The command line, for the job's story"`
-		Port    int      `json:"port,omitempty" minimum:"0" maximum:"65535" doc:"Port of the machine"`
+		Rank    int      `json:"rank,omitempty" minimum:"0" doc:"Rank of the machine, for a task that runs on several"`
+		Command []string `json:"command,omitempty" maxItems:"10000" doc:"The command line, for the job's history"`
+		Port    int      `json:"port,omitempty" minimum:"0" maximum:"65535" doc:"Port on the machine"`
 	}
 }
 
@@ -119,7 +119,7 @@ func (a *API) openVisit(ctx context.Context, in *openVisitInput) (*openVisitOutp
 		return nil, errNoVisits
 	}
 	if in.Body.Kind == string(tunnel.Forward) && in.Body.Port == 0 {
-		return nil, problem(http.StatusUnprocessableEntity, "which port? 1 to 65535")
+		return nil, problem(http.StatusUnprocessableEntity, "port is missing: use 1 to 65535")
 	}
 	cluster, v, err := a.cfg.Broker.VisitOpener.OpenVisit(ctx, broker.Visiting{
 		Job: in.ID, Task: in.Task, Rank: in.Body.Rank, Kind: in.Body.Kind, Command: in.Body.Command, Port: in.Body.Port,
@@ -134,11 +134,11 @@ func (a *API) openVisit(ctx context.Context, in *openVisitInput) (*openVisitOutp
 	return &openVisitOutput{Status: http.StatusCreated, Body: out}, nil
 }
 
-// visitedPause is the pause between two polls of an agent whose attempt has been visited, of a broker that does not
-// hold them: who came once may come again.
+// visitedPause is the pause between two polls of an agent whose attempt has been visited, for a broker without long
+// polls: another visit is likely.
 const visitedPause = 10 * time.Second
 
-// unheld is how long an agent pauses between two polls that are not held, after a number of visits.
+// unheld returns the pause between two polls of an agent for a broker without long polls, after a number of visits.
 func (a *API) unheld(visits int) time.Duration {
 	if visits > 0 {
 		return min(visitedPause, a.cfg.Unheld)
@@ -146,23 +146,23 @@ func (a *API) unheld(visits int) time.Duration {
 	return a.cfg.Unheld
 }
 
-// VisitPath names a visit as people do.
+// VisitPath is the path of a visit in calls of users.
 type VisitPath struct {
 	ID      string `path:"id" maxLength:"256" doc:"Job ID"`
-	Attempt string `path:"attempt" maxLength:"64" doc:"The attempt, as the answer that opened the visit has it"`
+	Attempt string `path:"attempt" maxLength:"64" doc:"The attempt, from the response that opened the visit"`
 	Visit   int    `path:"visit" minimum:"1" doc:"Number of the visit"`
 }
 
 func (in *VisitPath) cluster() string { return in.ID + "." + in.Attempt }
 
-// StreamOffset is where in a stream a call is.
+// StreamOffset is a position in a stream.
 type StreamOffset struct {
-	Offset int64 `query:"offset" minimum:"0" doc:"Bytes of the stream before"`
+	Offset int64 `query:"offset" minimum:"0" doc:"Bytes of the stream before this position"`
 }
 
-// StreamWait is how long to wait for more.
+// StreamWait is how long to wait for more data.
 type StreamWait struct {
-	Wait string `query:"wait" pattern:"^([0-9]{1,5}(\\.[0-9]{1,9})?(ns|us|µs|ms|s|m|h)){1,4}$" doc:"How long to wait for something: 20s"`
+	Wait string `query:"wait" pattern:"^([0-9]{1,5}(\\.[0-9]{1,9})?(ns|us|µs|ms|s|m|h)){1,4}$" doc:"How long to wait for data: 20s"`
 }
 
 type sendVisitInput struct {
@@ -206,7 +206,7 @@ func isGone(err error) bool {
 	return errors.As(err, &p) && p.Status == http.StatusGone
 }
 
-// visit finds a visit; rank is that of the node that asks for it, -1 for a person.
+// visit checks that a visit is open; rank is the rank of the node that asks, or -1 for a user.
 func (a *API) visit(ctx context.Context, cluster string, number, rank int) error {
 	if a.cfg.Visits == nil {
 		return errNoVisits
@@ -214,11 +214,11 @@ func (a *API) visit(ctx context.Context, cluster string, number, rank int) error
 	v, err := a.cfg.Broker.AgentVisits.Visit(ctx, cluster, number)
 	switch {
 	case rank >= 0 && (errors.Is(err, record.ErrGone) || err == nil && v.Rank != rank):
-		return problem(http.StatusNotFound, "there is no such visit, or no longer")
+		return problem(http.StatusNotFound, "there is no such visit, or it has ended")
 	case errors.Is(err, record.ErrGone):
-		why := "the visit is over"
+		why := "the visit has ended"
 		if v.Ended.IsZero() {
-			why = "the visit is over: so is the attempt that it was on"
+			why = "the visit has ended, because its attempt has"
 		} else if v.Reason != "" {
 			why += ": " + v.Reason
 		}
@@ -227,7 +227,7 @@ func (a *API) visit(ctx context.Context, cluster string, number, rank int) error
 	return err
 }
 
-// pass keeps a piece for the other side.
+// pass stores a piece for the other side.
 func (a *API) pass(ctx context.Context, cluster string, number, rank int, from relay.Side, offset int64,
 	piece []byte) error {
 	if err := a.visit(ctx, cluster, number, rank); err != nil {
@@ -238,21 +238,21 @@ func (a *API) pass(ctx context.Context, cluster string, number, rank int, from r
 	}
 	err := a.cfg.Visits.Relay.Append(ctx, relay.Stream(cluster, number, from), offset, piece)
 	if errors.Is(err, tunnel.ErrBusy) {
-		return problem(http.StatusTooManyRequests, "the other side is behind; send it again")
+		return problem(http.StatusTooManyRequests, "the other side is behind; try again")
 	}
 	return err
 }
 
-// fetch waits for what the other side has sent.
+// fetch waits for data from the other side.
 func (a *API) fetch(ctx context.Context, cluster string, number, rank int, from relay.Side, offset int64,
 	wait string) (*bytesOutput, error) {
 	hold := time.Duration(0)
 	if wait != "" {
-		hold, _ = time.ParseDuration(wait) // a time, as the pattern has it
+		hold, _ = time.ParseDuration(wait) // valid by the pattern
 	}
 	out := &bytesOutput{ContentType: "application/octet-stream"}
 	if err := a.visit(ctx, cluster, number, rank); err != nil {
-		if rank < 0 && a.cfg.Visits != nil { // what the machine has said last is still there
+		if rank < 0 && a.cfg.Visits != nil { // the machine's last output may still be stored
 			if last, lerr := a.cfg.Visits.Relay.Take(ctx, relay.Stream(cluster, number, from), offset); lerr == nil &&
 				len(last) > 0 {
 				out.Body = last
@@ -269,7 +269,7 @@ func (a *API) fetch(ctx context.Context, cluster string, number, rank int, from 
 	return out, err
 }
 
-// ended notes that a visit is over, and wakes who waits in it.
+// ended records the end of a visit, and wakes the calls that wait in it.
 func (a *API) ended(ctx context.Context, cluster string, number int, how wire.VisitEnded) error {
 	if err := a.cfg.Broker.AgentVisits.EndVisit(ctx, cluster, number, how); err != nil {
 		return err
@@ -301,7 +301,7 @@ func (a *API) agentVisits(ctx context.Context, in *agentVisitsInput) (*body[wire
 	return &body[wire.Visits]{Body: out}, nil
 }
 
-// AgentVisitPath names a visit as the agent that attends to it does.
+// AgentVisitPath is the path of a visit in calls of the agent.
 type AgentVisitPath struct {
 	Visit int `path:"visit" minimum:"1" doc:"Number of the visit"`
 }
@@ -338,6 +338,6 @@ func (a *API) agentEnd(ctx context.Context, in *agentEndInput) (*struct{}, error
 	if err := a.visit(ctx, c.Cluster, in.Visit, c.Rank); err != nil {
 		return nil, err
 	}
-	// What the machine has said last may not be fetched yet: it is forgotten when it is, or with time.
+	// The user may not have read the machine's last output yet: it is removed once read, or after a while.
 	return nil, a.cfg.Broker.AgentVisits.EndVisit(ctx, c.Cluster, in.Visit, in.Body)
 }

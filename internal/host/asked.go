@@ -18,13 +18,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// What a frontier that somebody waits for may take: in all, and in steps of the search for one point.
+// Limits for computing a frontier while a user waits: total time, and search steps for one point.
 const (
 	frontierWithin = 10 * time.Second
 	pointWork      = 100_000_000
 )
 
-// frontier finds what a job costs by when it is to be done, with the blocks and prices of now.
+// frontier computes the trade-off between a job's cost and its deadline, with the current blocks and prices.
 func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error) {
 	in, err := h.broker.Users.DryInput(ctx, spec)
 	if err != nil {
@@ -33,13 +33,13 @@ func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (apitype
 	return Frontier(ctx, h.planner, in, points)
 }
 
-// Frontier is the front of a job as the API tells it, of at most so many points.
+// Frontier computes the frontier of a job, with at most the given number of points, in the API's types.
 func Frontier(ctx context.Context, p *planner.Planner, in record.PlanInput, points int) (apitypes.FrontierView, error) {
 	front, err := p.Frontier(ctx, in, optimizer.FrontierOptions{
 		TimeLimit: frontierWithin, MaxPoints: points, PointWork: pointWork,
 	})
 	if errors.Is(err, planner.ErrInfeasible) {
-		return apitypes.FrontierView{Complete: true}, nil // the plan says why
+		return apitypes.FrontierView{Complete: true}, nil // the message of a plan says why
 	}
 	if errors.Is(err, optimizer.ErrUndecided) {
 		return apitypes.FrontierView{}, nil
@@ -50,7 +50,7 @@ func Frontier(ctx context.Context, p *planner.Planner, in record.PlanInput, poin
 	return ViewFront(front), nil
 }
 
-// ViewFront is a front as the API tells it.
+// ViewFront converts a frontier to the API's types.
 func ViewFront(front *optimizer.Front) apitypes.FrontierView {
 	v := apitypes.FrontierView{Complete: front.Complete, Millis: front.Millis}
 	for _, g := range front.Unexplored {
@@ -61,7 +61,7 @@ func ViewFront(front *optimizer.Front) apitypes.FrontierView {
 		point := apitypes.FrontierPoint{Hours: p.Hours, USD: p.USD, BoundUSD: p.Bound}
 		for task, offer := range p.Choice {
 			if strings.HasPrefix(task, "input:") {
-				continue // where a file lies that a task reads
+				continue // the place of an input file
 			}
 			point.Tasks++
 			if strings.HasSuffix(offer, "/"+catalog.Spot.String()) {
@@ -73,10 +73,10 @@ func ViewFront(front *optimizer.Front) apitypes.FrontierView {
 	return v
 }
 
-// askWithin bounds how long a cloud may take to answer all that it is asked.
+// askWithin limits how long checking a cloud may take.
 const askWithin = 30 * time.Second
 
-// askClouds asks the clouds that are bought on, all at once, and tells which ones this computer plays.
+// askClouds checks all clouds on which the broker buys, concurrently, and reports which ones are simulated here.
 func (h *Host) askClouds(ctx context.Context) (apitypes.CloudReports, error) {
 	names := slices.Sorted(maps.Keys(h.clouds))
 	out := make([]apitypes.CloudReport, len(names))
@@ -95,7 +95,7 @@ func (h *Host) askClouds(ctx context.Context) (apitypes.CloudReports, error) {
 	return apitypes.CloudReports{Clouds: out}, ctx.Err()
 }
 
-// askCloud asks one cloud; one without a checker is played. What it does not say is missing there, and no failure.
+// askCloud checks one cloud; a cloud without a checker is simulated. An error is reported as something missing.
 func askCloud(ctx context.Context, name string, c cloud.Cloud, checker driver.Checker) apitypes.CloudReport {
 	r := apitypes.CloudReport{Name: name, Missing: []apitypes.CloudLack{}, Played: checker == nil}
 	lacks := func(err error, fatal bool) {

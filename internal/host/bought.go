@@ -33,27 +33,27 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Bought is a cloud that machines are bought on.
+// Bought is a cloud on which machines are bought.
 type Bought struct {
 	Kit      cloudkit.Kit
 	Settings cloudkit.Settings
 }
 
-// Errors of Open for clouds that are bought on.
+// Errors of Open for clouds on which machines are bought.
 var (
-	// ErrPublicURL: machines elsewhere cannot reach the broker at the address that is named.
+	// ErrPublicURL: there is no public URL, or bought machines cannot use it.
 	ErrPublicURL = errors.New("no address at which bought machines reach this broker")
-	// ErrUnended: machines that an earlier host bought may still run on a cloud that this one was not given.
+	// ErrUnended: machines that an earlier host bought may still run on a cloud that this host does not use.
 	ErrUnended = errors.New("machines of an earlier start may still run")
 )
 
-// PublicURL reads the address at which bought machines reach the broker: https, or http on loopback and at a service of
-// the Kubernetes cluster that both are in (a host NAME.NAMESPACE.svc, which no other network knows), with no path. It
-// fails with ErrPublicURL.
+// PublicURL checks the URL at which bought machines reach the broker: https without a path, or http for loopback and for
+// a service of the Kubernetes cluster in which both run (host NAME.NAMESPACE.svc, unknown in other networks). It returns
+// ErrPublicURL for any other.
 func PublicURL(text string) (string, error) {
 	const what = "a tunnel, an ingress or a name of this computer"
 	if text == "" {
-		return "", fmt.Errorf("%w: machines in a cloud dial the broker, so --public-url has to name %s", ErrPublicURL,
+		return "", fmt.Errorf("%w: machines in a cloud dial the broker, so --public-url must name %s", ErrPublicURL,
 			what)
 	}
 	u, err := url.Parse(strings.TrimSuffix(text, "/"))
@@ -61,7 +61,7 @@ func PublicURL(text string) (string, error) {
 	case err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
 		return "", fmt.Errorf("%w: %q is not https://HOST or https://HOST:PORT", ErrPublicURL, text)
 	case u.Scheme == "http" && !loopback(u.Hostname()) && !service(u.Hostname()):
-		return "", fmt.Errorf("%w: %q is not https, so whoever is on the way could read the machines' tokens",
+		return "", fmt.Errorf("%w: %q is not https, so others on the network could read the machines' tokens",
 			ErrPublicURL,
 			text)
 	case u.Scheme != "https" && u.Scheme != "http":
@@ -70,7 +70,7 @@ func PublicURL(text string) (string, error) {
 	return u.String(), nil
 }
 
-// service says whether a host is a service's name in a cluster: NAME.NAMESPACE.svc, or that below the cluster's domain.
+// service reports whether a host is the name of a service in a cluster: NAME.NAMESPACE.svc, optionally with the domain.
 func service(host string) bool {
 	labels := strings.Split(strings.TrimSuffix(host, ".cluster.local"), ".")
 	return len(labels) == 3 && labels[0] != "" && labels[1] != "" && labels[2] == "svc"
@@ -81,16 +81,16 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// afar is a cloud whose machines reach the broker at its public address, and that tells nobody when it has taken one:
-// the lists that are asked for anyway do.
+// afar wraps a cloud whose machines reach the broker at its public URL. The cloud does not report interruptions, so they
+// are detected in lists of machines.
 type afar struct {
 	cloud.Cloud
 	endpoint string
 	notify   func(context.Context, cloud.Notice)
 
 	mu   sync.Mutex
-	told map[string]bool // machines
-	cut  bool            // a launch was broken off, of which nobody knows what it has bought
+	told map[string]bool // machines whose end was reported
+	cut  bool            // a launch was cancelled, and may have bought machines
 }
 
 // Launch implements cloud.Cloud.
@@ -105,14 +105,14 @@ func (a *afar) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machi
 	return machines, err
 }
 
-// brokenOff says that a launch was broken off by the end of the host.
+// brokenOff reports whether a launch was cancelled because the host stopped.
 func (a *afar) brokenOff() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.cut
 }
 
-// Machines implements cloud.Cloud. Of a machine that ended without being asked to, a notice is sent, once.
+// Machines implements cloud.Cloud. It sends one notice for each machine that ended unexpectedly.
 func (a *afar) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	list, err := a.Cloud.Machines(ctx, cluster)
 	ended := map[string]bool{}
@@ -129,7 +129,7 @@ func (a *afar) Machines(ctx context.Context, cluster string) ([]cloud.Machine, e
 			a.notify(ctx, cloud.Notice{Cluster: m.Cluster, Machine: m.ID, Kind: cloud.Taken, At: time.Now()})
 		}
 	}
-	if cluster == "" && err == nil { // what is listed no more is forgotten
+	if cluster == "" && err == nil { // forget machines that are no longer listed
 		a.mu.Lock()
 		maps.DeleteFunc(a.told, func(id string, _ bool) bool { return !ended[id] })
 		a.mu.Unlock()
@@ -137,24 +137,24 @@ func (a *afar) Machines(ctx context.Context, cluster string) ([]cloud.Machine, e
 	return list, err
 }
 
-// buying is what a host has of the clouds that it buys on.
+// buying is the state of the clouds on which a host buys.
 type buying struct {
 	clouds    map[string]cloud.Cloud
-	regions   map[string][]string // by cloud; empty is any
+	regions   map[string][]string // by cloud; empty means all
 	proofs    identity.Verifiers
 	checkers  map[string]driver.Checker
 	refresh   []renew.Source
 	pushes    map[string]push.Read
-	fresh     map[string]time.Duration // by cloud, where it is not a day
+	fresh     map[string]time.Duration // how long offers are current, by cloud
 	watches   []func(context.Context, func(context.Context, cloud.Notice))
 	pulls     []func(context.Context, push.Tell)
-	files     map[string]driver.Files // of buckets whose files are jobs, by their URLs
+	files     map[string]driver.Files // of buckets for DAG files, by URL
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
-	data      grant.Mux // for the buckets that the settings name, by URL
+	data      grant.Mux // for the buckets in the settings, by URL
 	publicURL string
 }
 
-// stores are where what tasks leave is kept in the clouds that are bought on: nowhere where their settings name none.
+// stores returns where outputs are stored in each cloud, from the settings; clouds without a setting have none.
 func (h *Host) stores(moves record.Mover) record.Stores {
 	s := record.Stores{URLs: map[string]string{}, Moves: moves}
 	for _, c := range h.opt.Clouds {
@@ -163,7 +163,7 @@ func (h *Host) stores(moves record.Mover) record.Stores {
 	return s
 }
 
-// without are the machines that are not bought, though the clouds sell them.
+// without returns the machines that the clouds sell but the settings exclude.
 func (h *Host) without() []string {
 	settings := map[string]cloudkit.Settings{}
 	for _, c := range h.opt.Clouds {
@@ -172,7 +172,7 @@ func (h *Host) without() []string {
 	return cloudkit.Without(settings)
 }
 
-// openBought opens the clouds that are bought on.
+// openBought opens the clouds on which machines are bought.
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
 	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
 		checkers: map[string]driver.Checker{}, data: grant.Mux{}, pushes: map[string]push.Read{},
@@ -233,13 +233,13 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 	return b, nil
 }
 
-// names are those of the clouds, sorted.
+// names returns the names of the clouds, sorted.
 func (b *buying) names() []string { return slices.Sorted(maps.Keys(b.clouds)) }
 
-// proven are the clouds whose machines have to prove which they are.
+// proven returns the clouds whose machines must prove their identity, sorted.
 func (b *buying) proven() []string { return slices.Sorted(maps.Keys(b.proofs)) }
 
-// hosts are the names under which machines ask for the API.
+// hosts returns the host names that machines use for the API.
 func (b *buying) hosts() []string {
 	if u, err := url.Parse(b.publicURL); err == nil && u.Hostname() != "" {
 		return []string{u.Hostname()}
@@ -247,8 +247,8 @@ func (b *buying) hosts() []string {
 	return nil
 }
 
-// narrow leaves of a catalogue what can be bought, and what this computer plays: where nothing is bought, the clouds in
-// play, or all when there are none.
+// narrow restricts a catalogue to what can be bought and what is simulated here. If nothing is bought, these are the
+// clouds in play, or all if that is empty.
 func (b *buying) narrow(c *catalog.Catalog, playOthers bool, play map[string][]string) (*catalog.Catalog, error) {
 	if len(b.clouds) == 0 {
 		if len(play) == 0 {
@@ -259,13 +259,13 @@ func (b *buying) narrow(c *catalog.Catalog, playOthers bool, play map[string][]s
 	return cloudkit.Narrow(c, b.regions, playOthers)
 }
 
-// sources are prices of several clouds, each of which may fail alone.
+// sources is a price feed of several clouds, each of which may fail independently.
 type sources struct {
 	of  []cloudkit.Prices
 	log *slog.Logger
 }
 
-// SpotPrices implements broker.Prices. Where some clouds answer, the log has why others do not.
+// SpotPrices implements broker.Prices. If only some clouds fail, it logs their errors and returns the other prices.
 func (s sources) SpotPrices(ctx context.Context) (all []events.PriceTick, err error) {
 	var errs []error
 	for _, one := range s.of {
@@ -276,13 +276,13 @@ func (s sources) SpotPrices(ctx context.Context) (all []events.PriceTick, err er
 		errs = append(errs, err)
 	}
 	if err = errors.Join(errs...); err != nil && len(all) > 0 {
-		s.log.WarnContext(ctx, "not all clouds tell their prices; planning on those known before", "err", err)
+		s.log.WarnContext(ctx, "some clouds do not report prices; planning with the last known ones", "err", err)
 		return all, nil
 	}
 	return all, err
 }
 
-// claimed is what a host notes before it buys: the clouds on which machines may run should it die.
+// claimed is what a host records before it buys: the clouds on which its machines may run if it dies.
 type claimed struct {
 	Deployment string   `json:"deployment"`
 	Clouds     []string `json:"clouds"`
@@ -290,8 +290,8 @@ type claimed struct {
 
 const claimFile = "bought.json"
 
-// claim returns the name of the deployment, and notes what is bought on. It fails with ErrUnended where an earlier host
-// may have left machines that this one would not see.
+// claim returns the name of the deployment, and records the clouds in use. It returns ErrUnended if an earlier host may
+// have left machines on a cloud that this host does not use.
 func (h *Host) claim() (string, error) {
 	var last claimed
 	if _, err := h.state.readJSON(claimFile, &last); err != nil {
@@ -310,8 +310,8 @@ func (h *Host) claim() (string, error) {
 	}
 	for _, left := range last.Clouds {
 		if !slices.Contains(now.Clouds, left) {
-			return "", fmt.Errorf("%w on %s, bought by an earlier broker on this folder that did not stop by itself: "+
-				"start with --clouds %s, which goes on with them or ends them", ErrUnended, left,
+			return "", fmt.Errorf("%w on %s, bought by an earlier broker on this folder that did not stop properly: "+
+				"start with --clouds %s, which continues with them or ends them", ErrUnended, left,
 				strings.Join(last.Clouds, ","))
 		}
 	}
@@ -325,7 +325,7 @@ func (h *Host) claim() (string, error) {
 	return name, h.state.writeJSON(claimFile, now)
 }
 
-// unclaim notes that no bought machine is left.
+// unclaim records that no bought machines are left.
 func (h *Host) unclaim() error {
 	err := os.Remove(h.state.path(claimFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -334,7 +334,7 @@ func (h *Host) unclaim() error {
 	return err
 }
 
-// Forget notes that a state folder has no machines left on a cloud: somebody has looked.
+// Forget records that a state folder has no machines left on a cloud, after the caller has checked that.
 func Forget(dir, cloud string) error {
 	s := state(dir)
 	var last claimed
@@ -345,24 +345,24 @@ func Forget(dir, cloud string) error {
 	return s.writeJSON(claimFile, last)
 }
 
-// deploymentBytes make a name that no other folder's deployment in the same account has.
+// deploymentBytes is enough for a name that is unique in an account.
 const deploymentBytes = 10
 
-// DeploymentOf is the name after which what is bought for a state folder is named. It is made up once, and stays when
-// the folder is moved.
+// DeploymentOf returns the deployment name of a state folder, which is part of the name of everything bought for it. It
+// is generated once, and stays if the folder is moved.
 func DeploymentOf(dir string) (string, error) {
 	s, err := openState(dir)
 	if err != nil {
 		return "", err
 	}
-	text, err := s.secret("deployment") // it is none, but is made and kept as one
+	text, err := s.secret("deployment") // not secret, but made and stored in the same way
 	if err != nil {
 		return "", err
 	}
 	return "tradewind-" + string(text[:deploymentBytes]), nil
 }
 
-// programFor is how long a machine has to begin to fetch its agent.
+// programFor is how long a machine has to start downloading its agent.
 const programFor = 10 * time.Minute
 
 // programs serves the agents' programs to bought machines.
@@ -373,7 +373,7 @@ func (h *Host) programs() api.ProgramFunc {
 	return h.program
 }
 
-// mounters serves rclone to bought machines that have none, where there is one for them.
+// mounters serves rclone to bought machines that lack it, if there is a build for them.
 func (h *Host) mounters() api.MounterFunc {
 	if len(h.opt.Programs.Mounters) == 0 {
 		return nil
@@ -391,7 +391,7 @@ func (h *Host) mounters() api.MounterFunc {
 	}
 }
 
-// program puts a program among the objects when it is first asked for, by its digest, and signs for it.
+// program copies a program to the objects at the first request for its digest, and returns a signed URL.
 func (h *Host) program(ctx context.Context, sha256 string) (string, error) {
 	file, ok := h.opt.Programs.Files[sha256]
 	if !ok {
@@ -410,15 +410,15 @@ func (h *Host) program(ctx context.Context, sha256 string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return signed[0].URL, nil // relative: to wherever the machine reached the broker
+	return signed[0].URL, nil // relative to the URL at which the machine reached the broker
 }
 
-// place copies a file to where it is not yet, complete or not at all.
+// place copies a file atomically, unless the target exists.
 func place(from, to string) error {
 	if _, err := os.Stat(to); err == nil {
 		return nil
 	}
-	f, err := os.Open(from) //nolint:gosec // the program that the host was given
+	f, err := os.Open(from) //nolint:gosec // a program from the host's options
 	if err != nil {
 		return err
 	}
@@ -432,7 +432,7 @@ func place(from, to string) error {
 	})
 }
 
-// spotPrices are those of all clouds that tell them.
+// spotPrices returns the price feeds of all clouds that have one.
 func (h *Host) spotPrices() sources {
 	all := sources{make([]cloudkit.Prices, len(h.bought.prices)), h.log}
 	for i, open := range h.bought.prices {

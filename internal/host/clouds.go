@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// openClouds opens the clouds that are bought on, and has this computer play the others of the catalogue where it is
-// to.
+// openClouds opens the clouds on which machines are bought and, if the options say so, simulates the others of the
+// catalogue.
 func (h *Host) openClouds(ctx context.Context, st store.Store, names []string) (map[string]cloud.Cloud, error) {
 	var err error
 	if h.bought, err = h.openBought(ctx, st, record.DefaultConfig().SeenFor); err != nil {
@@ -36,7 +36,7 @@ func (h *Host) openClouds(ctx context.Context, st store.Store, names []string) (
 	return clouds, err
 }
 
-// playClouds makes this computer play clouds, in the way the scenario or the seed says.
+// playClouds simulates clouds on this computer, with the behaviour of the scenario or the seed.
 func (h *Host) playClouds(names []string) (map[string]cloud.Cloud, error) {
 	behaviour, err := h.behaviour()
 	if err != nil {
@@ -56,14 +56,14 @@ func (h *Host) playClouds(names []string) (map[string]cloud.Cloud, error) {
 	return clouds, nil
 }
 
-// What a seed makes of the world: a bad day, on which things go wrong often enough to be seen.
+// With a seed, failures are frequent enough to be observed.
 const (
 	seededRefusals = 0.2
 	seededLife     = 3 * time.Hour
-	extraMachines  = 8 // beyond the queue's quota: while one is released the next one starts
+	extraMachines  = 8 // beyond the queue's quota: the next machine starts while one is being released
 )
 
-// behaviour is how the clouds misbehave.
+// behaviour returns which launches fail and which machines are preempted.
 func (h *Host) behaviour() (local.Behaviour, error) {
 	switch {
 	case h.opt.Scenario != "":
@@ -89,14 +89,14 @@ func (h *Host) behaviour() (local.Behaviour, error) {
 	}
 }
 
-// noticed passes a notice on as the event it is on every cloud.
+// noticed emits the event for a notice of a cloud.
 func (h *Host) noticed(ctx context.Context, n cloud.Notice) {
 	if err := h.told(ctx, push.News{Notice: &n}); err != nil && ctx.Err() == nil {
 		h.log.Warn("notice", "cluster", n.Cluster, "err", err)
 	}
 }
 
-// told passes on what a cloud has told by itself. It comes again when that fails.
+// told emits the event for a message that a cloud pushed. If it fails, the cloud sends the message again.
 func (h *Host) told(ctx context.Context, n push.News) error {
 	id, data := dagbucket.Told(n)
 	return h.broker.Functions.Emit(ctx, "tradewind/local", id, data)

@@ -1,6 +1,6 @@
 // Package host runs the broker's functions in one process: workers that receive
 // from the bus, the relay that empties the outbox, timers for the schedules,
-// the API on loopback and the folder that is watched for DAG files. It is one
+// the API on loopback, and the watcher of the folder for DAG files. It is one
 // of three hosts; AWS Lambda and the simulator run the same functions.
 package host
 
@@ -26,18 +26,18 @@ type Engine struct {
 	Log       *slog.Logger
 	// Parallel is how many batches, or acting events, a function handles at once; 0 is a default for each function.
 	Parallel map[string]int
-	// Handled, when set, is told of each batch: its events, what failed of them, and how long the function took.
+	// Handled, if set, is called after each batch with its events, their errors, and how long the function took.
 	Handled func(function string, batch []events.Event, errs []error, took time.Duration)
 
 	wake chan struct{}
 }
 
-// NewEngine makes an engine. Wake is to be called after each commit that left events in the outbox.
+// NewEngine makes an engine. The caller calls Wake after each commit that put events into the outbox.
 func NewEngine(f *broker.Functions, bs bus.Bus, log *slog.Logger) *Engine {
 	return &Engine{Functions: f, Bus: bs, Log: log, wake: make(chan struct{}, 1)}
 }
 
-// Wake tells the relay that there is something in the outbox.
+// Wake wakes the relay, because there are events in the outbox.
 func (e *Engine) Wake() {
 	select {
 	case e.wake <- struct{}{}:
@@ -45,7 +45,7 @@ func (e *Engine) Wake() {
 	}
 }
 
-// Run works until ctx ends, then waits for what is under way.
+// Run works until ctx ends, then waits for running work to finish.
 func (e *Engine) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { e.relay(ctx) })
@@ -57,7 +57,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// relayIdle is how long the relay waits without being woken before it looks by itself.
+// relayIdle is how long the relay waits to be woken before it checks the outbox.
 const relayIdle = time.Second
 
 func (e *Engine) relay(ctx context.Context) {
@@ -89,15 +89,15 @@ type worker struct {
 	grouped  bool // deliveries of one group are handled one batch after the other
 
 	mu      sync.Mutex
-	busy    map[string][]bus.Delivery // by group: what waits for the batch under way
-	parked  []string                  // groups that wait for a slot
+	busy    map[string][]bus.Delivery // by group: deliveries that wait for the current batch
+	parked  []string                  // groups that wait for a free slot
 	running int
 	held    int
 	room    chan struct{}
 	wg      sync.WaitGroup
 }
 
-// acting functions reach outside and wait there, so more of them run at once.
+// acting functions call other systems and wait for them, so more of them run at once.
 const (
 	actingParallel  = 32
 	decidedParallel = 8
@@ -162,7 +162,7 @@ func (w *worker) wait(ctx context.Context) bool {
 	}
 }
 
-// take starts on a delivery, or has it wait for its group's turn. The lock is held.
+// take starts a delivery, or queues it behind its group. The lock is held.
 func (w *worker) take(ctx context.Context, d bus.Delivery) {
 	w.held++
 	group := d.Group
@@ -181,7 +181,7 @@ func (w *worker) take(ctx context.Context, d bus.Delivery) {
 	w.start(ctx, group, []bus.Delivery{d})
 }
 
-// start handles deliveries of a group, then whatever came in meanwhile. The lock is held.
+// start handles deliveries of a group, then those that arrived in the meantime. The lock is held.
 func (w *worker) start(ctx context.Context, group string, first []bus.Delivery) {
 	w.busy[group] = nil
 	w.running++
@@ -192,7 +192,7 @@ func (w *worker) start(ctx context.Context, group string, first []bus.Delivery) 
 	})
 }
 
-// next returns the next batch of the group, or of one that waits for a slot; none frees the slot.
+// next returns the next batch of the group, or of a group that waits for a slot. If there is none, it frees the slot.
 func (w *worker) next(group *string) []bus.Delivery {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,7 +219,7 @@ func (w *worker) signal() {
 	}
 }
 
-// handle runs the function on a batch and settles each delivery by its outcome.
+// handle runs the function on a batch and acknowledges or returns each delivery.
 func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 	defer func() {
 		w.mu.Lock()
@@ -262,10 +262,10 @@ func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 	}
 }
 
-// worrying is the attempt from which on the failures of a delivery are said without --verbose.
+// worrying is the attempt from which on failures of a delivery are logged without --verbose.
 const worrying = 3
 
-// settle gives a failed delivery back, or up.
+// settle returns a failed delivery to the bus for a retry, or rejects it if the error is final.
 func (w *worker) settle(ctx context.Context, d bus.Delivery, cause error) {
 	free := context.WithoutCancel(ctx)
 	var err error
@@ -274,11 +274,11 @@ func (w *worker) settle(ctx context.Context, d bus.Delivery, cause error) {
 		err = w.e.Bus.Reject(free, w.fn, d.Receipt, cause.Error())
 	} else {
 		if ctx.Err() == nil {
-			level := slog.LevelDebug // most are done by the next try, and nobody needs to know
+			level := slog.LevelDebug // most succeed at the next attempt
 			if d.Attempt >= worrying {
 				level = slog.LevelWarn
 			}
-			w.e.Log.Log(free, level, "to be tried again", "function", w.fn, "type", d.Type, "attempt", d.Attempt,
+			w.e.Log.Log(free, level, "will be retried", "function", w.fn, "type", d.Type, "attempt", d.Attempt,
 				"err", cause)
 		}
 		err = w.e.Bus.Nack(free, w.fn, d.Receipt, cause.Error())

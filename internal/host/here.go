@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/inputs"
 )
 
-// here is this computer where all tasks run on it, and nil where some run on machines that are bought.
+// here returns this computer if all tasks run on it, and nil if some run on bought machines.
 func (h *Host) here() inputs.Machine {
 	if len(h.bought.clouds) > 0 {
 		return nil
@@ -17,10 +17,10 @@ func (h *Host) here() inputs.Machine {
 	return Computer{}
 }
 
-// Computer is the machine that this process runs on.
+// Computer is the machine on which this process runs.
 type Computer struct{}
 
-// Mounts fails with mount.ErrNoFUSE or mount.ErrNoProgram where no task could mount anything.
+// Mounts returns mount.ErrNoFUSE or mount.ErrNoProgram if tasks cannot mount anything here.
 func (Computer) Mounts(ctx context.Context) error {
 	if err := mount.CheckFUSE(); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (Computer) Mounts(ctx context.Context) error {
 	return err
 }
 
-// Containers fails with container.ErrNoEngine where no task could run in an image.
+// Containers returns container.ErrNoEngine if tasks cannot run in an image here.
 func (Computer) Containers(ctx context.Context) error {
 	_, err := container.Find(ctx, os.Environ())
 	return err

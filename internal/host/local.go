@@ -46,7 +46,7 @@ import (
 	"github.com/tradewind-broker/tradewind/web"
 )
 
-// ErrLocked says that another process works on the state folder.
+// ErrLocked: another process uses the state folder.
 var ErrLocked = boltfile.ErrLocked
 
 // Host is the broker on one machine.
@@ -55,7 +55,7 @@ type Host struct {
 	state    state
 	log      *slog.Logger
 	clock    clock.Clock
-	worked   time.Time // by the wall's clock: when a broker last worked on the folder before this one
+	worked   time.Time // wall time at which an earlier broker last worked on the folder
 	file     *boltfile.File
 	bus      bus.Bus
 	broker   *broker.Broker
@@ -63,7 +63,7 @@ type Host struct {
 	api      *api.API
 	listen   net.Listener
 	token    string
-	objects  *filegrant.Store // what jobs keep
+	objects  *filegrant.Store // data of jobs
 	data     grant.Store
 	machines *cloudlocal.Host
 	clouds   map[string]cloud.Cloud
@@ -72,16 +72,16 @@ type Host struct {
 	packs    *packs
 	policy   *policyFile // nil without one
 	planner  *planner.Planner
-	kept     record.Stores          // where what tasks leave is kept, beside the state folder
-	planned  atomic.Pointer[string] // tag of the refreshed catalogue that is planned on
+	kept     record.Stores          // where outputs are stored, in addition to the state folder
+	planned  atomic.Pointer[string] // tag of the refreshed catalogue in use
 	script   *cloudlocal.Scenario   // nil without one
-	traces   *traces.Traces         // nil where nobody asked for them
+	traces   *traces.Traces         // nil if not configured
 }
 
-// LoadCatalog loads the catalogue of a folder, or the one in the binary.
+// LoadCatalog loads the catalogue from a folder, or the one in the binary if dir is empty.
 func LoadCatalog(dir string) (*catalog.Catalog, error) { return catalog.Open(dir) }
 
-// loadPrices loads a catalogue, and what moving data costs.
+// loadPrices loads a catalogue and the prices of data transfer.
 func loadPrices(dir string) (*catalog.Catalog, *egress.Prices, error) {
 	c, err := LoadCatalog(dir)
 	if err != nil {
@@ -94,7 +94,7 @@ func loadPrices(dir string) (*catalog.Catalog, *egress.Prices, error) {
 	return c, moves, nil
 }
 
-// Open prepares a host. It holds the state folder until Close, and fails with ErrLocked when another process does.
+// Open prepares a host. It locks the state folder until Close, and returns ErrLocked if another process has locked it.
 func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 	if opt.State == "" {
 		opt.State = DefaultState()
@@ -133,7 +133,7 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 	return h, h.show()
 }
 
-// show lets others find the host: connections wait until it serves.
+// show writes the file by which clients find the host. Connections wait until Serve is called.
 func (h *Host) show() error {
 	if h.opt.Passive {
 		return nil
@@ -142,15 +142,14 @@ func (h *Host) show() error {
 		TimeScale: h.opt.TimeScale, Clouds: h.bought.names(), PublicURL: h.bought.publicURL})
 }
 
-// hide takes that back. A leftover is recognised.
+// hide removes that file. Clients detect a leftover file.
 func (h *Host) hide() {
-	if !h.opt.Passive && h.file != nil { // else it is another's
+	if !h.opt.Passive && h.file != nil { // otherwise the file is another broker's
 		_ = os.Remove(h.state.path(running.File))
 	}
 }
 
-// listenLoopback takes the port of the last start again, where it is free, so that machines that are still at work find
-// the broker.
+// listenLoopback listens on the port of the last start if it is free, so that machines that still run find the broker.
 func (h *Host) listenLoopback(ctx context.Context) error {
 	var config net.ListenConfig
 	var err error
@@ -171,7 +170,7 @@ func (h *Host) listenLoopback(ctx context.Context) error {
 	return h.state.writeJSON("addr.json", last)
 }
 
-// wire makes the parts and hands them to each other.
+// wire creates the parts and connects them.
 func (h *Host) wire(ctx context.Context) error {
 	key, err := h.state.secret("key")
 	if err != nil {
@@ -215,7 +214,7 @@ func (h *Host) wire(ctx context.Context) error {
 	}
 	ports := broker.Ports{
 		Data: h.data,
-		// claim lets nobody forget what was bought, and what this computer played ran nowhere else.
+		// claim prevents unknown bought machines, and simulated ones ran only here.
 		NoOthers: true,
 		Store:    st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,
 		Tokens:    func(c wire.Claims) (string, error) { return token.Mint(key, c) },
@@ -280,7 +279,7 @@ func (h *Host) wire(ctx context.Context) error {
 	return err
 }
 
-// openFolder makes the DAG folder, if it is not there yet.
+// openFolder opens the DAG folder, and creates it if it is missing.
 func (h *Host) openFolder() error {
 	dir, err := filepath.Abs(h.opt.DAGs)
 	if err == nil {
@@ -296,8 +295,8 @@ func (h *Host) openFolder() error {
 	return nil
 }
 
-// operational times are the machine's own and do not shrink with virtual time: a process takes as long to start however
-// fast the plan's hours pass.
+// operational times are wall time and do not shrink with virtual time: a process takes as long to start however fast
+// virtual time passes.
 const (
 	bootWithin = 2 * time.Minute
 	silentFor  = 90 * time.Second
@@ -306,7 +305,7 @@ const (
 	restart    = time.Second
 )
 
-// config fits the broker's times to the time scale.
+// config adapts the broker's times to the time scale.
 func (h *Host) config() record.Config {
 	cfg := record.DefaultConfig()
 	cfg.Endpoint = h.URL()
@@ -317,7 +316,7 @@ func (h *Host) config() record.Config {
 	cfg.BootWithin = max(cmp.Or(h.opt.BootWithin, cfg.BootWithin), virtual(bootWithin))
 	cfg.SilentFor = max(cfg.SilentFor, virtual(silentFor))
 	cfg.StuckFor = max(cfg.StuckFor, virtual(stuckFor))
-	if len(h.bought.clouds) == 0 { // what runs here is listed at once: tasks go on as soon as a stopped broker is back
+	if len(h.bought.clouds) == 0 { // local machines are listed at once: tasks continue as soon as the broker is back
 		cfg.ListLag = virtual(stuckFor)
 	}
 	cfg.TokenFor = max(cfg.TokenFor, virtual(24*time.Hour))
@@ -333,7 +332,7 @@ func (h *Host) config() record.Config {
 	return cfg
 }
 
-// maxMachines is how many machines one computer plays at once.
+// maxMachines returns how many simulated machines may run at once.
 func (h *Host) maxMachines() int {
 	if h.opt.MaxMachines > 0 {
 		return h.opt.MaxMachines
@@ -341,22 +340,22 @@ func (h *Host) maxMachines() int {
 	return 8 * runtime.NumCPU()
 }
 
-// URL is where the API and the dashboard are.
+// URL returns the URL of the API and the dashboard.
 func (h *Host) URL() string { return "http://" + h.listen.Addr().String() }
 
-// Token proves a user to the API.
+// Token returns the user token of the API.
 func (h *Host) Token() string { return h.token }
 
-// Broker is the host's broker.
+// Broker returns the host's broker.
 func (h *Host) Broker() *broker.Broker { return h.broker }
 
-// plan makes a plan without submitting, with the blocks and prices of now.
+// plan makes a plan without submitting, with the current blocks and prices.
 func (h *Host) plan(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 	return h.broker.Users.DryRun(ctx, spec)
 }
 
-// planFirst is planOn of what the clouds said last. Of clusters that are bought on for the first time, and of no cloud
-// beside them, nothing is known: they are asked.
+// planFirst sets the catalogue from the clouds' last answers. If only clusters without any known offers are used, it
+// asks them first.
 func (h *Host) planFirst(ctx context.Context, c *catalog.Catalog) error {
 	err := h.planOn(h.refreshed(ctx, c))
 	if err == nil || len(h.bought.refresh) == 0 {
@@ -368,7 +367,7 @@ func (h *Host) planFirst(ctx context.Context, c *catalog.Catalog) error {
 	return nil
 }
 
-// planOn has the planner know what of a catalogue can be bought, or is played.
+// planOn gives the planner the part of a catalogue that can be bought or is simulated.
 func (h *Host) planOn(c *catalog.Catalog) error {
 	c, err := h.bought.narrow(c, h.opt.PlayOthers, h.opt.Play)
 	if err == nil {
@@ -377,24 +376,24 @@ func (h *Host) planOn(c *catalog.Catalog) error {
 	return err
 }
 
-// bucketsWithin is how long what jobs had made for a time may take to be removed.
+// bucketsWithin limits how long removing temporary buckets may take.
 const bucketsWithin = 30 * time.Second
 
-// removeBuckets removes what jobs that have ended had made for a time: nobody may start this host again. What cannot be
-// removed is tried again if somebody does.
+// removeBuckets removes the temporary buckets of finished jobs, since this host may never be started again. If it is, it
+// retries what could not be removed.
 func (h *Host) removeBuckets() {
 	ctx, cancel := context.WithTimeout(context.Background(), bucketsWithin)
 	defer cancel()
 	if err := h.broker.Functions.RemoveBuckets(ctx, "stop/"+h.clock.Now().Format(time.RFC3339Nano)); err != nil {
-		h.log.Warn("a bucket is not removed", "err", err)
+		h.log.Warn("a bucket could not be removed", "err", err)
 	}
 }
 
-// Notify implements broker.Hook: news for people go to the log, and beside the file that they are about.
+// Notify implements broker.Hook: it logs news for users, and writes errors next to the file that they are about.
 func (h *Host) Notify(ctx context.Context, e events.Event) error {
 	switch data := e.Data.(type) {
 	case events.DAGRejected:
-		h.log.Error("a DAG file was refused", "file", data.Key, "reason", data.Reason)
+		h.log.Error("a DAG file was rejected", "file", data.Key, "reason", data.Reason)
 		if ours, err := (dagbucket.Buckets{Files: h.bought.files}).Rejected(ctx, data); ours {
 			return err
 		}

@@ -15,13 +15,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// packs keeps what jobs bring along, in the folder of outputs and checkpoints. It is uploaded to the API's listener.
+// packs stores the files that jobs upload, in the folder of outputs and checkpoints. The API's listener receives them.
 type packs struct {
 	*depot.Depot
 	shelf depot.Folder
 }
 
-// openPacks opens the depot in a folder whose files are signed for; base is where the API is reached.
+// openPacks opens the depot in a folder for whose files signed URLs are made; base is the URL of the API.
 func openPacks(dir, base string, files grant.Signer) (_ *packs, err error) {
 	p := &packs{}
 	if p.shelf.Root, err = os.OpenRoot(dir); err != nil {
@@ -29,12 +29,12 @@ func openPacks(dir, base string, files grant.Signer) (_ *packs, err error) {
 	}
 	p.Depot = &depot.Depot{
 		Shelf: p.shelf, Sign: at{files, base}, URI: (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String(),
-		Now: time.Now, // as the files' own times are
+		Now: time.Now, // as for the files' modification times
 	}
 	return p, nil
 }
 
-// at signs with URLs that say where the broker is: who submits may not have asked it itself.
+// at makes the URLs absolute, since the client that uploads may not have reached the broker itself.
 type at struct {
 	grant.Signer
 	base string
@@ -52,16 +52,16 @@ func (a at) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error
 // Close closes the folder.
 func (p *packs) Close() error { return p.shelf.Root.Close() }
 
-// sweepEvery is how often packs that no job has named for long are removed.
+// sweepEvery is how often old packs without a job are removed.
 const sweepEvery = 24 * time.Hour
 
-// sweepPacks keeps the packs of open jobs and removes what nobody needs, at the start and once a day.
+// sweepPacks keeps the packs of open jobs and removes unused ones, at the start and once a day.
 func (h *Host) sweepPacks(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
 		err := h.broker.Functions.KeepPacks(ctx)
-		if err == nil { // else something that is needed may be old
+		if err == nil { // otherwise a pack that is needed may look old
 			now := time.Now()
 			err = errors.Join(h.packs.shelf.Sweep(now), h.objects.Sweep(now.Add(-sweepAfter)))
 		}
@@ -76,7 +76,7 @@ func (h *Host) sweepPacks(ctx context.Context) {
 	}
 }
 
-// settle packs what a job in the DAG folder brings along: what lies beside its file.
+// settle packs the files that a job in the DAG folder names, which are next to its file.
 func (h *Host) settle(ctx context.Context, dir string, spec *dag.Job) error {
 	place := localfiles.Place{Base: dir}
 	o := pack.Options{Note: func(note string) { h.log.Warn("packing", "job", spec.Name, "note", note) }}

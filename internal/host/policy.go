@@ -16,10 +16,10 @@ type policyFile struct {
 	path   string
 	holder scheduler.Holder
 	log    *slog.Logger
-	last   string // what was read last, good or bad
+	last   string // content read last, valid or not
 }
 
-// openPolicy reads the file. It fails with a *scheduler.PolicyError where it can not be followed.
+// openPolicy reads the file. It returns a *scheduler.PolicyError if it is invalid.
 func openPolicy(path string, log *slog.Logger) (*policyFile, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -33,8 +33,8 @@ func openPolicy(path string, log *slog.Logger) (*policyFile, error) {
 // Policy implements broker.Ports.Policy.
 func (p *policyFile) Policy(context.Context) *scheduler.Policy { return p.holder.Policy() }
 
-// reload puts what is in the file in force for the next session, unless nothing has changed. Of what can not be
-// followed nothing is taken.
+// reload makes the policy in the file apply from the next session on, unless the file has not changed. An invalid policy
+// is not applied at all.
 func (p *policyFile) reload() (changed bool, err error) {
 	body, err := os.ReadFile(p.path)
 	if err != nil {
@@ -47,8 +47,7 @@ func (p *policyFile) reload() (changed bool, err error) {
 	return true, p.holder.Reload(p.path, body)
 }
 
-// watch reloads the file whenever it changes: also where an editor puts another file in its place, so its folder is
-// watched.
+// watch reloads the file whenever it changes. It watches the folder, because editors replace the file by another one.
 func (p *policyFile) watch(ctx context.Context) error {
 	return watchDir(ctx, p.log, filepath.Dir(p.path), nil, func() bool {
 		p.tell(p.reload())
@@ -56,12 +55,12 @@ func (p *policyFile) watch(ctx context.Context) error {
 	})
 }
 
-// tell logs what became of a reload.
+// tell logs the result of a reload.
 func (p *policyFile) tell(changed bool, err error) {
 	switch {
 	case err != nil:
-		p.log.Error("the policy was not taken: the one before stays in force", "err", err)
+		p.log.Error("the new policy is invalid; the previous one stays in force", "err", err)
 	case changed:
-		p.log.Info("the policy was taken: sessions follow it from now on", "file", p.path)
+		p.log.Info("the new policy is in force for the next sessions", "file", p.path)
 	}
 }

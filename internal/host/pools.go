@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// poolTimes suit machines that reach the broker over the loopback address, where a call costs nothing and none is lost:
-// what becomes of a machine is noticed within seconds of the wall's clock, however fast virtual time passes.
+// poolTimes suit machines that reach the broker over loopback, where calls are cheap and none is lost: changes of a
+// machine are detected within seconds of wall time, however fast virtual time passes.
 func poolTimes(virtual func(wall time.Duration) time.Duration) record.PoolTimes {
 	t := record.DefaultPoolTimes()
 	t.Beat, t.StaleAfter, t.LostAfter = virtual(time.Second), virtual(4*time.Second), virtual(8*time.Second)
@@ -20,10 +20,10 @@ func poolTimes(virtual func(wall time.Duration) time.Duration) record.PoolTimes 
 	return t
 }
 
-// tokensFor is how long tokens of pools are good at least, wall time, however fast virtual time passes.
+// tokensFor is the minimum validity of pool tokens in wall time, however fast virtual time passes.
 const tokensFor = 24 * time.Hour
 
-// machineTokens makes and checks the tokens of pools' machines with the key that agents' tokens are signed with.
+// machineTokens makes and checks the tokens of pools' machines, with the key for agents' tokens.
 func (h *Host) machineTokens(key []byte) *api.MachineTokens {
 	lasts := max(tokensFor, time.Duration(float64(tokensFor)/h.clock.Wall(time.Hour).Hours()))
 	return &api.MachineTokens{

@@ -18,11 +18,11 @@ type feed struct {
 	since  func() time.Duration // the same, since the first host on the state folder
 }
 
-// priced is an offer of which the scenario has something to say.
+// priced is an offer for which the scenario has prices.
 type priced struct {
 	id    string
 	offer apitypes.Offer
-	list  float64 // spot price of the catalogue
+	list  float64 // spot price in the catalogue
 }
 
 func newFeed(script *local.Scenario, c *catalog.Catalog, now func() time.Time, since func() time.Duration) *feed {
@@ -53,10 +53,10 @@ func (f *feed) SpotPrices(context.Context) ([]events.PriceTick, error) {
 	return ticks, nil
 }
 
-// tickLeast is how often spot machines and prices are looked at at most, by the machine's clock.
+// tickLeast is the minimum interval for checking spot machines and prices, in wall time.
 const tickLeast = 500 * time.Millisecond
 
-// ticks asks for prices by the clock.
+// ticks emits a market tick at regular intervals.
 func (h *Host) ticks(ctx context.Context) {
 	ticker := time.NewTicker(max(h.clock.Wall(h.config().TickEvery), tickLeast))
 	defer ticker.Stop()

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// refreshed is the catalogue as the clouds that are bought on last described themselves, else as it is. A folder of
-// catalogues that the host was given stays what it is.
+// refreshed returns the catalogue as the clouds last described themselves, or c if they have not. A catalogue folder from
+// the options is never replaced.
 func (h *Host) refreshed(ctx context.Context, c *catalog.Catalog) *catalog.Catalog {
 	if h.opt.Catalog != "" || len(h.bought.clouds)+len(h.opt.Play) == 0 {
 		return c
@@ -28,17 +28,17 @@ func (h *Host) refreshed(ctx context.Context, c *catalog.Catalog) *catalog.Catal
 		}
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		h.log.Warn("the refreshed catalogue cannot be read; the one in this program holds", "err", err)
+		h.log.Warn("the refreshed catalogue cannot be read; using the one in this program", "err", err)
 	}
 	return c
 }
 
-// snapshot is the refreshed catalogue in the state folder.
+// snapshot returns the refreshed catalogue in the state folder.
 func (h *Host) snapshot() cloudkit.Shelf { return cloudkit.ShelfOf(string(h.state)) }
 
-// refresh asks the clouds that are bought on, and have not answered in the last day, what they sell, and plans on that
-// from then on; a folder of catalogues is read anew. A cloud that does not answer keeps what was known of it. It fails
-// when none answers that was asked.
+// refresh asks the clouds on which the broker buys what they sell, unless they answered in the last day, and plans with
+// the answers from then on. A catalogue folder is read again instead. If a cloud does not answer, its last known offers
+// stay. It returns an error if no cloud answers.
 func (h *Host) refresh(ctx context.Context) error {
 	if h.opt.Catalog != "" {
 		c, err := catalog.Open(h.opt.Catalog)
@@ -54,10 +54,10 @@ func (h *Host) refresh(ctx context.Context) error {
 	reports, err := h.snapshot().Renew(ctx, time.Now, due)
 	for _, r := range reports {
 		if !r.Renewed {
-			h.log.Warn("a cloud's offers stay as they were", "cloud", r.Cloud, "err", r.Problem)
+			h.log.Warn("a cloud's offers could not be refreshed", "cloud", r.Cloud, "err", r.Problem)
 			continue
 		}
-		h.log.Info("a cloud's offers are renewed", "cloud", r.Cloud, "offers", r.Offers, "new", r.New, "gone", r.Gone,
+		h.log.Info("a cloud's offers were refreshed", "cloud", r.Cloud, "offers", r.Offers, "new", r.New, "gone", r.Gone,
 			"dearer", r.Dearer, "cheaper", r.Cheaper, "kept", len(r.Kept))
 	}
 	if err != nil {
@@ -66,7 +66,7 @@ func (h *Host) refresh(ctx context.Context) error {
 	return h.replan(ctx)
 }
 
-// replan plans on what the clouds said last.
+// replan makes the planner use the clouds' last answers.
 func (h *Host) replan(ctx context.Context) error {
 	c, err := catalog.Default()
 	if err != nil {
@@ -75,7 +75,7 @@ func (h *Host) replan(ctx context.Context) error {
 	return h.planOn(h.refreshed(ctx, c))
 }
 
-// due are the clouds whose last answer is no longer good: that of a day ago, or sooner where nodes come and go.
+// due returns the clouds whose last answer is too old: a day, or less for clouds whose nodes change often.
 func (h *Host) due() (due []renew.Source, err error) {
 	answered, err := h.snapshot().Answered()
 	if err != nil {
@@ -91,14 +91,14 @@ func (h *Host) due() (due []renew.Source, err error) {
 
 // Times of refreshing.
 const (
-	// againAfter is when a cloud that did not answer is asked again, at the latest.
+	// againAfter is the maximum time before a cloud that did not answer is asked again.
 	againAfter = time.Hour
-	// lookEvery is how often it is looked whether somebody else has renewed the catalogue: `tradewind catalog refresh`.
+	// lookEvery is how often to check whether another process has refreshed the catalogue: `tradewind catalog refresh`.
 	lookEvery = 5 * time.Second
 )
 
-// refreshes asks for a refresh when a cloud's offers are a day old, at the start too, and plans on what others have
-// renewed.
+// refreshes emits a refresh event when a cloud's offers are too old, also at the start, and applies refreshes by other
+// processes.
 func (h *Host) refreshes(ctx context.Context) {
 	var asked time.Time
 	again := againAfter
@@ -124,12 +124,12 @@ func (h *Host) refreshes(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if err := h.followSnapshot(ctx); err != nil {
-			h.log.Warn("what was renewed of the catalogue is not planned on", "err", err)
+			h.log.Warn("a refreshed catalogue could not be applied", "err", err)
 		}
 	}
 }
 
-// followSnapshot plans on a snapshot that is not the one that was planned on last.
+// followSnapshot applies the snapshot if it is not the one in use.
 func (h *Host) followSnapshot(ctx context.Context) error {
 	if h.opt.Catalog != "" {
 		return nil

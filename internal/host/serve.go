@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// Serve works until ctx ends, then stops the machines and returns. What was under way goes on at the next start.
+// Serve works until ctx ends, then ends the machines and returns. Unfinished work continues at the next start.
 func (h *Host) Serve(ctx context.Context) error {
 	TuneMemory()
 	defer h.hide()
@@ -51,14 +51,14 @@ func (h *Host) Serve(ctx context.Context) error {
 		if h.policy != nil {
 			wg.Go(func() {
 				if err := h.policy.watch(ctx); err != nil {
-					h.log.Error("the policy is not watched", "err", err)
+					h.log.Error("cannot watch the policy file", "err", err)
 				}
 			})
 		}
 		if h.folder != nil {
 			wg.Go(func() {
 				if err := h.folder.watch(ctx); err != nil {
-					h.log.Error("the DAG folder is not watched", "err", err)
+					h.log.Error("cannot watch the DAG folder", "err", err)
 				}
 			})
 		}
@@ -85,14 +85,14 @@ func (h *Host) Serve(ctx context.Context) error {
 	return err
 }
 
-// softMemory is where the collector starts to work harder, bytes; below it, it is called less often than by
-// default, since a broker makes much garbage and keeps little.
+// softMemory is the heap size (bytes) from which on the garbage collector works harder. Below it, it runs less often
+// than by default, since a broker makes much garbage and keeps little.
 const (
 	softMemory  = 256 << 20
 	lazyCollect = 400 // per cent, as GOGC
 )
 
-// TuneMemory sets the collector for a process that is a broker, as far as its environment does not.
+// TuneMemory tunes the garbage collector for a broker process, unless the environment already does.
 func TuneMemory() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(softMemory)
@@ -104,14 +104,14 @@ func TuneMemory() {
 
 const shutdownWithin = 3 * time.Second
 
-// How long the machines may take to be terminated: those of this computer, and bought ones.
+// How long ending the machines may take: local ones, and bought ones.
 const (
 	stopWithin       = time.Minute
 	stopBoughtWithin = 5 * time.Minute
 )
 
-// stopMachines terminates what still runs, on this computer and where machines were bought: nobody may start this host
-// again. The records stay: the next start finds the machines gone and runs their tasks again from the last checkpoint.
+// stopMachines ends all running machines, local and bought, since this host may never be started again. The records
+// stay: the next start finds the machines gone and runs their tasks again from the last checkpoint.
 func (h *Host) stopMachines() error {
 	within := stopWithin
 	if len(h.bought.clouds) > 0 {
@@ -120,10 +120,10 @@ func (h *Host) stopMachines() error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	err := h.endAll(ctx)
-	again := err != nil && len(h.bought.clouds) > 0 // a cloud that is away may be back
+	again := err != nil && len(h.bought.clouds) > 0 // a cloud that did not answer may do so now
 	for _, c := range h.bought.clouds {
 		if a, ok := c.(*afar); ok && a.brokenOff() {
-			again = true // what it bought may not be listed yet
+			again = true // machines of a cancelled launch may not be listed yet
 		}
 	}
 	if again {
@@ -137,10 +137,10 @@ func (h *Host) stopMachines() error {
 	return err
 }
 
-// listedWithin is how long clouds may take to list what a launch has bought that was broken off.
+// listedWithin is how long a cloud may take to list the machines of a cancelled launch.
 const listedWithin = 30 * time.Second
 
-// endAll terminates all that is listed, and where a cloud gives no list, what the records have of it.
+// endAll ends all listed machines; if a cloud returns no list, those in the records.
 func (h *Host) endAll(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(16)
@@ -162,7 +162,7 @@ func (h *Host) endAll(ctx context.Context) error {
 	return errors.Join(append(errs, group.Wait())...)
 }
 
-// recorded are the clusters of a cloud that were not given back, each as one machine.
+// recorded returns the unreleased clusters of a cloud from the records, each as one machine.
 func (h *Host) recorded(ctx context.Context, name string) (machines []cloud.Machine) {
 	clusters, err := h.broker.Views.Clusters(ctx)
 	for _, cl := range clusters {
@@ -171,23 +171,23 @@ func (h *Host) recorded(ctx context.Context, name string) (machines []cloud.Mach
 		}
 	}
 	if err != nil {
-		h.log.Warn("what still runs is not known", "cloud", name, "err", err)
+		h.log.Warn("cannot read which machines still run", "cloud", name, "err", err)
 	}
 	return machines
 }
 
-// These are wall time: how soon something left half done is found.
+// Wall time: how soon unfinished work is detected.
 const (
 	reconcileEvery = 5 * time.Second
-	// clouds that are asked over a network, and that count how often
+	// for clouds that are called over a network and limit the number of calls
 	reconcileBoughtEvery = 15 * time.Second
-	// A broker that was away, or whose computer slept, for longer than the first has agents be heard for as long as the
-	// second before anything is given up as silent: they call twice a minute, and keep trying while it is away.
+	// If the broker was stopped or its computer slept for longer than awayAfter, it waits for hearWithin before it treats
+	// machines as silent. Agents call twice a minute, and keep trying while it is away.
 	awayAfter  = time.Minute
 	hearWithin = 45 * time.Second
 )
 
-// hold is how long reconcile waits after a time in which nobody could have heard of machines that were bought.
+// hold returns how long reconcile waits after a time in which agents of bought machines could not report.
 func hold(away time.Duration, bought bool) time.Duration {
 	if !bought || away <= awayAfter {
 		return 0
@@ -195,7 +195,7 @@ func hold(away time.Duration, bought bool) time.Duration {
 	return hearWithin
 }
 
-// schedules sends the events that a clock sends; the first one at once, for what a crash left.
+// schedules emits the scheduled events; the first one at once, to clean up after a crash.
 func (h *Host) schedules(ctx context.Context) {
 	every := reconcileEvery
 	if len(h.bought.clouds) > 0 {
@@ -205,7 +205,7 @@ func (h *Host) schedules(ctx context.Context) {
 	defer ticker.Stop()
 	last := h.worked
 	for {
-		// The wall's clock goes on while a computer sleeps, the monotonic one does not.
+		// The wall clock continues while a computer sleeps; the monotonic clock does not.
 		now := time.Now().Round(0)
 		if !last.IsZero() {
 			if err := clock.Pause(ctx, hold(now.Sub(last), len(h.bought.clouds) > 0)); err != nil {
@@ -226,7 +226,7 @@ func (h *Host) schedules(ctx context.Context) {
 	}
 }
 
-// markTime notes where virtual time stands, now and then and at the end.
+// markTime records the virtual time, regularly and at the end.
 func (h *Host) markTime(ctx context.Context) {
 	ticker := time.NewTicker(markEvery)
 	defer ticker.Stop()
@@ -246,7 +246,7 @@ func (h *Host) markTime(ctx context.Context) {
 	}
 }
 
-// Close frees the state folder.
+// Close releases the state folder.
 func (h *Host) Close() error {
 	h.hide()
 	var errs []error

@@ -16,22 +16,22 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/host/running"
 )
 
-// DefaultState is the state folder of the user (see package running).
+// DefaultState returns the user's state folder (see package running).
 func DefaultState() string { return running.DefaultState() }
 
 // state is the folder on disk:
 //
 //	tradewind.db   records and queues
-//	token          of the user, mode 0600
-//	key            that agents' tokens are signed with, mode 0600
-//	clock.json     where virtual time stands
-//	running.json   who works on the folder, while someone does
+//	token          the user token, mode 0600
+//	key            signs agents' tokens, mode 0600
+//	clock.json     the virtual time
+//	running.json   the running broker, while there is one
 //	clouds.json    settings of the clouds that were added (internal/cloudkit)
-//	deployment     what the name of bought machines is made of
-//	catalog.snapshot  what the clouds that are bought on sell, as they said last
-//	bought.json    on which clouds machines may be left
+//	deployment     part of the name of bought machines
+//	catalog.snapshot  what the clouds sell, by their last answers
+//	bought.json    clouds on which machines may be left
 //	objects/       outputs, checkpoints, packs of code and files, and the agent's programs for bought machines
-//	logs/          what tasks print
+//	logs/          output of tasks
 //	machines/      local machines
 type state string
 
@@ -39,7 +39,7 @@ func (s state) path(parts ...string) string {
 	return filepath.Join(append([]string{string(s)}, parts...)...)
 }
 
-// Fresh says whether no broker has worked on a state folder yet, and no cloud was added to it.
+// Fresh reports whether no broker has used a state folder yet and no cloud was added to it.
 func Fresh(dir string) bool {
 	for _, made := range []string{"objects", "clouds.json"} {
 		if _, err := os.Stat(state(dir).path(made)); err == nil {
@@ -49,7 +49,7 @@ func Fresh(dir string) bool {
 	return true
 }
 
-// openState makes the folder, readable by its owner alone.
+// openState creates the folder if it is missing; only its owner can read it.
 func openState(dir string) (state, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -67,7 +67,7 @@ func openState(dir string) (state, error) {
 // secretBytes is 256 bits.
 const secretBytes = 32
 
-// secret reads a secret file, or makes one.
+// secret reads a secret file, and creates it if it is missing.
 func (s state) secret(name string) ([]byte, error) {
 	body, err := os.ReadFile(s.path(name))
 	if err == nil && len(body) >= secretBytes {
@@ -84,7 +84,7 @@ func (s state) secret(name string) ([]byte, error) {
 	return text, s.write(name, append(text, '\n'))
 }
 
-// write replaces a file in one step, so that a reader sees the old one or the new one.
+// write replaces a file atomically.
 func (s state) write(name string, body []byte) error {
 	if err := files.Write(s.path(name), 0o600, body); err != nil {
 		return fmt.Errorf("state folder: %w", err)
@@ -114,18 +114,18 @@ func (s state) writeJSON(name string, v any) error {
 	return s.write(name, append(body, '\n'))
 }
 
-// clockMark is where virtual time stood at a moment of the wall's, so that it never runs backwards in one
-// state folder: what was recorded in compressed time lies ahead of the wall.
+// clockMark is the virtual time at a moment of wall time. With it, virtual time never runs backwards in a
+// state folder, although records made in compressed time are ahead of wall time.
 type clockMark struct {
 	Virtual time.Time `json:"virtual"`
 	Wall    time.Time `json:"wall"`
 }
 
-// markEvery is how often the mark is written; a host that was killed may have been that much further.
+// markEvery is how often the mark is written; after a crash, the virtual time may have been that much further.
 const markEvery = 500 * time.Millisecond
 
-// startOfTime is when virtual time begins at a moment of the wall's: there, or where it stood.
-// While nobody works on the folder, compressed time stands still.
+// startOfTime returns the virtual time at a moment of wall time: the same, or where it stood. Compressed time
+// stands still while no broker is running.
 func (s state) startOfTime(wall time.Time, scale float64) (time.Time, error) {
 	var mark clockMark
 	found, err := s.readJSON("clock.json", &mark)
@@ -142,12 +142,12 @@ func (s state) startOfTime(wall time.Time, scale float64) (time.Time, error) {
 	return wall, nil
 }
 
-// lastWorked is when a broker last worked on the folder; the zero time where none has, or where that cannot be read.
+// lastWorked returns when a broker last worked on the folder, or the zero time if none has or the file is unreadable.
 func (s state) lastWorked() time.Time {
 	var mark clockMark
-	_, _ = s.readJSON("clock.json", &mark) // whoever reads the time from it tells of the error
+	_, _ = s.readJSON("clock.json", &mark) // startOfTime reports the error
 	return mark.Wall
 }
 
-// Find says who works on a state folder. The bool is false when nobody does.
+// Find returns the broker that uses a state folder, and whether there is one.
 func Find(dir string) (Running, bool, error) { return running.Find(dir) }

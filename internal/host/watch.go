@@ -24,29 +24,29 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// folder is the DAG bucket of one machine: a directory that is watched.
+// folder is the DAG bucket of a local broker: a directory that is watched.
 type folder struct {
 	dir  string
 	emit func(ctx context.Context, id string, data events.Data) error
 	log  *slog.Logger
-	// settle puts packs in the place of what a job names below a folder.
+	// settle replaces local paths of a job, relative to dir, by packs.
 	settle func(ctx context.Context, dir string, spec *dag.Job) error
 
 	mu   sync.Mutex
-	told map[string]*told // by name: what is told of once
+	told map[string]*told // by file name: what was reported to the broker
 }
 
-// told is what the broker was told of a file.
+// told is the file content that was reported to the broker.
 type told struct {
-	digest string // of its content
-	job    bool   // it has become one
+	digest string // of the content
+	job    bool   // it has become a job
 }
 
-// bucketURL is the folder as events name it.
+// bucketURL returns the URL of the folder in events.
 func (f *folder) bucketURL() string { return (&url.URL{Scheme: "file", Path: f.dir}).String() }
 
-// Open implements broker.Objects. A key never leaves the folder. A file that was written again since its news is not
-// there: the newer content has news of its own, and would be two jobs.
+// Open implements broker.Objects. A key never leaves the folder. If the file has changed since the event, it counts as
+// missing: the new content has its own event, and would otherwise become two jobs.
 func (f *folder) Open(_ context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
 	if o.Bucket != f.bucketURL() {
 		return nil, "", fmt.Errorf("bucket %s: %w", o.Bucket, fs.ErrNotExist)
@@ -57,7 +57,7 @@ func (f *folder) Open(_ context.Context, o events.ObjectCreated) (body io.ReadCl
 	}
 	digest, err := digestOf(file)
 	if err == nil && digest != o.ETag {
-		err = fmt.Errorf("%s was written again: %w", o.Key, fs.ErrNotExist)
+		err = fmt.Errorf("%s has changed: %w", o.Key, fs.ErrNotExist)
 	}
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
@@ -77,28 +77,28 @@ func (f *folder) open(name string) (*os.File, error) {
 	return root.Open(name)
 }
 
-// digestOf is what news of a file are known by: the SHA-256 of its content, in hexadecimal.
+// digestOf returns the SHA-256 of a file's content in hexadecimal, by which events identify it.
 func digestOf(file io.Reader) (string, error) {
 	h := sha256.New()
 	_, err := io.Copy(h, file)
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Settle implements broker.Objects: what lies beside the file is packed.
+// Settle implements broker.Objects: it packs the files next to the job file.
 func (f *folder) Settle(ctx context.Context, _, key string, spec *dag.Job) error {
 	return f.settle(ctx, filepath.Join(f.dir, filepath.Dir(filepath.FromSlash(key))), spec)
 }
 
-// settleFor is how long a file must be left alone before it is read: editors and copies write in pieces.
+// settleFor is how long a file must be unchanged before it is read: editors and copies write in pieces.
 const settleFor = 300 * time.Millisecond
 
-// watch tells of each file in the folder, those there at the start included, whenever its content changes.
+// watch reports each file in the folder to the broker, at the start and whenever its content changes.
 func (f *folder) watch(ctx context.Context) error {
 	return watchDir(ctx, f.log, f.dir, f.touched, func() bool { return f.scan(ctx) })
 }
 
-// touched has a file be told of again that is no job: what it was refused for may lie outside of it, so a touch is
-// enough. Whoever removes the remark asks for it, too.
+// touched makes a file that was rejected be reported again, because the cause may be outside the file: a touch is
+// enough, or removing the file with the remark.
 func (f *folder) touched(e fsnotify.Event) {
 	name := filepath.Base(e.Name)
 	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
@@ -114,9 +114,9 @@ func (f *folder) touched(e fsnotify.Event) {
 	}
 }
 
-// watchDir calls look at first, and whenever something in a directory has changed and come to rest: again after a while
-// if it says so. touched, which may be nil, is told of each change at once: the zero Event stands for any that were
-// missed.
+// watchDir calls look at the start, and whenever something in a directory has changed and then stayed unchanged for
+// settleFor; again after that time if look returns true. It calls touched, which may be nil, at once for each change;
+// the zero Event stands for missed changes.
 func watchDir(ctx context.Context, log *slog.Logger, dir string, touched func(fsnotify.Event),
 	look func() (again bool)) error {
 	if touched == nil {
@@ -130,7 +130,7 @@ func watchDir(ctx context.Context, log *slog.Logger, dir string, touched func(fs
 	if err := w.Add(dir); err != nil {
 		return fmt.Errorf("watch %s: %w", dir, err)
 	}
-	timer := time.NewTimer(0) // what is there already
+	timer := time.NewTimer(0) // for existing files
 	defer timer.Stop()
 	for {
 		select {
@@ -154,10 +154,10 @@ func watchDir(ctx context.Context, log *slog.Logger, dir string, touched func(fs
 	}
 }
 
-// errUntold says that the broker could not be told of a file.
-var errUntold = errors.New("the broker could not be told of it, and will be again")
+// errUntold: a file could not be reported to the broker.
+var errUntold = errors.New("the broker could not be notified; this will be retried")
 
-// scan tells of what is new; unsettled says that a file is still being written, or was not told of.
+// scan reports new files. It returns true if a file is still being written or could not be reported.
 func (f *folder) scan(ctx context.Context) (unsettled bool) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
@@ -178,13 +178,13 @@ func (f *folder) scan(ctx context.Context) (unsettled bool) {
 		}
 		if err := f.tell(ctx, e.Name(), info.Size()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			f.log.Warn("a file in the DAG folder", "file", e.Name(), "err", err)
-			unsettled = unsettled || errors.Is(err, errUntold) // nothing else would have it looked at again
+			unsettled = unsettled || errors.Is(err, errUntold) // nothing else triggers another scan
 		}
 	}
 	return unsettled
 }
 
-// isDAG says by its name whether a file may be a job.
+// isDAG reports whether a file may be a job, by its name.
 func isDAG(name string) bool {
 	name = strings.TrimSuffix(strings.ToLower(name), ".gz")
 	switch filepath.Ext(name) {
@@ -208,8 +208,8 @@ func (f *folder) tell(ctx context.Context, name string, size int64) error {
 	if !f.isNew(name, digest) {
 		return nil
 	}
-	// Each time has an ID of its own, or the broker would not say a second time why a file is refused. The content is
-	// the same job however often it is told of.
+	// Each report has a unique ID; otherwise the broker would not explain a second time why it rejects a file. The same
+	// content is the same job, however often it is reported.
 	id := fmt.Sprintf("object-%s-%x-%x", digest[:16], time.Now().UnixNano(), name)
 	err = f.emit(ctx, id[:min(len(id), 200)], events.ObjectCreated{Bucket: f.bucketURL(), Key: name, ETag: digest,
 		Size: size})
@@ -222,7 +222,7 @@ func (f *folder) tell(ctx context.Context, name string, size int64) error {
 	return nil
 }
 
-// isNew says whether a file is to be told of. It is noted before that, as the broker may answer at once.
+// isNew reports whether a file must be reported. It is recorded before that, because the broker may answer at once.
 func (f *folder) isNew(name, digest string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -233,8 +233,8 @@ func (f *folder) isNew(name, digest string) bool {
 	return true
 }
 
-// rejected notes beside a file why it could not be read, where its author looks, unless what is there now is a job: the
-// news are of what was there before.
+// rejected writes next to a file why it was rejected, unless the file has since become a job: the event is then about
+// earlier content.
 func (f *folder) rejected(e events.DAGRejected) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,7 +249,7 @@ func (f *folder) rejected(e events.DAGRejected) error {
 	return root.WriteFile(e.Key+push.RemarkSuffix, []byte(e.Reason+"\n"), 0o600)
 }
 
-// accepted removes the remark about a file that has become a job, unless another content was told of since.
+// accepted removes the remark about a file that has become a job, unless other content was reported since.
 func (f *folder) accepted(_ context.Context, o events.ObjectCreated) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -264,6 +264,6 @@ func (f *folder) accepted(_ context.Context, o events.ObjectCreated) {
 		err = root.Remove(o.Key + push.RemarkSuffix)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.log.Warn("the remark about a file that is a job now stays", "file", o.Key, "err", err)
+		f.log.Warn("the remark about an accepted file could not be removed", "file", o.Key, "err", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// openTraces begins to send traces and metrics where the environment names a collector; nil sends none.
+// openTraces starts sending traces and metrics if the environment names a collector; otherwise it returns nil.
 func (h *Host) openTraces(ctx context.Context, counted prometheus.Gatherer) (*traces.Traces, error) {
 	if !traces.Asked() {
 		return nil, nil
@@ -29,7 +29,7 @@ func (h *Host) openTraces(ctx context.Context, counted prometheus.Gatherer) (*tr
 	})
 }
 
-// handled is told by the engine of what functions do.
+// handled returns the engine's callback for metrics and traces.
 func (h *Host) handled(counts *metrics.Metrics) func(string, []events.Event, []error, time.Duration) {
 	return func(function string, batch []events.Event, errs []error, took time.Duration) {
 		failed := 0

@@ -1,6 +1,6 @@
-// Package instant is a cloud whose machines boot, work and vanish in no time,
-// inside the process: what is left to measure is the broker. It speaks the
-// same protocol as real agents, through the same functions.
+// Package instant is a cloud whose machines boot, work and end instantly, inside
+// the process, so that a benchmark measures only the broker. It uses the protocol
+// of real agents, through the same functions.
 package instant
 
 import (
@@ -19,7 +19,7 @@ type Cloud struct {
 	name string
 	mu   sync.Mutex
 	live map[string]cloud.LaunchSpec
-	// launched are clusters whose agents are yet to dial home.
+	// launched are clusters whose agents have not said hello yet.
 	launched chan string
 }
 
@@ -77,15 +77,15 @@ func (c *Cloud) Machines(_ context.Context, cluster string) ([]cloud.Machine, er
 	return out, nil
 }
 
-// Agents lets clusters do their work: hello, then once they are told to run, started and succeeded.
+// Agents does the work of clusters: hello, and after the command to run, started and succeeded.
 type Agents struct {
 	Broker   *broker.Broker
 	Launched chan string
-	changed  sync.Map // cluster -> struct{}: said hello
+	changed  sync.Map // cluster -> struct{}: has said hello
 	Ready    chan string
 }
 
-// Changed is for broker.Ports: a cluster that was told something is looked at.
+// Changed is for broker.Ports: it makes an agent check a cluster that has a new command.
 func (a *Agents) Changed(cluster string) {
 	if _, ok := a.changed.Load(cluster); ok {
 		select {
@@ -95,7 +95,7 @@ func (a *Agents) Changed(cluster string) {
 	}
 }
 
-// Run works with n agents at once until ctx ends.
+// Run runs n agents at once until ctx ends.
 func (a *Agents) Run(ctx context.Context, n int) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, n)
@@ -131,7 +131,7 @@ func claims(cluster string) wire.Claims {
 func (a *Agents) work(ctx context.Context, id string) error {
 	w, err := a.Broker.Agents.Work(ctx, claims(id), 0)
 	if err != nil || w.Command != wire.Run {
-		return nil //nolint:nilerr // told of something else, or over
+		return nil //nolint:nilerr // another command, or finished
 	}
 	if _, first := a.changed.LoadAndDelete(id); !first {
 		return nil

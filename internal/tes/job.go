@@ -13,19 +13,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TaskName is the name of the one task of a job that was made of a TES task.
+// TaskName is the name of the only task of a job made from a TES task.
 const TaskName = "task"
 
-// gb is GiB in a gigabyte, of which TES counts memory and disk.
+// gb is one gigabyte in GiB. TES gives memory and disk in gigabytes.
 const gb = 1e9 / (1 << 30)
 
-// Parameters are the backend_parameters that are understood, in byte order. Their case does not matter.
+// Parameters returns the supported backend_parameters, sorted. Their case does not matter.
 func Parameters() []string {
 	return []string{"accelerators", "budget", "deadline", "objective", "queue", "time"}
 }
 
-// Job makes a job of a task, and fails with a *dag.Error that names the field. A backend parameter that is not known is
-// dropped from what is kept of the task, with a warning, or refused where the task is strict.
+// Job makes a job of a TES task, or returns a *dag.Error that names the field. An unknown backend parameter is dropped
+// with a warning, or is an error if the task is strict.
 func Job(t Task) (*dag.Job, error) {
 	t.ID, t.State, t.Logs, t.CreationTime = "", "", nil, ""
 	job := &dag.Job{
@@ -75,8 +75,8 @@ func Job(t Task) (*dag.Job, error) {
 	return job, nil
 }
 
-// checkURL takes a URL, or the path of a file on the machine that the task runs on, as TES does. Unlike a job's file a
-// task lies in no folder that a path could begin at.
+// checkURL accepts a URL, or an absolute path on the machine that runs the task, as TES does. Relative paths make no
+// sense: a task, unlike a job file, is in no folder.
 func checkURL(s string) error {
 	if err := dag.CheckURI(s); err != nil {
 		return err
@@ -88,7 +88,7 @@ func checkURL(s string) error {
 	return nil
 }
 
-// jobName is what of a task's name can be a job's.
+// jobName makes a valid job name of a task's name.
 func jobName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < 0x80 && (fault.IsAlnum(byte(r)) || //nolint:gosec // below 0x80
@@ -104,7 +104,7 @@ func jobName(name string) string {
 	return name
 }
 
-// check sees to what a script could not be made of.
+// check returns an error for a task of which no script can be made.
 func check(t *Task) error { //nolint:gocyclo // a line for each field
 	if len(t.Executors) == 0 {
 		return fault.Within("executors", fault.New("is empty", "a task has at least one"))
@@ -130,7 +130,7 @@ func check(t *Task) error { //nolint:gocyclo // a line for each field
 	for i, out := range t.Outputs {
 		err := checkPath("path", out.Path)
 		if err == nil && out.wild() && !strings.HasPrefix(out.Path, out.PathPrefix) || wild(out.PathPrefix) {
-			err = fault.Within("path_prefix", fault.New(fault.Quote(out.PathPrefix)+" does not begin the path", ""))
+			err = fault.Within("path_prefix", fault.New(fault.Quote(out.PathPrefix)+" is not a prefix of the path", ""))
 		}
 		if err == nil && out.wild() && out.PathPrefix == "" {
 			err = fault.Within("path_prefix", fault.New("is empty", "a path with wildcards needs one"))
@@ -152,8 +152,8 @@ func (t *Task) checkExecutor(e Executor) error {
 	case e.Image == "":
 		return fault.Within("image", fault.New("is empty", "name a container's image"))
 	case e.Image != t.Executors[0].Image:
-		return fault.Within("image", fault.New("is another than that of the first executor",
-			"executors of a task share a container; make tasks of those with other images"))
+		return fault.Within("image", fault.New("differs from that of the first executor",
+			"executors of a task share a container; make a separate task for each image"))
 	case len(e.Command) == 0 || e.Command[0] == "":
 		return fault.Within("command", fault.New("is empty", ""))
 	}
@@ -194,7 +194,7 @@ func checkPath(field, p string) error {
 	return fault.Within(field, err)
 }
 
-// resources makes the alternatives of the task, and sets what the parameters say of it and its job.
+// resources returns the alternatives of the task, and applies the backend parameters to it and its job.
 func (t *Task) resources(job *dag.Job, task *dag.Task) ([]dag.Resources, error) {
 	base := dag.Resources{Image: "docker:" + t.Executors[0].Image, Market: dag.MarketAuto}
 	r := t.Resources
@@ -214,10 +214,10 @@ func (t *Task) resources(job *dag.Job, task *dag.Task) ([]dag.Resources, error) 
 		case known:
 			kept[key] = r.BackendParameters[key]
 		case r.BackendParametersStrict:
-			return nil, fault.Within("backend_parameters."+key, fault.New("is not known",
+			return nil, fault.Within("backend_parameters."+key, fault.New("is unknown",
 				"there are "+strings.Join(Parameters(), ", ")))
 		case len(job.Warnings) < dag.MaxWarnings:
-			job.Warnings = append(job.Warnings, fmt.Sprintf("backend parameter %q is not known", key))
+			job.Warnings = append(job.Warnings, fmt.Sprintf("backend parameter %q is unknown", key))
 		}
 	}
 	copied := *r
@@ -235,7 +235,7 @@ func (t *Task) resources(job *dag.Job, task *dag.Task) ([]dag.Resources, error) 
 		if err := dag.CheckWord(place); err != nil {
 			return nil, fault.Within("zones"+fault.Index(i), err)
 		}
-		// TES does not tell zones from regions, and its own example of a zone is a region.
+		// TES does not distinguish zones from regions; its own example of a zone is a region.
 		inRegion, inZone := base, base
 		inRegion.Cloud, inRegion.Region = cloud, place
 		inZone.Cloud, inZone.Zone = cloud, place
@@ -244,7 +244,7 @@ func (t *Task) resources(job *dag.Job, task *dag.Task) ([]dag.Resources, error) 
 	return out, nil
 }
 
-// parameter sets what a backend parameter, in lower case, says.
+// parameter applies a backend parameter; key is in lower case.
 func parameter(job *dag.Job, task *dag.Task, r *dag.Resources, key, value string) (known bool, err error) {
 	switch key {
 	case "accelerators":

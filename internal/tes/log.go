@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// ReadLog reads what the script of a task has written into the log of an attempt. Whatever else is in it is skipped: it
-// may end anywhere, as that of an attempt whose machine was taken does.
+// ReadLog reads what the script of a task wrote into the log of an attempt. It skips everything else. The log may end
+// anywhere, for example because the machine was preempted.
 func (t *Task) ReadLog(log []byte) ([]ExecutorLog, []OutputFileLog) {
 	executors, outputs := []ExecutorLog{}, []OutputFileLog{}
 	for len(log) > 0 {
@@ -41,7 +41,7 @@ func (t *Task) ReadLog(log []byte) ([]ExecutorLog, []OutputFileLog) {
 	return executors, outputs
 }
 
-// cut takes n bytes off the front, as text.
+// cut splits off the first n bytes, as text.
 func cut(b []byte, n int) (string, []byte) {
 	n = min(n, len(b))
 	text := string(b[:n])
@@ -51,7 +51,7 @@ func cut(b []byte, n int) (string, []byte) {
 	return text, b[n:]
 }
 
-// file is one file of an output, by its name below it.
+// file describes one file of an output; name is its path below the output.
 func (o *Output) file(name string, size int64) OutputFileLog {
 	f := OutputFileLog{URL: o.URL, Path: o.Path, SizeBytes: fmt.Sprint(size)}
 	if name != "" {

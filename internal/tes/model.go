@@ -1,13 +1,13 @@
 package tes
 
-// Version is that of the specification.
+// Version is the version of the specification.
 const Version = "1.1.0"
 
 // State of a task.
 type State string
 
-// The states that tasks have here. A task whose machine was taken goes on elsewhere, and is queued meanwhile: it is
-// never PREEMPTED, which clients take for an end.
+// The states of a task. A task whose machine was preempted continues elsewhere, and is queued until then. It is never
+// PREEMPTED, which clients take for a final state.
 const (
 	Unknown       State = "UNKNOWN"
 	Queued        State = "QUEUED"
@@ -20,7 +20,7 @@ const (
 	Canceled      State = "CANCELED"
 )
 
-// View says how much of a task is told.
+// View selects how much of a task is returned.
 type View string
 
 // The views.
@@ -62,28 +62,28 @@ type Input struct {
 	URL         string   `json:"url,omitempty" doc:"s3://, gs://, azblob://, file:// or an absolute path"`
 	Path        string   `json:"path" doc:"Absolute, in the container"`
 	Type        FileType `json:"type,omitempty" enum:"FILE,DIRECTORY"`
-	Content     string   `json:"content,omitempty" doc:"What the file holds, instead of a URL"`
-	Streamable  bool     `json:"streamable,omitempty" doc:"Understood, and copied all the same"`
+	Content     string   `json:"content,omitempty" doc:"Content of the file, instead of a URL"`
+	Streamable  bool     `json:"streamable,omitempty" doc:"Accepted, but the file is copied anyway"`
 }
 
-// Output is what a task leaves.
+// Output is an output of a task.
 type Output struct {
 	Name        string   `json:"name,omitempty"`
 	Description string   `json:"description,omitempty"`
 	URL         string   `json:"url" doc:"Where it is copied to"`
 	Path        string   `json:"path" doc:"Absolute, in the container; may have wildcards, with a path_prefix"`
-	PathPrefix  string   `json:"path_prefix,omitempty" doc:"Cut off what matches wildcards"`
+	PathPrefix  string   `json:"path_prefix,omitempty" doc:"Removed from paths that match wildcards"`
 	Type        FileType `json:"type,omitempty" enum:"FILE,DIRECTORY"`
 }
 
-// Resources are what a task asks of its machine.
+// Resources are what a task requires of its machine.
 type Resources struct {
 	CPUCores    int      `json:"cpu_cores,omitempty" minimum:"0" maximum:"100000"`
-	Preemptible *bool    `json:"preemptible,omitempty" doc:"false buys on demand; else the broker chooses"`
+	Preemptible *bool    `json:"preemptible,omitempty" doc:"false requires on-demand machines; otherwise the broker chooses"`
 	RAMGB       float64  `json:"ram_gb,omitempty" minimum:"0" maximum:"1000000" doc:"10^9 bytes"`
 	DiskGB      float64  `json:"disk_gb,omitempty" minimum:"0" maximum:"1000000000" doc:"10^9 bytes"`
 	Zones       []string `json:"zones,omitempty" nullable:"false" doc:"Zones or regions, or CLOUD:REGION; any of them"`
-	// BackendParameters are those of [Parameters].
+	// BackendParameters: see [Parameters].
 	BackendParameters       map[string]string `json:"backend_parameters,omitempty"`
 	BackendParametersStrict bool              `json:"backend_parameters_strict,omitempty"`
 }
@@ -100,7 +100,7 @@ type Executor struct {
 	IgnoreError bool              `json:"ignore_error,omitempty"`
 }
 
-// TaskLog tells of one attempt.
+// TaskLog describes one attempt.
 type TaskLog struct {
 	Logs       []ExecutorLog     `json:"logs" nullable:"false"`
 	Metadata   map[string]string `json:"metadata,omitempty"`
@@ -110,7 +110,7 @@ type TaskLog struct {
 	SystemLogs []string          `json:"system_logs,omitempty" nullable:"false"`
 }
 
-// ExecutorLog tells how an executor ended.
+// ExecutorLog describes how an executor ended.
 type ExecutorLog struct {
 	StartTime string `json:"start_time,omitempty"`
 	EndTime   string `json:"end_time,omitempty"`
@@ -119,7 +119,7 @@ type ExecutorLog struct {
 	ExitCode  int    `json:"exit_code"`
 }
 
-// OutputFileLog tells of a file that was copied to where an output wants it.
+// OutputFileLog describes a file that was copied to the URL of an output.
 type OutputFileLog struct {
 	URL       string `json:"url"`
 	Path      string `json:"path"`

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// The script's functions, for any /bin/sh. What an executor prints goes to files, as TES tells stdout from stderr; the
-// ends of both go to the log behind a line that says how many bytes they have, so nothing printed can pass for a line
-// of the script's own.
+// The script's functions, for any /bin/sh. TES separates stdout and stderr, so the output of executors goes to files. The
+// last part of both is logged after a line that states their sizes in bytes, so that output of an executor cannot be
+// mistaken for a line of the script.
 const prelude = `tes=$PWD/.tes
 mkdir -p "$tes" || exit 125
 tes_now() { date -u +%Y-%m-%dT%H:%M:%SZ; }
@@ -31,8 +31,8 @@ tes_put() {
 }
 `
 
-// script runs the executors in order, and then puts what they left where the agent looks for it. It does so also after
-// one that failed, as far as there is something: engines read of a failed task what it has printed into its files.
+// script returns a script that runs the executors in order, and then puts their outputs where the agent expects them. It
+// also does so after an executor failed, if there are outputs: workflow engines read the files of failed tasks.
 func (t *Task) script() string {
 	var b strings.Builder
 	b.WriteString(prelude)
@@ -46,14 +46,14 @@ func (t *Task) script() string {
 				quote(in.Path))
 		}
 	}
-	for _, out := range t.Outputs { // executors may count on the directories
+	for _, out := range t.Outputs { // executors may expect these directories
 		if !out.wild() {
 			line("mkdir -p %s || exit 125", quote(path.Dir(out.Path)))
 		}
 	}
 	line("tes_leave() {")
 	for i, out := range t.Outputs {
-		line("(") // one that cannot be put keeps none of the others back
+		line("(") // a failing output does not prevent the others
 		out.write(line, i, t.ofNextflow())
 		line(") || tes_bad=125")
 	}
@@ -65,9 +65,8 @@ func (t *Task) script() string {
 	return b.String()
 }
 
-// ofNextflow says whether a task is one of Nextflow, known by the names of its script and of the file of its exit code.
-// It looks itself for what a task should have left, and names also what may be left out: of other tasks an output that
-// is missing is a failure.
+// ofNextflow reports whether Nextflow made the task, recognised by the names of its script and of its exit code file.
+// Nextflow checks outputs itself and also lists optional ones. For other tasks, a missing output is a failure.
 func (t *Task) ofNextflow() bool {
 	return slices.ContainsFunc(t.Inputs, func(in Input) bool { return path.Base(in.Path) == ".command.run" }) &&
 		slices.ContainsFunc(t.Outputs, func(out Output) bool { return path.Base(out.Path) == ".exitcode" })
@@ -115,29 +114,29 @@ func (o *Output) write(line func(string, ...any), i int, mayMiss bool) {
 		line(`tes_put %d "$f" %s/"$r" "$r" || exit 125; done`, i, to)
 		return
 	}
-	missing := "true" // the agent says so
+	missing := "true" // the agent reports it
 	switch {
 	case mayMiss:
-		missing = "mkdir -p " + to // an empty directory, of which nothing is copied
+		missing = "mkdir -p " + to // an empty directory: nothing is copied
 	case o.Type == Directory:
 		missing = fmt.Sprintf("echo %s >&2; exit 125", quote("there is no directory "+o.Path))
 	}
 	line("if [ -e %[1]s ]; then tes_put %[2]d %[1]s %[3]s ''; else %[4]s; fi", quote(o.Path), i, to, missing)
 }
 
-// quote makes one word of a shell's.
+// quote quotes s as one word for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// wild says whether a path has wildcards.
+// wild reports whether a path has wildcards.
 func wild(p string) bool { return strings.ContainsAny(p, "*?[") }
 
-// wild says whether an output's path has wildcards. A bracket without a prefix to cut off is of a name: engines that
-// take only stars and question marks for wildcards send such names as they are.
+// wild reports whether an output's path has wildcards. Without a prefix, a bracket is part of the name: engines whose
+// only wildcards are stars and question marks send such names unescaped.
 func (o *Output) wild() bool {
 	return strings.ContainsAny(o.Path, "*?") || o.PathPrefix != "" && wild(o.Path)
 }
 
-// pattern quotes all of a path but its wildcards.
+// pattern quotes all of a path except its wildcards.
 func pattern(p string) string {
 	var b strings.Builder
 	for _, r := range p {

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// StateOf is the state of a job's task as TES calls it.
+// StateOf returns the TES state of a job's task.
 func StateOf(d *apitypes.JobDetail) State {
 	if len(d.TaskList) == 0 {
 		return Unknown
@@ -21,7 +21,7 @@ func StateOf(d *apitypes.JobDetail) State {
 		return Canceled
 	case d.State == apitypes.JobFailed, d.State == apitypes.JobEnding && task.State == string(record.TaskFailed):
 		return failed(d.Reason)
-	case task.State == string(record.TaskFailed): // why is said with the job's end, which comes next
+	case task.State == string(record.TaskFailed): // the reason comes when the job has finished, which is next
 		return Running
 	case d.State == apitypes.JobEnding:
 		return Canceling
@@ -36,7 +36,7 @@ func StateOf(d *apitypes.JobDetail) State {
 	}
 }
 
-// failed tells a command that failed from all that is not its own doing, by the reason of the job's end.
+// failed returns, by the reason of the job's end, ExecutorError if a command failed and SystemError otherwise.
 func failed(reason string) State {
 	own, _ := strings.CutPrefix(reason, "task "+TaskName+" failed with exit code ")
 	if own == reason || own == systemFailure || strings.HasPrefix(own, systemFailure+":") {
@@ -45,13 +45,13 @@ func failed(reason string) State {
 	return ExecutorError
 }
 
-// systemFailure is the exit code of the script where not an executor but its own part failed.
+// systemFailure is the script's exit code if the script itself failed, not an executor.
 const systemFailure = "125"
 
-// Explain puts why a task failed that is over among what the system says of its last attempt. One for which no machine
-// could be had has no attempt: it gets a log of that alone, as there is no other place that clients look at. Logs come
-// in the order of the attempts, but for Nextflow the last comes first: it reads the exit code of the first log alone,
-// and would take a task for failed whose machine was taken once.
+// Explain adds the reason of a failed task to the system logs of its last attempt. If no machine was available, there is
+// no attempt; the task then gets a log with only the reason, because clients look nowhere else. Logs are in the order of
+// attempts, except for Nextflow, for which the last comes first: it reads the exit code only from the first log, and
+// would treat a task as failed whose machine was preempted once.
 func (t *Task) Explain(reason string) {
 	if (t.State == SystemError || t.State == ExecutorError) && reason != "" {
 		if len(t.Logs) == 0 {
@@ -67,7 +67,7 @@ func (t *Task) Explain(reason string) {
 	}
 }
 
-// Show is what a view has of a task.
+// Show returns the part of a task that a view includes.
 func (t Task) Show(v View) Task {
 	switch v {
 	case Full:

@@ -12,26 +12,26 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Cloud launches whatever is asked for, except in the zones it is told to refuse.
+// Cloud launches everything, except in the zones that a test makes it refuse.
 type Cloud struct {
 	mu       sync.Mutex
 	refuses  []string
 	machines []cloud.Machine
 }
 
-// Refuse has launches in a zone fail for lack of capacity.
+// Refuse makes launches in a zone fail for lack of capacity.
 func (c *Cloud) Refuse(zone string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refuses = append(c.refuses, zone)
 }
 
-// Everywhere is this cloud under the names of all that the planner knows.
+// Everywhere returns this cloud under all cloud names that the planner knows.
 func (c *Cloud) Everywhere() map[string]cloud.Cloud {
 	return map[string]cloud.Cloud{"aws": c, "gcp": c, "azure": c, "lambda": c}
 }
 
-// Name is the name of the cloud.
+// Name returns the name of the cloud.
 func (c *Cloud) Name() string { return "test" }
 
 // Launch starts machines.
@@ -73,10 +73,10 @@ func (c *Cloud) Machines(_ context.Context, cluster string) ([]cloud.Machine, er
 	return out, nil
 }
 
-// Planner takes the first offer for each task that is not blocked. Offers are in the order of their price.
+// Planner chooses for each task the first offer that is not blocked. Offers are sorted by price.
 type Planner struct{}
 
-// offer is a line of the planner's catalogue.
+// offer is an entry of the planner's catalogue.
 type offer struct {
 	apitypes.Offer
 	vcpu, onDemand float64
@@ -117,7 +117,7 @@ func (o offer) id() string {
 // Reserves implements broker.Planner.
 func (Planner) Reserves(context.Context) bool { return false }
 
-// Plan makes a plan. A job with a budget below a cent has none.
+// Plan makes a plan. A job with a budget below a cent is infeasible.
 func (Planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, error) {
 	if b := in.Spec.Budget; b > 0 && b < 0.01 {
 		return &record.Plan{Status: record.PlanInfeasible, Message: "no plan costs less than 0.01 USD"}, nil
@@ -156,10 +156,10 @@ func (Planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, error
 	return p.Plan, nil
 }
 
-// planning is a plan in the making.
+// planning is a plan being made.
 type planning struct{ *record.Plan }
 
-// set books a task at an offer.
+// set assigns an offer to a task.
 func (p *planning) set(i int, t *dag.Task, o offer, rest []offer) {
 	h, nodes := t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount).Hours(), float64(t.Nodes)
 	p.TaskHours[i], p.TaskUSD[i] = h, h*o.USDPerHour*nodes
@@ -180,7 +180,7 @@ func offersFor(t *dag.Task) []offer {
 	return cpuOffers()
 }
 
-// open leaves out what is blocked.
+// open removes the blocked offers.
 func open(offers []offer, in record.PlanInput) []offer {
 	return slices.DeleteFunc(offers, func(o offer) bool {
 		return slices.ContainsFunc(in.Blocks, func(b apitypes.Block) bool { return record.Covers(b, o.Offer, in.Now) })

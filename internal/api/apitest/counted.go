@@ -7,22 +7,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// keysAtOnce is how many records one request of DynamoDB's gets by their keys.
+// keysAtOnce is the maximum number of records per read by key in DynamoDB.
 const keysAtOnce = 100
 
-// Counted is a store whose reads are counted as DynamoDB would have them.
+// Counted is a store that counts reads as DynamoDB would.
 type Counted struct {
 	store.Store
-	// Committed is called after each transaction, when it is not nil.
+	// Committed is called after each transaction, unless it is nil.
 	Committed func()
 
 	requests, records, bytes atomic.Int64
 }
 
-// Reads is what was read: requests, records that came back, and the bytes of their bodies.
+// Reads counts requests, records returned, and the bytes of their bodies.
 type Reads struct{ Requests, Records, Bytes int64 }
 
-// Take returns what was read since it was last asked.
+// Take returns the counts since the last call.
 func (c *Counted) Take() Reads {
 	return Reads{c.requests.Swap(0), c.records.Swap(0), c.bytes.Swap(0)}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// largeTook is how long ago a Large job was submitted; its tasks began one after another since.
+// largeTook is how long ago a Large job was submitted; its tasks have started one after another since.
 const largeTook = 2 * time.Hour
 
-// Large submits a job of n tasks of which all but the last, which waits for the others, have had an attempt and are
-// done, but for as many that run. What became of them is written as it is, for it would take a while to have it happen.
+// Large submits a job of n tasks. The last task waits for the others; of these, the given number is running and the rest
+// have succeeded. The records are written directly, because running the tasks would take too long.
 func (w *World) Large(n, running int) (job string) {
 	w.t.Helper()
 	job = w.Submit(Wide("mosaic", n-2))
@@ -51,7 +51,7 @@ func (w *World) Large(n, running int) (job string) {
 	return job
 }
 
-// Finish writes that a task of a Large job is done, though its machines are still there.
+// Finish marks a task of a Large job as succeeded. Its machines still exist.
 func (w *World) Finish(job string, index int) {
 	at := w.Clock.Now()
 	w.put(job, fmt.Sprintf("task#%06d", index), record.Task{

@@ -1,10 +1,10 @@
-// Package apitest is a deployment in memory for tests of the API and of what is
+// Package apitest is an in-memory deployment for tests of the API and of code
 // built on it: the real broker over store/mem, a planner that takes the first
-// offer that is not blocked, a cloud that refuses where it is told to, and a
-// clock that stands still until it is moved.
+// offer that is not blocked, a cloud that refuses launches on request, and a
+// clock that only moves when a test moves it.
 //
-// Nothing happens by itself: Drain handles every event there is, and nodes act
-// when a test has them act. So a test says exactly where a job is when it looks.
+// Nothing happens by itself: Drain handles all events, and nodes act when a test
+// makes them. So a test controls exactly which state a job is in.
 package apitest
 
 import (
@@ -39,12 +39,12 @@ import (
 )
 
 // Token is the user token of a World.
-const Token = "a-user-token-of-some-length" //nolint:gosec // of tests, and of nothing else
+const Token = "a-user-token-of-some-length" //nolint:gosec // only for tests
 
-// Start is when the clock of a World stands at first.
+// Start is the initial time of a World's clock.
 func Start() time.Time { return time.Date(2026, 5, 20, 9, 0, 0, 0, time.UTC) }
 
-// World is a deployment in memory.
+// World is an in-memory deployment.
 type World struct {
 	Store  *Counted
 	Config record.Config
@@ -56,9 +56,9 @@ type World struct {
 	Cloud  *Cloud
 	Dead   *Dead
 	Logs   *logstore.Store
-	Data   *filegrant.Store // of the folder Dir, which jobs keep their data in
+	Data   *filegrant.Store // of the folder Dir, where jobs keep their data
 	Dir    string
-	// Granted is the store that the broker grants: Data, unless a test puts another one in its place.
+	// Granted is the store that the broker grants access to: Data, unless a test replaces it.
 	Granted *Granted
 
 	t       testing.TB
@@ -67,7 +67,7 @@ type World struct {
 	ticks   int
 }
 
-// Granted is a store that a test may replace.
+// Granted is a store that a test can replace.
 type Granted struct{ grant.Store }
 
 // Lend implements grant.Lender.
@@ -191,7 +191,7 @@ func (w *World) Submit(spec *dag.Job) string {
 	return job.ID
 }
 
-// Task returns a task of a job as users see it.
+// Task returns a task of a job as the API shows it.
 func (w *World) Task(job, name string) apitypes.TaskView {
 	w.t.Helper()
 	d, err := w.Broker.Views.JobDetail(context.Background(), job)
@@ -205,7 +205,7 @@ func (w *World) Task(job, name string) apitypes.TaskView {
 	return d.TaskList[i]
 }
 
-// Node is a machine of the attempt of a task that lasts.
+// Node is a machine of a running attempt.
 type Node struct {
 	w      *World
 	claims wire.Claims
@@ -247,10 +247,10 @@ func (w *World) MintPool(c wire.PoolClaims) string {
 	return s
 }
 
-// Attempt is what the node's reports and logs speak of.
+// Attempt returns the ID of the attempt, as used in the node's reports and logs.
 func (n *Node) Attempt() string { return n.claims.Cluster }
 
-// Start has the node dial home and report that its task runs.
+// Start makes the node say hello and report that its task runs.
 func (n *Node) Start() *Node {
 	n.w.t.Helper()
 	_, err := n.w.Broker.Agents.Hello(context.Background(), n.claims,
@@ -262,16 +262,16 @@ func (n *Node) Start() *Node {
 	return n.Report(wire.Report{Event: wire.Started})
 }
 
-// Save has the node report a checkpoint.
+// Save makes the node report a checkpoint.
 func (n *Node) Save(progress float64) *Node {
 	n.w.t.Helper()
 	return n.Report(wire.Report{Event: wire.Checkpointed, Seq: n.w.reports + 1, Prefix: "ckpt/", Progress: progress})
 }
 
-// Succeed has the node report success.
+// Succeed makes the node report success.
 func (n *Node) Succeed() *Node { n.w.t.Helper(); return n.Report(wire.Report{Event: wire.Succeeded}) }
 
-// Report has the node report something, and drains.
+// Report makes the node send a report, and drains.
 func (n *Node) Report(r wire.Report) *Node {
 	n.w.t.Helper()
 	n.w.reports++
@@ -283,7 +283,7 @@ func (n *Node) Report(r wire.Report) *Node {
 	return n
 }
 
-// Print has the node log a line.
+// Print makes the node log a line.
 func (n *Node) Print(line string) *Node {
 	n.w.t.Helper()
 	data := []byte(line + "\n")
@@ -296,7 +296,7 @@ func (n *Node) Print(line string) *Node {
 	return n
 }
 
-// Take has the cloud take a task's machines away.
+// Take makes the cloud preempt a task's machines.
 func (w *World) Take(job, task string) {
 	w.t.Helper()
 	t := w.Task(job, task)
@@ -310,7 +310,7 @@ func (w *World) Take(job, task string) {
 	w.Drain()
 }
 
-// Tick tells prices of spot markets, and drains.
+// Tick reports prices of spot markets, and drains.
 func (w *World) Tick(prices ...events.PriceTick) {
 	w.t.Helper()
 	w.ticks++
@@ -322,12 +322,12 @@ func (w *World) Tick(prices ...events.PriceTick) {
 	w.Drain()
 }
 
-// Joins has a machine that has something join a pool.
+// Joins makes a machine with the given capacity join a pool.
 func (w *World) Joins(pool, machine string, has wire.PoolCapacity) {
 	w.t.Helper()
 	now := w.Clock.Now()
 	c := wire.PoolClaims{Pool: pool, Machine: machine, Joined: now, Expires: now.Add(100 * time.Hour)}
-	for range 2 { // it is there from the second report on
+	for range 2 { // it counts as joined from the second report on
 		if _, err := w.Broker.Agents.SyncMachine(context.Background(), c, wire.PoolReport{Capacity: has}); err != nil {
 			w.t.Fatal(err)
 		}
@@ -341,7 +341,7 @@ func (w *World) Request(method, path, body string) *http.Response {
 	return w.Do(method, path, body, http.Header{"Authorization": {"Bearer " + Token}})
 }
 
-// Do sends a request with headers. The body of the answer is closed when the test ends.
+// Do sends a request with headers. The response body is closed when the test ends.
 func (w *World) Do(method, path, body string, header http.Header) *http.Response {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.Server.URL+path, strings.NewReader(body))
@@ -374,7 +374,7 @@ func (d *Dead) Add(l bus.DeadLetter) {
 	d.letters = append(d.letters, l)
 }
 
-// DeadLetters lists letters as a bus does. The only queue it knows beside the functions' is none.
+// DeadLetters lists letters as a bus does. It knows only the queues of the functions.
 func (d *Dead) DeadLetters(_ context.Context, queue string, limit int) ([]bus.DeadLetter, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -390,7 +390,7 @@ func (d *Dead) DeadLetters(_ context.Context, queue string, limit int) ([]bus.De
 	return out, nil
 }
 
-// Redrive takes letters away.
+// Redrive removes letters.
 func (d *Dead) Redrive(_ context.Context, queue string, ids ...string) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -401,5 +401,5 @@ func (d *Dead) Redrive(_ context.Context, queue string, ids ...string) (int, err
 	return before - len(d.letters), nil
 }
 
-// URI is that of a key in the jobs' store.
+// URI returns the URI of a key in the jobs' store.
 func (w *World) URI(key string) string { return "file://" + w.Dir + "/" + key }

@@ -1,9 +1,9 @@
-// Package logstore keeps the output of tasks in files below one folder: what one
-// process needs of [api.Logs]. A folder for each job, a file for each node of
-// each attempt.
+// Package logstore stores the output of tasks in files below one folder: an
+// implementation of [api.Logs] for a single process. Each job has a folder, and
+// each node of each attempt a file.
 //
-// A log is bounded. What a task prints beyond the bound is accepted and
-// dropped, and a last line says so; the task itself never notices.
+// A log's size is limited. Output beyond the limit is accepted and dropped, and
+// a last line says so. The task is not affected.
 package logstore
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api"
 )
 
-// DefaultMaxBytes is how much of one node's output is kept unless New is told otherwise.
+// DefaultMaxBytes is the default limit for one node's output.
 const DefaultMaxBytes = 64 << 20
 
-// notice is the last line of a log that was cut off. Its file is longer than the bound by just this.
-const notice = "\n[tradewind: the log is longer than is kept; the rest was dropped]\n"
+// notice is the last line of a truncated log. Its file exceeds the limit by this text.
+const notice = "\n[tradewind: the log exceeds the size limit; the rest was dropped]\n"
 
-// Store keeps logs in files. Make one with New.
+// Store stores logs in files. Make one with New.
 type Store struct {
 	root *os.Root
 	max  int64
@@ -35,14 +35,14 @@ type Store struct {
 	open map[string]*entry
 }
 
-// entry is a log that someone appends to or waits for.
+// entry is a log that is being appended to or waited for.
 type entry struct {
 	mu    sync.Mutex
 	grown chan struct{} // closed and replaced when the log grows
 	users int           // guarded by Store.mu
 }
 
-// New opens a folder, which it makes if there is none. maxBytes bounds each log; 0 is DefaultMaxBytes.
+// New opens a folder, and creates it if it is missing. maxBytes limits the size of each log; 0 is DefaultMaxBytes.
 func New(dir string, maxBytes int64) (*Store, error) {
 	if maxBytes <= 0 {
 		maxBytes = DefaultMaxBytes
@@ -62,8 +62,8 @@ func (s *Store) Close() error { return s.root.Close() }
 
 var _ api.Logs = (*Store)(nil)
 
-// fileOf is the name of a log's file. Names are of letters, digits, dots, dashes and underscores and do not begin with
-// a dot, so that none can be a path or a hidden file; anything else is api.ErrNoLog.
+// fileOf returns the name of a log's file. Names consist of letters, digits, dots, dashes and underscores and do not
+// begin with a dot, so they cannot be paths or hidden files; for any other name it returns api.ErrNoLog.
 func fileOf(log api.Log) (string, error) {
 	if !plain(log.Job) || !plain(log.Attempt) || log.Rank < 0 {
 		return "", fmt.Errorf("logstore: %w: %.64q %.64q %d", api.ErrNoLog, log.Job, log.Attempt, log.Rank)
@@ -83,7 +83,7 @@ func plain(name string) bool {
 	}) < 0
 }
 
-// use takes hold of a log; the caller gives it back with done.
+// use returns the entry of a log; the caller releases it with done.
 func (s *Store) use(file string) (e *entry, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Store) append(file string, offset int64, data []byte) (grew bool, err e
 	size := info.Size()
 	switch {
 	case size > s.max && offset >= s.max:
-		return false, nil // cut off before: whatever comes is dropped
+		return false, nil // already truncated: drop the data
 	case size > s.max:
 		return false, &api.OffsetError{Want: s.max}
 	case offset != size:
@@ -162,7 +162,7 @@ func (s *Store) append(file string, offset int64, data []byte) (grew bool, err e
 	return true, nil
 }
 
-// Size is how many bytes can be read. See [api.Logs].
+// Size returns the number of bytes that can be read. See [api.Logs].
 func (s *Store) Size(_ context.Context, log api.Log) (int64, error) {
 	file, err := fileOf(log)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *Store) Size(_ context.Context, log api.Log) (int64, error) {
 	return info.Size(), nil
 }
 
-// Read fills p from an offset on. See [api.Logs].
+// Read reads from an offset on. See [api.Logs].
 func (s *Store) Read(_ context.Context, log api.Log, offset int64, p []byte) (int, error) {
 	file, err := fileOf(log)
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *Store) Read(_ context.Context, log api.Log, offset int64, p []byte) (in
 	if err != nil {
 		return 0, missing(err)
 	}
-	defer f.Close() //nolint:errcheck // read-only
+	defer f.Close() //nolint:errcheck // read only
 	n, err := f.ReadAt(p, offset)
 	switch {
 	case n > 0:
@@ -197,7 +197,7 @@ func (s *Store) Read(_ context.Context, log api.Log, offset int64, p []byte) (in
 	}
 }
 
-// missing is api.ErrNoLog for a file that does not exist.
+// missing converts the error for a missing file to api.ErrNoLog.
 func missing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("logstore: %w", api.ErrNoLog)
@@ -231,7 +231,7 @@ func (s *Store) Wait(ctx context.Context, log api.Log, offset int64) error {
 	}
 }
 
-// Remove forgets the logs of a job. It is no error if there are none.
+// Remove removes the logs of a job. It is not an error if there are none.
 func (s *Store) Remove(job string) error {
 	if !plain(job) {
 		return nil

@@ -1,5 +1,5 @@
-// Package signin is how users prove themselves to a broker's HTTP servers: by a token in a header, or by the cookie
-// that a browser gets for it.
+// Package signin authenticates users of the broker's HTTP servers, by a token in a header or by the cookie that a
+// browser gets for it.
 package signin
 
 import (
@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// Token checks what users prove themselves with. The zero value matches nothing.
+// Token checks the credentials of users. The zero value matches nothing.
 //
-// The cookie is derived from the token and is not it: browsers send cookies to every port of a host, so one that leaks
-// to another program of the machine must not let it change anything. Its name is derived as well, for two brokers on
-// one host not to overwrite each other's.
+// The cookie is derived from the token: browsers send cookies to every port of a host, so a cookie that leaks to another
+// program on the machine must not permit changes. The cookie's name is derived as well, so that two brokers on one host
+// do not overwrite each other's cookie.
 type Token struct {
 	sum        [sha256.Size]byte
 	cookieName string
 	cookie     string
 }
 
-// New makes the check of a token.
+// New returns the check for a token.
 func New(token string) Token {
 	return Token{
 		sum:        sha256.Sum256([]byte(token)),
@@ -38,14 +38,14 @@ func derive(token, purpose string) []byte {
 	return mac.Sum(nil)
 }
 
-// Matches compares in a time that depends on neither token.
+// Matches reports whether token is the user token, in constant time.
 func (t Token) Matches(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1
 }
 
-// HasCookie says whether a request carries the dashboard's cookie and comes from the dashboard: a browser that says
-// that another page is asking is not believed.
+// HasCookie reports whether a request has the dashboard's cookie and comes from the dashboard. It rejects requests that
+// the browser marks as coming from another site.
 func (t Token) HasCookie(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -56,7 +56,7 @@ func (t Token) HasCookie(r *http.Request) bool {
 	return err == nil && subtle.ConstantTimeCompare([]byte(c.Value), []byte(t.cookie)) == 1
 }
 
-// Bearer is the token of a request's Authorization header, empty when there is none.
+// Bearer returns the token of a request's Authorization header, or "".
 func Bearer(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -65,16 +65,16 @@ func Bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// Visits says whether a request is a visit to /?token=…, which ServeHTTP answers.
+// Visits reports whether a request is for /?token=…, which ServeHTTP answers.
 func Visits(r *http.Request) bool {
 	return r.URL.Path == "/" && r.Method == http.MethodGet && r.URL.Query().Has("token")
 }
 
-// ServeHTTP handles a visit to /?token=…: the right token gets the cookie, and either way the token is gone from the
-// address bar and the history. A wrong one ends at the dashboard, which says how to sign in.
+// ServeHTTP handles /?token=…. It sets the cookie if the token is right. In any case it redirects, so that the token
+// disappears from the address bar and the history. With a wrong token, the dashboard explains how to sign in.
 func (t Token) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if t.Matches(r.URL.Query().Get("token")) {
-		http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure would keep it from being sent over loopback HTTP, which is what this is for
+		http.SetCookie(w, &http.Cookie{ //nolint:gosec // with Secure it would not be sent over loopback HTTP, which must work
 			Name: t.cookieName, Value: t.cookie, Path: "/",
 			HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
 		})
@@ -83,7 +83,7 @@ func (t Token) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// Secure sets the headers that every answer has. A page may set a policy of its own.
+// Secure sets the headers of every response. A page may set its own policy.
 func Secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")

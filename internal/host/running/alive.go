@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// alive asks a broker for its health: a file left behind by one that was killed names a port that nobody, or somebody
-// else, answers on.
+// alive checks a broker's health: the file of a broker that was killed names a port on which nothing, or another
+// program, listens.
 func alive(r Broker) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -19,6 +19,6 @@ func alive(r Broker) bool {
 	if err != nil {
 		return false
 	}
-	defer res.Body.Close() //nolint:errcheck // nothing was written
+	defer res.Body.Close() //nolint:errcheck // read only
 	return res.StatusCode == http.StatusOK
 }

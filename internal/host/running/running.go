@@ -1,5 +1,5 @@
-// Package running finds the broker that works on a state folder of this computer. It is apart from internal/host so that a
-// program which only calls a broker does not link one.
+// Package running finds the broker that uses a state folder on this computer. It is separate from internal/host so that a
+// program that only calls a broker does not link one.
 package running
 
 import (
@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// File is the file of a state folder that says who works on it, TokenFile the one with the user's token.
+// File is the file of a state folder that describes its running broker; TokenFile has the user's token.
 const (
 	File      = "running.json"
 	TokenFile = "token"
 )
 
-// Broker is one that works on a state folder.
+// Broker is a broker that uses a state folder.
 type Broker struct {
 	URL       string    `json:"url"`
 	PID       int       `json:"pid"`
 	Started   time.Time `json:"started"`
 	TimeScale float64   `json:"timeScale"`
-	Clouds    []string  `json:"clouds,omitempty"`    // that are bought on
-	PublicURL string    `json:"publicUrl,omitempty"` // where bought machines reach it
+	Clouds    []string  `json:"clouds,omitempty"`    // on which it buys
+	PublicURL string    `json:"publicUrl,omitempty"` // at which bought machines reach it
 	Token     string    `json:"-"`
 }
 
-// DefaultState is the state folder of the user: $TRADEWIND_STATE, or tradewind below the user's
-// state folder.
+// DefaultState returns the user's state folder: $TRADEWIND_STATE, or tradewind in the user's state
+// directory.
 func DefaultState() string {
 	if dir := os.Getenv("TRADEWIND_STATE"); dir != "" {
 		return dir
@@ -45,7 +45,7 @@ func DefaultState() string {
 	return ".tradewind"
 }
 
-// Find says who works on a state folder, "" being DefaultState. The bool is false when nobody does.
+// Find returns the broker that uses a state folder ("" is DefaultState), and whether there is one.
 func Find(dir string) (Broker, bool, error) {
 	if dir == "" {
 		dir = DefaultState()

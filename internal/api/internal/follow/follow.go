@@ -1,5 +1,5 @@
-// Package follow looks at jobs that somebody follows, each once however many do, and tells each follower what changed
-// since what that one knows.
+// Package follow polls jobs that have followers, each job once for all of them, and computes for each follower what
+// changed since its last update.
 package follow
 
 import (
@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	pollEvery  = 200 * time.Millisecond // how often a job that is followed is looked at
-	moneyEvery = time.Second            // how often a change of nothing but its cost is told
-	keepFeed   = time.Minute            // that nobody follows: whose stream broke off comes back for what changed
+	pollEvery  = 200 * time.Millisecond // how often a followed job is polled
+	moneyEvery = time.Second            // how often a change of only the cost is sent
+	keepFeed   = time.Minute            // how long a feed without followers is kept, for followers that reconnect
 )
 
 // loader is the part of the broker that feeds need.
@@ -30,7 +30,7 @@ type loader interface {
 	JobSince(ctx context.Context, id string, was *view.Look) (*view.Look, error)
 }
 
-// Feeds look at the jobs that are followed, each once however many follow it.
+// Feeds polls the jobs that have followers, each job once for all of them.
 type Feeds struct {
 	load  loader
 	log   *slog.Logger
@@ -41,34 +41,34 @@ type Feeds struct {
 	open map[string]*Feed
 }
 
-// Feed is one job that is followed.
+// Feed is one followed job.
 type Feed struct {
 	mu      sync.Mutex
 	now     Moment
 	changed chan struct{} // closed and replaced at each change
-	looked  chan struct{} // closed by the first look since someone follows
-	name    string        // of this feed among all that ever were, in every process
+	looked  chan struct{} // closed at the first poll since there are followers
+	name    string        // unique among all feeds of all processes
 	users   int           // guarded by feeds.mu
 	stop    context.CancelFunc
-	forget  *time.Timer // ends a feed that nobody follows
+	forget  *time.Timer // removes a feed without followers
 }
 
-// Moment is a job as it was when it last changed. The detail is shared and not to be changed.
+// Moment is a job's state after a change. The detail is shared and must not be changed.
 type Moment struct {
-	N      int // counts changes, from 1; 0 is before the first look
+	N      int // counts changes from 1; 0 is before the first poll
 	Detail *apitypes.JobDetail
-	look   *view.Look // that the detail is of
-	told   []int      // by task: the moment at which it, or an attempt of it, last changed
-	plans  int        // the moment at which a plan came
-	err    error      // the job cannot be followed (any more)
+	look   *view.Look // source of the detail
+	told   []int      // by task: the moment at which it or one of its attempts last changed
+	plans  int        // the moment at which the latest plan came
+	err    error      // why the job cannot be followed (any more)
 }
 
-// New makes Feeds that last until ctx ends.
+// New makes Feeds that work until ctx ends.
 func New(ctx context.Context, load loader, log *slog.Logger) *Feeds {
 	return &Feeds{load: load, log: log, ctx: ctx, every: pollEvery, open: map[string]*Feed{}}
 }
 
-// Follow starts to look at a job, unless that is done already. The caller calls done once.
+// Follow starts polling a job, unless it is already being polled. The caller calls done once.
 func (s *Feeds) Follow(job string) (f *Feed, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Feeds) Follow(job string) (f *Feed, done func()) {
 	}
 }
 
-// Next returns the job as soon as it is no longer the moment n. It fails when ctx ends, or the job cannot be followed.
+// Next returns the job's state as soon as it is newer than moment n. It fails if ctx ends or the job cannot be followed.
 func (f *Feed) Next(ctx context.Context, n int) (Moment, error) {
 	f.mu.Lock()
 	looked := f.looked
@@ -115,7 +115,7 @@ func (f *Feed) Next(ctx context.Context, n int) (Moment, error) {
 	select {
 	case <-ctx.Done():
 		return f.latest(), ctx.Err()
-	case <-looked: // what an earlier follower was told may be long ago
+	case <-looked: // an earlier follower's state may be old
 	}
 	for {
 		f.mu.Lock()
@@ -135,7 +135,7 @@ func (f *Feed) Next(ctx context.Context, n int) (Moment, error) {
 	}
 }
 
-// latest is the last moment that was seen.
+// latest returns the last known moment.
 func (f *Feed) latest() Moment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,8 +155,8 @@ func (f *Feed) tell(look *view.Look, err error) {
 	f.changed = make(chan struct{})
 }
 
-// watch looks at a job until it is over or nobody follows it. A look at a large job takes longer, and looks then come
-// rarer, so that following costs a tenth of a core at most.
+// watch polls a job until it has finished or has no followers. Large jobs take longer to read and are polled less often,
+// so that following one costs at most a tenth of a core.
 func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 	defer looked()
 	var told time.Time
@@ -173,7 +173,7 @@ func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 			f.tell(nil, err)
 			return
 		case err != nil:
-			s.log.Warn("api: a job that is followed cannot be read", "job", job, "err", err)
+			s.log.Warn("api: cannot read a followed job", "job", job, "err", err)
 		case last.N == 0 || worthTelling(last.Detail, &look.JobDetail, time.Since(told)):
 			told = time.Now()
 			f.tell(look, nil)
@@ -189,14 +189,14 @@ func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 	}
 }
 
-// ended tells whoever waits that the host stops; a feed that only lost its followers may have others.
+// ended tells the followers that the host stops. A feed that only lost its followers may get new ones.
 func (s *Feeds) ended(ctx context.Context, f *Feed) {
 	if s.ctx.Err() != nil {
 		f.tell(nil, ctx.Err())
 	}
 }
 
-// forget makes the next one who follows a job look anew.
+// forget removes a feed, so that the next follower starts a new one.
 func (s *Feeds) forget(job string, f *Feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,8 +205,8 @@ func (s *Feeds) forget(job string, f *Feed) {
 	}
 }
 
-// worthTelling says whether a job has changed. Its cost grows all the time while machines run; that alone is told once
-// a second.
+// worthTelling reports whether a job changed enough for an update. The cost grows all the time while machines run; a
+// change of only the cost is sent once a second.
 func worthTelling(was, is *apitypes.JobDetail, since time.Duration) bool {
 	a, b := was.JobView, is.JobView
 	if since < moneyEvery {
@@ -217,8 +217,8 @@ func worthTelling(was, is *apitypes.JobDetail, since time.Duration) bool {
 		!slices.EqualFunc(was.TaskList, is.TaskList, view.SameTask)
 }
 
-// changes returns as of which moment the plans and each task of a job, with its attempts, are as they are now, if this
-// is the moment n. Attempts are in the order of task and number, and none ever goes.
+// changes returns the moments at which the plans and each task with its attempts last changed, if is becomes moment n.
+// Attempts are sorted by task and number, and are never removed.
 func (m Moment) changes(n int, is *apitypes.JobDetail) (plans int, told []int) {
 	was := m.Detail
 	if was == nil {
@@ -246,12 +246,12 @@ func (m Moment) changes(n int, is *apitypes.JobDetail) (plans int, told []int) {
 	return plans, told
 }
 
-// eventTasks is how many tasks one update tells of at most: a stream may be cut behind each, where a host's answers
-// have a largest size.
+// eventTasks is the maximum number of tasks per update. A host that limits the size of responses may cut the stream
+// after each update.
 const eventTasks = 500
 
-// Since returns what someone has to be sent who knows the job as of a place in its stream, and the place after each. An
-// update without a task tells that there is none.
+// Since returns the updates for a follower that knows the job up to a place in its stream, and the place after each
+// update. If no task changed, the only update has none.
 func (f *Feed) Since(is Moment, place string, now time.Time) (updates []apitypes.JobUpdate, places []string) {
 	var n, known int
 	name, rest, _ := strings.Cut(place, ".")
@@ -283,5 +283,5 @@ func (f *Feed) Since(is Moment, place string, now time.Time) (updates []apitypes
 	return append(updates, u), append(places, f.place(is.N, len(is.told)))
 }
 
-// place names what someone knows who was told of a moment's first tasks.
+// place names a position in the stream: after the first tasks of moment n.
 func (f *Feed) place(n, tasks int) string { return fmt.Sprintf("%s.%d.%d", f.name, n, tasks) }

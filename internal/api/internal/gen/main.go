@@ -1,6 +1,6 @@
 // Command gen writes openapi.json, the OpenAPI 3.1 document of the API, from the
-// code. Run it by `go generate ./internal/api`; with -check it writes nothing and
-// fails when the file is stale.
+// code. `go generate ./internal/api` runs it. With -check it writes nothing and fails
+// if the file is stale.
 package main
 
 import (
@@ -25,13 +25,13 @@ func main() {
 	}
 }
 
-// nothing stands in for the logs of an API that is never asked anything.
+// nothing is a placeholder for the logs, since the API gets no requests.
 type nothing struct {
 	api.Logs
 }
 
 func run(file string, check bool) error {
-	a, err := api.New(api.Config{ //nolint:gosec // nobody can use this token: nothing listens
+	a, err := api.New(api.Config{ //nolint:gosec // the token cannot be used: nothing listens
 		Broker: api.PortsOf(&broker.Broker{}), Logs: nothing{}, Token: "no request is ever made",
 		Verify: func(string) (wire.Claims, error) { return wire.Claims{}, errors.New("never") },
 	})
@@ -46,7 +46,7 @@ func run(file string, check bool) error {
 	if !check {
 		return os.WriteFile(file, document, 0o600)
 	}
-	have, err := os.ReadFile(file) //nolint:gosec // the file that the caller names
+	have, err := os.ReadFile(file) //nolint:gosec // the caller chooses the file
 	if err != nil || !bytes.Equal(have, document) {
 		return fmt.Errorf("%s is stale: run go generate ./internal/api", file)
 	}

@@ -1,4 +1,4 @@
-// Package stream writes answers that go on for as long as someone reads them.
+// Package stream writes responses that last as long as the client reads them.
 package stream
 
 import (
@@ -13,36 +13,36 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// Stream writes an answer that goes on for as long as someone reads it.
+// Stream is a response that lasts as long as the client reads it.
 type Stream struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
-	head  bool // only the headers were asked for
-	after bool // the reader reads what is told after all that was written
+	head  bool // a HEAD request
+	after bool // the client reads trailers
 }
 
-// writeWithin is how long a follower may take to take in what it is sent. Wall time.
+// writeWithin is how long a client may take to read a piece, in wall time.
 const writeWithin = 15 * time.Second
 
-// errHead ends a stream of which only the headers were asked for.
+// errHead ends the stream of a HEAD request.
 var errHead = errors.New("api: headers only")
 
-// Open sends the headers of a stream.
+// Open sends the headers and returns the stream.
 func Open(ctx huma.Context, contentType string) *Stream {
 	r, w := humago.Unwrap(ctx)
 	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("X-Accel-Buffering", "no") // for proxies that would hold it back
+	w.Header().Set("X-Accel-Buffering", "no") // disables buffering in proxies
 	w.WriteHeader(http.StatusOK)
 	return &Stream{w: w, rc: http.NewResponseController(w), head: r.Method == http.MethodHead,
 		after: strings.Contains(strings.ToLower(r.Header.Get("TE")), "trailers")}
 }
 
-// Close takes back the time limit of the last piece, which would hold for the next answer on the same connection.
+// Close removes the write deadline of the last piece, which would otherwise apply to the next response on the connection.
 func (s *Stream) Close() {
-	_ = s.rc.SetWriteDeadline(time.Time{}) // could be set before, or never was
+	_ = s.rc.SetWriteDeadline(time.Time{}) // succeeded before, or is not supported
 }
 
-// Write writes within a time: who does not read is cut off. What is written may wait for Flush.
+// Write writes with a deadline: a client that does not read is cut off. The data may be buffered until Flush.
 func (s *Stream) Write(b []byte) (int, error) {
 	if err := s.begin(); err != nil {
 		return 0, err
@@ -50,8 +50,8 @@ func (s *Stream) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-// Flush sends what was written, and the headers where nothing was. Nothing more is ready to be sent: a host that cannot
-// hold an answer for long ends the stream where nothing follows a flush for a while.
+// Flush sends the buffered data, and the headers if nothing was written yet. It means that nothing more is ready: a host
+// with a time limit for responses ends the stream if nothing follows for a while.
 func (s *Stream) Flush() error {
 	if err := s.begin(); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *Stream) flush() error {
 	return nil
 }
 
-// begin sets the time within which what follows is to be taken in.
+// begin sets the deadline for the next write.
 func (s *Stream) begin() error {
 	if s.head {
 		return errHead
@@ -85,8 +85,8 @@ func (s *Stream) begin() error {
 	return nil
 }
 
-// BreakOff ends a stream before its end, and tells in a trailer where to go on. Of a reader that reads none, as its
-// "TE: trailers" would say, the connection is cut: to it the stream would look whole.
+// BreakOff ends a stream before its end, and says in a trailer where to continue. If the client does not read trailers
+// ("TE: trailers"), the connection is cut instead; otherwise the client would take the stream for complete.
 func (s *Stream) BreakOff(name, next string) {
 	if !s.after && !s.head {
 		panic(http.ErrAbortHandler)
@@ -94,8 +94,7 @@ func (s *Stream) BreakOff(name, next string) {
 	s.w.Header().Set(http.TrailerPrefix+name, next)
 }
 
-// Event sends a server-sent event, with an ID if it has one. JSON has no line breaks of its own, so one data line is
-// enough.
+// Event sends a server-sent event, with an ID if id is not empty. JSON has no line breaks, so one data line is enough.
 func (s *Stream) Event(name, id string, data any) error {
 	body, err := json.Marshal(data)
 	if err != nil {
@@ -107,5 +106,5 @@ func (s *Stream) Event(name, id string, data any) error {
 	return s.Send(slices.Concat([]byte("event: "+name+"\n"+id+"data: "), body, []byte("\n\n")))
 }
 
-// Alive tells that nothing happened, in a comment that clients ignore.
+// Alive sends a comment, which clients ignore, to show that the stream is alive.
 func (s *Stream) Alive() error { return s.Send([]byte(": alive\n\n")) }

@@ -1,4 +1,5 @@
-// Package strict holds requests to their description where huma is lenient, and is lenient where the description is.
+// Package strict validates requests where huma is more lenient than the API's description, and accepts what only huma
+// rejects.
 package strict
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Repeated finds a parameter that is given more than once and is no list.
+// Repeated returns an error if a parameter that is not a list is given more than once.
 func Repeated(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
 	query := r.URL.Query()
 	for _, p := range op.Parameters {
@@ -28,8 +29,8 @@ func Repeated(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
 	return nil
 }
 
-// Empty finds a parameter that is given without a value where nothing is none: a number, a choice, a text of a form.
-// huma takes it as one that is left out.
+// Empty returns an error if a parameter is given without a value although its type has no empty value: a number, an enum
+// or a string with a pattern. huma treats it as missing.
 func Empty(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
 	query := r.URL.Query()
 	for _, p := range op.Parameters {
@@ -40,7 +41,7 @@ func Empty(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
 	return nil
 }
 
-// NoNumber finds a number that is none: NaN is neither below the least nor above the most of any.
+// NoNumber returns an error if a number is NaN, which huma accepts because NaN exceeds no limit.
 func NoNumber(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
 	query := r.URL.Query()
 	for _, p := range op.Parameters {
@@ -60,7 +61,7 @@ func takesEmpty(s *huma.Schema) bool {
 		return false
 	case huma.TypeString:
 	default:
-		return true // each item is looked at by itself
+		return true // items are checked separately
 	}
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, any("")) || s.MinLength != nil && *s.MinLength > 0 {
 		return false
@@ -72,7 +73,7 @@ func takesEmpty(s *huma.Schema) bool {
 	return err == nil && form.MatchString("")
 }
 
-// Body is the schema of the body of a request that is JSON and is described; nil otherwise, and of job files.
+// Body returns the schema of a JSON body, or nil if the body is not JSON or not described, as for job files.
 func Body(op *huma.Operation, r *http.Request) *huma.Schema {
 	if op.RequestBody == nil || len(op.RequestBody.Content) != 1 {
 		return nil
@@ -88,11 +89,11 @@ func Body(op *huma.Operation, r *http.Request) *huma.Schema {
 	return described.Schema
 }
 
-// Mend looks for null where the schema has none, and writes whole numbers of integers without a point. What is no JSON
-// is left to whoever reads it next.
+// Mend returns errors for null where the schema does not permit it, and rewrites integers such as 187.0 without the
+// point. Invalid JSON is returned unchanged, for the next reader to reject.
 func Mend(schemas huma.Registry, schema *huma.Schema, body []byte) ([]byte, []*huma.ErrorDetail) {
 	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber() // as it was written
+	d.UseNumber() // keeps the original text
 	var v any
 	if d.Decode(&v) != nil || d.Decode(new(any)) != io.EOF { //nolint:errorlint // io.EOF is never wrapped there
 		return body, nil
@@ -103,13 +104,13 @@ func Mend(schemas huma.Registry, schema *huma.Schema, body []byte) ([]byte, []*h
 		return body, s.errs
 	}
 	out, err := json.Marshal(v)
-	if err != nil { // of what was JSON: cannot be
+	if err != nil { // cannot happen, since it was JSON
 		return body, nil
 	}
 	return out, nil
 }
 
-// strictly goes through a value and its schema.
+// strictly walks a value along with its schema.
 type strictly struct {
 	schemas huma.Registry
 	errs    []*huma.ErrorDetail
