@@ -171,7 +171,7 @@ func (q asking) about(one question) error {
 			return err
 		}
 		answer := strings.TrimSpace(line)
-		ended := "no more answers; you can also use " + one.flag + ""
+		ended := "the input has ended; " + one.flag + " sets the answer, too"
 		if answer == "" && err != nil && first != nil {
 			return command.BadInput(ended, "%v", first)
 		}

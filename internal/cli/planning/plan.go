@@ -107,7 +107,7 @@ func (o *planOptions) check() error {
 	case o.frontier && (o.modelOut != "" || o.explain):
 		return command.BadInput("", "--frontier shows many plans: --model-out and --explain need a single one")
 	case o.leastCarbon && o.frontier:
-		return command.BadInput("use --carbon-cap instead", "--frontier is about time and cost, so --least-carbon has no effect")
+		return command.BadInput("use --carbon-cap instead", "--frontier is about time and cost and excludes --least-carbon")
 	case o.carbonCap != nil && !(*o.carbonCap >= 0 && *o.carbonCap <= optimizer.MaxValue):
 		return command.BadInput("", "--carbon-cap: %v is not an amount of at least 0", *o.carbonCap)
 	case o.points < 0:
