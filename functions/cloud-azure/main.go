@@ -1,4 +1,4 @@
-// Command cloud-azure is the Lambda function that buys and frees machines on Azure.
+// Command cloud-azure is the Lambda function that buys and releases machines on Azure.
 package main
 
 import (

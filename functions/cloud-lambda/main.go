@@ -1,4 +1,4 @@
-// Command cloud-lambda is the AWS Lambda function that buys and frees machines on Lambda's GPU cloud.
+// Command cloud-lambda is the AWS Lambda function that buys and releases machines on Lambda's GPU cloud.
 package main
 
 import (

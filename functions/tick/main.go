@@ -1,4 +1,4 @@
-// Command tick is the Lambda function that takes in spot prices and asks for better plans.
+// Command tick is the Lambda function that records spot prices and requests better plans.
 package main
 
 import (
