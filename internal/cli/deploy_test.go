@@ -122,8 +122,7 @@ func TestDeployAWSNeedsAClone(t *testing.T) {
 	if r := p.run("deploy", "aws", "--endpoint-url", endpoint, "--source", t.TempDir()); r.code != command.ExitBadInput || !strings.Contains(r.err, "clone the repository") {
 		t.Errorf("exit %d\n%s", r.code, r.err)
 	}
-	// A clone is known from any folder in it; what is built there is the real thing, so this one is made to fail at
-	// once.
+	// A clone is known from any folder in it; what is built there is the real thing, so this one is made to fail at once.
 	root := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module github.com/tradewind-broker/tradewind\n", "infra/main.go": "package main\n", "docs/x": ""} {
 		path := filepath.Join(root, name)

@@ -117,8 +117,8 @@ func parses(words []string) error {
 	return c.ValidateArgs(c.Flags().Args())
 }
 
-// shellCommands splits a script into commands of words, as a shell does as far as pages go: quotes, comments, lines
-// that go on, pipes, lists and what stands in $(…). Redirections and signs that are for readers alone are left out.
+// shellCommands splits a script into commands of words, as a shell does as far as pages go: quotes, comments, lines that
+// go on, pipes, lists and what stands in $(…). Redirections and signs that are for readers alone are left out.
 func shellCommands(script string) (all [][]string) {
 	script = strings.ReplaceAll(script, "\\\n", " ")
 	var words []string

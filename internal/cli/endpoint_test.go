@@ -111,8 +111,7 @@ func TestRequestsToAWSAreSigned(t *testing.T) {
 	}
 }
 
-// TestWorkflowEnginesAreLetIn: tes asks the broker before it says that it is there, signed, and ends when it is told
-// to.
+// TestWorkflowEnginesAreLetIn: tes asks the broker before it says that it is there, signed, and ends when it is told to.
 func TestWorkflowEnginesAreLetIn(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")

@@ -62,9 +62,9 @@ func bill(t *testing.T, spec *dag.Job) *cost.Bill {
 	return b
 }
 
-// TestHundredTasksStayBelowCostLimit limits the total cost of the control plane for a DAG of a hundred tasks to
-// 0.0035 USD, also for tasks of twelve minutes, ten in parallel, with work open for two hours and twenty minutes. It
-// limits the part for the job's own events to the cost that has been achieved.
+// TestHundredTasksStayBelowCostLimit limits the total cost of the control plane for a DAG of a hundred tasks to 0.0035 USD, also for
+// tasks of twelve minutes, ten in parallel, with work open for two hours and twenty minutes. It limits the part for
+// the job's own events to the cost that has been achieved.
 func TestHundredTasksStayBelowCostLimit(t *testing.T) {
 	for minutes, hours := range map[int]float64{1: 0.5, 12: 2.35} {
 		b := bill(t, layered(t, 100, 10, minutes))

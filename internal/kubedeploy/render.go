@@ -1,8 +1,8 @@
-// Package kubedeploy installs the broker in a Kubernetes cluster and removes it again. It applies the objects of the
-// Helm chart in deploy/helm by server-side apply.
+// Package kubedeploy installs the broker in a Kubernetes cluster and removes it again. It applies the objects of the Helm
+// chart in deploy/helm by server-side apply.
 //
-// The program has no template engine, as text/template makes the linker keep every exported method of every linked
-// type. objects.yaml is the chart rendered with placeholders, and Render fills it in; a test renders the chart
+// The program has no template engine, as text/template makes the linker keep every exported method of every linked type.
+// objects.yaml is the chart rendered with placeholders, and Render fills it in; a test renders the chart
 // with the same values and compares.
 package kubedeploy
 

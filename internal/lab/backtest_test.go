@@ -9,8 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lab"
 )
 
-// TestABacktestForPrograms reads what programs are promised: the policies by name, each with its figures, and the
-// markets.
+// TestABacktestForPrograms reads what programs are promised: the policies by name, each with its figures, and the markets.
 func TestABacktestForPrograms(t *testing.T) {
 	for args, policies := range map[string][]string{
 		"backtest bid --prices ../cli/testdata/prices --work 8h --deadline 12h": {

@@ -27,8 +27,7 @@ func (b *bucket) Open(context.Context, events.ObjectCreated) (body io.ReadCloser
 
 func (*bucket) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
-// TestWorkComesInByTheDoor gives submit the event of a DAG file as EventBridge invokes it, and as its queue does
-// after a redrive.
+// TestWorkComesInByTheDoor gives submit the event of a DAG file as EventBridge invokes it, and as its queue does after a redrive.
 func TestWorkComesInByTheDoor(t *testing.T) {
 	created, err := os.ReadFile("testdata/s3-object-created.json")
 	if err != nil {

@@ -13,8 +13,8 @@ const (
 	benchCrowded = 4
 )
 
-// BenchmarkStep measures what one step of a simulation costs, with all its checks, over the same worlds at each run:
-// those that `tradewind-lab chaos` plays without flags, and crowded ones.
+// BenchmarkStep measures what one step of a simulation costs, with all its checks, over the same worlds at each run: those
+// that `tradewind-lab chaos` plays without flags, and crowded ones.
 func BenchmarkStep(b *testing.B) {
 	for _, mix := range []struct {
 		name  string
