@@ -28,7 +28,7 @@ func overSSH(ctx context.Context, dir, _ string, n int) ([]time.Duration, error)
 		return nil, err
 	}
 	// The server needs an absolute path and its privilege separation folder.
-	_ = os.MkdirAll("/run/sshd", 0o755) //nolint:gosec // as Debian has it
+	_ = os.MkdirAll("/run/sshd", 0o755) //nolint:gosec // the same as on Debian
 	sshd, err := exec.LookPath("sshd")
 	if err != nil {
 		sshd = "/usr/sbin/sshd" // not in the users' PATH

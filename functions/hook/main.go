@@ -1,4 +1,4 @@
-// Command hook is the Lambda function that notifies users of how jobs ended.
+// Command hook is the Lambda function that notifies users when jobs end.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command refresh is the Lambda function that refreshes the catalogue, and checks the deployment's clouds.
+// Command refresh is the Lambda function that updates the catalogue, and checks the deployment's access to its clouds.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command tick is the Lambda function that reads spot prices and requests better plans.
+// Command tick is the Lambda function that records spot prices and requests better plans.
 package main
 
 import (

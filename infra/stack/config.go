@@ -111,27 +111,27 @@ func (c Config) Validate() error {
 	}
 	for _, path := range c.Secrets {
 		if !pathPattern.MatchString(path) {
-			return fmt.Errorf("-secrets: %q is no path such as /team/", path)
+			return fmt.Errorf("-secrets: %q is not a path such as /team/", path)
 		}
 		for _, own := range []string{"/" + c.Name + "/token-key", c.lambdaKey()} {
 			if strings.HasPrefix(own, path) {
-				return fmt.Errorf("-secrets: %q has the deployment's own key below it", path)
+				return fmt.Errorf("-secrets: %q contains the deployment's own key", path)
 			}
 		}
 	}
 	for _, b := range c.MakeBuckets {
 		if !makePattern.MatchString(b) {
-			return fmt.Errorf("-make-buckets: %q is no name of a bucket, nor four letters or more of one and a star", b)
+			return fmt.Errorf("-make-buckets: %q is neither a bucket name nor a prefix of at least four letters with a star", b)
 		}
 	}
 	for _, r := range c.Regions {
 		if !regionPattern.MatchString(r) || r == c.Region {
-			return fmt.Errorf("-regions: %q is no other region", r)
+			return fmt.Errorf("-regions: %q is not an additional region", r)
 		}
 	}
 	for name, settings := range c.Clouds {
 		if !slices.Contains([]string{"gcp", "azure", "lambda"}, name) {
-			return fmt.Errorf("-cloud: %q is none of gcp, azure, lambda", name)
+			return fmt.Errorf("-cloud: %q is not one of gcp, azure, lambda", name)
 		}
 		if err := c.checkCloud(name, settings); err != nil {
 			return fmt.Errorf("-cloud %s: %w", name, err)
@@ -148,7 +148,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// checkCloud says what the settings of a cloud lack.
+// checkCloud returns an error if the settings of a cloud are incomplete.
 func (c Config) checkCloud(name, settings string) error {
 	got, err := driver.ParseSettings(settings)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c Config) checkCloud(name, settings string) error {
 	needed := map[string][]string{
 		"gcp": {"project", "regions"}, "azure": {"subscription", "regions"}, "lambda": {"regions"},
 	}[name]
-	if name == "gcp" && !c.Unproven { // without one its machines have nothing to prove themselves with
+	if name == "gcp" && !c.Unproven { // without it, machines cannot prove their identity
 		needed = append(needed, "serviceAccount")
 	}
 	for _, n := range needed {
@@ -167,7 +167,7 @@ func (c Config) checkCloud(name, settings string) error {
 	}
 	if names := got["secrets"]; names != "" {
 		if name == "lambda" {
-			return errors.New("secrets= is of gcp and azure")
+			return errors.New("secrets= is only for gcp and azure")
 		}
 		if err := secret.CheckNames(strings.Split(names, "+")); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (c Config) checkCloud(name, settings string) error {
 		return err
 	}
 	if got["dags"] != "" && (name != "gcp" || got["pushAccount"] == "") {
-		return errors.New("dags= is of gcp and needs pushAccount=, as which Pub/Sub tells the API of files")
+		return errors.New("dags= is only for gcp and needs pushAccount=, the account with which Pub/Sub announces files to the API")
 	}
 	stores, err := driver.StoreURLs(name, got)
 	if err != nil || len(stores) == 0 {
@@ -185,7 +185,7 @@ func (c Config) checkCloud(name, settings string) error {
 	}
 	for cloud, n := range map[string]string{"gcp": "impersonate", "azure": "storageAccount"} {
 		if name == cloud && got[n] == "" {
-			return fmt.Errorf("stores= needs %s=, by which its buckets are signed for", n)
+			return fmt.Errorf("stores= needs %s=, which signs requests for its buckets", n)
 		}
 	}
 	return nil
@@ -194,11 +194,11 @@ func (c Config) checkCloud(name, settings string) error {
 // code is the folder of a function's binary.
 func (c Config) code(fn string) string { return filepath.Join(c.Assets, "lambda", fn) }
 
-// agentArchs are the architectures of the machines that may be bought. All are needed: what is cheapest may be of
-// either.
+// agentArchs are the architectures of machines that the broker may buy. Both are needed, because either can be the
+// cheapest.
 func agentArchs() []string { return []string{"amd64", "arm64"} }
 
-// agentKeys are where the agent's binaries lie in the work bucket, by architecture: in their names is their digest,
+// agentKeys are the keys of the agent's binaries in the work bucket, by architecture. They contain the binary's digest,
 // which machines check.
 func (c Config) agentKeys() (map[string]string, error) {
 	keys := map[string]string{}

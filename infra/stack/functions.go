@@ -117,7 +117,7 @@ func (d *deployment) function(fn string) {
 		Runtime: awslambda.Runtime_PROVIDED_AL2023(), Handler: jsii.String("bootstrap"),
 		Architecture: architecture(d.Architecture), Code: awslambda.Code_FromAsset(jsii.String(d.code(fn)), nil),
 		MemorySize: num(s.memory), Timeout: seconds(s.seconds), Role: role, LogGroup: logs,
-		// Lambda's own lines, three an invocation, would cost more than some functions do.
+		// Lambda's own log lines, three for each invocation, would cost more than some functions do.
 		LoggingFormat: awslambda.LoggingFormat_JSON, SystemLogLevelV2: awslambda.SystemLogLevel_WARN,
 		ApplicationLogLevelV2: awslambda.ApplicationLogLevel_INFO,
 	}
@@ -137,14 +137,14 @@ func (d *deployment) function(fn string) {
 			"an on-failure destination, HTTP or another function that waits; never asynchronously")
 	}
 	f := awslambda.NewFunction(d.stack, jsii.String(title(fn)), props)
-	if s.door { // its role may send there, as to every dead-letter queue of its own (permissions.go)
+	if s.door { // its role may send to all dead-letter queues of the deployment (permissions.go)
 		cfn(f).AddPropertyOverride(jsii.String("DeadLetterConfig.TargetArn"), d.dead[fn].QueueArn())
 	}
 	skip(f, reasons...)
 	d.functions[fn], d.roles[fn] = f, role
 }
 
-// environment is what internal/lambdahost reads, the same for every function.
+// environment sets the environment that internal/lambdahost reads, the same for every function.
 func (d *deployment) environment() {
 	env := map[string]*string{
 		"TRADEWIND_DEPLOYMENT": &d.Name, "TRADEWIND_TABLE": d.table.TableName(), "TRADEWIND_BUS": jsii.String(d.Name),
@@ -219,11 +219,11 @@ func (d *deployment) environment() {
 	}
 }
 
-// cloudRegions are the regions of other clouds: CLOUD:REGION.
+// cloudRegions are the regions of other clouds, as CLOUD:REGION.
 func (c Config) cloudRegions() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(c.Clouds)) {
-		settings, _ := driver.ParseSettings(c.Clouds[name]) // Validate has read them
+		settings, _ := driver.ParseSettings(c.Clouds[name]) // checked by Validate
 		for region := range strings.SplitSeq(settings["regions"], "+") {
 			out = append(out, name+":"+region)
 		}
@@ -231,7 +231,7 @@ func (c Config) cloudRegions() []string {
 	return out
 }
 
-// stores are the buckets of the other regions, REGION=BUCKET, and those of other clouds, CLOUD:REGION=URL, by comma.
+// stores are the buckets of the other regions, REGION=BUCKET, and of other clouds, CLOUD:REGION=URL, comma-separated.
 func (d *deployment) stores() *string {
 	var out []string
 	for _, region := range d.Regions {
@@ -246,20 +246,20 @@ func (d *deployment) stores() *string {
 	return jsii.String(strings.Join(out, ","))
 }
 
-// hasSecrets says whether the settings of a cloud name secrets for jobs.
+// hasSecrets reports whether the settings of a cloud name secrets for jobs.
 func hasSecrets(text string) bool {
-	settings, _ := driver.ParseSettings(text) // Validate has read them
+	settings, _ := driver.ParseSettings(text) // checked by Validate
 	return settings["secrets"] != ""
 }
 
-// dagBucket is the bucket of a cloud whose files are jobs; empty where there is none. Validate has read it.
+// dagBucket is the bucket of a cloud for job files; empty if there is none. Validate has checked it.
 func dagBucket(text string) string {
 	settings, _ := driver.ParseSettings(text)
 	bucket, _, _ := driver.DAGPlace(settings["dags"])
 	return bucket
 }
 
-// dagBuckets are those of all clouds: CLOUD=URL.
+// dagBuckets are the buckets for job files in all clouds, as CLOUD=URL.
 func (d *deployment) dagBuckets() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
@@ -270,9 +270,9 @@ func (d *deployment) dagBuckets() []string {
 	return out
 }
 
-// pushes says whether a cloud is to push notices.
+// pushes reports whether a cloud pushes notices.
 func pushes(text string) bool {
-	settings, _ := driver.ParseSettings(text) // Validate has read them
+	settings, _ := driver.ParseSettings(text) // checked by Validate
 	return settings["pushAccount"] != ""
 }
 
@@ -281,18 +281,18 @@ func (d *deployment) pushing() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(d.Clouds)), func(c string) bool { return !pushes(d.Clouds[c]) })
 }
 
-// storesOf are the URLs of a cloud's stores, by place. Validate has read them.
+// storesOf are the URLs of a cloud's stores, by place. Validate has checked them.
 func storesOf(cloud, text string) map[string]string {
 	settings, _ := driver.ParseSettings(text)
 	urls, _ := driver.StoreURLs(cloud, settings)
 	return urls
 }
 
-// agentObjects are the keys of the agents' binaries, as pkg/cloud/aws reads them: ARCH=KEY by comma.
+// agentObjects are the keys of the agents' binaries, as pkg/cloud/aws reads them: comma-separated ARCH=KEY.
 func (d *deployment) agentObjects() string {
 	keys, err := d.agentKeys()
 	if err != nil {
-		panic(err) // Validate has read them
+		panic(err) // checked by Validate
 	}
 	var out []string
 	for _, arch := range agentArchs() {
@@ -301,11 +301,11 @@ func (d *deployment) agentObjects() string {
 	return strings.Join(out, ",")
 }
 
-// tokenParameter names the SSM parameter with the key that signs agents' tokens; the functions that use it make it.
+// tokenParameter names the SSM parameter with the key that signs agents' tokens; the functions that use it create it.
 func (d *deployment) tokenParameter() string { return "/" + d.Name + "/token-key" }
 
-// idleMappings are the functions whose queues are polled only while work is open: polling an empty queue costs too. It
-// is all of them.
+// idleMappings are the functions whose queues are polled only while work is open, because polling an empty queue costs
+// money: all functions.
 func idleMappings() []string { return events.Functions() }
 
 func architecture(name string) awslambda.Architecture {
@@ -315,15 +315,15 @@ func architecture(name string) awslambda.Architecture {
 	return awslambda.Architecture_ARM_64()
 }
 
-// describe is a function's line in the console.
+// describe is a function's description in the console.
 func describe(fn string) string {
 	switch fn {
 	case fnAPI:
 		return "Tradewind: the HTTP API"
 	case fnRelay:
-		return "Tradewind: publishes what lies in the outbox"
+		return "Tradewind: publishes the outbox"
 	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda":
-		return "Tradewind: buys and frees machines of the cloud " + strings.TrimPrefix(fn, cloudPrefix)
+		return "Tradewind: buys and releases machines of the cloud " + strings.TrimPrefix(fn, cloudPrefix)
 	default:
 		return "Tradewind: the broker's function " + fn
 	}

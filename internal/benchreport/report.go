@@ -1,5 +1,5 @@
-// Package benchreport writes bench/RESULTS.md, a page of sections. The command that measured a
-// section replaces it; the other sections stay.
+// Package benchreport maintains bench/RESULTS.md, a page of sections: each command updates only the section of its own
+// measurements.
 package benchreport
 
 import (
@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Row is one row of a table: what was measured, the target, the result, and the command that repeats the measurement.
+// Row is one measure of a table: its name, target and result, and the command that measures it again.
 type Row struct {
 	What, Target, Got, Command string
 }
 
-// Table returns the rows as a markdown table.
+// Table returns the body of a section from rows.
 func Table(rows []Row) string {
 	var b strings.Builder
 	b.WriteString("| measure | target | measured | command |\n| --- | --- | --- | --- |\n")
@@ -27,18 +27,18 @@ func Table(rows []Row) string {
 
 const head = `# Results
 
-Each section is written by the command it names and says when and on what. Times are of the machine they
-were taken on; where a peer stands beside, both were measured in one run, and the ratio is what lasts.
+Each section is written by the command it names, with date and machine. Absolute times depend on that machine.
+Where a section compares with another program, both ran in the same run, so their ratio is meaningful elsewhere, too.
 `
 
-// Section returns a section of the page: its title, when and on which machine it was measured, and body, which is
+// Section returns a section of the page: its title, the date and machine of the measurement, and body, which is
 // markdown without second-level headings.
 func Section(title, body string, now time.Time) string {
 	return fmt.Sprintf("## %s\n\n%s, %d processors (%s), %s.\n\n%s\n", title, now.UTC().Format("2006-01-02"),
 		runtime.NumCPU(), processor(), runtime.Version(), strings.TrimSpace(body))
 }
 
-// Write replaces a section of the page at path, or adds it at the end. It creates a missing page.
+// Write replaces a section of the page at path, or adds it at the end. It creates the page if it does not exist.
 func Write(path, title, body string, now time.Time) error {
 	page, err := os.ReadFile(path) //nolint:gosec // the user chooses the path
 	if err != nil && !os.IsNotExist(err) {
@@ -47,7 +47,7 @@ func Write(path, title, body string, now time.Time) error {
 	return os.WriteFile(path, []byte(Replace(string(page), title, Section(title, body, now))), 0o600) //nolint:gosec // the same path
 }
 
-// Replace replaces the section of the same title on a page, or adds the section at the end.
+// Replace replaces the section with the same title on a page, or adds it at the end.
 func Replace(page, title, section string) string {
 	sections := split(page)
 	found := false
@@ -65,7 +65,7 @@ func Replace(page, title, section string) string {
 	return head + "\n" + strings.Join(sections, "\n")
 }
 
-// split returns the sections of a page, without the text before the first one.
+// split returns the sections of a page, without the text before the first.
 func split(page string) []string {
 	var out []string
 	for line := range strings.Lines(page) {
@@ -79,7 +79,7 @@ func split(page string) []string {
 	return out
 }
 
-// processor returns the name of the processor, if the system provides it.
+// processor names the processor model, or the architecture if the model is unknown.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Inside says whether p is a relative, slash-separated path to something below where it starts, spelled the only way.
-// Paths come from manifests and lists that nobody vouches for.
+// Inside reports whether p is a relative, slash-separated, clean path to something below its base directory. Use it for
+// paths from manifests and lists that are not trusted.
 func Inside(p string) bool {
 	return p != "" && p != "." && !strings.ContainsRune(p, 0) && path.Clean(p) == p &&
 		filepath.IsLocal(filepath.FromSlash(p))
 }
 
-// LinkInside says whether a link at p to target, both slash-separated, points below the directory that p is relative to. A
-// target that goes up after it went down is refused too: what it went down may be another link, and where up leads from
-// there cannot be told from names.
+// LinkInside reports whether a link at p to target, both slash-separated, points below the directory that p is relative
+// to. It also rejects a target that goes up after it went down: the lower directory may be another link, so the names do
+// not show where up leads.
 func LinkInside(p, target string) bool {
 	if path.IsAbs(target) || strings.ContainsRune(target, 0) {
 		return false

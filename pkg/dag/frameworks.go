@@ -21,7 +21,7 @@ const (
 	Dask       Framework = "dask"
 )
 
-// frameworks are all that are known, in the order in which people are told.
+// frameworks are all known frameworks, in the order in which messages list them.
 var frameworks = []Framework{PyTorch, TensorFlow, MPI, Horovod, Ray, Spark, Dask}
 
 // Check returns an error if f is not one of the frameworks.

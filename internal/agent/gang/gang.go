@@ -43,7 +43,8 @@ func Nodes(g *wire.Gang) (nodes []Node) {
 	return nodes
 }
 
-// The frameworks whose words are known, as job files have them (dag.Framework). An agent links no part of the job model.
+// The frameworks whose words are known, as job files have them (dag.Framework). An agent links no part of the job
+// model.
 const (
 	pyTorch    = "pytorch"
 	tensorFlow = "tensorflow"
@@ -157,7 +158,8 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 	return env, err
 }
 
-// roleVariable is a role's name as variables have it: in capitals, with _ for what they can not have (dag.RoleVariable).
+// roleVariable converts a role's name for use in variable names: upper case, with _ for invalid characters
+// (dag.RoleVariable).
 func roleVariable(role string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

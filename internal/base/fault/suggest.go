@@ -67,7 +67,7 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// CheckWord refuses a word that is none of the choices. what says of what they are the choices.
+// CheckWord returns an error if word is not one of the choices. what names the kind of word in the error.
 func CheckWord[T ~string](what string, word T, choices ...T) error {
 	if slices.Contains(choices, word) {
 		return nil
