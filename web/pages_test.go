@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/host"
@@ -44,8 +45,8 @@ func planning(t *testing.T) *apitest.World {
 	p := planner.New(c, moves, planner.DefaultOptions())
 	return apitest.New(t, func(cfg *api.Config) {
 		now := cfg.Now
-		input := func(spec *dag.Job) record.PlanInput {
-			in := record.PlanInput{Spec: spec, Now: now(), Tasks: make([]*record.TaskFacts, len(spec.Tasks))}
+		input := func(spec *dag.Job) planinput.Input {
+			in := planinput.Input{Spec: spec, Now: now(), Tasks: make([]*planinput.Facts, len(spec.Tasks))}
 			if spec.Deadline > 0 {
 				h := spec.Deadline.Hours()
 				in.DeadlineHours = &h

@@ -19,8 +19,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api/logstore"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -120,7 +120,7 @@ func deploy(ctx context.Context, p place, name string) (*deployment, error) {
 
 // unit reads records without the broker's cache.
 func (d *deployment) unit(ctx context.Context) *txn.Unit {
-	return txn.NewTransactor(d.ports.Store, d.ports.Now, record.DefaultConfig(), txn.Hooks{}).NewUnit(ctx, "bench")
+	return txn.NewTransactor(d.ports.Store, d.ports.Now, config.Default(), txn.Hooks{}).NewUnit(ctx, "bench")
 }
 
 // restart starts a new process on the store, with empty caches.
@@ -131,7 +131,7 @@ func (d *deployment) restart() (err error) {
 	}
 	hub := api.NewHub()
 	d.ports.Changed = hub.Changed
-	d.broker = broker.New(record.DefaultConfig(), d.ports)
+	d.broker = broker.New(config.Default(), d.ports)
 	d.api, err = api.New(api.Config{
 		Broker: api.PortsOf(d.broker), Token: apitest.Token, Hub: hub, Logs: d.logs, Now: d.clock.Now,
 		Verify: func(s string) (wire.Claims, error) { return token.Verify(d.key, s, d.clock.Now()) },

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -169,7 +170,7 @@ func ourPlan(ctx context.Context, d *skyDAG) (*skyRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	input := record.PlanInput{Spec: d.job(), Now: time.Unix(0, 0)}
+	input := planinput.Input{Spec: d.job(), Now: time.Unix(0, 0)}
 	row := &skyRow{name: d.name, tasks: len(d.tasks)}
 	var plan *record.Plan
 	row.planned, err = measure(100*time.Millisecond, func() error {

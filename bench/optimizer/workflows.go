@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -97,7 +97,7 @@ func (b *bench) workflow(ctx context.Context, p *planner.Planner, spec *dag.Job,
 		if job.Objective = dag.MinimizeCost; f == makespan || f == budget {
 			job.Objective = dag.MinimizeMakespan
 		}
-		m, err := p.Model(record.PlanInput{Spec: &job, Now: time.Unix(0, 0), DeadlineHours: deadlineHours,
+		m, err := p.Model(planinput.Input{Spec: &job, Now: time.Unix(0, 0), DeadlineHours: deadlineHours,
 			BudgetUSD: budgetUSD})
 		if err == nil && m.Edges == nil {
 			m.Edges = []optimizer.Edge{}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	pools "github.com/tradewind-broker/tradewind/internal/broker/pool"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -69,7 +70,7 @@ func place(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer func() { _ = records.Close() }()
 	of := &counted{Store: records}
 	p.Store = of
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	cfg.Process, cfg.Rotates, cfg.Pool.Turn = w.Name, w.Policy, w.Turn
 	// It registers before the others start: a broker that starts after all have registered knows their number.
 	txns := txn.NewTransactor(p.Store, p.Now, cfg, txn.Hooks{})
@@ -195,7 +196,7 @@ func (m *measure) count(ctx context.Context, endpoint string, s sizes) error {
 		return err
 	}
 	defer func() { _ = records.Close() }()
-	views, err := broker.New(record.DefaultConfig(), p).Views.Pools(ctx)
+	views, err := broker.New(config.Default(), p).Views.Pools(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
@@ -56,7 +57,7 @@ func prepare(ctx context.Context, endpoint string, s sizes) (ready [][][]byte, e
 	if err := dynamo.CreateTable(ctx, emulator.Config(endpoint), table); err != nil {
 		return nil, err
 	}
-	b := broker.New(record.DefaultConfig(), p)
+	b := broker.New(config.Default(), p)
 	if err := b.Users.SetPool(ctx, pool, record.PoolSettings{Partitions: s.partitions}); err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/pkg/bus/local"
@@ -77,7 +77,7 @@ func newRig(ctx context.Context) (*rig, error) {
 	}
 	r := &rig{done: make(told, 16)}
 	var engine *host.Engine
-	r.b = broker.New(record.DefaultConfig(), broker.Ports{
+	r.b = broker.New(config.Default(), broker.Ports{
 		Store: bolt.New(file), Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: r.done,
 		Changed: agents.Changed, Committed: func(context.Context, []store.Event) { engine.Wake() },

@@ -15,8 +15,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/admission"
 	"github.com/tradewind-broker/tradewind/internal/broker/buckets"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/inputs"
 	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/pool"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
@@ -33,7 +35,7 @@ import (
 
 // Planner makes plans. A plan must depend on its input alone.
 type Planner interface {
-	Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error)
+	Plan(ctx context.Context, in planinput.Input) (*record.Plan, error)
 	// Reserves reports whether plans may use capacity of which an account has a limited amount. If so, the input must
 	// say which tasks run there; otherwise the broker does not load that.
 	Reserves(ctx context.Context) bool
@@ -81,7 +83,7 @@ type Ports struct {
 	// NoOthers says that the host has made sure that no machines remain on clouds that are not in Clouds.
 	NoOthers bool
 	Planner  Planner
-	Moves    record.Mover // needed to run or preview scheduling sessions
+	Moves    config.Mover // needed to run or preview scheduling sessions
 	Tokens   func(wire.Claims) (string, error)
 	Data     grant.Store // what tasks read and write: grants agents access, ends unfinished uploads
 	// AtOnce is how many calls of Data are made at once for one event or request; 0 means 16. A simulator, which
@@ -185,7 +187,7 @@ type Broker struct {
 // Functions are the functions that react to events, and those that hosts call periodically.
 type Functions struct {
 	ports    Ports
-	cfg      record.Config
+	cfg      config.Config
 	txns     *txn.Transactor
 	pools    *pool.Keeper
 	sessions *admission.Runner
@@ -198,7 +200,7 @@ type Functions struct {
 // Agents is the API for agents on machines. Claims come from verified tokens.
 type Agents struct {
 	ports   Ports
-	cfg     record.Config
+	cfg     config.Config
 	txns    *txn.Transactor
 	pools   *pool.Keeper
 	uploads buckets.Uploads
@@ -208,14 +210,14 @@ type Agents struct {
 // Users is the API for people, called through the HTTP API or by a host's own commands.
 type Users struct {
 	ports Ports
-	cfg   record.Config
+	cfg   config.Config
 	txns  *txn.Transactor
 	pools *pool.Keeper
 	log   *slog.Logger
 }
 
 // NewViews makes views of a store without a broker, for adapters that a broker is made with.
-func NewViews(cfg record.Config, p Ports) *view.Views {
+func NewViews(cfg config.Config, p Ports) *view.Views {
 	txns := txn.NewTransactor(p.Store, p.Now, cfg, txn.Hooks{})
 	policy := admission.Following(p.Policy)
 	pools := pool.New(txns, pool.NewKnown(), p.Tokens, policy)
@@ -223,7 +225,7 @@ func NewViews(cfg record.Config, p Ports) *view.Views {
 }
 
 // New makes a broker.
-func New(cfg record.Config, p Ports) *Broker {
+func New(cfg config.Config, p Ports) *Broker {
 	p = p.complete()
 	relay := outbox.Relay{Store: p.Store, Bus: p.Bus, Log: p.Log}
 	known := pool.NewKnown()

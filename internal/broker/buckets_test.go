@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -58,7 +59,7 @@ func TestNewJobWaitsForBucketRemoval(t *testing.T) {
 	data := &pails{}
 	ports := p.b.Ports()
 	ports.Data = data
-	p.b = broker.New(record.DefaultConfig(), ports)
+	p.b = broker.New(config.Default(), ports)
 	const tasks = `{t: {run: x, resources: {cpus: 4}, inputs: [{uri: "s3://pail/a/", path: a, mount: write, bucket: temporary}]}}`
 	note := func() record.Bucket {
 		t.Helper()
@@ -107,7 +108,7 @@ func TestBucketFailureDoesNotBlockLocation(t *testing.T) {
 	data := &pails{making: func() error { asked++; return errors.New("409 ContainerBeingDeleted") }}
 	ports := p.b.Ports()
 	ports.Data = data
-	p.b = broker.New(record.DefaultConfig(), ports)
+	p.b = broker.New(config.Default(), ports)
 	const pail = `{uri: "azblob://pail/", path: a, mount: write, bucket: make}`
 	p.submit("{t: {run: x, resources: {cpus: 4}, inputs: ["+pail+"]}}", "1")
 	admitted := p.until(events.TypeTaskAdmitted)

@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -49,7 +50,7 @@ func Example() {
 	for _, name := range offers.Clouds() {
 		clouds[name] = &shelf{name: name, clusters: map[string]cloud.LaunchSpec{}}
 	}
-	tw := broker.New(record.DefaultConfig(), broker.Ports{
+	tw := broker.New(config.Default(), broker.Ports{
 		Store: mem.New(), Bus: b, Clouds: clouds, Now: time.Now, Moves: moves,
 		Planner: planner.New(offers, moves, planner.DefaultOptions()),
 		Tokens:  func(wire.Claims) (string, error) { return "a signed token", nil },

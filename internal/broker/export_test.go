@@ -1,8 +1,8 @@
 package broker
 
 import (
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/pool"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 )
 
@@ -10,7 +10,7 @@ import (
 func (b *Broker) Ports() Ports { return b.Functions.ports }
 
 // Config returns the broker's configuration.
-func (b *Broker) Config() record.Config { return b.Functions.cfg }
+func (b *Broker) Config() config.Config { return b.Functions.cfg }
 
 // Transactor returns what makes the broker's transactions.
 func (b *Broker) Transactor() *txn.Transactor { return b.Functions.txns }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -43,7 +43,7 @@ func (c *twofold) Terminate(ctx context.Context, cluster string) error {
 }
 
 func TestLaunchIsReleasedWhenGivenUpMeanwhile(t *testing.T) {
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	cfg.LaunchTries = 1
 	w := newBenchOf(t, cfg)
 	spec, err := read.Job("one.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: one\ntasks: {t: {run: x, resources: {cpus: 4}, time: 1h}}\n"))

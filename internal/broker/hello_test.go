@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -128,7 +129,7 @@ func TestConcurrentHellosHandOutWorkOnce(t *testing.T) {
 	meet := &meeting{Store: p.store}
 	ports := p.b.Ports()
 	ports.Store = meet
-	slow := broker.New(record.DefaultConfig(), ports)
+	slow := broker.New(config.Default(), ports)
 	fast := wire.Work{Command: "not asked"}
 	meet.other = func() { fast = hello(t, p.b, p.claims(0, 1)) }
 	last := hello(t, slow, p.claims(0, 0))
@@ -205,7 +206,7 @@ func TestGangStartsWhenAllMembersAreUp(t *testing.T) {
 // unchanged.
 func TestPollCountsAsSignOfLife(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	cfg.Pace = wire.Pace{Alive: 5 * time.Minute, Polls: true}
 	meet := &meeting{Store: p.store}
 	ports := p.b.Ports()

@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -51,7 +52,7 @@ func newRoad(t *testing.T, tasks string) *road {
 	r.counted.Store = r.store
 	ports := r.b.Ports()
 	ports.Store = &r.counted
-	r.b = broker.New(record.DefaultConfig(), ports)
+	r.b = broker.New(config.Default(), ports)
 	r.submit(tasks, "1")
 	return r
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -56,7 +57,7 @@ func (b *Functions) interrupt(u *txn.Unit, event events.Event) error {
 }
 
 // noticed applies the decision on a notice, and blocks the spot market that takes the cluster for a while.
-func noticed(u *txn.Unit, cfg record.Config, cl record.Cluster, d record.Decision) error {
+func noticed(u *txn.Unit, cfg config.Config, cl record.Cluster, d record.Decision) error {
 	if len(d.Writes) > 0 && cl.State != record.ClusterDoomed && cl.Offer.Spot {
 		if err := keepOff(u, cfg, cl, &d, attempt.TakenBlock); err != nil {
 			return err
@@ -66,10 +67,10 @@ func noticed(u *txn.Unit, cfg record.Config, cl record.Cluster, d record.Decisio
 }
 
 // block returns the block of a location, given the blocks already known.
-type block func(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block
+type block func(o apitypes.Offer, cfg config.Config, known []apitypes.Block, now time.Time) apitypes.Block
 
 // keepOff blocks the location of a cluster for a while.
-func keepOff(u *txn.Unit, cfg record.Config, cl record.Cluster, d *record.Decision, why block) error {
+func keepOff(u *txn.Unit, cfg config.Config, cl record.Cluster, d *record.Decision, why block) error {
 	known, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	if err == nil {
 		d.Block(why(cl.Offer, cfg, known, u.Now))

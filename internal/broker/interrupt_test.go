@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
@@ -60,7 +61,7 @@ func TestOnDemandMachineThatEndsIsNotPreempted(t *testing.T) {
 func TestLocationOfSilentMachinesIsBlocked(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
 	first := p.detail().Attempts[0]
-	p.now = p.now.Add(record.DefaultConfig().BootWithin + time.Minute)
+	p.now = p.now.Add(config.Default().BootWithin + time.Minute)
 	look := events.New("look", "test", p.now, events.BrokerReconcile{})
 	if errs := p.b.Functions.Handle(t.Context(), events.FnReconcile, []events.Event{look}); errs[0] != nil {
 		t.Fatal(errs[0])

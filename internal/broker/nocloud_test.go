@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -65,7 +66,7 @@ func TestMachinesOfRemovedCloudStayRecorded(t *testing.T) {
 func TestPossibleLaunchOnRemovedCloudStaysRecorded(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	ports := p.b.Ports()
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	cfg.LaunchTries = 1
 	p.b = broker.New(cfg, ports)
 	var name string
@@ -104,7 +105,7 @@ func TestNoOthersEndsMachinesOfRemovedCloud(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	ports := p.b.Ports()
 	ports.NoOthers = true
-	p.b = broker.New(record.DefaultConfig(), ports)
+	p.b = broker.New(config.Default(), ports)
 	p.submit(lonely, "1")
 	p.settle()
 	id := record.ClusterID(p.job, 0, 1)

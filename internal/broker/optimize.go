@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/bid"
 	"github.com/tradewind-broker/tradewind/internal/broker/history"
 	"github.com/tradewind-broker/tradewind/internal/broker/jobstate"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -65,7 +66,7 @@ func (b *Functions) optimize(ctx context.Context, e events.Event) error {
 
 // planning is everything that a plan and its bids depend on.
 type planning struct {
-	in     record.PlanInput
+	in     planinput.Input
 	tasks  []record.Task
 	saving []record.Cluster // clusters that will be taken, and save their work
 	began  time.Time        // when a task of the job last got machines, or began to run
@@ -95,7 +96,7 @@ func (b *Functions) solve(ctx context.Context, job record.Job, on planning, reas
 	if plan.Status == record.PlanInfeasible {
 		made := &solution{plan: plan}
 		if job.Infeasible == dag.Retry && len(on.saving) == 0 {
-			made.opens, err = jobstate.Opens(on.in, func(in record.PlanInput) (*record.Plan, error) {
+			made.opens, err = jobstate.Opens(on.in, func(in planinput.Input) (*record.Plan, error) {
 				return b.ports.Planner.Plan(ctx, in)
 			})
 		}
@@ -127,14 +128,14 @@ func (b *Users) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error)
 
 // DryInput returns the planner's input for a job that is not submitted. It adds what was learned about the tasks in
 // earlier runs to spec.
-func (b *Users) DryInput(ctx context.Context, spec *dag.Job) (in record.PlanInput, err error) {
+func (b *Users) DryInput(ctx context.Context, spec *dag.Job) (in planinput.Input, err error) {
 	u := b.txns.NewUnit(ctx, events.FnOptimize)
 	filled, err := history.Filled(u, spec)
 	if err != nil {
 		return in, err
 	}
 	*spec = *filled
-	in = record.PlanInput{Spec: spec, Now: u.Now, Tasks: make([]*record.TaskFacts, len(spec.Tasks))}
+	in = planinput.Input{Spec: spec, Now: u.Now, Tasks: make([]*planinput.Facts, len(spec.Tasks))}
 	in.Left(newJob("", "", Submission{Spec: spec}, record.Blob{}, u.Now), record.Ledger{}, nil, 0)
 	if err := stood(u, &in, nil); err != nil {
 		return in, err
@@ -182,7 +183,7 @@ func (b *Functions) keep(u *txn.Unit, job, name string, version int, value any) 
 // loadPlanning loads all inputs of a plan, as of a moment.
 func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p planning, err error) {
 	in := &p.in
-	in.Job, in.Now, in.Tasks = job.ID, at, make([]*record.TaskFacts, job.Tasks)
+	in.Job, in.Now, in.Tasks = job.ID, at, make([]*planinput.Facts, job.Tasks)
 	if in.Spec, err = u.Spec(job); err != nil {
 		return p, err
 	}
@@ -200,7 +201,7 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 	}
 	for _, t := range p.tasks {
 		p.goesOn(t.StartedAt)
-		in.Tasks[t.Index] = record.FactsOf(t, in.Previous, at)
+		in.Tasks[t.Index] = planinput.FactsOf(t, in.Previous, at)
 	}
 	in.WithLeads()
 	leaving := clusters[:0:0]
@@ -230,7 +231,7 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 
 // stood loads the placements of other tasks that placement rules refer to, except those of the job's own clusters that
 // are about to leave.
-func stood(u *txn.Unit, in *record.PlanInput, leaving []record.Cluster) error {
+func stood(u *txn.Unit, in *planinput.Input, leaving []record.Cluster) error {
 	if !record.IsPlaced(in.Spec) {
 		return nil
 	}
@@ -262,7 +263,7 @@ func stood(u *txn.Unit, in *record.PlanInput, leaving []record.Cluster) error {
 }
 
 // world loads what is known about locations and markets.
-func world(u *txn.Unit, p Planner, in *record.PlanInput) error {
+func world(u *txn.Unit, p Planner, in *planinput.Input) error {
 	known, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	if err != nil {
 		return err
@@ -287,7 +288,7 @@ func world(u *txn.Unit, p Planner, in *record.PlanInput) error {
 }
 
 // held loads which tasks run on reserved capacity.
-func held(u *txn.Unit, in *record.PlanInput) error {
+func held(u *txn.Unit, in *planinput.Input) error {
 	all, err := recordcache.List[record.Occupancy](u, record.PartHeld, "", 0)
 	if err != nil || len(all) == 0 {
 		return err
@@ -296,12 +297,12 @@ func held(u *txn.Unit, in *record.PlanInput) error {
 	if err != nil {
 		return err
 	}
-	in.Held = map[string][]record.Holding{}
+	in.Held = map[string][]planinput.Holding{}
 	for _, h := range all {
 		for _, cl := range there {
 			if n := h.Clusters[cl.ID]; n > 0 && cl.Holds() {
 				_, takes := cl.Offer.Room(n)
-				in.Held[h.ID] = append(in.Held[h.ID], record.Holding{Job: cl.Job, Task: cl.Task, Takes: takes})
+				in.Held[h.ID] = append(in.Held[h.ID], planinput.Holding{Job: cl.Job, Task: cl.Task, Takes: takes})
 			}
 		}
 	}

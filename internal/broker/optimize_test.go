@@ -10,6 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -20,11 +22,11 @@ import (
 type atWork struct {
 	broker.Planner
 	calls  int
-	answer func(record.PlanInput, *record.Plan)
-	last   record.PlanInput
+	answer func(planinput.Input, *record.Plan)
+	last   planinput.Input
 }
 
-func (p *atWork) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
+func (p *atWork) Plan(ctx context.Context, in planinput.Input) (*record.Plan, error) {
 	p.calls++
 	p.last = in
 	plan, err := p.Planner.Plan(ctx, in)
@@ -41,7 +43,7 @@ func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting
 	plans, meet = &atWork{Planner: p.b.Ports().Planner}, &meeting{Store: p.store}
 	ports := p.b.Ports()
 	ports.Planner, ports.Store = plans, meet
-	p.b = broker.New(record.DefaultConfig(), ports)
+	p.b = broker.New(config.Default(), ports)
 	p.submit(tasks, "1")
 	return p, plans, meet
 }
@@ -87,7 +89,7 @@ func (p *porch) write(partition, sort string, value any) {
 }
 
 // saving returns a job of two tasks whose first is being taken: it is replanned while it saves its work.
-func saving(t *testing.T, answer func(record.PlanInput, *record.Plan)) (*porch, *atWork) {
+func saving(t *testing.T, answer func(planinput.Input, *record.Plan)) (*porch, *atWork) {
 	t.Helper()
 	p, plans, _ := watched(t, "{t: {run: x, time: 2h, checkpoint: {every: 15m, path: ckpt/}}, u: {run: x, time: 2h}}")
 	p.settle()
@@ -101,7 +103,7 @@ func saving(t *testing.T, answer func(record.PlanInput, *record.Plan)) (*porch, 
 	return p, plans
 }
 
-func infeasible(_ record.PlanInput, plan *record.Plan) {
+func infeasible(_ planinput.Input, plan *record.Plan) {
 	*plan = record.Plan{Status: record.PlanInfeasible, Message: "the budget is used up"}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -38,7 +39,7 @@ func TestReconcileTerminatesMachinesWithoutRecord(t *testing.T) {
 	ports := p.b.Ports()
 	look := &asked{Store: p.store}
 	ports.Store = look
-	b := broker.New(record.DefaultConfig(), ports)
+	b := broker.New(config.Default(), ports)
 	if errs := b.Functions.Handle(t.Context(), events.FnReconcile, []events.Event{events.New("1", "test", p.now, events.BrokerReconcile{})}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -59,7 +59,7 @@ tasks:
 
 func TestSubmitRejectsUnreachableFiles(t *testing.T) {
 	depot := &packs{have: []string{packed("code")}}
-	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: time.Now, Packs: depot})
+	b := broker.New(config.Default(), broker.Ports{Store: mem.New(), Now: time.Now, Packs: depot})
 	submit := func(workdir, input string) error {
 		_, err := b.Users.Submit(t.Context(), broker.Submission{Spec: job(t, "j", workdir, input)})
 		return err
@@ -91,7 +91,7 @@ func TestSubmitRejectsUnreachableFiles(t *testing.T) {
 func TestKeepPacksRenewsPacksOfOldOpenJobs(t *testing.T) {
 	depot := &packs{have: []string{packed("old"), packed("data"), packed("new")}}
 	now := time.Now()
-	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: func() time.Time { return now }, Packs: depot})
+	b := broker.New(config.Default(), broker.Ports{Store: mem.New(), Now: func() time.Time { return now }, Packs: depot})
 	submit := func(name string) {
 		_, err := b.Users.Submit(t.Context(), broker.Submission{Spec: job(t, name, packed(name), packed("data"))})
 		if err != nil {
@@ -123,7 +123,7 @@ func (beside) Settle(_ context.Context, _, _ string, spec *dag.Job) error {
 
 func TestDAGFileWithMissingPacksIsRejectedWithLine(t *testing.T) {
 	store := mem.New()
-	b := broker.New(record.DefaultConfig(), broker.Ports{
+	b := broker.New(config.Default(), broker.Ports{
 		Store: store, Now: time.Now, Objects: beside{"apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls}}\n"},
 	})
 	e := events.New("o", "test", time.Now(), events.ObjectCreated{Bucket: "b", Key: "x.yaml", ETag: "1"})
@@ -149,7 +149,7 @@ func (*written) Settle(context.Context, string, string, *dag.Job) error { return
 // job.
 func TestRewrittenDAGFileIsOneJob(t *testing.T) {
 	file := &written{"apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls}}\n", "second"}
-	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: time.Now, Objects: file})
+	b := broker.New(config.Default(), broker.Ports{Store: mem.New(), Now: time.Now, Objects: file})
 	told := func(tag string) int {
 		e := events.New(tag, "test", time.Now(), events.ObjectCreated{Bucket: "b", Key: "x.yaml", ETag: tag})
 		if err := errors.Join(b.Functions.Handle(t.Context(), events.FnSubmit, []events.Event{e})...); err != nil {

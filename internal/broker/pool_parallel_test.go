@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
@@ -35,7 +36,7 @@ func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 	ready := w.readyTasks(24)
 	brokers := make([]*broker.Broker, 8)
 	for i := range brokers {
-		cfg := record.DefaultConfig()
+		cfg := config.Default()
 		cfg.Scheduler, cfg.Schedulers = i, len(brokers)
 		ports := w.b.Ports()
 		ports.Store, ports.Now = w.store, func() time.Time { return w.now }

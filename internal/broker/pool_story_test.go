@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -53,7 +54,7 @@ func TestPoolStories(t *testing.T) {
 		s := &yard{bench: newBench(t), machines: map[string]*yardMachine{}}
 		ports := s.b.Ports()
 		ports.Planner = struct{ broker.Planner }{ports.Planner} // which has no method except those of the interface
-		s.b = broker.New(record.DefaultConfig(), ports)
+		s.b = broker.New(config.Default(), ports)
 		datadriven.RunTest(t, path, s.command)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
 	"github.com/tradewind-broker/tradewind/internal/broker/buckets"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/serving"
@@ -145,7 +146,7 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 }
 
 // decideNudge restarts a job that waits for a time, or for an event that must have been lost.
-func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision) {
+func decideNudge(w *walked, cfg config.Config, now time.Time) (d record.Decision) {
 	job := w.job
 	switch job.State {
 	case apitypes.JobWaiting:

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -73,7 +74,7 @@ func TestReduceOverTenThousandParentsIsFast(t *testing.T) {
 	ports := p.b.Ports()
 	look := &metered{Store: p.store}
 	ports.Store = look
-	b := broker.New(record.DefaultConfig(), ports)
+	b := broker.New(config.Default(), ports)
 	w := hello(t, b, p.claims(parents, 0))
 	if w.Command != wire.Run || len(w.Assignment.Parents) != parents {
 		t.Fatalf("got command %q with %d parents", w.Command, len(w.Assignment.Parents))

@@ -12,8 +12,8 @@ import (
 
 // rooms are the packages of the broker, lowest first: each may import only those before it.
 var rooms = []string{
-	"record", "fit", "book", "attempt", "life", "bid", "session", "unit", "history", "pool", "admission", "view", "serving",
-	"buckets", "planner", "inputs", "outbox", ".",
+	"config", "record", "planinput", "poolfit", "recordcache", "attempt", "jobstate", "bid", "session", "txn", "history",
+	"pool", "admission", "view", "serving", "buckets", "planner", "inputs", "outbox", ".",
 }
 
 const root = "github.com/tradewind-broker/tradewind/internal/broker"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -25,7 +26,7 @@ func newSafe(t *testing.T) safe {
 	s := safe{&porch{bench: newBench(t)}}
 	ports := s.b.Ports()
 	ports.Secrets = &secret.Vault{Keys: func() ([][]byte, error) { return [][]byte{[]byte(strings.Repeat("k", 32))}, nil }}
-	s.b = broker.New(record.DefaultConfig(), ports)
+	s.b = broker.New(config.Default(), ports)
 	return s
 }
 

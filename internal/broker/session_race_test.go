@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -37,7 +38,7 @@ func TestConcurrentSessionsOnOneQuotaConflict(t *testing.T) {
 	meet := &between{Store: w.store}
 	ports := w.b.Ports()
 	ports.Store = meet
-	slow := broker.New(record.DefaultConfig(), ports)
+	slow := broker.New(config.Default(), ports)
 	for _, q := range []struct {
 		name string
 		s    record.QueueSettings

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -84,9 +85,9 @@ type bench struct {
 	policy *scheduler.Policy
 }
 
-func newBench(t *testing.T) *bench { return newBenchOf(t, record.DefaultConfig()) }
+func newBench(t *testing.T) *bench { return newBenchOf(t, config.Default()) }
 
-func newBenchOf(t *testing.T, cfg record.Config) *bench {
+func newBenchOf(t *testing.T, cfg config.Config) *bench {
 	t.Helper()
 	c, err := catalog.Default()
 	if err != nil {

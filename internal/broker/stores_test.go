@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -58,9 +59,9 @@ func TestTaskKeepsDataInRegionalStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	cfg.StoreURL, cfg.Private = "s3://home", []string{"agent/"}
-	cfg.Stores = record.Stores{Moves: moves, URLs: map[string]string{"aws:us-east-1": "s3://home", "aws:eu-west-1": "s3://far"}}
+	cfg.Stores = config.Stores{Moves: moves, URLs: map[string]string{"aws:us-east-1": "s3://home", "aws:eu-west-1": "s3://far"}}
 	p := &porch{bench: newBenchOf(t, cfg)}
 	opt := planner.DefaultOptions()
 	opt.Now, opt.Stores = nil, cfg.Stores
@@ -137,9 +138,9 @@ func TestJobStoresNothingOutsideItsRegions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	cfg.StoreURL = "s3://home"
-	cfg.Stores = record.Stores{Moves: moves, URLs: map[string]string{"aws:us-east-1": "s3://home", "gcp:europe-west4": "gs://eu"}}
+	cfg.Stores = config.Stores{Moves: moves, URLs: map[string]string{"aws:us-east-1": "s3://home", "gcp:europe-west4": "gs://eu"}}
 	p := &porch{bench: newBenchOf(t, cfg)}
 	spec, err := read.Job("j.yaml", strings.NewReader(
 		"apiVersion: tradewind/v1\nname: j\nregions: [eu]\ntasks: {t: {run: x, resources: {cpus: 4, cloud: aws, region: eu-north-1}}}\n"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -50,7 +51,7 @@ func TestSuspendLargeJobDespiteConcurrentReports(t *testing.T) {
 	w.now = w.now.Add(10 * time.Minute)
 	ports := w.b.Ports()
 	ports.Store = lively{w.store, 2}
-	w.b = broker.New(record.DefaultConfig(), ports)
+	w.b = broker.New(config.Default(), ports)
 	if err := w.b.Users.Suspend(t.Context(), id, apitypes.Suspension{By: "ada"}, "key"); err != nil {
 		t.Fatal(err)
 	}

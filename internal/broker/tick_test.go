@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -55,7 +56,7 @@ tasks:
 	tick := events.New("dear", "test", w.now, events.MarketTicked{Prices: ticks})
 	ports := w.b.Ports()
 	ports.Store = &cut{Store: w.store, left: 1}
-	first := broker.New(record.DefaultConfig(), ports)
+	first := broker.New(config.Default(), ports)
 	if errs := first.Functions.Handle(t.Context(), events.FnTick, []events.Event{tick}); errs[0] == nil {
 		t.Fatal("the tick was not cut short")
 	}

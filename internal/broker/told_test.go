@@ -10,6 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
@@ -114,10 +116,10 @@ func TestCancelledTaskShowsItsStart(t *testing.T) {
 // asking is a planner that records its last input.
 type asking struct {
 	broker.Planner
-	in record.PlanInput
+	in planinput.Input
 }
 
-func (a *asking) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
+func (a *asking) Plan(ctx context.Context, in planinput.Input) (*record.Plan, error) {
 	a.in = in
 	return a.Planner.Plan(ctx, in)
 }
@@ -129,7 +131,7 @@ func TestPlanCountsProgressOfRunningTask(t *testing.T) {
 	ports := p.b.Ports()
 	planner := &asking{Planner: ports.Planner}
 	ports.Planner = planner
-	b := broker.New(record.DefaultConfig(), ports)
+	b := broker.New(config.Default(), ports)
 	p.now = p.now.Add(30 * time.Minute)
 	replan := events.New("1", "test", p.now, events.DAGReplan{Job: p.job, Plan: 1, Reason: "a test"})
 	if errs := b.Functions.Handle(t.Context(), events.FnOptimize, []events.Event{replan}); errs[0] != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -21,7 +22,7 @@ func TestAdvancePlansLateTasksOnDemand(t *testing.T) {
 	ctx := context.Background()
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	for left, late := range map[time.Duration]bool{5 * time.Hour: false, 75 * time.Minute: true} {
-		b := New(record.DefaultConfig(), Ports{Store: mem.New(), Now: func() time.Time { return now }})
+		b := New(config.Default(), Ports{Store: mem.New(), Now: func() time.Time { return now }})
 		deadline := now.Add(left)
 		spec := &dag.Job{
 			Tasks: []dag.Task{

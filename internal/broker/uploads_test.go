@@ -12,6 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 )
@@ -65,7 +66,7 @@ func TestUploadsDoNotDelayRelease(t *testing.T) {
 
 func leaveUploads(t *testing.T, store *parts, within time.Duration) {
 	const uploads = 100
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	cfg.StoreURL = "s3://work"
 	p := &porch{bench: newBenchOf(t, cfg)}
 	ports := p.b.Ports()

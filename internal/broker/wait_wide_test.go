@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -155,7 +156,7 @@ func TestTickReadsMachinesInBatches(t *testing.T) {
 	count := &counting{Store: w.store}
 	ports := w.b.Ports()
 	ports.Store = count
-	w.b = broker.New(record.DefaultConfig(), ports)
+	w.b = broker.New(config.Default(), ports)
 	w.tick("dearer", w.rivers(1.05)...)
 	if n := count.gets.Load(); n > machines/2 {
 		t.Errorf("%d reads for %d machines", n, machines)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -42,7 +43,7 @@ func (p *porch) pass(fn string, data events.Data) (followed map[string]int, invo
 	ports := p.b.Ports()
 	look := &metered{Store: p.store}
 	ports.Store = look
-	b := broker.New(record.DefaultConfig(), ports)
+	b := broker.New(config.Default(), ports)
 	followed = map[string]int{}
 	for todo := []events.Event{events.New(fn, "test", p.now, data)}; len(todo) > 0; todo = todo[1:] {
 		invocations++
@@ -97,7 +98,7 @@ func TestLongWaitingJobsRest(t *testing.T) {
 		seen := &metered{Store: p.store}
 		ports.Store = seen
 		followed := map[string]int{}
-		b := broker.New(record.DefaultConfig(), ports)
+		b := broker.New(config.Default(), ports)
 		if errs := b.Functions.Handle(t.Context(), fn, []events.Event{events.New(fn+p.now.String(), "test", p.now, data)}); errs[0] != nil {
 			t.Fatal(errs[0])
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -63,8 +63,8 @@ type Idle struct {
 }
 
 // Config returns the broker's configuration on AWS, as far as it affects the count.
-func Config() record.Config {
-	cfg := record.DefaultConfig()
+func Config() config.Config {
+	cfg := config.Default()
 	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: laterPolls, Polls: true, Tail: wire.MaxReportLog}, 16*time.Minute
 	return cfg
 }

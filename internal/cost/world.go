@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
@@ -80,7 +81,7 @@ func (w *world) after(d time.Duration, do func()) {
 }
 
 // newWorld returns a deployment of the broker's functions that plans with p.
-func newWorld(ctx context.Context, p broker.Planner, cfg record.Config, start time.Time) *world {
+func newWorld(ctx context.Context, p broker.Planner, cfg config.Config, start time.Time) *world {
 	w := &world{
 		ctx: ctx, now: start, meter: newMeter(), brokers: map[string]*broker.Broker{}, queues: map[string]*queue{},
 		ends: map[time.Time]int{},

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -34,7 +34,7 @@ func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (apitype
 }
 
 // Frontier computes the frontier of a job, with at most the given number of points, in the API's types.
-func Frontier(ctx context.Context, p *planner.Planner, in record.PlanInput, points int) (apitypes.FrontierView, error) {
+func Frontier(ctx context.Context, p *planner.Planner, in planinput.Input, points int) (apitypes.FrontierView, error) {
 	front, err := p.Frontier(ctx, in, optimizer.FrontierOptions{
 		TimeLimit: frontierWithin, MaxPoints: points, PointWork: pointWork,
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/base/files"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -155,8 +156,8 @@ type buying struct {
 }
 
 // stores returns where outputs are stored in each cloud, from the settings; clouds without a setting have none.
-func (h *Host) stores(moves record.Mover) record.Stores {
-	s := record.Stores{URLs: map[string]string{}, Moves: moves}
+func (h *Host) stores(moves config.Mover) config.Stores {
+	s := config.Stores{URLs: map[string]string{}, Moves: moves}
 	for _, c := range h.opt.Clouds {
 		maps.Copy(s.URLs, c.Settings.StoreURLs(c.Kit.Name))
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -20,7 +20,7 @@ import (
 // catalogue.
 func (h *Host) openClouds(ctx context.Context, st store.Store, names []string) (map[string]cloud.Cloud, error) {
 	var err error
-	if h.bought, err = h.openBought(ctx, st, record.DefaultConfig().SeenFor); err != nil {
+	if h.bought, err = h.openBought(ctx, st, config.Default().SeenFor); err != nil {
 		return nil, err
 	}
 	clouds := maps.Clone(h.bought.clouds)

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -66,7 +66,7 @@ func newRig(ctx context.Context, tb testing.TB) *rig {
 	}
 	r := &rig{done: make(finished, 10)}
 	var engine *host.Engine
-	r.b = broker.New(record.DefaultConfig(), broker.Ports{
+	r.b = broker.New(config.Default(), broker.Ports{
 		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: r.done,
 		Changed: agents.Changed, Committed: func(context.Context, []store.Event) { engine.Wake() },

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
@@ -14,7 +14,7 @@ import (
 func StoreOf(h *Host) store.Store { return bolt.New(h.file) }
 
 // ConfigOf is the configuration of a host's broker.
-func ConfigOf(h *Host) record.Config { return h.config() }
+func ConfigOf(h *Host) config.Config { return h.config() }
 
 // PolicyOf is the policy that sessions follow now.
 func PolicyOf(h *Host) *scheduler.Policy { return h.policy.Policy(context.Background()) }

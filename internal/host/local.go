@@ -22,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api/logstore"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
@@ -72,7 +73,7 @@ type Host struct {
 	packs    *packs
 	policy   *policyFile // nil without one
 	planner  *planner.Planner
-	kept     record.Stores          // where outputs are stored, in addition to the state folder
+	kept     config.Stores          // where outputs are stored, in addition to the state folder
 	planned  atomic.Pointer[string] // tag of the refreshed catalogue in use
 	script   *cloudlocal.Scenario   // nil without one
 	traces   *traces.Traces         // nil if not configured
@@ -306,8 +307,8 @@ const (
 )
 
 // config adapts the broker's times to the time scale.
-func (h *Host) config() record.Config {
-	cfg := record.DefaultConfig()
+func (h *Host) config() config.Config {
+	cfg := config.Default()
 	cfg.Endpoint = h.URL()
 	cfg.StoreURL = (&url.URL{Scheme: "file", Path: h.state.path("objects")}).String()
 	cfg.Scale = h.clock.Wall(time.Hour).Hours()

@@ -6,13 +6,13 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/token"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 )
 
 // poolTimes suit machines that reach the broker over loopback, where calls are cheap and none is lost: changes of a
 // machine are detected within seconds of wall time, however fast virtual time passes.
-func poolTimes(virtual func(wall time.Duration) time.Duration) record.PoolTimes {
-	t := record.DefaultPoolTimes()
+func poolTimes(virtual func(wall time.Duration) time.Duration) config.PoolTimes {
+	t := config.DefaultPoolTimes()
 	t.Beat, t.StaleAfter, t.LostAfter = virtual(time.Second), virtual(4*time.Second), virtual(8*time.Second)
 	t.Busy, t.Idle = virtual(300*time.Millisecond), virtual(time.Second)
 	t.Known, t.Turn = virtual(500*time.Millisecond), virtual(100*time.Millisecond)

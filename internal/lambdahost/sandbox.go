@@ -15,8 +15,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/emf"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -35,7 +35,7 @@ type Sandbox struct {
 	Function string
 	Env      Env
 	AWS      aws.Config
-	Config   record.Config
+	Config   config.Config
 	Log      *slog.Logger
 	Now      func() time.Time
 	// Store is the table. It counts conflicts, and drops events to which no function reacts.
@@ -115,8 +115,8 @@ const (
 )
 
 // brokerConfig adapts the broker's times to the cost of requests.
-func brokerConfig(env Env) record.Config {
-	cfg := record.DefaultConfig()
+func brokerConfig(env Env) config.Config {
+	cfg := config.Default()
 	cfg.Endpoint = env.API
 	cfg.Process = rand.Text() // sandboxes come and go
 	cfg.Pace = wire.Pace{Alive: env.AgentsCall, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}
@@ -136,15 +136,15 @@ func brokerConfig(env Env) record.Config {
 
 // Stores returns the buckets for jobs' data: the work bucket in the deployment's own region, and those of the other
 // regions and clouds in which machines are bought.
-func Stores(env Env) record.Stores {
+func Stores(env Env) config.Stores {
 	if len(env.Stores) == 0 || len(env.Regions) == 0 {
-		return record.Stores{}
+		return config.Stores{}
 	}
 	moves, err := egress.Default()
 	if err != nil {
-		return record.Stores{} // cannot happen: the table is embedded and tested
+		return config.Stores{} // cannot happen: the table is embedded and tested
 	}
-	s := record.Stores{Moves: moves, URLs: map[string]string{"aws:" + env.Regions[0]: "s3://" + env.WorkBucket}}
+	s := config.Stores{Moves: moves, URLs: map[string]string{"aws:" + env.Regions[0]: "s3://" + env.WorkBucket}}
 	for place, store := range env.Stores {
 		if !strings.Contains(place, ":") {
 			place, store = "aws:"+place, "s3://"+store

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
@@ -20,7 +21,7 @@ type unsure struct {
 
 const first = 3
 
-func (u unsure) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
+func (u unsure) Plan(ctx context.Context, in planinput.Input) (*record.Plan, error) {
 	if u.asked.Add(1) <= first {
 		spec := *in.Spec
 		spec.Objective = map[dag.Objective]dag.Objective{

@@ -7,6 +7,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
@@ -44,7 +46,7 @@ func (h *host) fresh() {
 		cfg.OverdueAfter = 0
 	}
 	if w.opt.Break == breaks.Homesick {
-		cfg.Stores = record.Stores{}
+		cfg.Stores = config.Stores{}
 	}
 	cfg.Scheduler = h.number
 	var data grant.Store
@@ -114,7 +116,7 @@ type notedPlanner struct {
 }
 
 // Plan implements broker.Planner.
-func (p *notedPlanner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
+func (p *notedPlanner) Plan(ctx context.Context, in planinput.Input) (*record.Plan, error) {
 	p.w.before("plan")
 	plan, err := p.inner.Plan(ctx, in)
 	if err == nil && plan.Status == record.PlanInfeasible {
@@ -124,7 +126,7 @@ func (p *notedPlanner) Plan(ctx context.Context, in record.PlanInput) (*record.P
 }
 
 // opens reports whether there would be a plan once all temporary blocks have ended.
-func (p *notedPlanner) opens(ctx context.Context, in record.PlanInput) bool {
+func (p *notedPlanner) opens(ctx context.Context, in planinput.Input) bool {
 	last, all := in.Now, in.Blocks
 	in.Blocks = nil
 	for _, k := range all {

@@ -3,7 +3,7 @@ package sim
 import (
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
@@ -19,7 +19,7 @@ func TestPlannerIsDeterministic(t *testing.T) {
 			drawn.Task(r, &job.Tasks[i])
 		}
 		deadline := 2 * planner.Guarantee(job).Hours()
-		in := record.PlanInput{Spec: job, Now: timeline.Beginning(), DeadlineHours: &deadline}
+		in := planinput.Input{Spec: job, Now: timeline.Beginning(), DeadlineHours: &deadline}
 		a, err := planner.New().Plan(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)

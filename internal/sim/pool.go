@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/pool"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
@@ -31,8 +32,8 @@ func newYard(w *world) *yard { return &yard{w: w, provider: newProvider(w, apity
 
 // poolTimes returns the pool timing of a world. To save simulation time, machines ask less often than real ones;
 // views of them are therefore older, and more sessions find theirs outdated.
-func poolTimes() record.PoolTimes {
-	t := record.DefaultPoolTimes()
+func poolTimes() config.PoolTimes {
+	t := config.DefaultPoolTimes()
 	t.Busy, t.Idle, t.Turn = 20*time.Second, 2*time.Minute, 20*time.Second
 	return t
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/broker"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
@@ -19,7 +19,7 @@ import (
 type world struct {
 	*timeline.Timeline
 	opt    Options
-	cfg    record.Config
+	cfg    config.Config
 	faults weather.Faults // current
 	onTime bool           // nothing takes longer than planned
 	rand   sources
@@ -72,7 +72,7 @@ func newSources(seed uint64, steady bool) sources {
 func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	w := &world{
 		Timeline: timeline.New(seed, opt.Keep, opt.History),
-		opt:      opt, cfg: config(seed, opt.steady), faults: f, rand: newSources(seed, opt.steady),
+		opt:      opt, cfg: brokerConfig(seed, opt.steady), faults: f, rand: newSources(seed, opt.steady),
 	}
 	w.store, w.decoded = newRecordStore(w), recordcache.NewDecoded()
 	w.bus = newMessageBus(w)
@@ -101,10 +101,10 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 // shareMoves is the fraction of worlds in which data is moved: each call for it costs steps.
 const shareMoves = 0.3
 
-// config returns the broker's configuration. The fewer tries a launch has, the more launches are given up while
+// brokerConfig returns the broker's configuration. The fewer tries a launch has, the more launches are given up while
 // running.
-func config(seed uint64, steady bool) record.Config {
-	cfg := record.DefaultConfig()
+func brokerConfig(seed uint64, steady bool) config.Config {
+	cfg := config.Default()
 	if !steady {
 		cfg.LaunchTries = 1 + timeline.NewRandom(seed, "config").IntN(cfg.LaunchTries)
 	}
@@ -121,8 +121,8 @@ const (
 )
 
 // stores returns the stores of a world's places, if it has any.
-func stores(seed uint64, steady bool) record.Stores {
-	s := record.Stores{URLs: map[string]string{}, Moves: weather.Moves()}
+func stores(seed uint64, steady bool) config.Stores {
+	s := config.Stores{URLs: map[string]string{}, Moves: weather.Moves()}
 	r := timeline.NewRandom(seed, "stores")
 	if steady || !r.Chance(shareStores) {
 		return s

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -118,7 +119,7 @@ func (o offer) id() string {
 func (Planner) Reserves(context.Context) bool { return false }
 
 // Plan makes a plan. A job with a budget below a cent is infeasible.
-func (Planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, error) {
+func (Planner) Plan(_ context.Context, in planinput.Input) (*record.Plan, error) {
 	if b := in.Spec.Budget; b > 0 && b < 0.01 {
 		return &record.Plan{Status: record.PlanInfeasible, Message: "no plan costs less than 0.01 USD"}, nil
 	}
@@ -181,7 +182,7 @@ func offersFor(t *dag.Task) []offer {
 }
 
 // open removes the blocked offers.
-func open(offers []offer, in record.PlanInput) []offer {
+func open(offers []offer, in planinput.Input) []offer {
 	return slices.DeleteFunc(offers, func(o offer) bool {
 		return slices.ContainsFunc(in.Blocks, func(b apitypes.Block) bool { return record.Covers(b, o.Offer, in.Now) })
 	})

@@ -27,6 +27,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api/logstore"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -47,7 +49,7 @@ func Start() time.Time { return time.Date(2026, 5, 20, 9, 0, 0, 0, time.UTC) }
 // World is an in-memory deployment.
 type World struct {
 	Store  *Counted
-	Config record.Config
+	Config config.Config
 	Ports  broker.Ports // of Broker
 	Broker *broker.Broker
 	API    *api.API
@@ -98,7 +100,7 @@ func New(t testing.TB, options ...Option) *World {
 	planner := Planner{}
 	w.openData()
 	w.Granted = &Granted{w.Data}
-	w.Config = record.DefaultConfig()
+	w.Config = config.Default()
 	w.Config.StoreURL, w.Config.Private = "file://"+w.Dir, []string{"private/"}
 	w.Ports = broker.Ports{
 		Data:  w.Granted,
@@ -115,7 +117,7 @@ func New(t testing.TB, options ...Option) *World {
 			Verify: func(s string) (wire.PoolClaims, error) { return token.VerifyPool(w.key, s, w.Clock.Now()) },
 		},
 		Plan: func(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
-			return planner.Plan(ctx, record.PlanInput{Spec: spec, Now: w.Clock.Now()})
+			return planner.Plan(ctx, planinput.Input{Spec: spec, Now: w.Clock.Now()})
 		},
 	}
 	for _, o := range options {

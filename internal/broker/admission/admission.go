@@ -5,8 +5,8 @@ package admission
 import (
 	"context"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/pool"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/session"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -15,10 +15,10 @@ import (
 
 // Runner runs sessions within units, and loads the records that each session asks for.
 type Runner struct {
-	Config record.Config
+	Config config.Config
 	// Policy returns the policy in force, never nil: see Following.
 	Policy func(context.Context) *scheduler.Policy
-	Mover  record.Mover
+	Mover  config.Mover
 	Pools  *pool.Keeper
 }
 

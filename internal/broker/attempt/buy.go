@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -124,7 +125,7 @@ func (st *Buying) hold(d *record.Decision) bool {
 
 // DecideIntent records that a cluster is about to be bought. proceed is false if the attempt or its job has ended, its
 // location has been blocked since it was planned, or its budget does not last until reconcile first checks it.
-func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decision, proceed bool) {
+func DecideIntent(st *Buying, cfg config.Config, now time.Time) (d record.Decision, proceed bool) {
 	if st.Attempt.Outcome != "" || st.task.Attempt != st.Attempt.Number {
 		return d, false // a late second delivery
 	}
@@ -266,7 +267,7 @@ func Unseen(cl record.Cluster, refused error) bool { return cl.Tries > 0 || clou
 
 // DecideFailed records a failed launch that may have made machines all the same. again is true if it must be tried
 // again. refusal is the reason if it was given up.
-func DecideFailed(st Buying, cfg record.Config, failure error) (d record.Decision, again bool, refusal error) {
+func DecideFailed(st Buying, cfg config.Config, failure error) (d record.Decision, again bool, refusal error) {
 	cl, kind, late := &st.Cluster, cloud.KindOf(failure), cloud.Late(failure)
 	over := cl.Outcome != "" // ended by another process, which releases it
 	switch {
@@ -308,7 +309,7 @@ func (r refusal) Unwrap() error { return r.kind }
 
 // DecideRefused ends an attempt that the cloud did not launch: its location is blocked, and its task waits for a new
 // plan.
-func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d record.Decision) {
+func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d record.Decision) {
 	kind := cloud.KindOf(cause)
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = apitypes.OutcomeRefused, cause.Error(), now
 	st.Attempt.MaxUSD = st.Cluster.MaxUSD
@@ -349,7 +350,7 @@ func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d 
 
 // blockFor returns what not to try after a failure, and until when. A capacity failure blocks the zone, type and
 // market; quota the region, family and market; auth the cloud; any other failure the zone and type for a short while.
-func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg record.Config, known []apitypes.Block,
+func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config, known []apitypes.Block,
 	now time.Time) apitypes.Block {
 	b := apitypes.Block{Cloud: o.Cloud, Kind: string(kind), Reason: cause.Error(), At: now}
 	switch kind {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -12,7 +13,7 @@ import (
 
 // The outcome of a failed launch, depending on what is known about the machines that it may have made.
 func TestFailedLaunch(t *testing.T) {
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	capacity := cloud.Errorf("gcp", cloud.Capacity, "STOCKOUT", "none left")
 	late := cloud.Errorf("gcp", cloud.Capacity, "STOCKOUT", "none left after two")
 	late.Late = 2

@@ -8,7 +8,9 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -36,7 +38,7 @@ const (
 )
 
 // Diagnose returns what is wrong with a cluster, as the remedy for it.
-func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time.Time) remedy {
+func Diagnose(cl record.Cluster, cfg config.Config, machines Inventory, now time.Time) remedy {
 	age := now.Sub(cl.Since)
 	switch {
 	case cl.State == record.ClusterReleasing:
@@ -70,7 +72,7 @@ func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time
 
 // due reports whether the money reserved for a cluster is nearly used up. The rest must pay until the next check, at
 // most a quarter of the overhead later, and for its release.
-func due(cl record.Cluster, cfg record.Config, now time.Time) bool {
+func due(cl record.Cluster, cfg config.Config, now time.Time) bool {
 	return !cl.LeaseUntil.IsZero() && now.After(cl.LeaseUntil.Add(-cfg.Overhead/2))
 }
 
@@ -83,7 +85,7 @@ func pick(is bool, r remedy) remedy {
 
 // gone reports whether the cloud no longer runs all machines of a cluster. A cloud that did not answer proves nothing,
 // and one that was asked soon after the launch may not have listed the machines yet.
-func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Time) bool {
+func gone(cl record.Cluster, cfg config.Config, machines Inventory, now time.Time) bool {
 	known, ok := machines.Of[cl.Offer.Cloud]
 	lag := cmp.Or(cfg.ListLag, cfg.StuckFor)
 	if cl.Assigned() { // a pool lists what is recorded, and omits lost machines
@@ -100,7 +102,7 @@ func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Tim
 
 // untaken reports whether a cluster that was lost while it ran was not taken by its cloud: its machines are on demand,
 // or the cloud still listed them when an agent was already silent. Machines of a pool may have been switched off.
-func untaken(cl record.Cluster, cfg record.Config, machines Inventory) bool {
+func untaken(cl record.Cluster, cfg config.Config, machines Inventory) bool {
 	if cl.Assigned() || cl.Command == "" {
 		return false
 	}
@@ -121,7 +123,7 @@ func silent(cl record.Cluster, limit, first time.Duration, now time.Time) bool {
 }
 
 // DecideRemedy applies a remedy.
-func DecideRemedy(r remedy, l Losing, cfg record.Config, machines Inventory, now time.Time) (d record.Decision) {
+func DecideRemedy(r remedy, l Losing, cfg config.Config, machines Inventory, now time.Time) (d record.Decision) {
 	switch r {
 	case remedyLaunch:
 		l.Cluster.Since = now // do not repeat this before provision has had its time
@@ -153,7 +155,7 @@ func needsMore(task int, job record.Job) string {
 		return fmt.Sprintf("task %d needs more than what remains of the monthly budget of queue %s", task, job.Queue)
 	}
 	return fmt.Sprintf("task %d needs more than what remains of the budget of %s USD", task,
-		record.TellUSD(job.BudgetUSD))
+		tell.USD(job.BudgetUSD))
 }
 
 // leftOf returns how much money may still be reserved for an attempt, from the job's budget and the monthly ones, in
@@ -173,7 +175,7 @@ func leftOf(l Losing, ledger record.Ledger, purses []record.Purse) (left float64
 
 // DecideLease reserves more of the budget for an attempt that takes longer than expected, or stops it before it
 // overspends. purses are the monthly budgets that pay as well; the caller books more (USD) there.
-func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg record.Config,
+func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg config.Config,
 	now time.Time) (d record.Decision, more float64) {
 	rate := l.Cluster.Ceiling() * float64(len(l.Cluster.Nodes))
 	if rate <= 0 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -30,7 +31,7 @@ func TestUnlistedMachinesAreGone(t *testing.T) {
 		{age: time.Minute, lag: 20 * time.Second, ago: 50 * time.Second, want: RemedyNone},
 		{age: time.Minute, lag: 20 * time.Second, ago: 30 * time.Second, want: RemedyLost},
 	} {
-		cfg := record.DefaultConfig()
+		cfg := config.Default()
 		cfg.ListLag = c.lag
 		cl.Launched, cl.Since = now.Add(-c.age), now.Add(-c.age)
 		cl.Nodes[0].Seen = now

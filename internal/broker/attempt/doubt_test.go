@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
@@ -45,7 +46,7 @@ func TestDoubtChecksMachineIdentity(t *testing.T) {
 		"no proof, before it is known": {without: true, cluster: func(cl *record.Cluster) { cl.State = record.ClusterLaunching }, want: record.ErrMachine},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cl, m, cfg := bought, itself, record.Config{Proven: []string{"aws"}}
+			cl, m, cfg := bought, itself, config.Config{Proven: []string{"aws"}}
 			if c.need != nil {
 				cfg.Proven = c.need
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -17,7 +18,7 @@ func TestEgressIsBooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	const mine, theirs, region = "gs://mine", "azblob://theirs", "us-central1"
-	stores := record.Stores{Moves: moves, URLs: map[string]string{"gcp:" + region: mine, "azure:eastus": theirs}}
+	stores := config.Stores{Moves: moves, URLs: map[string]string{"gcp:" + region: mine, "azure:eastus": theirs}}
 	price := func(from, to string) float64 {
 		usd, _, ok := moves.Move(from, to)
 		if !ok {
@@ -33,7 +34,7 @@ func TestEgressIsBooked(t *testing.T) {
 	cl.Offer = apitypes.Offer{Cloud: "gcp", Region: region, USDPerHour: 0.1}
 	report := func(rank int, event wire.Event, moved ...wire.Moved) {
 		st := Reporting{Cluster: cl, Rank: rank, Now: start.Add(time.Minute)}
-		st.Decide(wire.Report{Event: event, Moved: moved}, record.Config{Stores: stores})
+		st.Decide(wire.Report{Event: event, Moved: moved}, config.Config{Stores: stores})
 		cl = st.Cluster
 	}
 	before := cl.Charged(start.Add(time.Hour))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -163,7 +164,7 @@ func DecideAlone(m Member, runs record.Key) (d record.Decision) {
 
 // DecideFollow makes a task of a broken gang give back what it holds: at once if it has not started, otherwise when it
 // has saved its work.
-func DecideFollow(m Member, reason string, cfg record.Config, now time.Time) (d record.Decision) {
+func DecideFollow(m Member, reason string, cfg config.Config, now time.Time) (d record.Decision) {
 	switch {
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
 		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}

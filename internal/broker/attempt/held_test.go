@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
@@ -16,7 +17,7 @@ import (
 // An intent to launch on the account's own capacity counts itself in the same decision. The task is replanned if the
 // clusters there leave no room.
 func TestIntentTakesReservedCapacity(t *testing.T) {
-	cfg, now := record.DefaultConfig(), time.Unix(10_000, 0)
+	cfg, now := config.Default(), time.Unix(10_000, 0)
 	offer := apitypes.Offer{Cloud: "aws", Region: "r", InstanceType: "m", Reservation: "cr-1", Reserved: 3}
 	cluster := func(id string, state record.ClusterState, outcome apitypes.Outcome) record.Cluster {
 		return record.Cluster{ID: id, State: state, Outcome: outcome, Offer: offer}
@@ -96,7 +97,7 @@ func TestOnlyFailedReservationIsBlocked(t *testing.T) {
 	on := apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m.large", Reservation: "cr-1"}
 	beside := on
 	beside.Reservation = ""
-	now, cfg := time.Unix(10_000, 0), record.DefaultConfig()
+	now, cfg := time.Unix(10_000, 0), config.Default()
 	for _, c := range []struct {
 		of             apitypes.Offer
 		kind           cloud.Kind
@@ -138,7 +139,7 @@ func TestCommitmentCountsResourcesOfMachines(t *testing.T) {
 			Attempt: apitypes.Attempt{Job: "j", Number: 1, Nodes: c.nodes, Offer: c.offer}, Spec: &dag.Task{},
 		}
 		st.held, st.inUse = held.Now(there)
-		if _, proceed := DecideIntent(st, record.DefaultConfig(), time.Unix(10_000, 0)); proceed != c.bought {
+		if _, proceed := DecideIntent(st, config.Default(), time.Unix(10_000, 0)); proceed != c.bought {
 			t.Errorf("%d of %s in addition to %s of %s: bought %v", c.nodes, c.offer.Takes, st.inUse, has, proceed)
 		} else if !proceed && !strings.Contains(st.Attempt.Reason, "of the commitment cud is in use, of 10 vCPUs and 64 GiB") {
 			t.Error(st.Attempt.Reason)
@@ -148,7 +149,7 @@ func TestCommitmentCountsResourcesOfMachines(t *testing.T) {
 
 // A block of a location that also covers reserved capacity is kept when a capacity failure follows.
 func TestCapacityBlockKeepsEarlierKind(t *testing.T) {
-	cfg, now := record.DefaultConfig(), time.Unix(10_000, 0)
+	cfg, now := config.Default(), time.Unix(10_000, 0)
 	open := apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m"}
 	reserved := open
 	reserved.Reservation = "cr-1"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
@@ -32,7 +33,7 @@ func (st *Arriving) Up() bool {
 
 // Doubt returns why the caller is not accepted as the machine that was launched for the rank: ErrEarly, or ErrMachine
 // with a reason. It returns nil if the caller is that machine, or if there is no proof and none is required.
-func (st *Arriving) Doubt(cfg record.Config, m *wire.Machine) error {
+func (st *Arriving) Doubt(cfg config.Config, m *wire.Machine) error {
 	cl := &st.Cluster
 	launched := cl.Nodes[st.Rank].Machine
 	switch {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
@@ -13,7 +14,7 @@ import (
 // renewed returns a cluster of a job with plenty of budget left, after a check of its lease.
 func renewed(cl record.Cluster, now time.Time) record.Cluster {
 	l := Losing{Job: record.Job{ID: "j", BudgetUSD: 1000}, Cluster: cl}
-	d, _ := DecideLease(l, record.Ledger{ReservedUSD: cl.ReservedUSD}, nil, record.DefaultConfig(), now)
+	d, _ := DecideLease(l, record.Ledger{ReservedUSD: cl.ReservedUSD}, nil, config.Default(), now)
 	for _, w := range d.Writes {
 		if c, ok := w.Value.(record.Cluster); ok {
 			return c
@@ -42,7 +43,7 @@ func TestLeaseCountedAtOfferPriceIsRenewed(t *testing.T) {
 // TestLeaseSurvivesLatePriceUpdate: the broker learns after more than an hour that a machine costs four times as much.
 func TestLeaseSurvivesLatePriceUpdate(t *testing.T) {
 	cl, start := leased(0.4, time.Hour)
-	overhead := record.DefaultConfig().Overhead
+	overhead := config.Default().Overhead
 	for now := start; cl.Outcome == "" && now.Before(start.Add(4*time.Hour)); now = now.Add(2 * time.Minute) {
 		if now.Equal(start.Add(140 * time.Minute)) {
 			cl.Reprice(record.MarketRecord{USD: 0.4, At: now.Add(-70 * time.Minute)}, 0, now)
@@ -59,7 +60,7 @@ func TestLeaseSurvivesLatePriceUpdate(t *testing.T) {
 // TestNothingIsBoughtForTooLittleBudget: reserved money must last until the first check. Otherwise it would buy a
 // machine's boot and nothing else, for more than the budget.
 func TestNothingIsBoughtForTooLittleBudget(t *testing.T) {
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	for reserved, want := range map[float64]bool{0.4: true, 0.005: false} {
 		st := &Buying{
 			Job:     record.Job{ID: "j", State: apitypes.JobRunning, BudgetUSD: 1},
@@ -81,7 +82,7 @@ func TestLeaseIsNotExtendedIntoThePast(t *testing.T) {
 	cl.Reprice(record.MarketRecord{USD: 0.2, At: start}, 0, start)
 	now := start.Add(70 * time.Minute)
 	l := Losing{Job: record.Job{ID: "j", BudgetUSD: 0.1}, Cluster: cl}
-	d, more := DecideLease(l, record.Ledger{ReservedUSD: 0.1}, nil, record.DefaultConfig(), now)
+	d, more := DecideLease(l, record.Ledger{ReservedUSD: 0.1}, nil, config.Default(), now)
 	var got record.Cluster
 	for _, w := range d.Writes {
 		if c, ok := w.Value.(record.Cluster); ok {

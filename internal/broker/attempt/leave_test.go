@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker/bid"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
@@ -167,7 +168,7 @@ func TestTaskTooLateForSpotWaitsForOnDemandPlan(t *testing.T) {
 	spec := &dag.Job{Tasks: []dag.Task{{Name: "a", Time: dag.TimeEstimate{Default: time.Hour}, Resources: []dag.Resources{{}}}}}
 	plan := &record.Plan{Choice: []int32{0}, Offers: []record.Planned{{Offer: apitypes.Offer{Spot: true, USDPerHour: 0.2}}}}
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	for left, want := range map[time.Duration]bool{3 * time.Hour: false, 80 * time.Minute: false, 79 * time.Minute: true, 59 * time.Minute: false} {
 		if got := tooLate(spec, plan, &record.Bids{FinishBy: []time.Time{now.Add(left)}}, 0, cfg, now); got != want {
 			t.Errorf("with %v left: %v", left, got)

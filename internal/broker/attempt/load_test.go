@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -73,7 +74,7 @@ func (f *flaky) Bids(j record.Job) (*record.Bids, error) {
 func running(t *testing.T) *stage {
 	t.Helper()
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	s := &stage{t: t, records: map[record.Key]any{}, begun: now, now: now, no: 1, cfg: record.DefaultConfig()}
+	s := &stage{t: t, records: map[record.Key]any{}, begun: now, now: now, no: 1, cfg: config.Default()}
 	s.cfg.StoreURL = "s3://home"
 	two := dag.Task{Name: "two", Run: "x", Nodes: 1, Gang: "g", Time: dag.TimeEstimate{Default: time.Hour},
 		Checkpoint: &dag.Checkpoint{Path: "c"}, Resources: []dag.Resources{{}}}

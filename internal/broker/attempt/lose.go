@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -167,7 +168,7 @@ func rejoin(d *record.Decision, job record.Job, task record.Task, reason string)
 }
 
 // TakenBlock blocks the spot market that has just taken a machine: it has no capacity to spare.
-func TakenBlock(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block {
+func TakenBlock(o apitypes.Offer, cfg config.Config, known []apitypes.Block, now time.Time) apitypes.Block {
 	cause := cloud.Errorf(o.Cloud, cloud.Capacity, "SpotInterruption", "spot machines are being taken in %s",
 		record.Where(o))
 	o.Spot = true
@@ -176,7 +177,7 @@ func TakenBlock(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now
 
 // UnheardBlock blocks a location whose machines came up but whose agents never called: more machines there would cost
 // as much and be as silent.
-func UnheardBlock(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block {
+func UnheardBlock(o apitypes.Offer, cfg config.Config, known []apitypes.Block, now time.Time) apitypes.Block {
 	cause := cloud.Errorf(o.Cloud, cloud.Transient, "NoAgent", "no agent of the machines in %s has called",
 		record.Where(o))
 	return blockFor(o, cloud.Transient, cause, cfg, known, now)
@@ -215,7 +216,7 @@ func TasksNow(u recordcache.Reader, job string) ([]record.Task, []record.Cluster
 
 // DecideVacate commands a cluster to save its work and stop because its machines' owner wants them. A cluster that runs
 // nothing yet is ended at once.
-func DecideVacate(l Losing, cfg record.Config, reason string, now time.Time) (d record.Decision) {
+func DecideVacate(l Losing, cfg config.Config, reason string, now time.Time) (d record.Decision) {
 	switch {
 	case l.Cluster.Outcome != "" || l.Cluster.State == record.ClusterDoomed ||
 		l.Cluster.State == record.ClusterReleasing || l.Cluster.State == record.ClusterLaunching:

@@ -6,8 +6,10 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -51,7 +53,7 @@ func (st *Reporting) LoadDone(u recordcache.Reader, spec *dag.Job) error {
 func (st *Reporting) node() *record.Node { return &st.Cluster.Nodes[st.Rank] }
 
 // Decide handles a node's report.
-func (st *Reporting) Decide(r wire.Report, cfg record.Config) record.Decision {
+func (st *Reporting) Decide(r wire.Report, cfg config.Config) record.Decision {
 	st.node().Seen = st.Now
 	st.Cluster.Moved(st.Rank, r.Moved, cfg.Stores)
 	over := st.Cluster.Outcome != "" // lost, and only waiting for its release
@@ -189,7 +191,7 @@ func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 }
 
 // failed ends the attempt: one failed node fails them all. Its machines may be kept for people to examine.
-func (st *Reporting) failed(r wire.Report, cfg record.Config) (d record.Decision) {
+func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision) {
 	if st.Done { // a worker that lost its chief because the chief is done
 		return DecideComplete(Member{Losing: st.losing(), Bought: true}, st.Now)
 	}
@@ -197,7 +199,7 @@ func (st *Reporting) failed(r wire.Report, cfg record.Config) (d record.Decision
 	if r.Phase != "" && r.Phase != "run" {
 		message = r.Phase + ": " + message
 	}
-	message = record.Words(message)
+	message = tell.Words(message)
 	st.Cluster.Outcome = apitypes.OutcomeFailed
 	if r.Keep > 0 && st.Cluster.State == record.ClusterUp && st.Job.State != apitypes.JobEnding && !st.Job.State.Over() {
 		st.Cluster.KeptUntil = st.Now.Add(min(unscale(r.Keep, cfg.Scale), st.Keep))

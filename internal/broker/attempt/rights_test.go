@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -150,7 +151,7 @@ func TestAssignmentStatesHowLongToKeepFailures(t *testing.T) {
 		if c.service {
 			spec.Tasks[0].Service = &dag.Service{Of: "t", Port: 80}
 		}
-		a := Assignment(record.DefaultConfig(), record.Job{ID: "j"}, spec, record.Cluster{}, record.Task{},
+		a := Assignment(config.Default(), record.Job{ID: "j"}, spec, record.Cluster{}, record.Task{},
 			apitypes.Attempt{}, Inherited{})
 		if a.KeepOnFailure != c.want || (a.Service != nil) != c.service {
 			t.Errorf("%+v: kept for %v, a service: %v", c, a.KeepOnFailure, a.Service != nil)
@@ -162,7 +163,7 @@ func TestAssignmentStatesHowLongToKeepFailures(t *testing.T) {
 // ready again.
 func TestReplicaPatienceInCompressedTime(t *testing.T) {
 	for _, scale := range []float64{1, 0.01, 0.0001} {
-		cfg := record.DefaultConfig()
+		cfg := config.Default()
 		cfg.Scale = scale
 		spec := &dag.Job{Tasks: []dag.Task{{Name: "t", Run: "x", Service: &dag.Service{Of: "t", Port: 80}}}}
 		s := serviceOf(cfg, spec, 0)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -17,7 +18,7 @@ import (
 func roles(t *testing.T) *stage {
 	t.Helper()
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	s := &stage{t: t, records: map[record.Key]any{}, begun: now, now: now, no: 1, cfg: record.DefaultConfig()}
+	s := &stage{t: t, records: map[record.Key]any{}, begun: now, now: now, no: 1, cfg: config.Default()}
 	task := func(name, gang, joins, role string, nodes int) {
 		s.spec.Tasks = append(s.spec.Tasks, dag.Task{Name: name, Run: "x", Gang: gang, Joins: joins, Role: role,
 			Nodes: nodes, Resources: []dag.Resources{{}}})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -30,7 +31,7 @@ func DecideRun(cl record.Cluster, now time.Time) (d record.Decision) {
 
 // Assignment returns what the nodes of a cluster have to run. It is made from records that do not change while the
 // attempt lasts, except the checkpoint, which only this attempt writes.
-func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task,
+func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task,
 	attempt apitypes.Attempt, in Inherited) *wire.Assignment {
 	t := &spec.Tasks[cl.Task]
 	a := &wire.Assignment{
@@ -75,7 +76,7 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 }
 
 // from returns a location as an agent needs it: a path if it is in the attempt's own store, otherwise a URI.
-func from(cfg record.Config, cl record.Cluster, where string) string {
+func from(cfg config.Config, cl record.Cluster, where string) string {
 	store := cmp.Or(cl.Store, cfg.StoreURL)
 	if where == "" || store == cfg.StoreURL {
 		return where
@@ -114,7 +115,7 @@ type Inherited struct {
 }
 
 // ParentOutputs returns the locations of the outputs of the parents of a cluster's task, in the form its agent needs.
-func ParentOutputs(u recordcache.Reader, cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster) (Inherited,
+func ParentOutputs(u recordcache.Reader, cfg config.Config, job record.Job, spec *dag.Job, cl record.Cluster) (Inherited,
 	error) {
 	in := Inherited{Parents: map[string]string{}, Only: map[string][]string{}}
 	var parents []int32

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/pack"
@@ -20,7 +21,7 @@ import (
 // directory, its parents' outputs and the checkpoint that it resumes from. It may write its own outputs and
 // checkpoints, and the other destinations of its task's outputs. Only parents whose outputs are named are loaded: a
 // task may have ten thousand parents.
-func Scope(u recordcache.Reader, cfg record.Config, job record.Job, cl record.Cluster, rank int,
+func Scope(u recordcache.Reader, cfg config.Config, job record.Job, cl record.Cluster, rank int,
 	named []string) (s grant.Scope, err error) {
 	spec, err := SpecOf(u, job, cl)
 	if err != nil {
@@ -180,7 +181,7 @@ func namedParents(u recordcache.Reader, job record.Job, spec *dag.Job, task int,
 
 // Checkpoints returns the prefixes that hold the checkpoints of a cluster's task: its own, and that of the checkpoint
 // it has resumed from.
-func Checkpoints(u recordcache.Reader, cfg record.Config, job record.Job, cl record.Cluster, resumed string) ([]string,
+func Checkpoints(u recordcache.Reader, cfg config.Config, job record.Job, cl record.Cluster, resumed string) ([]string,
 	error) {
 	spec, err := SpecOf(u, job, cl)
 	if err != nil {

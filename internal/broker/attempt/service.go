@@ -9,8 +9,10 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -41,7 +43,7 @@ const (
 )
 
 // serviceOf returns what the nodes of a replica need to know of their service; nil for a task that is not a replica.
-func serviceOf(cfg record.Config, spec *dag.Job, task int) *wire.Service {
+func serviceOf(cfg config.Config, spec *dag.Job, task int) *wire.Service {
 	s := spec.Tasks[task].Service
 	if s == nil {
 		return nil
@@ -113,7 +115,7 @@ func (st *Reporting) losing() Losing {
 }
 
 // replicaReady records that a replica is ready, and ends those that it replaces.
-func (st *Reporting) replicaReady(r wire.Report, cfg record.Config) (d record.Decision) {
+func (st *Reporting) replicaReady(r wire.Report, cfg config.Config) (d record.Decision) {
 	cl := &st.Cluster
 	if cl.Outcome != "" || st.Rank != 0 {
 		d.Put(record.ClusterKey(cl.ID), *cl)
@@ -145,7 +147,7 @@ func (st *Reporting) replicaReady(r wire.Report, cfg record.Config) (d record.De
 }
 
 // letGo ends a replica, with time to answer its open requests. One that does not run yet ends at once.
-func letGo(l Losing, why record.Leaving, reason string, cfg record.Config, now time.Time) record.Decision {
+func letGo(l Losing, why record.Leaving, reason string, cfg config.Config, now time.Time) record.Decision {
 	if l.Cluster.Command == "" {
 		l.Cluster.Leaving = why
 		return DecideLost(l, apitypes.OutcomeMoved, reason, now)
@@ -155,10 +157,10 @@ func letGo(l Losing, why record.Leaving, reason string, cfg record.Config, now t
 
 // replicaUnready records that a replica is no longer ready, and has it replaced: while it still runs, or after it has
 // ended if the budget is too small for both.
-func (st *Reporting) replicaUnready(r wire.Report, cfg record.Config) (d record.Decision) {
+func (st *Reporting) replicaUnready(r wire.Report, cfg config.Config) (d record.Decision) {
 	cl := &st.Cluster
 	if cl.Outcome == "" && st.Rank == 0 {
-		cl.Ready, cl.Unready = time.Time{}, record.Clip(r.Message)
+		cl.Ready, cl.Unready = time.Time{}, tell.Clip(r.Message)
 	}
 	l := st.losing()
 	if cl.Outcome != "" || cl.State != record.ClusterUp || !l.current() || st.Job.State != apitypes.JobRunning ||

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -17,7 +19,7 @@ import (
 type worthTable = bidding.Worth
 
 // DecideWatched charges a spot machine at the current price, and leaves it if the bids require that.
-func DecideWatched(r recordcache.Reader, cfg record.Config, l Losing, now time.Time) (d record.Decision, err error) {
+func DecideWatched(r recordcache.Reader, cfg config.Config, l Losing, now time.Time) (d record.Decision, err error) {
 	market, err := MarketOf(r, l.Attempt)
 	if err != nil {
 		return d, err
@@ -35,7 +37,7 @@ func DecideWatched(r recordcache.Reader, cfg record.Config, l Losing, now time.T
 }
 
 // DecideStay leaves a spot machine if the bids require that. margin is time to keep in addition to what is needed.
-func DecideStay(r recordcache.Reader, cfg record.Config, l Losing, margin time.Duration,
+func DecideStay(r recordcache.Reader, cfg config.Config, l Losing, margin time.Duration,
 	now time.Time) (d record.Decision, err error) {
 	if l.Cluster.State != record.ClusterUp || l.Cluster.Outcome != "" || l.Task.State != record.TaskRunning ||
 		l.Task.Attempt != l.Cluster.Attempt || l.Job.Bids.IsZero() {
@@ -170,7 +172,7 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	if leaves {
 		return record.LeaveForDeadline, fmt.Sprintf("%s of work remains and %s to do it in: if the spot machine were "+
 			"taken before the next check, not even on-demand would be in time",
-			record.Rounded(needs.work), record.Rounded(needs.left))
+			tell.Rounded(needs.work), tell.Rounded(needs.left))
 	}
 	table := st.table()
 	if table == nil || !st.spec.Resumes() || now.Sub(st.Attempt.Started) < settledStarts*st.restart {
@@ -184,7 +186,7 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 		return record.LeaveForPrice,
 			fmt.Sprintf("spot costs %.4f USD/h now and is worth at most %.4f with %s of work remaining: on-demand is "+
 				"cheaper to the end",
-				st.usd, worth, record.Rounded(own.work))
+				st.usd, worth, tell.Rounded(own.work))
 	}
 	return "", ""
 }
@@ -208,7 +210,7 @@ func (st *staying) table() *worthTable {
 
 // DecideTooLate checks the tasks that a decision announces. Those planned on spot for which their parents have left too
 // little time wait for a plan on demand instead.
-func DecideTooLate(r recordcache.Reader, cfg record.Config, job record.Job, spec *dag.Job, d *record.Decision,
+func DecideTooLate(r recordcache.Reader, cfg config.Config, job record.Job, spec *dag.Job, d *record.Decision,
 	now time.Time) error {
 	if job.Deadline.IsZero() || job.Plan.IsZero() || job.Bids.IsZero() {
 		return nil
@@ -250,7 +252,7 @@ func DecideTooLate(r recordcache.Reader, cfg record.Config, job record.Job, spec
 
 // tooLate reports whether a task planned on spot, started now, would be late if its machine were taken at the worst
 // moment, but in time on demand.
-func tooLate(spec *dag.Job, plan *record.Plan, bids *record.Bids, i int, cfg record.Config, now time.Time) bool {
+func tooLate(spec *dag.Job, plan *record.Plan, bids *record.Bids, i int, cfg config.Config, now time.Time) bool {
 	c, t := plan.Of(i), &spec.Tasks[i]
 	if c == nil || !c.Offer.Spot || i >= len(bids.FinishBy) || !record.OnDemandAllowed(t) {
 		return false

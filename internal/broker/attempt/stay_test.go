@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
@@ -150,7 +151,7 @@ func TestFree(t *testing.T) {
 	plan := &record.Plan{Choice: []int32{0, 0}, Offers: []record.Planned{{Offer: apitypes.Offer{Spot: true}}}}
 	spec := &dag.Job{Tasks: []dag.Task{*begins, *begins}}
 	spec.Tasks[1].Resources = []dag.Resources{{}}
-	if tooLate(spec, plan, &record.Bids{FinishBy: make([]time.Time, 1)}, 1, record.DefaultConfig(), time.Now()) {
+	if tooLate(spec, plan, &record.Bids{FinishBy: make([]time.Time, 1)}, 1, config.Default(), time.Now()) {
 		t.Error("a task added after the bids has no deadline, but is too late for it")
 	}
 }

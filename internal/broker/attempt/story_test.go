@@ -12,6 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -51,7 +52,7 @@ type stage struct {
 	out     *strings.Builder
 	begun   time.Time
 	now     time.Time
-	cfg     record.Config
+	cfg     config.Config
 	spec    dag.Job
 	plan    record.Plan
 	bids    record.Bids
@@ -63,7 +64,7 @@ func (s *stage) cluster() string { return record.ClusterID("j", 1, s.no) }
 
 func (s *stage) begin(d *datadriven.TestData) {
 	s.begun = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	s.now, s.cfg, s.records, s.no = s.begun, record.DefaultConfig(), map[record.Key]any{}, 1
+	s.now, s.cfg, s.records, s.no = s.begun, config.Default(), map[record.Key]any{}, 1
 	s.cfg.StoreURL, s.cfg.Overhead, s.cfg.Restart, s.cfg.TickEvery = "s3://home", 20*time.Minute, 10*time.Minute, 10*time.Minute
 	nodes, gang := int(s.number(d, "nodes", 1)), ""
 	if d.HasArg("gang") {

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // DecideGiveBack makes a task give back its machines and wait: at once if it has not started, otherwise when it has
 // saved its work. It does nothing for a cluster that is already being given back.
-func DecideGiveBack(l Losing, why record.Leaving, reason string, cfg record.Config,
+func DecideGiveBack(l Losing, why record.Leaving, reason string, cfg config.Config,
 	now time.Time) (d record.Decision) {
 	switch {
 	case !Keeps(l.Cluster):

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
@@ -167,7 +168,7 @@ func (w *Waiting) Tell(now time.Time) string {
 }
 
 // LoadWaiting returns what a task waits for, or nil if it does not wait.
-func LoadWaiting(u recordcache.Reader, cfg record.Config, job record.Job, task record.Task) (*Waiting, error) {
+func LoadWaiting(u recordcache.Reader, cfg config.Config, job record.Job, task record.Task) (*Waiting, error) {
 	if !job.Waits || task.OnDemand || task.State != record.TaskQueued {
 		return nil, nil
 	}

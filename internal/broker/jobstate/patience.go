@@ -8,7 +8,10 @@ import (
 	"sort"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -23,7 +26,7 @@ type Opening struct {
 
 // Opens returns when the blocks that prevent a plan have ended, if nothing else prevents it. It plans the job as if
 // they had ended, so the job only waits for a plan within its budget, and within its deadline counted from then.
-func Opens(in record.PlanInput, plan func(record.PlanInput) (*record.Plan, error)) (Opening, error) {
+func Opens(in planinput.Input, plan func(planinput.Input) (*record.Plan, error)) (Opening, error) {
 	ends := blockEnds(in.Blocks)
 	if len(ends) == 0 {
 		return Opening{}, nil
@@ -50,7 +53,7 @@ func Opens(in record.PlanInput, plan func(record.PlanInput) (*record.Plan, error
 }
 
 // lastBlock returns the block that ends last of those that a plan has to wait for.
-func lastBlock(in record.PlanInput, plan *record.Plan, otherwise apitypes.Block) (last apitypes.Block) {
+func lastBlock(in planinput.Input, plan *record.Plan, otherwise apitypes.Block) (last apitypes.Block) {
 	if plan == nil {
 		return otherwise
 	}
@@ -75,7 +78,7 @@ func blockEnds(blocks []apitypes.Block) []apitypes.Block {
 
 // afterBlocks returns the planner's input as it is when all passing blocks that end by until have ended, and hours of
 // the deadline have passed.
-func afterBlocks(in record.PlanInput, until time.Time, hours float64) record.PlanInput {
+func afterBlocks(in planinput.Input, until time.Time, hours float64) planinput.Input {
 	in.Blocks = slices.DeleteFunc(slices.Clone(in.Blocks), func(b apitypes.Block) bool {
 		return passes(cloud.Kind(b.Kind)) && !b.Until.After(until)
 	})
@@ -98,7 +101,7 @@ type Stuck struct {
 
 // DecideInfeasible fails a job that has no feasible plan, or makes it wait, as its author chose: for blocks to end if
 // they are the only reason, for any change, or not at all. A job with a ready service waits.
-func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Decision) {
+func DecideInfeasible(job record.Job, on Stuck, cfg config.Config) (d record.Decision) {
 	now, reason := on.Now, "no feasible plan: "+on.Message
 	if job.Infeasible != dag.Wait && on.Opens.At.IsZero() && !on.Serves {
 		return decideEnding(job, apitypes.JobFailed, reason)
@@ -112,7 +115,7 @@ func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Dec
 	} else if !now.Before(ends) {
 		return decideEnding(job, apitypes.JobFailed,
 			fmt.Sprintf("%s; it has waited for %s, which is its patience", reason,
-				record.Rounded(now.Sub(job.StuckSince))))
+				tell.Rounded(now.Sub(job.StuckSince))))
 	}
 	for _, t := range []time.Time{ends, firstEnd(on.Blocks, now)} {
 		if !t.IsZero() && t.Before(at) {
@@ -130,7 +133,7 @@ func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Dec
 }
 
 // patienceEnds returns until when a job waits for a plan; zero means without limit.
-func patienceEnds(job record.Job, cfg record.Config) time.Time {
+func patienceEnds(job record.Job, cfg config.Config) time.Time {
 	switch {
 	case job.Patience > 0:
 		return job.StuckSince.Add(job.Patience)

@@ -132,8 +132,8 @@ const priceSteps = 24
 // hour over that time according to the market's Markov chain, in USD.
 func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quote, usd float64, ok bool) {
 	run := bidding.Run{
-		Hours: work, RestartHours: restart.Hours(), PreemptionsPerHour: m.rate, Nodes: max(t.Nodes, 1),
-		ReactHours: tickEvery.Hours(),
+		Hours: work, RestartHours: b.p.opt.Restart.Hours(), PreemptionsPerHour: m.rate, Nodes: max(t.Nodes, 1),
+		ReactHours: b.p.opt.TickEvery.Hours(),
 	}
 	if t.Resumes() {
 		every := 15 * time.Minute

@@ -3,6 +3,7 @@ package planner
 import (
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
@@ -48,7 +49,7 @@ func (m *match) kilowatts() float64 {
 func (b *builder) countsCarbon() bool { return b.p.opt.LeastCarbon || b.p.opt.CarbonCapKg != nil }
 
 // Emissions returns the emissions of a plan's machines in kg CO2eq, or 0 if those of some grid are unknown.
-func (p *Planner) Emissions(in record.PlanInput, plan *record.Plan) float64 {
+func (p *Planner) Emissions(in planinput.Input, plan *record.Plan) float64 {
 	b, err := p.build(in, p.reservations(in))
 	if err != nil || b.message != "" {
 		return 0

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -16,13 +18,13 @@ const chain = `tasks:
 `
 
 // stores are stores in some regions of AWS.
-func stores(t *testing.T, regions ...string) record.Stores {
+func stores(t *testing.T, regions ...string) config.Stores {
 	t.Helper()
 	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := record.Stores{URLs: map[string]string{}, Moves: moves}
+	s := config.Stores{URLs: map[string]string{}, Moves: moves}
 	for _, r := range regions {
 		s.URLs["aws:"+r] = "s3://work-" + r
 	}
@@ -53,7 +55,7 @@ func TestDataMovesThroughStores(t *testing.T) {
 				store = place[len("aws:"):]
 			}
 			spec := readJob(t, strings.NewReplacer("%FIRST%", runs[0], "%THEN%", runs[1]).Replace(chain))
-			got := plan(t, planner.New(c, moves, opt), record.PlanInput{Spec: spec})
+			got := plan(t, planner.New(c, moves, opt), planinput.Input{Spec: spec})
 			moved := got.USD - got.TaskUSD[0] - got.TaskUSD[1]
 			want := 100 * (price(runs[0], store) + price(store, runs[1]))
 			if math.Abs(moved-want) > 1e-6 {
@@ -76,11 +78,11 @@ func TestRegionsAlsoLimitData(t *testing.T) {
 		t.Errorf("%q, %v", url, ok)
 	}
 	spec := readJob(t, "regions: [eu]\n"+with(""))
-	if got := plan(t, planner.New(c, moves, opt), record.PlanInput{Spec: spec}); got.Status == record.PlanInfeasible {
+	if got := plan(t, planner.New(c, moves, opt), planinput.Input{Spec: spec}); got.Status == record.PlanInfeasible {
 		t.Error(got.Message)
 	}
 	opt.Stores = stores(t, "us-east-1")
-	got, err := planner.New(c, moves, opt).Plan(t.Context(), record.PlanInput{Spec: spec})
+	got, err := planner.New(c, moves, opt).Plan(t.Context(), planinput.Input{Spec: spec})
 	if err != nil || got.Status != record.PlanInfeasible || got.Message != "no store of this deployment is in a region that the job allows for its data (regions)" {
 		t.Errorf("%+v %v", got, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
@@ -33,9 +35,9 @@ func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catal
 func TestPlanChoosesSpotOfferWithLeastExpectedCost(t *testing.T) {
 	p, c := newPlanner(t)
 	const long = "tasks:\n  a: {run: x, time: 500h, resources: {cpus: 8+, cloud: aws, market: spot}}\n"
-	got := plan(t, p, record.PlanInput{Spec: readJob(t, long)})
+	got := plan(t, p, planinput.Input{Spec: readJob(t, long)})
 	q := catalog.Query{Clouds: []string{"aws"}, VCPU: catalog.AtLeast(8), Market: catalog.Spot}
-	restart := record.DefaultConfig().Restart.Hours()
+	restart := config.Default().Restart.Hours()
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
 		rate, ok := m.Interruption.PreemptionsPerHour()
 		if !ok {
@@ -55,10 +57,10 @@ func TestPlanChoosesSpotOfferWithLeastExpectedCost(t *testing.T) {
 func TestPlanLeavesZoneThatBecameExpensive(t *testing.T) {
 	p, c := newPlanner(t)
 	spec := readJob(t, "regions: ['aws:us-east-2']\n"+with(", market: spot"))
-	first := plan(t, p, record.PlanInput{Spec: spec})
+	first := plan(t, p, planinput.Input{Spec: spec})
 	id := strings.TrimSuffix(first.Of(0).ID, "/spot")
 	dear := map[string]record.MarketRecord{id: {Offer: id, USD: 50}}
-	got := plan(t, p, record.PlanInput{Spec: spec, Previous: first, Markets: dear})
+	got := plan(t, p, planinput.Input{Spec: spec, Previous: first, Markets: dear})
 	q := catalog.Query{Regions: []string{"aws:us-east-2"}, Accelerator: "V100", AcceleratorCount: 1, Market: catalog.Spot}
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
 		if m.Offer.ID() == id {
@@ -75,7 +77,7 @@ func TestPlanKeepsCurrentOfferAmongEquals(t *testing.T) {
 	p, c := newPlanner(t)
 	const one = "regions: ['aws:us-east-1']\ntasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand}}\n"
 	spec := readJob(t, one)
-	first := plan(t, p, record.PlanInput{Spec: spec})
+	first := plan(t, p, planinput.Input{Spec: spec})
 	q := catalog.Query{Regions: []string{"aws:us-east-1"}, VCPU: catalog.Exactly(8), MemoryGiB: catalog.Exactly(32), Market: catalog.OnDemand}
 	twin := ""
 	err := c.Visit(q, func(m *catalog.Match) bool {
@@ -90,7 +92,7 @@ func TestPlanKeepsCurrentOfferAmongEquals(t *testing.T) {
 	previous := *first
 	previous.Offers = append([]record.Planned(nil), first.Offers...)
 	previous.Offers[0].ID = twin
-	if got := plan(t, p, record.PlanInput{Spec: spec, Previous: &previous}); got.Of(0).ID != twin {
+	if got := plan(t, p, planinput.Input{Spec: spec, Previous: &previous}); got.Of(0).ID != twin {
 		t.Errorf("moved from %s to %s, which is no cheaper", twin, got.Of(0).ID)
 	}
 }
@@ -108,7 +110,7 @@ func TestLeastCarbonConsidersAllOffers(t *testing.T) {
 	opt.LeastCarbon, opt.Now = true, nil
 	clean := planner.New(c, moves, opt)
 	spec := readJob(t, "tasks:\n  a: {run: x, time: 3h, resources: {cpus: 6+, memory: 10+, market: on-demand}}\n")
-	in := record.PlanInput{Spec: spec, Now: time.Unix(0, 0)}
+	in := planinput.Input{Spec: spec, Now: time.Unix(0, 0)}
 	got := plan(t, clean, in)
 	q := catalog.Query{VCPU: catalog.AtLeast(6), MemoryGiB: catalog.AtLeast(10), Market: catalog.OnDemand}
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -36,7 +37,7 @@ func TestPlanFollowsPlacementRules(t *testing.T) {
 		"placement: {pack: rack}":           {1, 1},
 	} {
 		spec := ruled(t, rule)
-		got := plan(t, p, record.PlanInput{Spec: spec})
+		got := plan(t, p, planinput.Input{Spec: spec})
 		if got.Status != "optimal" {
 			t.Fatalf("%q: %s %s", rule, got.Status, got.Message)
 		}
@@ -76,7 +77,7 @@ func TestPlanNotesUnknownRacks(t *testing.T) {
 	spec := readJob(t, "placement: {pack: rack}\ntasks:\n"+
 		"  a: {run: x, resources: {cpus: 4, cloud: kubernetes}, time: 2h}\n"+
 		"  b: {run: x, resources: {cpus: 4, cloud: kubernetes}, time: 2h}\n")
-	if got := plan(t, p, record.PlanInput{Spec: spec}); got.Status != "optimal" || len(got.Notes) > 0 {
+	if got := plan(t, p, planinput.Input{Spec: spec}); got.Status != "optimal" || len(got.Notes) > 0 {
 		t.Errorf("%s %s, with the notes %q", got.Status, got.Message, got.Notes)
 	}
 }
@@ -85,11 +86,11 @@ func TestPlanNotesUnknownRacks(t *testing.T) {
 func TestPlanKeepsRunningTasksInPlace(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := ruled(t, "placement: {spread: zone}")
-	first := plan(t, p, record.PlanInput{Spec: spec})
+	first := plan(t, p, planinput.Input{Spec: spec})
 	at := first.Of(1).Offer
-	facts := []*record.TaskFacts{{}, {}, {Fixed: true, Place: record.Place(at), Hours: 1}} // c runs where b was planned
+	facts := []*planinput.Facts{{}, {}, {Fixed: true, Place: record.Place(at), Hours: 1}} // c runs where b was planned
 	stood := []record.Placed{{Job: "j", Task: 2, Stand: record.Stand{Spots: []record.Spot{record.SpotOf(at, 1)}}}}
-	second := plan(t, p, record.PlanInput{Job: "j", Spec: spec, Tasks: facts, Previous: first, Stood: stood})
+	second := plan(t, p, planinput.Input{Job: "j", Spec: spec, Tasks: facts, Previous: first, Stood: stood})
 	if second.Status != "optimal" {
 		t.Fatal(second.Status, second.Message)
 	}
@@ -108,12 +109,12 @@ func TestPlanKeepsRunningTasksInPlace(t *testing.T) {
 func TestPlanKeepsApartFromRunningTasks(t *testing.T) {
 	p, _ := newPlanner(t)
 	free := ruled(t, "labels: {app: web}")
-	at := plan(t, p, record.PlanInput{Spec: free}).Of(0).Offer
+	at := plan(t, p, planinput.Input{Spec: free}).Of(0).Offer
 	there := func(labels map[string]string, apart ...dag.Placement) []record.Placed {
 		return []record.Placed{{Job: "other", Stand: record.Stand{
 			Since: time.Now(), Spots: []record.Spot{record.SpotOf(at, 1)}, Labels: labels, Apart: apart}}}
 	}
-	for name, in := range map[string]record.PlanInput{
+	for name, in := range map[string]planinput.Input{
 		"own rule": {Spec: ruled(t, "placement: {apart: {app: db}, by: zone}"),
 			Stood: there(map[string]string{"app": "db"})},
 		"rule of the other job": {Spec: free, Stood: there(nil, dag.Placement{Apart: map[string]string{"app": "web"},
@@ -128,7 +129,7 @@ func TestPlanKeepsApartFromRunningTasks(t *testing.T) {
 	}
 	only := readJob(t, "tasks: {a: {run: x, resources: {cpus: 4, cloud: aws, region: "+at.Region+"}, time: 2h, "+
 		"placement: {apart: {app: db}, by: region}}}")
-	if got := plan(t, p, record.PlanInput{Spec: only, Stood: there(map[string]string{"app": "db"})}); got.Of(0) == nil {
+	if got := plan(t, p, planinput.Input{Spec: only, Stood: there(map[string]string{"app": "db"})}); got.Of(0) == nil {
 		t.Errorf("without another place there is no plan: %s", got.Message)
 	}
 }
@@ -141,7 +142,7 @@ placement: {spread: region}
 defaults: {resources: {cpus: 4, cloud: aws, region: us-east-1}, time: 1h}
 tasks: {a: {run: x}, b: {run: x}}
 `)
-	got := plan(t, p, record.PlanInput{Spec: spec})
+	got := plan(t, p, planinput.Input{Spec: spec})
 	if got.Status != record.PlanInfeasible || !strings.Contains(got.Message,
 		"not enough places with a candidate for each of a, b") {
 		t.Errorf("%s: %s", got.Status, got.Message)

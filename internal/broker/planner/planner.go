@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -31,21 +33,19 @@ type Options struct {
 	CarbonCapKg *float64
 	// Stores are the output stores by place. Data moves from a task to its store, and from there to the tasks that
 	// read it.
-	Stores record.Stores
+	Stores config.Stores
+	// Restart is what an interruption costs in addition to lost work: finding, booting and staging another machine.
+	// TickEvery is how often the broker looks at the spot machines in use, and leaves those that a deadline rules out.
+	Restart, TickEvery time.Duration
 	// Now is used to measure planning time. If it is nil, no time is reported and a plan depends on its input alone.
 	Now func() time.Time
 }
 
-// DefaultOptions returns the options for planning on all of the catalogue.
-func DefaultOptions() Options { return Options{Now: time.Now} }
-
-// restart is the cost of an interruption in addition to lost work: finding, booting and staging another machine.
-// tickEvery is how often the broker checks the spot machines in use, and replaces those that endanger the deadline.
-// Both are as in record.DefaultConfig.
-const (
-	restart   = 10 * time.Minute
-	tickEvery = 10 * time.Minute
-)
+// DefaultOptions plan on the whole catalogue, with the broker's own times.
+func DefaultOptions() Options {
+	c := config.Default()
+	return Options{Now: time.Now, Restart: c.Restart, TickEvery: c.TickEvery}
+}
 
 // runnersFor is the maximum number of tasks of a job for which plans keep the runners-up of each task.
 const runnersFor = 200
@@ -77,7 +77,7 @@ func (p *Planner) SetCatalog(c *catalog.Catalog) { p.catalog.Store(c) }
 // The optimizer assumes that offers are unlimited, but reserved capacity is not. If a plan exceeds a reservation, the
 // tasks that save the least on it are excluded from it, and the job is planned again until it fits. The bound proven
 // for the first plan holds for all of them, because each later one has fewer choices.
-func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
+func (p *Planner) Plan(ctx context.Context, in planinput.Input) (*record.Plan, error) {
 	own := p.reservations(in)
 	var first *record.Plan
 	for {
@@ -99,7 +99,7 @@ func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, 
 }
 
 // once makes one plan with the reservations that are still allowed. If there is no solution, the plan says why.
-func (p *Planner) once(ctx context.Context, in record.PlanInput,
+func (p *Planner) once(ctx context.Context, in planinput.Input,
 	own *reservations) (*record.Plan, *builder, *optimizer.Solution, error) {
 	b, err := p.build(in, own)
 	if err != nil {
@@ -169,7 +169,7 @@ func (p *Planner) solve(ctx context.Context, m *optimizer.Model, hint []int) (*o
 
 // Model returns the optimizer's model of a job, for `tradewind plan --model-out`. It fails with ErrInfeasible when a
 // task has no candidate.
-func (p *Planner) Model(in record.PlanInput) (*optimizer.Model, error) {
+func (p *Planner) Model(in planinput.Input) (*optimizer.Model, error) {
 	b, err := p.build(in, nil)
 	if err == nil && b.message != "" {
 		err = fmt.Errorf("%w: %s", ErrInfeasible, b.message)
@@ -183,7 +183,7 @@ func (p *Planner) Model(in record.PlanInput) (*optimizer.Model, error) {
 // Frontier computes the Pareto front of a job's plans: cost against finishing time. Times are those that a deadline is
 // checked against (for spot runs the guaranteed ones), so a deadline at a point gives a plan at that point's cost. It
 // fails with ErrInfeasible if a task has no candidate.
-func (p *Planner) Frontier(ctx context.Context, in record.PlanInput,
+func (p *Planner) Frontier(ctx context.Context, in planinput.Input,
 	o optimizer.FrontierOptions) (*optimizer.Front, error) {
 	given := in.DeadlineHours
 	if given == nil {
@@ -204,7 +204,7 @@ type builder struct {
 	*market // as it was when planning started
 	data    data
 	known   known
-	in      record.PlanInput
+	in      planinput.Input
 	model   *optimizer.Model
 	classes map[string]*class
 	rows    []row
@@ -236,7 +236,7 @@ type option struct {
 	elseUSD  float64 // for a spot offer: on-demand cost of an hour of its work at the cheapest place, per machine
 }
 
-func (p *Planner) build(in record.PlanInput, own *reservations) (*builder, error) {
+func (p *Planner) build(in planinput.Input, own *reservations) (*builder, error) {
 	m, err := p.market()
 	if err != nil {
 		return nil, err
@@ -263,7 +263,7 @@ func (p *Planner) build(in record.PlanInput, own *reservations) (*builder, error
 	b.model.CarbonCapKg = p.opt.CarbonCapKg
 	b.known = b.whatIsKnown()
 	if len(in.Tasks) == 0 {
-		b.in.Tasks = make([]*record.TaskFacts, len(in.Spec.Tasks))
+		b.in.Tasks = make([]*planinput.Facts, len(in.Spec.Tasks))
 	}
 	b.groups = in.Spec.Groups()
 	b.near, b.spread = b.whoIsTogether(), b.whoIsSpread()

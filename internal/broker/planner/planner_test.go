@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -42,7 +43,7 @@ func readJob(t testing.TB, text string) *dag.Job {
 	return j
 }
 
-func plan(t testing.TB, p *planner.Planner, in record.PlanInput) *record.Plan {
+func plan(t testing.TB, p *planner.Planner, in planinput.Input) *record.Plan {
 	t.Helper()
 	if in.Now.IsZero() {
 		in.Now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -63,7 +64,7 @@ func with(more string) string { return strings.Replace(train, "%s", more, 1) }
 
 func TestPlanChoosesCheapestOffer(t *testing.T) {
 	p, c := newPlanner(t)
-	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(", market: on-demand"))})
+	got := plan(t, p, planinput.Input{Spec: readJob(t, with(", market: on-demand"))})
 	best := math.Inf(1)
 	err := c.Visit(catalog.Query{Accelerator: "V100", AcceleratorCount: 1, Market: catalog.OnDemand}, func(m *catalog.Match) bool {
 		best = math.Min(best, price(m))
@@ -79,7 +80,7 @@ func TestPlanChoosesCheapestOffer(t *testing.T) {
 
 func TestPlanChoosesSpotIfExpectedCheaper(t *testing.T) {
 	p, _ := newPlanner(t)
-	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(""))})
+	got := plan(t, p, planinput.Input{Spec: readJob(t, with(""))})
 	c := got.Of(0)
 	if !c.Offer.Spot || got.USD >= got.OnDemandUSD || got.TaskHours[0] <= 2 {
 		t.Errorf("%+v at %v USD, on demand %v", c, got.USD, got.OnDemandUSD)
@@ -92,7 +93,7 @@ func TestPlanChoosesSpotIfExpectedCheaper(t *testing.T) {
 func TestPlanUsesOnDemandForTightDeadline(t *testing.T) {
 	p, _ := newPlanner(t)
 	for hours, spot := range map[float64]bool{2.1: false, 3: true} {
-		got := plan(t, p, record.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &hours})
+		got := plan(t, p, planinput.Input{Spec: readJob(t, with("")), DeadlineHours: &hours})
 		if got.Of(0).Offer.Spot != spot {
 			t.Errorf("deadline %v h: %s", hours, got.Of(0).ID)
 		}
@@ -109,7 +110,7 @@ func TestPlanAvoidsBlockedLocation(t *testing.T) {
 	seen := map[string]bool{}
 	var blocks []apitypes.Block
 	for range 20 {
-		got := plan(t, p, record.PlanInput{Spec: spec, Blocks: blocks, Now: now})
+		got := plan(t, p, planinput.Input{Spec: spec, Blocks: blocks, Now: now})
 		o := got.Of(0).Offer
 		if seen[got.Of(0).ID] {
 			t.Fatalf("%s was planned though it is blocked", got.Of(0).ID)
@@ -120,7 +121,7 @@ func TestPlanAvoidsBlockedLocation(t *testing.T) {
 			Market: string(record.Market(o)), Until: now.Add(time.Hour),
 		})
 	}
-	first := plan(t, p, record.PlanInput{Spec: spec, Blocks: blocks, Now: now.Add(time.Hour)})
+	first := plan(t, p, planinput.Input{Spec: spec, Blocks: blocks, Now: now.Add(time.Hour)})
 	if !seen[first.Of(0).ID] {
 		t.Error("expired blocks still apply")
 	}
@@ -129,7 +130,7 @@ func TestPlanAvoidsBlockedLocation(t *testing.T) {
 func TestPlanStaysInAllowedRegions(t *testing.T) {
 	p, _ := newPlanner(t)
 	for _, regions := range []string{"[gcp:europe-west4]", "[azure]", "['aws:eu-west-1', 'gcp:europe-west1']"} {
-		got := plan(t, p, record.PlanInput{Spec: readJob(t, "regions: "+regions+"\n"+with(""))})
+		got := plan(t, p, planinput.Input{Spec: readJob(t, "regions: "+regions+"\n"+with(""))})
 		if got.Status == record.PlanInfeasible {
 			t.Errorf("%s: %s", regions, got.Message)
 			continue
@@ -149,12 +150,12 @@ tasks:
 
 func TestPlanMovesWorkToData(t *testing.T) {
 	p, _ := newPlanner(t)
-	got := plan(t, p, record.PlanInput{Spec: readJob(t, pair)})
+	got := plan(t, p, planinput.Input{Spec: readJob(t, pair)})
 	if a, b := got.Of(0).Offer, got.Of(1).Offer; a.Cloud != b.Cloud || a.Region != b.Region {
 		t.Errorf("5,000 GiB are moved from %s to %s", got.Of(0).ID, got.Of(1).ID)
 	}
-	done := []*record.TaskFacts{{Done: true, Place: "gcp:europe-west4"}, nil}
-	got = plan(t, p, record.PlanInput{Spec: readJob(t, pair), Tasks: done, Previous: got})
+	done := []*planinput.Facts{{Done: true, Place: "gcp:europe-west4"}, nil}
+	got = plan(t, p, planinput.Input{Spec: readJob(t, pair), Tasks: done, Previous: got})
 	if b := got.Of(1).Offer; b.Cloud != "gcp" || b.Region != "europe-west4" {
 		t.Errorf("the data is in europe-west4 and the work in %s", got.Of(1).ID)
 	}
@@ -169,7 +170,7 @@ func TestPlanMovesWorkToInputBucket(t *testing.T) {
 tasks:
   a: {run: x, time: 10m, resources: {cpus: 4+}, inputs: [{uri: 's3://data?region=eu-central-1', size: 9000GiB}]}
 `)
-	got := plan(t, p, record.PlanInput{Spec: spec})
+	got := plan(t, p, planinput.Input{Spec: spec})
 	if o := got.Of(0).Offer; o.Cloud != "aws" || o.Region != "eu-central-1" {
 		t.Errorf("planned on %s", got.Of(0).ID)
 	}
@@ -178,13 +179,13 @@ tasks:
 func TestPlanKeepsPlaceOfRunningTask(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(""))
-	first := plan(t, p, record.PlanInput{Spec: spec})
+	first := plan(t, p, planinput.Input{Spec: spec})
 	o := first.Of(0).Offer
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	in := record.PlanInput{
+	in := planinput.Input{
 		Spec: spec, Previous: first, Now: now,
 		Blocks: []apitypes.Block{{Cloud: o.Cloud, Kind: string(cloud.Auth), Until: now.Add(time.Hour)}},
-		Tasks:  []*record.TaskFacts{{Fixed: true, Place: o.Cloud + ":" + o.Region, Hours: 1}},
+		Tasks:  []*planinput.Facts{{Fixed: true, Place: o.Cloud + ":" + o.Region, Hours: 1}},
 	}
 	if got := plan(t, p, in); got.Of(0) == nil || got.Of(0).ID != first.Of(0).ID || got.USD != 0 {
 		t.Errorf("%+v", got)
@@ -194,8 +195,8 @@ func TestPlanKeepsPlaceOfRunningTask(t *testing.T) {
 func TestPlanCountsOnlyRemainingWork(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(", market: on-demand"))
-	whole := plan(t, p, record.PlanInput{Spec: spec})
-	half := plan(t, p, record.PlanInput{Spec: spec, Tasks: []*record.TaskFacts{{Progress: 0.5}}})
+	whole := plan(t, p, planinput.Input{Spec: spec})
+	half := plan(t, p, planinput.Input{Spec: spec, Tasks: []*planinput.Facts{{Progress: 0.5}}})
 	if math.Abs(half.USD-whole.USD/2) > 1e-9 || math.Abs(half.Hours-1) > 1e-9 {
 		t.Errorf("whole %v, half %v", whole.USD, half.USD)
 	}
@@ -203,7 +204,7 @@ func TestPlanCountsOnlyRemainingWork(t *testing.T) {
 
 func TestPlanTakesOrderedAlternativesInTurn(t *testing.T) {
 	p, _ := newPlanner(t)
-	got := plan(t, p, record.PlanInput{Spec: readJob(t, `
+	got := plan(t, p, planinput.Input{Spec: readJob(t, `
 tasks:
   a: {run: x, time: 1h, resources: {ordered: [{accelerators: V100:3}, {accelerators: A100-80GB:8}, {accelerators: T4:1}]}}
 `)})
@@ -215,7 +216,7 @@ tasks:
 func TestPlanUsesTimesPerMachine(t *testing.T) {
 	p, _ := newPlanner(t)
 	for times, want := range map[string]string{"{V100: 1h, T4: 30h}": "V100", "{V100: 30h, T4: 1h}": "T4"} {
-		got := plan(t, p, record.PlanInput{Spec: readJob(t, `
+		got := plan(t, p, planinput.Input{Spec: readJob(t, `
 tasks:
   a: {run: x, time: `+times+`, resources: {market: on-demand, anyOf: [{accelerators: V100:1}, {accelerators: T4:1}]}}
 `)})
@@ -230,13 +231,13 @@ func TestInfeasiblePlanNamesField(t *testing.T) {
 	half := 0.5
 	cents := 0.01
 	for name, c := range map[string]struct {
-		in   record.PlanInput
+		in   planinput.Input
 		want string
 	}{
-		"no such offer":  {record.PlanInput{Spec: readJob(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
-		"no such device": {record.PlanInput{Spec: readJob(t, strings.Replace(with(""), "V100", "FOOBARQ", 1))}, "foobarq"},
-		"deadline":       {record.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &half}, "deadline"},
-		"budget":         {record.PlanInput{Spec: readJob(t, with("")), BudgetUSD: &cents}, "budget"},
+		"no such offer":  {planinput.Input{Spec: readJob(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
+		"no such device": {planinput.Input{Spec: readJob(t, strings.Replace(with(""), "V100", "FOOBARQ", 1))}, "foobarq"},
+		"deadline":       {planinput.Input{Spec: readJob(t, with("")), DeadlineHours: &half}, "deadline"},
+		"budget":         {planinput.Input{Spec: readJob(t, with("")), BudgetUSD: &cents}, "budget"},
 	} {
 		if got := plan(t, p, c.in); got.Status != record.PlanInfeasible || !strings.Contains(strings.ToLower(got.Message), c.want) {
 			t.Errorf("%s: %s %q", name, got.Status, got.Message)
@@ -247,9 +248,9 @@ func TestInfeasiblePlanNamesField(t *testing.T) {
 func TestLateJobGetsFastestPlan(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(""))
-	first := plan(t, p, record.PlanInput{Spec: spec})
+	first := plan(t, p, planinput.Input{Spec: spec})
 	soon := 0.5
-	got := plan(t, p, record.PlanInput{Spec: spec, DeadlineHours: &soon, Previous: first})
+	got := plan(t, p, planinput.Input{Spec: spec, DeadlineHours: &soon, Previous: first})
 	if !got.Late || got.Status == record.PlanInfeasible || got.Of(0).Offer.Spot {
 		t.Errorf("%+v", got)
 	}
@@ -258,13 +259,13 @@ func TestLateJobGetsFastestPlan(t *testing.T) {
 func TestPlanUsesLearnedPricesAndInterruptions(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(""))
-	first := plan(t, p, record.PlanInput{Spec: spec}).Of(0)
+	first := plan(t, p, planinput.Input{Spec: spec}).Of(0)
 	id := strings.TrimSuffix(first.ID, "/spot")
 	for name, m := range map[string]record.MarketRecord{
 		"expensive":  {Offer: id, USD: 50},
 		"unreliable": {Offer: id, Hours: 1000, Preemptions: 9000},
 	} {
-		got := plan(t, p, record.PlanInput{Spec: spec, Markets: map[string]record.MarketRecord{id: m}})
+		got := plan(t, p, planinput.Input{Spec: spec, Markets: map[string]record.MarketRecord{id: m}})
 		if got.Of(0).ID == first.ID {
 			t.Errorf("%s: still %s", name, first.ID)
 		}
@@ -274,7 +275,7 @@ func TestPlanUsesLearnedPricesAndInterruptions(t *testing.T) {
 func TestPlannerIsDeterministic(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, pair)
-	if a, b := plan(t, p, record.PlanInput{Spec: spec}), plan(t, p, record.PlanInput{Spec: spec}); !reflect.DeepEqual(a, b) {
+	if a, b := plan(t, p, planinput.Input{Spec: spec}), plan(t, p, planinput.Input{Spec: spec}); !reflect.DeepEqual(a, b) {
 		t.Errorf("%+v\n%+v", a, b)
 	}
 }
@@ -289,7 +290,7 @@ func BenchmarkPlanOfAHundredTasks(b *testing.B) {
 		})
 	}
 	for b.Loop() {
-		if _, err := p.Plan(b.Context(), record.PlanInput{Spec: spec}); err != nil {
+		if _, err := p.Plan(b.Context(), planinput.Input{Spec: spec}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -298,7 +299,7 @@ func BenchmarkPlanOfAHundredTasks(b *testing.B) {
 func TestPlanKeepsPreviousAmongEquals(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand, cloud: azure}}\n")
-	first := plan(t, p, record.PlanInput{Spec: spec})
+	first := plan(t, p, planinput.Input{Spec: spec})
 	twin := ""
 	for _, r := range first.Runners[0] {
 		if r.Adds == 0 {
@@ -311,7 +312,7 @@ func TestPlanKeepsPreviousAmongEquals(t *testing.T) {
 	in := *first
 	in.Offers = append([]record.Planned(nil), first.Offers...)
 	in.Offers[0].ID = twin
-	if got := plan(t, p, record.PlanInput{Spec: spec, Previous: &in}); got.Of(0).ID != twin {
+	if got := plan(t, p, planinput.Input{Spec: spec, Previous: &in}); got.Of(0).ID != twin {
 		t.Errorf("moved from %s to %s, which is no cheaper", twin, got.Of(0).ID)
 	}
 }
@@ -330,7 +331,7 @@ tasks:
 		"spot alone": strings.ReplaceAll(with(", market: spot"), "15m", "5m"),
 	} {
 		spec := readJob(t, text)
-		in := record.PlanInput{Spec: spec}
+		in := planinput.Input{Spec: spec}
 		if spec.Deadline > 0 {
 			hours := spec.Deadline.Hours()
 			in.DeadlineHours = &hours
@@ -349,7 +350,7 @@ func TestPriceIncludesDiskAndAddress(t *testing.T) {
 		var plans [2]*record.Plan
 		for i, disk := range []string{"", ", disk: 100"} {
 			more := ", cloud: aws, region: us-east-1, instanceType: p3.2xlarge, market: " + market.String() + disk
-			plans[i] = plan(t, p, record.PlanInput{Spec: readJob(t, with(more))})
+			plans[i] = plan(t, p, planinput.Input{Spec: readJob(t, with(more))})
 		}
 		plain, large := plans[0].Of(0), plans[1].Of(0)
 		list := 0.0

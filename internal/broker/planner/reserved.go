@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -16,10 +17,10 @@ import (
 // reservations is the reserved capacity of the account that a job may be planned on.
 type reservations struct {
 	all    []*catalog.Reserved
-	places []string                               // their places, CLOUD:REGION; nil if one covers all regions
-	free   map[*catalog.Reserved]apitypes.Amount  // what no other job holds
-	own    map[*catalog.Reserved][]record.Holding // what this job holds
-	denied map[*catalog.Reserved]map[int]bool     // tasks that must not be planned on it
+	places []string                                  // their places, CLOUD:REGION; nil if one covers all regions
+	free   map[*catalog.Reserved]apitypes.Amount     // what no other job holds
+	own    map[*catalog.Reserved][]planinput.Holding // what this job holds
+	denied map[*catalog.Reserved]map[int]bool        // tasks that must not be planned on it
 }
 
 // orderSteps limits the effort of finding out which tasks of a job run one after another. Above the limit all tasks
@@ -30,12 +31,12 @@ const orderSteps = 20_000_000
 func (p *Planner) Reserves(context.Context) bool { return p.catalog.Load().Reserves() }
 
 // reservations returns the reservations in the catalogue that have not ended, or nil if there are none.
-func (p *Planner) reservations(in record.PlanInput) *reservations {
+func (p *Planner) reservations(in planinput.Input) *reservations {
 	known := p.catalog.Load().Reserved()
 	if len(known) == 0 {
 		return nil
 	}
-	r := &reservations{free: map[*catalog.Reserved]apitypes.Amount{}, own: map[*catalog.Reserved][]record.Holding{},
+	r := &reservations{free: map[*catalog.Reserved]apitypes.Amount{}, own: map[*catalog.Reserved][]planinput.Holding{},
 		denied: map[*catalog.Reserved]map[int]bool{}}
 	everywhere := false
 	for i := range known {

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -57,7 +58,7 @@ func onReserved(p *record.Plan) (tasks []int) {
 func TestPlanUsesReservedCapacityFirst(t *testing.T) {
 	p := having(t, reservedV100(1))
 	spec := readJob(t, with(""))
-	got := plan(t, p, record.PlanInput{Spec: spec})
+	got := plan(t, p, planinput.Input{Spec: spec})
 	c := got.Of(0)
 	if c == nil || c.ID != "aws/us-east-1/use1-az2/p3.2xlarge/reserved@cr-1" || c.Offer.Reserved != 1 || c.Offer.Spot {
 		t.Fatalf("%+v", c)
@@ -66,8 +67,8 @@ func TestPlanUsesReservedCapacityFirst(t *testing.T) {
 	if got.USD > 0.1 || got.OnDemandUSD < 1 || c.OnDemandUSD < 3 || got.Status != "optimal" {
 		t.Errorf("%+v %+v", got, c)
 	}
-	for name, in := range map[string]record.PlanInput{
-		"others use it": {Held: map[string][]record.Holding{"aws/cr-1": {{Job: "other", Takes: capacity.Machines(1)}}}},
+	for name, in := range map[string]planinput.Input{
+		"others use it": {Held: map[string][]planinput.Holding{"aws/cr-1": {{Job: "other", Takes: capacity.Machines(1)}}}},
 		"it has failed": {Blocks: []apitypes.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", Kind: string(cloud.Transient),
 			InstanceType: "p3.2xlarge", Reservation: "cr-1", Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}},
 		"spot is asked for": {Spec: readJob(t, with(", market: spot"))},
@@ -85,7 +86,7 @@ func TestPlanUsesReservedCapacityFirst(t *testing.T) {
 	// A zone without capacity for sale does not block reserved capacity there.
 	full := []apitypes.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", InstanceType: "p3.2xlarge",
 		Kind: string(cloud.Capacity), Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
-	if got := plan(t, p, record.PlanInput{Spec: spec, Blocks: full}); len(onReserved(got)) != 1 {
+	if got := plan(t, p, planinput.Input{Spec: spec, Blocks: full}); len(onReserved(got)) != 1 {
 		t.Errorf("full for others: %+v", got.Of(0))
 	}
 }
@@ -97,35 +98,35 @@ tasks:
   b: {run: x, time: 9h, resources: {accelerators: V100:1}, checkpoint: {every: 15m, path: c}}
   c: {run: x, time: 3h, resources: {accelerators: V100:1}, checkpoint: {every: 15m, path: c}}
 `
-	got := plan(t, having(t, reservedV100(1)), record.PlanInput{Spec: readJob(t, side)})
+	got := plan(t, having(t, reservedV100(1)), planinput.Input{Spec: readJob(t, side)})
 	if on := fmt.Sprint(onReserved(got)); on != "[1]" { // the one that saves the most
 		t.Errorf("%s are planned there", on)
 	}
 	if got.Status != "feasible" || !(got.Bound < got.Objective) {
 		t.Errorf("%s, %v of %v: optimality was not proven", got.Status, got.Bound, got.Objective)
 	}
-	if on := fmt.Sprint(onReserved(plan(t, having(t, reservedV100(3)), record.PlanInput{Spec: readJob(t, side)}))); on != "[0 1 2]" {
+	if on := fmt.Sprint(onReserved(plan(t, having(t, reservedV100(3)), planinput.Input{Spec: readJob(t, side)}))); on != "[0 1 2]" {
 		t.Errorf("of three %s are planned there", on)
 	}
 	// Tasks that run one after another may all use it.
 	chain := strings.Replace(strings.Replace(side, "b: {run", "b: {after: [a], run", 1), "c: {run", "c: {after: [b], run", 1)
-	got = plan(t, having(t, reservedV100(1)), record.PlanInput{Spec: readJob(t, chain)})
+	got = plan(t, having(t, reservedV100(1)), planinput.Input{Spec: readJob(t, chain)})
 	if on := fmt.Sprint(onReserved(got)); on != "[0 1 2]" || got.Status != "optimal" {
 		t.Errorf("of a chain %s, %s", on, got.Status)
 	}
 	// A gang that does not fit is bought elsewhere as a whole.
 	gang := "\ntasks:\n  a: {run: x, nodes: 4, time: 2h, resources: {accelerators: V100:1}}\n"
-	if got := plan(t, having(t, reservedV100(3)), record.PlanInput{Spec: readJob(t, gang)}); len(onReserved(got)) > 0 {
+	if got := plan(t, having(t, reservedV100(3)), planinput.Input{Spec: readJob(t, gang)}); len(onReserved(got)) > 0 {
 		t.Errorf("%+v", got.Of(0))
 	}
 	// The job's own running tasks count, except for tasks that wait for them.
-	held := map[string][]record.Holding{"aws/cr-1": {{Job: "j", Task: 0, Takes: capacity.Machines(1)}}}
-	facts := []*record.TaskFacts{{Fixed: true, Place: "aws:us-east-1", Hours: 1}, nil, nil}
-	got = plan(t, having(t, reservedV100(1)), record.PlanInput{Job: "j", Spec: readJob(t, side), Held: held, Tasks: facts})
+	held := map[string][]planinput.Holding{"aws/cr-1": {{Job: "j", Task: 0, Takes: capacity.Machines(1)}}}
+	facts := []*planinput.Facts{{Fixed: true, Place: "aws:us-east-1", Hours: 1}, nil, nil}
+	got = plan(t, having(t, reservedV100(1)), planinput.Input{Job: "j", Spec: readJob(t, side), Held: held, Tasks: facts})
 	if len(onReserved(got)) > 0 {
 		t.Errorf("with one running there: %v", onReserved(got))
 	}
-	got = plan(t, having(t, reservedV100(1)), record.PlanInput{Job: "j", Spec: readJob(t, chain), Held: held, Tasks: facts})
+	got = plan(t, having(t, reservedV100(1)), planinput.Input{Job: "j", Spec: readJob(t, chain), Held: held, Tasks: facts})
 	if on := fmt.Sprint(onReserved(got)); on != "[1 2]" {
 		t.Errorf("after one that runs there: %s", on)
 	}
@@ -159,7 +160,7 @@ func TestNoAntichainExceedsReservedCount(t *testing.T) {
 			fmt.Fprintf(&b, "  t%d: {after: [%s], run: x, nodes: %d, time: %dh, resources: {accelerators: V100:1}}\n", i,
 				strings.Join(after, ", "), nodes[i], rapid.IntRange(1, 9).Draw(t, "hours"))
 		}
-		got, err := planners[count].Plan(t.Context(), record.PlanInput{Spec: parse(b.String()), Now: time.Unix(1_800_000_000, 0)})
+		got, err := planners[count].Plan(t.Context(), planinput.Input{Spec: parse(b.String()), Now: time.Unix(1_800_000_000, 0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +211,7 @@ tasks:
   a: {run: x, time: 2h, resources: {cpus: 2+, memory: 8+, market: on-demand}}
   b: {run: x, time: 2h, resources: {cpus: 4, memory: 32+, market: on-demand}}
 `
-	got := plan(t, having(t, committed(6, 40)), record.PlanInput{Spec: readJob(t, job)})
+	got := plan(t, having(t, committed(6, 40)), planinput.Input{Spec: readJob(t, job)})
 	for i, want := range []string{"m5.large/reserved@plan", "r5.xlarge/reserved@plan"} {
 		c := got.Of(i)
 		if !strings.HasSuffix(c.ID, want) || c.Offer.Has != capacity.TakenBy(6, 40) || c.Offer.Takes.IsZero() {
@@ -230,8 +231,8 @@ tasks:
 		"no memory at all":           {committed(99, 0), apitypes.Amount{}, "[]"},
 		"others have most of it":     {committed(6, 40), capacity.TakenBy(4, 16), "[0]"},
 	} {
-		in := record.PlanInput{Spec: readJob(t, job),
-			Held: map[string][]record.Holding{"aws/plan": {{Job: "other", Takes: c.held}}}}
+		in := planinput.Input{Spec: readJob(t, job),
+			Held: map[string][]planinput.Holding{"aws/plan": {{Job: "other", Takes: c.held}}}}
 		if on := fmt.Sprint(onReserved(plan(t, having(t, c.has), in))); on != c.want {
 			t.Errorf("%s: %s are planned there", what, on)
 		}
@@ -239,7 +240,7 @@ tasks:
 	// A commitment for all regions covers the types in its table everywhere.
 	everywhere := committed(2, 8)
 	everywhere.Region, everywhere.Commitment.Takes = "", map[string]apitypes.Amount{"eu-west-1/m5.large": capacity.TakenBy(2, 8)}
-	got = plan(t, having(t, everywhere), record.PlanInput{Spec: readJob(t, job)})
+	got = plan(t, having(t, everywhere), planinput.Input{Spec: readJob(t, job)})
 	if c := got.Of(0); c.Offer.Region != "eu-west-1" || c.Offer.Reservation != "plan" {
 		t.Errorf("%+v", c)
 	}
@@ -276,7 +277,7 @@ func TestNoAntichainExceedsCommitment(t *testing.T) {
 			fmt.Fprintf(&b, "  t%d: {after: [%s], run: x, nodes: %d, time: %dh, resources: {%s}}\n", i,
 				strings.Join(after, ", "), nodes[i], rapid.IntRange(1, 9).Draw(t, "hours"), size.Draw(t, "size"))
 		}
-		got, err := planners[which].Plan(t.Context(), record.PlanInput{Spec: parse(b.String()), Now: time.Unix(1_800_000_000, 0)})
+		got, err := planners[which].Plan(t.Context(), planinput.Input{Spec: parse(b.String()), Now: time.Unix(1_800_000_000, 0)})
 		if err != nil {
 			t.Fatal(err)
 		}

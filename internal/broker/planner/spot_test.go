@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
@@ -13,7 +14,7 @@ import (
 // expensive again before the run ends.
 func TestSpotPriceIsForecastOverRun(t *testing.T) {
 	p, _ := newPlanner(t)
-	first := plan(t, p, record.PlanInput{Spec: readJob(t, with(""))})
+	first := plan(t, p, planinput.Input{Spec: readJob(t, with(""))})
 	offer := first.Of(0)
 	if !offer.Offer.Spot || offer.LossesPerHour <= 0 || first.TaskOnDemandUSD[0] < offer.Offer.USDPerHour {
 		t.Fatalf("the first plan has %+v, and on demand at %v", offer, first.TaskOnDemandUSD)
@@ -34,11 +35,11 @@ func TestSpotPriceIsForecastOverRun(t *testing.T) {
 		m.Prices.Observe(now, m.USD)
 		return map[string]record.MarketRecord{id: m}
 	}
-	calm := plan(t, p, record.PlanInput{Spec: readJob(t, with("")), Now: now, Markets: seen(true)})
+	calm := plan(t, p, planinput.Input{Spec: readJob(t, with("")), Now: now, Markets: seen(true)})
 	if got := calm.Of(0); got.ID != offer.ID || math.Abs(calm.USD-first.USD) > 0.01*first.USD {
 		t.Errorf("with a steady price: %s for %v, not %s for %v", got.ID, calm.USD, offer.ID, first.USD)
 	}
-	wild := plan(t, p, record.PlanInput{Spec: readJob(t, with("")), Now: now, Markets: seen(false)})
+	wild := plan(t, p, planinput.Input{Spec: readJob(t, with("")), Now: now, Markets: seen(false)})
 	if got := wild.Of(0); got.ID == offer.ID && wild.USD < 1.5*first.USD {
 		t.Errorf("with a price that rises soon: still %s, for %v", got.ID, wild.USD)
 	}
@@ -46,12 +47,12 @@ func TestSpotPriceIsForecastOverRun(t *testing.T) {
 
 func TestPlanKeepsOnDemandTaskOffSpot(t *testing.T) {
 	p, _ := newPlanner(t)
-	facts := []*record.TaskFacts{{Progress: 0.5, OnDemand: true}}
-	if got := plan(t, p, record.PlanInput{Spec: readJob(t, with("")), Tasks: facts}).Of(0); got.Offer.Spot {
+	facts := []*planinput.Facts{{Progress: 0.5, OnDemand: true}}
+	if got := plan(t, p, planinput.Input{Spec: readJob(t, with("")), Tasks: facts}).Of(0); got.Offer.Spot {
 		t.Errorf("planned on %s", got.ID)
 	}
 	// If the author allows only spot, spot is better than failing.
-	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(", market: spot")), Tasks: facts})
+	got := plan(t, p, planinput.Input{Spec: readJob(t, with(", market: spot")), Tasks: facts})
 	if c := got.Of(0); c == nil || !c.Offer.Spot {
 		t.Errorf("a task for spot alone: %+v", got)
 	}

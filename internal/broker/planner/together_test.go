@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -47,7 +48,7 @@ func TestGangIsPlannedTogether(t *testing.T) {
 	usd := map[string]float64{}
 	for _, within := range []string{"anywhere", "", "region", "zone"} {
 		spec := readJob(t, gangOf(within))
-		got := plan(t, p, record.PlanInput{Spec: spec})
+		got := plan(t, p, planinput.Input{Spec: spec})
 		if got.Status != "optimal" {
 			t.Fatalf("within %q: %s %s", within, got.Status, got.Message)
 		}
@@ -80,14 +81,14 @@ func TestTaskJoinsRunningGangAtItsPlace(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, gangOf(""))
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	first := plan(t, p, record.PlanInput{Spec: spec})
-	facts := make([]*record.TaskFacts, len(spec.Tasks))
+	first := plan(t, p, planinput.Input{Spec: spec})
+	facts := make([]*planinput.Facts, len(spec.Tasks))
 	for i := range spec.Tasks {
 		if spec.Tasks[i].Joins == "" {
-			facts[i] = &record.TaskFacts{Fixed: true, Place: "aws:eu-central-1", Hours: 1}
+			facts[i] = &planinput.Facts{Fixed: true, Place: "aws:eu-central-1", Hours: 1}
 		}
 	}
-	in := record.PlanInput{Spec: spec, Previous: first, Tasks: facts, Now: now}
+	in := planinput.Input{Spec: spec, Previous: first, Tasks: facts, Now: now}
 	joins := len(spec.Tasks) - 1
 	if spec.Tasks[joins].Joins == "" {
 		t.Fatalf("tasks %+v", spec.Tasks)
@@ -108,7 +109,7 @@ tasks:
   a: {run: x, time: 1h, gang: g, resources: {cpus: 2, cloud: aws}}
   b: {run: x, time: 1h, gang: g, resources: {cpus: 2, cloud: gcp}}
 `)
-	if got := plan(t, p, record.PlanInput{Spec: spec}); got.Status != record.PlanInfeasible || !strings.Contains(got.Message, "no one place has a candidate for each of a, b (the machines of a gang are in one region") {
+	if got := plan(t, p, planinput.Input{Spec: spec}); got.Status != record.PlanInfeasible || !strings.Contains(got.Message, "no one place has a candidate for each of a, b (the machines of a gang are in one region") {
 		t.Errorf("%s %q", got.Status, got.Message)
 	}
 }

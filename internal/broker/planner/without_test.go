@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -13,7 +14,7 @@ import (
 func TestPlanExcludesMachineTypes(t *testing.T) {
 	const task = `tasks: {a: {run: x, time: 1h, resources: {anyOf: [{accelerators: "tpu-v3-8:1"}, {accelerators: "V100:8"}]}}}`
 	p, c := newPlanner(t)
-	if o := plan(t, p, record.PlanInput{Spec: readJob(t, task)}).Of(0); !strings.HasPrefix(o.Offer.InstanceType, "tpu-") {
+	if o := plan(t, p, planinput.Input{Spec: readJob(t, task)}).Of(0); !strings.HasPrefix(o.Offer.InstanceType, "tpu-") {
 		t.Fatalf("%s is chosen, so the test proves nothing", o.ID)
 	}
 	opt := planner.DefaultOptions()
@@ -23,12 +24,12 @@ func TestPlanExcludesMachineTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := planner.New(c, moves, opt)
-	got := plan(t, without, record.PlanInput{Spec: readJob(t, task)})
+	got := plan(t, without, planinput.Input{Spec: readJob(t, task)})
 	if o := got.Of(0); o == nil || o.Offer.Accelerator != "V100" {
 		t.Errorf("%+v", got)
 	}
 	alone := strings.Replace(task, `, {accelerators: "V100:8"}`, "", 1)
-	if got := plan(t, without, record.PlanInput{Spec: readJob(t, alone)}); got.Status != record.PlanInfeasible {
+	if got := plan(t, without, planinput.Input{Spec: readJob(t, alone)}); got.Status != record.PlanInfeasible {
 		t.Errorf("%+v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -40,7 +41,7 @@ func TestPoolCloudConforms(t *testing.T) {
 
 func PoolBroker(now func() time.Time) *Keeper {
 	known := NewKnown()
-	txns := txn.NewTransactor(mem.New(), now, record.DefaultConfig(),
+	txns := txn.NewTransactor(mem.New(), now, config.Default(),
 		txn.Hooks{Done: known.Committed, Conflicted: known.Conflicted})
 	return New(txns, known, func(wire.Claims) (string, error) { return "token", nil }, nil)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -211,7 +212,7 @@ func (b *Keeper) newPoolKnown(p record.Pool, now time.Time) *poolKnown {
 }
 
 // turnAt is the number of the turn according to the clock.
-func turnAt(cfg record.Config, now time.Time) uint64 {
+func turnAt(cfg config.Config, now time.Time) uint64 {
 	if cfg.Pool.Turn <= 0 {
 		return 0
 	}
@@ -235,7 +236,7 @@ type look struct {
 }
 
 // looks returns the readings that are due: unknown or old partitions, or the one whose turn it is.
-func (k *Known) looks(cfg record.Config, now time.Time) (out []look) {
+func (k *Known) looks(cfg config.Config, now time.Time) (out []look) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for p := range k.takers {
@@ -266,7 +267,7 @@ func (k *Known) looks(cfg record.Config, now time.Time) (out []look) {
 
 // oldest is the maximum age of a view: two rounds of turns. It is only reached if there are few sessions, which can
 // afford to read everything. It also stays well below the age at which machines seem silent.
-func (p *poolKnown) oldest(t record.PoolTimes) time.Duration {
+func (p *poolKnown) oldest(t config.PoolTimes) time.Duration {
 	return min(2*t.Turn*time.Duration(p.Partitions), t.StaleAfter/4)
 }
 

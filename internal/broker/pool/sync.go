@@ -10,10 +10,12 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/session"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -76,7 +78,7 @@ func (poolGone) Is(target error) bool { return target == record.ErrGone }
 
 // syncing is the state while a report of a machine is processed.
 type syncing struct {
-	cfg    record.Config
+	cfg    config.Config
 	tokens func(wire.Claims) (string, error)
 	u      *recordcache.Draft
 	claims wire.PoolClaims
@@ -210,7 +212,7 @@ func (s *syncing) losses() (failed string, err error) {
 		d := attempt.DecideVacate(l, s.cfg, s.vacating(), s.u.Now)
 		if at >= 0 {
 			reason := fmt.Sprintf("its agent on machine %s has ended: %s", s.claims.Machine,
-				record.Clip(s.report.Ended[at].Reason))
+				tell.Clip(s.report.Ended[at].Reason))
 			if node.Address == "" {
 				failed = reason
 				d = attempt.DecideLost(l, apitypes.OutcomeLost, reason, s.u.Now)

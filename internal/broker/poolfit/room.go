@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
@@ -45,7 +46,7 @@ type Room struct {
 // Kept finds the machines of a pool that are kept for the nodes of a task, by rank, with the kept capacity counted as
 // free. It returns nil if one has gone or cannot be used. free says that each has room for a node; waits says that
 // one has not, and that the task must wait for it.
-func Kept(p *record.PoolSeen, task string, nodes int, hold apitypes.Capacity, times record.PoolTimes,
+func Kept(p *record.PoolSeen, task string, nodes int, hold apitypes.Capacity, times config.PoolTimes,
 	now time.Time) (machines []*record.PoolMachine, free, waits bool) {
 	machines, free = make([]*record.PoolMachine, nodes), true
 	left := nodes

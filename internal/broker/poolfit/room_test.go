@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/poolfit"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -114,7 +115,7 @@ func drawMachines(t *rapid.T) (machines []*record.PoolMachine, runs []poolfit.Ru
 // TestKeptMachineUntilTaken: a promise counts as used for all tasks but its own, until it expires.
 func TestKeptMachineUntilTaken(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	times := record.DefaultPoolTimes()
+	times := config.DefaultPoolTimes()
 	has := apitypes.Capacity{CPUs: 8, MemoryGiB: 32}
 	hold := apitypes.Capacity{CPUs: 6, MemoryGiB: 8}
 	m := record.PoolMachine{ID: "m1", Capacity: has, Uses: []record.PoolUse{{Cluster: "j.0.1",

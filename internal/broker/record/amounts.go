@@ -6,28 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
-
-// TellFigure formats an amount without its unit.
-func TellFigure(v float64) string { return fault.Number(v) }
-
-// TellAmount formats an amount of a resource with its unit: "8 vCPUs", "64 GiB of memory", "2 A100".
-func TellAmount(name string, v float64) string {
-	switch name {
-	case apitypes.VCPUs:
-		return fmt.Sprintf("%g vCPUs", v)
-	case apitypes.MemoryGiB:
-		return fault.Number(v) + " GiB of memory"
-	case apitypes.USDPerHour:
-		return fmt.Sprintf("%.4g USD/h", v)
-	case apitypes.USDPerMonth:
-		return TellUSD(v) + " USD a month"
-	default:
-		return fmt.Sprintf("%g %s", v, name)
-	}
-}
 
 // Maximum values of queue settings.
 const (
@@ -49,7 +30,7 @@ func checkAmounts(field string, a apitypes.Amounts) error {
 		v := a[name]
 		switch {
 		case name == "" || len(name) > MaxLabel || strings.ContainsAny(name, " =,\t\n"):
-			return fmt.Errorf("%w: %s: %q is not the name of a resource", ErrQueue, field, Clip(name))
+			return fmt.Errorf("%w: %s: %q is not the name of a resource", ErrQueue, field, tell.Clip(name))
 		case name == apitypes.VCPUs:
 			return fmt.Errorf("%w: %s.%s: use its separate field", ErrQueue, field, name)
 		}

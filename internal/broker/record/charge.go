@@ -1,10 +1,6 @@
 package record
 
-import (
-	"fmt"
-	"math"
-	"time"
-)
+import "time"
 
 // A cluster is charged by segments, because the price of a spot machine follows the market. The cluster's record
 // holds what was paid up to a moment and the price since. tick reads prices and updates the record when the price of
@@ -104,9 +100,9 @@ func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
 	return now.Add(Duration((cl.ReservedUSD - spent) / most))
 }
 
-// expected is the part of a cluster's reserved money that it is expected to use. The reservation assumed the maximum
+// Expected is the part of a cluster's reserved money that it is expected to use. The reservation assumed the maximum
 // price; what a finished cluster does not use comes back soon.
-func (cl *Cluster) expected(overhead time.Duration, now time.Time) float64 {
+func (cl *Cluster) Expected(overhead time.Duration, now time.Time) float64 {
 	most := cl.Ceiling()
 	switch {
 	case cl.Outcome != "" || cl.State == ClusterReleasing || cl.State == ClusterDoomed:
@@ -119,16 +115,3 @@ func (cl *Cluster) expected(overhead time.Duration, now time.Time) float64 {
 
 // looksUnseen is how many price readings may pass before the broker learns of a new price.
 const looksUnseen = 2
-
-// TellUSD formats an amount of money: with cents from one dollar up, with hundredths of a cent below.
-func TellUSD(v float64) string {
-	const least = 0.0001
-	switch abs := math.Abs(v); {
-	case v == 0 || abs >= 0.995:
-		return fmt.Sprintf("%.2f", v)
-	case v > 0 && v < least/2:
-		return fmt.Sprintf("<%.4f", least)
-	default:
-		return fmt.Sprintf("%.4f", v)
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // Run makes the agents of a cluster start their task.
@@ -186,4 +187,14 @@ func (c Cluster) Accrued(now time.Time) float64 {
 		return 0
 	}
 	return c.Charged(now)
+}
+
+// Keeps converts a path of a cluster's job to where it is in the cluster's store: unchanged for Config.StoreURL,
+// otherwise a URI.
+func (cl *Cluster) Keeps(path string) string {
+	if cl.Store == "" || path == "" {
+		return path
+	}
+	uri, _ := grant.Below(cl.Store, path) // names were checked before
+	return uri
 }

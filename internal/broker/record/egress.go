@@ -1,11 +1,8 @@
 package record
 
 import (
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 )
 
 // EgressUSD is what moving data has cost a cluster so far, as reported by its nodes, in USD.
@@ -19,13 +16,13 @@ func (cl *Cluster) EgressUSD() (usd float64) {
 // Moved applies a node's report of the data that it has exchanged with stores since its attempt started. Sent data
 // leaves the place of the cluster, received data that of the store. A report that arrives late has lower numbers and
 // changes nothing.
-func (cl *Cluster) Moved(rank int, moved []wire.Moved, stores Stores) {
+func (cl *Cluster) Moved(rank int, moved []wire.Moved, stores config.Stores) {
 	if stores.Moves == nil || len(moved) > wire.MaxMoved {
 		return
 	}
 	here, usd := cl.Offer.Cloud+":"+cl.Offer.Region, 0.0
 	for _, m := range moved {
-		there := stores.placeOf(m.Store)
+		there := stores.PlaceOf(m.Store)
 		out, _, ok := stores.Moves.Move(here, there)
 		in, _, also := stores.Moves.Move(there, here)
 		if ok && also { // otherwise one of them has no known place
@@ -37,14 +34,3 @@ func (cl *Cluster) Moved(rank int, moved []wire.Moved, stores Stores) {
 
 // gib converts bytes to GiB; negative numbers become 0.
 func gib(bytes int64) float64 { return float64(max(bytes, 0)) / (1 << 30) }
-
-// placeOf is the place of a store or any other bucket; empty if it has none.
-func (s Stores) placeOf(bucket string) string {
-	for _, place := range slices.Sorted(maps.Keys(s.URLs)) {
-		url := s.URLs[place]
-		if url == bucket || strings.HasPrefix(url, bucket+"/") || strings.HasPrefix(url, bucket+"?") {
-			return place
-		}
-	}
-	return s.Moves.PlaceOf(bucket)
-}

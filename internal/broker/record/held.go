@@ -22,13 +22,6 @@ func HeldBy(o apitypes.Offer) (id string, ok bool) {
 	return ReservedID(o.Cloud, o.Reservation), o.Reservation != ""
 }
 
-// Holding is a task that runs on reserved capacity, and how much of it its machines take.
-type Holding struct {
-	Job   string
-	Task  int
-	Takes apitypes.Amount
-}
-
 // Holds reports whether a cluster still takes the reserved capacity that it was bought on: until its work has ended
 // and it is being terminated.
 func (cl *Cluster) Holds() bool { return cl.Offer.Reservation != "" && !cl.Released() }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -75,7 +77,7 @@ func CheckCapacity(c apitypes.Capacity) error {
 	if n := c.Accelerators; n != math.Trunc(n) || n > maxDevices || n > 0 != (c.Accelerator != "") ||
 		len(c.Accelerator) > MaxLabel {
 		return fmt.Errorf("%w: capacity.accelerators: %v of %q: a machine has a whole number of accelerators with a "+
-			"name, at most %d, or none", ErrPool, n, Clip(c.Accelerator), maxDevices)
+			"name, at most %d, or none", ErrPool, n, tell.Clip(c.Accelerator), maxDevices)
 	}
 	return nil
 }
@@ -90,7 +92,7 @@ func (m *PoolMachine) Fail(reason string, span time.Duration, now time.Time) {
 	}
 	m.BlockedUntil = now.Add(span << min(m.Failures, MaxBlockDoublings))
 	m.Failures++
-	m.Reason = Clip(reason)
+	m.Reason = tell.Clip(reason)
 }
 
 // Agent is the agent that the use belongs to.
@@ -98,25 +100,8 @@ func (use PoolUse) Agent() wire.PoolAgent {
 	return wire.PoolAgent{Cluster: use.Cluster, Rank: use.Rank}
 }
 
-// maxMessage is how much of a machine's message is kept, in bytes.
-const maxMessage = 256
-
-// Clip shortens a message to the maximum length.
-func Clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxMessage)], "") }
-
-// maxWords is how much of a failure message is kept, in bytes. Messages are sent in events, whose size is limited.
-const maxWords = 8 << 10
-
-// Words shortens a failure message to the maximum length.
-func Words(s string) string {
-	if len(s) <= maxWords {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxWords], "") + "…"
-}
-
 // State is the state of a machine as users see it, in one word.
-func (m PoolMachine) State(seen time.Time, t PoolTimes, now time.Time) string {
+func (m PoolMachine) State(seen time.Time, t config.PoolTimes, now time.Time) string {
 	switch silent := now.Sub(seen); {
 	case silent > t.LostAfter:
 		return "lost"
@@ -217,7 +202,7 @@ func (m PoolMachine) Devices(hold apitypes.Capacity) []int {
 }
 
 // Usable reports whether a machine may get new tasks.
-func (m PoolMachine) Usable(seen time.Time, t PoolTimes, now time.Time) bool {
+func (m PoolMachine) Usable(seen time.Time, t config.PoolTimes, now time.Time) bool {
 	return !m.Draining && !m.Leaving && !now.Before(m.BlockedUntil) && now.Sub(seen) <= t.StaleAfter &&
 		len(m.Uses) < MaxUses
 }

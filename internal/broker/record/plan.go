@@ -14,18 +14,6 @@ import (
 // UndatedStretch is the time that a task without a deadline has in its bidding table, in multiples of its work.
 const UndatedStretch = 3.0
 
-// Rounded rounds a duration for display.
-func Rounded(d time.Duration) time.Duration {
-	switch {
-	case d > time.Hour:
-		return d.Round(time.Minute)
-	case d > time.Minute:
-		return d.Round(time.Second)
-	default:
-		return d.Round(time.Millisecond)
-	}
-}
-
 // OnDemandAllowed reports whether a task may run on demand.
 func OnDemandAllowed(t *dag.Task) bool {
 	return len(t.Resources) == 0 || slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
@@ -36,22 +24,6 @@ func OnDemandAllowed(t *dag.Task) bool {
 // PlanInfeasible is the status of a Plan that only says why there is none.
 const PlanInfeasible = "infeasible"
 
-// Left sets what remains of the deadline and the budget.
-func (in *PlanInput) Left(job Job, ledger Ledger, clusters []Cluster, overhead time.Duration) {
-	if !job.Deadline.IsZero() {
-		h := math.Max(Hours(job.Deadline.Sub(in.Now)), 0)
-		in.DeadlineHours = &h
-	}
-	if job.BudgetUSD > 0 {
-		usd := job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
-		for i := range clusters {
-			usd += clusters[i].ReservedUSD - clusters[i].expected(overhead, in.Now)
-		}
-		usd = math.Max(usd, 0)
-		in.BudgetUSD = &usd
-	}
-}
-
 // Head is the summary of the plan without its choices.
 func (p *Plan) Head() apitypes.PlanHead {
 	return apitypes.PlanHead{
@@ -59,40 +31,6 @@ func (p *Plan) Head() apitypes.PlanHead {
 		Hours:     p.Hours,
 		Objective: p.Objective, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD, Late: p.Late, Millis: p.Millis,
 	}
-}
-
-// PlanInput is everything that a plan depends on.
-type PlanInput struct {
-	Job  string // its ID; empty if it is not submitted
-	Spec *dag.Job
-	Now  time.Time
-	// DeadlineHours and BudgetUSD are what remains of both; nil means no limit.
-	DeadlineHours *float64
-	BudgetUSD     *float64
-	// Tasks is what is known of each task, by index; nil for one that was never ready.
-	Tasks []*TaskFacts
-	// Blocks are the locations that are blocked now.
-	Blocks []apitypes.Block
-	// Markets is what was learned about spot offers, by offer ID without the market.
-	Markets map[string]MarketRecord
-	// Held are the tasks that run on reserved capacity now, by ReservedID.
-	Held map[string][]Holding
-	// Stood are the locations of tasks, as far as placement rules of this job or of others refer to them.
-	Stood []Placed
-	// Previous is the current plan, nil for the first one.
-	Previous *Plan
-}
-
-// TaskFacts is what is already fixed about a task.
-type TaskFacts struct {
-	// Done tasks have their outputs at Place; Fixed ones hold capacity at Place and need Hours more.
-	Done, Fixed bool
-	Place       string
-	Hours       float64
-	// Progress is the fraction of the work that a checkpoint has saved.
-	Progress float64
-	// OnDemand tasks must not use spot any more, because otherwise the deadline might be missed.
-	OnDemand bool
 }
 
 // Plan says where each task of a job will run.

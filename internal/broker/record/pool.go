@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -79,31 +80,6 @@ type RemovedMachine struct {
 // take machines. It is written at most once in PoolTimes.Beat.
 type Beat struct {
 	At time.Time `json:"at"`
-}
-
-// PoolTimes are the intervals and timeouts between the broker and the machines of pools, by the broker's clock.
-type PoolTimes struct {
-	// Beat is how often the time of a machine's last call is recorded.
-	Beat time.Duration
-	// A machine without a call for StaleAfter gets no new tasks; after LostAfter its tasks are lost.
-	StaleAfter, LostAfter time.Duration
-	// Busy and Idle are how soon a machine calls again, while a change is pending and while not.
-	Busy, Idle time.Duration
-	// Known is how long a process keeps its list of pools. Turn is how often it reads another partition.
-	Known, Turn time.Duration
-	// BlockFor is how long a machine gets no new tasks after it has failed to start a cluster. It doubles with each
-	// failure in a row.
-	BlockFor time.Duration
-}
-
-// DefaultPoolTimes returns values that suit machines that use a public API.
-func DefaultPoolTimes() PoolTimes {
-	return PoolTimes{
-		Beat: time.Minute, StaleAfter: 3 * time.Minute, LostAfter: 8 * time.Minute,
-		Busy: 3 * time.Second, Idle: 15 * time.Second,
-		Known: 5 * time.Second, Turn: time.Second,
-		BlockFor: 10 * time.Minute,
-	}
 }
 
 // PartPools lists the pools.
@@ -192,7 +168,7 @@ func checkPoolName(name string) error {
 // CheckName checks the name of a machine or of a machine type.
 func CheckName(name string) error {
 	if name == "" || len(name) > maxName {
-		return fmt.Errorf("%q must have 1 to %d characters", Clip(name), maxName)
+		return fmt.Errorf("%q must have 1 to %d characters", tell.Clip(name), maxName)
 	}
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -53,5 +54,5 @@ func (j *Job) NextSpec() int {
 // StopUpdate returns the job to the spec before its last update.
 func (j *Job) StopUpdate(why string) {
 	j.goBy(j.SpecAt(j.Update.Before))
-	j.Update.Failed = Clip(why)
+	j.Update.Failed = tell.Clip(why)
 }

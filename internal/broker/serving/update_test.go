@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -18,7 +19,7 @@ import (
 // it, once.
 func TestSkippedUpdateContinues(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	l := txn.NewTransactor(mem.New(), func() time.Time { return now }, record.DefaultConfig(), txn.Hooks{})
+	l := txn.NewTransactor(mem.New(), func() time.Time { return now }, config.Default(), txn.Hooks{})
 	spec := &dag.Job{Name: "j", Tasks: []dag.Task{
 		{Name: "web.0", Run: "x", Nodes: 1, Service: &dag.Service{Of: "web"}},
 		{Name: "web.1", Run: "x", Nodes: 1, Service: &dag.Service{Of: "web"}},
@@ -94,7 +95,7 @@ func TestSkippedUpdateContinues(t *testing.T) {
 // still planned with it, unless the file now states a run time.
 func TestUpdateKeepsLearnedTimesOfOtherTasks(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	l := txn.NewTransactor(mem.New(), func() time.Time { return now }, record.DefaultConfig(), txn.Hooks{})
+	l := txn.NewTransactor(mem.New(), func() time.Time { return now }, config.Default(), txn.Hooks{})
 	file := func(image string, loads time.Duration) *dag.Job {
 		return &dag.Job{Name: "j", Tasks: []dag.Task{
 			{Name: "web.0", Run: image, Nodes: 1, Service: &dag.Service{Of: "web"}},

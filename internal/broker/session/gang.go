@@ -8,6 +8,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -160,7 +162,7 @@ func (t *together) tooLarge(s *Session) string {
 	first := t.members[0]
 	if b := s.beyond(first.queue, t.needs()); b != nil {
 		return fmt.Sprintf("its gang %s needs %s at once and queue %s allows %s", t.name,
-			record.TellAmount(b.resource, b.need), b.of.Name, record.TellFigure(b.most))
+			tell.Amount(b.resource, b.need), b.of.Name, fault.Number(b.most))
 	}
 	if b := s.dear(first.queue, s.costsOf(t.members)); b != nil {
 		return fmt.Sprintf("its gang %s needs %s", t.name, b.tell())
@@ -278,8 +280,8 @@ func (t *together) tell(s *Session) string {
 		switch {
 		case is:
 			return fmt.Sprintf("it waits for its gang %s, which needs %s at once: queue %s has %s of %s in use",
-				t.name, record.TellAmount(lacks, needs[lacks]), q.Name, record.TellFigure(used[lacks]),
-				record.TellFigure(q.Most()[lacks]))
+				t.name, tell.Amount(lacks, needs[lacks]), q.Name, fault.Number(used[lacks]),
+				fault.Number(q.Most()[lacks]))
 		case q.MaxRunning > 0 && running+len(t.members) > q.MaxRunning:
 			return fmt.Sprintf("it waits for its gang %s of %d tasks: queue %s runs %d of %d", t.name, len(t.members),
 				q.Name, running, q.MaxRunning)

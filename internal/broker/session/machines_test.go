@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -28,7 +29,7 @@ func lab(t *testing.T, policy string, now time.Time, machines ...record.PoolMach
 	k := recordcache.New(recordcache.NewKept(0))
 	body, _ := json.Marshal(part.Partition)
 	k.Seed(store.Record{Key: record.PartitionKey("lab", 0), Version: 1, Body: body})
-	s := &Session{Input: Input{Config: record.DefaultConfig(), Policy: OwnPolicy()}, u: recordcache.NewDraft(k, now, 0)}
+	s := &Session{Input: Input{Config: config.Default(), Policy: OwnPolicy()}, u: recordcache.NewDraft(k, now, 0)}
 	if policy != "" {
 		var err error
 		if s.Policy, err = ReadPolicy("p.yaml", []byte(policy)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -170,5 +171,5 @@ func (s *Session) leaveDear(bound []*admission) (any bool) {
 
 // tellShort says that a monthly budget has too little left.
 func tellShort(p *record.Purse, m money) string {
-	return fmt.Sprintf("it needs %s USD and %s", record.TellUSD(p.Asks(m.expected, m.full)), p.Tell())
+	return fmt.Sprintf("it needs %s USD and %s", tell.USD(p.Asks(m.expected, m.full)), p.Tell())
 }

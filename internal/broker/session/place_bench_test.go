@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -49,7 +50,7 @@ func BenchmarkPlace(b *testing.B) {
 	for name, policy := range map[string]*scheduler.Policy{"packed": OwnPolicy(), "every-plugin": every} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				s := &Session{Input: Input{Config: record.DefaultConfig(), Policy: policy}, u: recordcache.NewDraft(k, now, 0)}
+				s := &Session{Input: Input{Config: config.Default(), Policy: policy}, u: recordcache.NewDraft(k, now, 0)}
 				var wants []*want
 				for i := range 500 {
 					w := &want{hold: apitypes.Capacity{CPUs: float64(1 + i%4), MemoryGiB: float64(1 + i%7)},

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -21,7 +22,7 @@ import (
 // each constraint.
 func TestPlacementIsFeasible(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	rapid.Check(t, func(t *rapid.T) {
 		k := recordcache.New(recordcache.NewKept(0))
 		s := &Session{Input: Input{Config: cfg, Policy: drawPlugins(t)}, u: recordcache.NewDraft(k, now, 0)}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/poolfit"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -64,7 +65,7 @@ func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 
 // moving is the cost and duration of moving a task's data.
 type moving struct {
-	record.Mover
+	config.Mover
 	usd, hours float64
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -63,7 +64,7 @@ func TestSetQueueRejectsInvalidSettings(t *testing.T) {
 			`"lab" would have more than 23 queues below it`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := DecideSetQueue(known(c.there...), record.DefaultConfig(), "new", c.set)
+			d, err := DecideSetQueue(known(c.there...), config.Default(), "new", c.set)
 			if (err == nil) != c.ok || err != nil && !errors.Is(err, record.ErrQueue) {
 				t.Fatalf("%v", err)
 			}
@@ -90,7 +91,7 @@ func TestSetQueueRejectsInvalidSettings(t *testing.T) {
 
 // Suspending or resuming a queue twice has no further effect. Unknown queues are rejected.
 func TestSuspendAndResumeQueue(t *testing.T) {
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	ann := apitypes.Suspension{By: "ann", Since: time.Unix(1, 0)}
 	if _, err := DecideSuspendQueue(known(), cfg, "new", ann, ""); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("unknown queue: %v", err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -40,9 +41,9 @@ func (s *Session) Decide() error {
 
 // Input is what a session needs in addition to records.
 type Input struct {
-	Config record.Config
+	Config config.Config
 	Policy *scheduler.Policy
-	Mover  record.Mover
+	Mover  config.Mover
 	Pools  *[]record.PoolSeen // nil: not loaded yet
 	Fresh  []string           // names of the pools that were loaded for this session
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -250,7 +251,7 @@ func (s *stage) run(id string, index int, since time.Duration) {
 // decide runs a session, loading the records that it lacks, and prints its decisions.
 func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session) error) {
 	of := recordcache.New(s.kept)
-	cfg := record.DefaultConfig()
+	cfg := config.Default()
 	var fresh []string
 	for i := range s.pools {
 		for j := range s.pools[i].Parts { // as the process has read them

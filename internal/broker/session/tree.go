@@ -7,13 +7,16 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // QueueOf loads a queue. A queue that was never configured starts with the default settings.
-func QueueOf(u recordcache.Reader, cfg record.Config, name string) (apitypes.Queue, error) {
+func QueueOf(u recordcache.Reader, cfg config.Config, name string) (apitypes.Queue, error) {
 	q, found, err := recordcache.Get[apitypes.Queue](u, record.QueueKey(name))
 	if !found {
 		q = cfg.DefaultQueue
@@ -23,7 +26,7 @@ func QueueOf(u recordcache.Reader, cfg record.Config, name string) (apitypes.Que
 }
 
 // DecideSetQueue changes the settings of a queue; what is in use does not change. It fails with ErrQueue.
-func DecideSetQueue(u recordcache.Reader, cfg record.Config, name string,
+func DecideSetQueue(u recordcache.Reader, cfg config.Config, name string,
 	s record.QueueSettings) (d record.Decision, err error) {
 	q, err := QueueOf(u, cfg, name)
 	if err != nil {
@@ -80,7 +83,7 @@ func tooMany(root string) error {
 // DecideSuspendQueue makes a queue and those below it admit nothing. It emits QueueSuspended; its handlers deal with
 // running tasks. For a suspended queue it only changes drain from false to true. It fails with ErrNotFound for a queue
 // that was neither configured nor used.
-func DecideSuspendQueue(u recordcache.Reader, cfg record.Config, name string, s apitypes.Suspension,
+func DecideSuspendQueue(u recordcache.Reader, cfg config.Config, name string, s apitypes.Suspension,
 	key string) (d record.Decision, err error) {
 	q, found, err := recordcache.Get[apitypes.Queue](u, record.QueueKey(name))
 	if err != nil {
@@ -138,7 +141,7 @@ func byName(queues []*apitypes.Queue) map[string]*apitypes.Queue {
 }
 
 // Tree loads the queues that a session over one queue has to consider: all queues that share a quota with it.
-func Tree(u recordcache.Reader, cfg record.Config, name string) ([]*apitypes.Queue, error) {
+func Tree(u recordcache.Reader, cfg config.Config, name string) ([]*apitypes.Queue, error) {
 	if q, found, err := recordcache.Look[apitypes.Queue](u, record.QueueKey(name)); err != nil {
 		return nil, err
 	} else if !found || q.Parent == "" && !q.Inner {
@@ -190,10 +193,10 @@ type excess struct {
 // tell says what is needed and what is allowed.
 func (b *excess) tell() string {
 	if b.resource == apitypes.USDPerMonth {
-		return fmt.Sprintf("%s USD and queue %s allows %s USD a month", record.TellUSD(b.need), b.of.Name,
-			record.TellUSD(b.most))
+		return fmt.Sprintf("%s USD and queue %s allows %s USD a month", tell.USD(b.need), b.of.Name,
+			tell.USD(b.most))
 	}
-	return record.TellAmount(b.resource, b.need) + " and queue " + b.of.Name + " allows " + record.TellFigure(b.most)
+	return tell.Amount(b.resource, b.need) + " and queue " + b.of.Name + " allows " + fault.Number(b.most)
 }
 
 // beyond says which resource exceeds what a queue could have if nothing were in use: the quota of it and of those

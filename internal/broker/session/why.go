@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -105,7 +106,7 @@ func (s *Session) tell(a *admission, said []string) []string {
 	case verdictNever:
 		if b := s.tooMuch(a); b != nil {
 			return []string{fmt.Sprintf("it needs %s, more than its queue can ever allow",
-				record.TellAmount(b.resource, b.need))}
+				tell.Amount(b.resource, b.need))}
 		}
 		return []string{"its gang needs more than its queue can ever allow"}
 	case verdictReplan:
@@ -163,7 +164,7 @@ func (s *Session) tellSkip(a *admission) string {
 		return tellShort(p, s.costs(a))
 	}
 	return fmt.Sprintf("the budget has %s USD left that is neither spent nor reserved, and it needs %s",
-		record.TellUSD(a.left()), record.TellUSD(a.usd()))
+		tell.USD(a.left()), tell.USD(a.usd()))
 }
 
 // tellClosed says that a queue admits nothing.

@@ -10,6 +10,7 @@ import (
 	json "github.com/go-json-experiment/json/v1"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -51,7 +52,7 @@ type Hooks struct {
 // Transactor makes units and commits them. It is safe for concurrent use.
 type Transactor struct {
 	Store  store.Store
-	Config record.Config
+	Config config.Config
 	kept   *recordcache.Kept
 	clock  func() time.Time
 	hooks  Hooks
@@ -61,7 +62,7 @@ type Transactor struct {
 const blobCacheBytes = 32 << 20
 
 // NewTransactor makes a transactor on a store that uses the given clock.
-func NewTransactor(s store.Store, clock func() time.Time, cfg record.Config, hooks Hooks) *Transactor {
+func NewTransactor(s store.Store, clock func() time.Time, cfg config.Config, hooks Hooks) *Transactor {
 	return &Transactor{Store: s, Config: cfg, kept: recordcache.NewKept(blobCacheBytes), clock: clock, hooks: hooks}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -61,7 +62,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 	case s.Next > 0:
 	case detail.State.Over():
 		text := fmt.Sprintf("%s after %s for %s USD", detail.State,
-			record.Rounded(detail.Finished.Sub(detail.Submitted)), record.TellUSD(detail.SpentUSD))
+			tell.Rounded(detail.Finished.Sub(detail.Submitted)), tell.USD(detail.SpentUSD))
 		if detail.Reason != "" {
 			text += ": " + detail.Reason
 		}
@@ -133,7 +134,7 @@ func (s *story) suspended(all []apitypes.Suspension) {
 		if p.Until.IsZero() {
 			continue
 		}
-		text = "after " + record.Rounded(p.Until.Sub(p.Since)).String()
+		text = "after " + tell.Rounded(p.Until.Sub(p.Since)).String()
 		if p.ResumedBy != "" {
 			text = "by " + p.ResumedBy + " " + text
 		}
@@ -163,7 +164,7 @@ func limits(v apitypes.JobView) string {
 		parts = append(parts, "by "+v.Deadline.Format(time.RFC3339))
 	}
 	if v.BudgetUSD > 0 {
-		parts = append(parts, fmt.Sprintf("within %s USD", record.TellUSD(v.BudgetUSD)))
+		parts = append(parts, fmt.Sprintf("within %s USD", tell.USD(v.BudgetUSD)))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -181,7 +182,7 @@ func (s *story) plan(p apitypes.PlanHead) {
 		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
 	}
 	text := fmt.Sprintf("%s; the remaining tasks are expected to cost %s USD and take %s (%s)", why,
-		record.TellUSD(p.USD), record.Rounded(record.Duration(p.Hours)), proof)
+		tell.USD(p.USD), tell.Rounded(record.Duration(p.Hours)), proof)
 	if p.Late {
 		text += "; the deadline can no longer be met, so this is the fastest plan"
 	}
@@ -195,7 +196,7 @@ func (s *story) attempt(a apitypes.Attempt, task string) {
 	}
 	if !a.WaitSince.IsZero() {
 		s.add(a.WaitSince, "waits", task, fmt.Sprintf("for a better price than %.4g USD/h: %s, until attempt %d",
-			a.WaitUSD, record.Rounded(a.Admitted.Sub(a.WaitSince)), a.Number))
+			a.WaitUSD, tell.Rounded(a.Admitted.Sub(a.WaitSince)), a.Number))
 	}
 	if !a.Launched.IsZero() {
 		text := fmt.Sprintf("%s at %.4f USD/h each", label, a.Offer.USDPerHour)
@@ -227,7 +228,7 @@ func (s *story) attempt(a apitypes.Attempt, task string) {
 	switch a.Outcome {
 	case apitypes.OutcomeSucceeded:
 		text = fmt.Sprintf("attempt %d succeeded after %s for %.4f USD", a.Number,
-			record.Rounded(a.Ended.Sub(a.Launched)), a.USD)
+			tell.Rounded(a.Ended.Sub(a.Launched)), a.USD)
 		if a.EgressUSD > 0 {
 			text += fmt.Sprintf(", %.4f of it for moving data", a.EgressUSD)
 		}
@@ -241,6 +242,6 @@ func (s *story) attempt(a apitypes.Attempt, task string) {
 	s.Entries = append(s.Entries, apitypes.Entry{At: a.Ended, Kind: kind, Task: task, Text: text, USD: a.USD})
 	if a.KeptUntil.After(a.Ended) {
 		s.add(a.Ended, "kept", task, fmt.Sprintf("the machines of attempt %d are kept for inspection, for up to %s",
-			a.Number, record.Rounded(a.KeptUntil.Sub(a.Ended))))
+			a.Number, tell.Rounded(a.KeptUntil.Sub(a.Ended))))
 	}
 }

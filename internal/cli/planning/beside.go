@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/broker/history"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/host"
@@ -20,7 +21,7 @@ func Beside(on clouds.Enabled, dir string, now func() time.Time) (api.PlanFunc, 
 	if err != nil {
 		return nil, nil, "", err
 	}
-	input := func(ctx context.Context, spec *dag.Job) record.PlanInput {
+	input := func(ctx context.Context, spec *dag.Job) planinput.Input {
 		return inputOf(history.Fill(spec, on.Learned(ctx, spec.Name)), now())
 	}
 	plan := func(ctx context.Context, spec *dag.Job) (*record.Plan, error) { return p.Plan(ctx, input(ctx, spec)) }

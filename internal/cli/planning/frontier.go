@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -44,7 +44,7 @@ type FrontierPoint struct {
 }
 
 // frontier prints what a job costs for each deadline.
-func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalog, in record.PlanInput,
+func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalog, in planinput.Input,
 	o *planOptions) error {
 	front, err := p.Frontier(ctx, in, optimizer.FrontierOptions{
 		TimeLimit: cmp.Or(o.timeLimit.Value, 10*time.Second), MaxPoints: o.points, PointWork: 100_000_000,

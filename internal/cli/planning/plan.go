@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/history"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
@@ -211,8 +212,8 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 }
 
 // inputOf returns the planning input of a job that has not started.
-func inputOf(spec *dag.Job, now time.Time) record.PlanInput {
-	in := record.PlanInput{Spec: spec, Now: now}
+func inputOf(spec *dag.Job, now time.Time) planinput.Input {
+	in := planinput.Input{Spec: spec, Now: now}
 	if spec.Deadline > 0 {
 		h := spec.Deadline.Hours()
 		in.DeadlineHours = &h
@@ -261,7 +262,7 @@ func newPlannerOn(on clouds.Enabled, dir string, named []string,
 	return planner.New(c, moves, opt), c, nil
 }
 
-func (a app) writeModel(p *planner.Planner, in record.PlanInput, path string) error {
+func (a app) writeModel(p *planner.Planner, in planinput.Input, path string) error {
 	model, err := p.Model(in)
 	if err != nil {
 		return err
@@ -279,7 +280,7 @@ func (a app) writeModel(p *planner.Planner, in record.PlanInput, path string) er
 func infeasible(err error) error { return command.Because(err, command.ExitInfeasible, "", "%v", err) }
 
 // planResult converts a plan to the JSON output.
-func planResult(in record.PlanInput, p *record.Plan) *PlanResult {
+func planResult(in planinput.Input, p *record.Plan) *PlanResult {
 	spec := in.Spec
 	r := &PlanResult{
 		Name: spec.Name, Objective: string(spec.Objective), DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
 // relaxed describes which bound of an infeasible request to relax, by how much, and the offers that the tasks would then
 // use.
-func (o *planOptions) relaxed(ctx context.Context, p *planner.Planner, in record.PlanInput, r *PlanResult) string {
+func (o *planOptions) relaxed(ctx context.Context, p *planner.Planner, in planinput.Input, r *PlanResult) string {
 	m, err := p.Model(in)
 	if err != nil {
 		return o.relax(r)

@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
@@ -61,7 +63,7 @@ type Planner struct {
 	Clouds []string
 	// Regions in which machines may be bought, CLOUD:REGION; empty means all.
 	Regions []string
-	Stores  record.Stores
+	Stores  config.Stores
 	Without []string // see planner.Options
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -73,7 +75,7 @@ type Planner struct {
 }
 
 // Plan implements broker.Planner.
-func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
+func (p *Planner) Plan(ctx context.Context, in planinput.Input) (*record.Plan, error) {
 	made, err := p.planner(ctx)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -217,7 +218,7 @@ func (s *Story) doomed(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	u := txn.NewTransactor(table, time.Now, record.Config{}, txn.Hooks{}).NewUnit(ctx, "api")
+	u := txn.NewTransactor(table, time.Now, config.Config{}, txn.Hooks{}).NewUnit(ctx, "api")
 	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(cluster))
 	if err == nil && (!found || cl.State != record.ClusterDoomed) {
 		err = fmt.Errorf("the record of %s has state %q", cluster, cl.State)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -126,7 +127,7 @@ func (s *Story) planToMove(ctx context.Context) (float64, error) {
 
 // PlannedToMove returns the cost of moving a job's data in its current plan, USD: its total without its tasks.
 func PlannedToMove(ctx context.Context, st store.Store, id string) (float64, error) {
-	u := txn.NewTransactor(st, time.Now, record.Config{}, txn.Hooks{}).NewUnit(ctx, "api")
+	u := txn.NewTransactor(st, time.Now, config.Config{}, txn.Hooks{}).NewUnit(ctx, "api")
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
 	if err != nil {
 		return 0, err

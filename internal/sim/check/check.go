@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
@@ -113,7 +114,7 @@ const (
 type Checker struct {
 	*timeline.Timeline
 	sky      *weather.Sky
-	cfg      record.Config
+	cfg      config.Config
 	store    *mem.Store
 	decoded  *recordcache.Decoded
 	world    World
@@ -226,7 +227,7 @@ type Job struct {
 }
 
 // New returns a checker for a world in which nothing has happened yet.
-func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.Store,
+func New(t *timeline.Timeline, s *weather.Sky, cfg config.Config, records *mem.Store,
 	decoded *recordcache.Decoded, world World) *Checker {
 	return &Checker{
 		Timeline: t, sky: s, cfg: cfg, store: records, decoded: decoded, world: world, wantedBy: map[string]*Wanted{},

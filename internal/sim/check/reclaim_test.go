@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -26,7 +27,7 @@ func TestMutualStopsAreDetected(t *testing.T) {
 		"in turn, with a gap": {[][2]string{{"a", "b/t"}, {"a", "c/t"}, {"c", "b/t"}, {"b", "a/t"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Checker{Timeline: timeline.New(1, 10, nil), reclaim: newReclaimChecker(), Jobs: map[string]*Job{}, cfg: record.DefaultConfig()}
+			c := &Checker{Timeline: timeline.New(1, 10, nil), reclaim: newReclaimChecker(), Jobs: map[string]*Job{}, cfg: config.Default()}
 			for _, id := range []string{"a", "b", "c"} {
 				spec := &dag.Job{Name: id, Tasks: []dag.Task{{Name: "t", Time: dag.TimeEstimate{Default: 8 * time.Hour}}}}
 				c.Jobs[id] = &Job{ID: id, user: &Wanted{Spec: spec, Factor: []float64{1}}}

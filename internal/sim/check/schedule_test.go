@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -45,7 +46,7 @@ func TestTaskCouldGoSinceItsPlan(t *testing.T) {
 // A session decides by what it has read and commits seconds later: a task that became able to run in between was not
 // passed over.
 func TestRoomIsPromisedAtDecision(t *testing.T) {
-	c := &Checker{Timeline: timeline.New(1, 10, nil), cfg: record.DefaultConfig()}
+	c := &Checker{Timeline: timeline.New(1, 10, nil), cfg: config.Default()}
 	decided := c.Now.Add(-2 * time.Second)
 	claim := apitypes.Claim{For: "j/t", Until: decided.Add(c.cfg.PromisedFor())}
 	if got := c.promised(claim); !got.Equal(decided) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -89,7 +90,7 @@ func (c choice) offer() apitypes.Offer {
 // planning is a plan in progress.
 type planning struct {
 	*planner
-	in      record.PlanInput
+	in      planinput.Input
 	graph   *dag.Graph
 	order   []int
 	options [][]choice // by task, cheapest first; nil for tasks that need none
@@ -99,7 +100,7 @@ type planning struct {
 }
 
 // Plan implements broker.Planner.
-func (p *planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, error) {
+func (p *planner) Plan(_ context.Context, in planinput.Input) (*record.Plan, error) {
 	n := len(in.Spec.Tasks)
 	g := &planning{
 		planner: p, in: in, graph: in.Spec.Graph(), order: in.Spec.Order(),
@@ -120,11 +121,11 @@ func (p *planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, er
 	return g.plan(picks, late), nil
 }
 
-func (g *planning) facts(i int) record.TaskFacts {
+func (g *planning) facts(i int) planinput.Facts {
 	if i < len(g.in.Tasks) && g.in.Tasks[i] != nil {
 		return *g.in.Tasks[i]
 	}
-	return record.TaskFacts{}
+	return planinput.Facts{}
 }
 
 // task computes the options of a task, or its fixed remaining time if it already runs.
@@ -218,7 +219,7 @@ func allows(t *dag.Task, c choice) bool {
 	})
 }
 
-func (g *planning) option(t *dag.Task, facts record.TaskFacts, l *weather.Listing, spot bool) choice {
+func (g *planning) option(t *dag.Task, facts planinput.Facts, l *weather.Listing, spot bool) choice {
 	c := choice{Listing: l, spot: spot, rate: l.OnDemandUSD}
 	if spot {
 		c.rate = l.SpotUSD

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -24,7 +25,7 @@ func chain(n int) *dag.Job {
 	return j
 }
 
-func planOf(t *testing.T, in record.PlanInput) *record.Plan {
+func planOf(t *testing.T, in planinput.Input) *record.Plan {
 	t.Helper()
 	in.Now = timeline.Beginning()
 	plan, err := New().Plan(t.Context(), in)
@@ -37,7 +38,7 @@ func planOf(t *testing.T, in record.PlanInput) *record.Plan {
 func hoursOf(d time.Duration) *float64 { h := d.Hours(); return &h }
 
 func TestCheapestOfferWithoutDeadline(t *testing.T) {
-	plan := planOf(t, record.PlanInput{Spec: chain(2)})
+	plan := planOf(t, planinput.Input{Spec: chain(2)})
 	for i := range 2 {
 		if c := plan.Of(i); c == nil || c.ID != "aws/us-east-1/use1-az1/m5.xlarge/spot" {
 			t.Errorf("task %d goes to %+v", i, c)
@@ -49,15 +50,15 @@ func TestDeadlineForbidsRiskySpot(t *testing.T) {
 	job := chain(2)
 	// Enough time to repeat one of the two tasks.
 	deadline := Guarantee(job) + time.Hour + PlannedOverhead + PlannedDetect
-	plan := planOf(t, record.PlanInput{Spec: job, DeadlineHours: hoursOf(deadline)})
+	plan := planOf(t, planinput.Input{Spec: job, DeadlineHours: hoursOf(deadline)})
 	if plan.Late || !plan.Of(0).Offer.Spot || plan.Of(1).Offer.Spot {
 		t.Errorf("late %v, %s, then %s", plan.Late, plan.Of(0).ID, plan.Of(1).ID)
 	}
-	plan = planOf(t, record.PlanInput{Spec: job, DeadlineHours: hoursOf(Guarantee(job))})
+	plan = planOf(t, planinput.Input{Spec: job, DeadlineHours: hoursOf(Guarantee(job))})
 	if plan.Late || plan.Of(0).Offer.Spot || plan.Of(1).Offer.Spot {
 		t.Errorf("with no time to spare: late %v, %s, then %s", plan.Late, plan.Of(0).ID, plan.Of(1).ID)
 	}
-	plan = planOf(t, record.PlanInput{Spec: job, DeadlineHours: hoursOf(Guarantee(job) - time.Minute)})
+	plan = planOf(t, planinput.Input{Spec: job, DeadlineHours: hoursOf(Guarantee(job) - time.Minute)})
 	if plan.Status != record.PlanInfeasible {
 		t.Errorf("with less time than it takes: %s", plan.Status)
 	}
@@ -66,11 +67,11 @@ func TestDeadlineForbidsRiskySpot(t *testing.T) {
 func TestBudgetAndBlocks(t *testing.T) {
 	job := chain(1)
 	usd := 0.05
-	if plan := planOf(t, record.PlanInput{Spec: job, BudgetUSD: &usd}); plan.Status != record.PlanInfeasible {
+	if plan := planOf(t, planinput.Input{Spec: job, BudgetUSD: &usd}); plan.Status != record.PlanInfeasible {
 		t.Errorf("an hour for 5 cents: %s on %s", plan.Status, plan.Of(0).ID)
 	}
 	block := apitypes.Block{Cloud: "aws", Until: timeline.Beginning().Add(time.Hour)}
-	if plan := planOf(t, record.PlanInput{Spec: job, Blocks: []apitypes.Block{block}}); plan.Of(0).Offer.Cloud == "aws" {
+	if plan := planOf(t, planinput.Input{Spec: job, Blocks: []apitypes.Block{block}}); plan.Of(0).Offer.Cloud == "aws" {
 		t.Errorf("with aws blocked it goes to %s", plan.Of(0).ID)
 	}
 }
@@ -80,7 +81,7 @@ func TestRemainingTasksArePacked(t *testing.T) {
 	job := chain(3)
 	job.Tasks[2].Resources = []dag.Resources{{Region: "eu-west-1"}} // and the others are cheapest in us-east-1
 	job.Placement = []dag.Placement{{Pack: dag.LevelRegion, Of: []string{"a", "b", "c"}}}
-	plan := planOf(t, record.PlanInput{Spec: job, Tasks: []*record.TaskFacts{{Done: true}, nil, nil}})
+	plan := planOf(t, planinput.Input{Spec: job, Tasks: []*planinput.Facts{{Done: true}, nil, nil}})
 	for _, i := range []int{1, 2} {
 		if c := plan.Of(i); c == nil || c.Offer.Region != "eu-west-1" {
 			t.Errorf("task %d goes to %+v", i, c)
@@ -95,13 +96,13 @@ func TestRulesAreSatisfiedTogether(t *testing.T) {
 	job.Placement = []dag.Placement{
 		{Pack: dag.LevelRegion, Of: []string{"b", "c"}}, {Spread: dag.LevelRegion, Of: []string{"a", "b"}},
 	}
-	plan := planOf(t, record.PlanInput{Spec: job})
+	plan := planOf(t, planinput.Input{Spec: job})
 	if a, b := plan.Of(0), plan.Of(1); a == nil || b == nil || b.Offer.Region != "us-east-1" ||
 		a.Offer.Region == b.Offer.Region {
 		t.Errorf("a goes to %+v and b to %+v", a, b)
 	}
 	job.Tasks[0].Resources = []dag.Resources{{Region: "us-east-1"}}
-	if plan := planOf(t, record.PlanInput{Spec: job}); plan.Status != record.PlanInfeasible {
+	if plan := planOf(t, planinput.Input{Spec: job}); plan.Status != record.PlanInfeasible {
 		t.Errorf("rules that hold nowhere: %s", plan.Status)
 	}
 }

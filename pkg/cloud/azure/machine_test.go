@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -73,7 +74,7 @@ func TestMachineRunsTaskAndIsEvicted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := record.Config{Proven: []string{"azure"}}
+	cfg := config.Config{Proven: []string{"azure"}}
 	for rank, m := range machines {
 		hello := b.Hello(agenttest.Node{Cluster: "cluster", Rank: rank})
 		if hello.Proof == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/instant"
 	buslocal "github.com/tradewind-broker/tradewind/pkg/bus/local"
@@ -178,7 +178,7 @@ func TestBrokerOnDynamo(t *testing.T) {
 	}
 	done := make(finished, 1)
 	var engine *host.Engine
-	b := broker.New(record.DefaultConfig(), broker.Ports{
+	b := broker.New(config.Default(), broker.Ports{
 		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: done,
 		Changed: agents.Changed, Committed: func(context.Context, []store.Event) { engine.Wake() }, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),

@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/gangtest"
@@ -64,7 +65,7 @@ func TestGangOfThousandIsNeverVisibleInPart(t *testing.T) {
 	begin := make(chan string, 5000)
 	var engine *host.Engine
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	b := broker.New(record.DefaultConfig(), broker.Ports{
+	b := broker.New(config.Default(), broker.Ports{
 		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: done,
 		Changed: func(cluster string) { begin <- cluster }, Committed: func(context.Context, []store.Event) { engine.Wake() }, Log: log,

@@ -1,9 +1,11 @@
-package record
+// Package config has what can be set of the broker: its times and limits, where jobs keep their data, and how the
+// machines of pools and the broker wait for each other.
+package config
 
 import (
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
@@ -78,8 +80,8 @@ type Config struct {
 // PromisedFor is how long room is kept for tasks for which others were stopped.
 func (c Config) PromisedFor() time.Duration { return 2 * c.Overhead }
 
-// DefaultConfig returns values that suit a public cloud.
-func DefaultConfig() Config {
+// Default returns values that suit a public cloud.
+func Default() Config {
 	return Config{
 		SeenFor: 15 * 24 * time.Hour,
 		BlockFor: map[cloud.Kind]time.Duration{
@@ -108,11 +110,27 @@ func DefaultConfig() Config {
 // Wall converts a duration of the broker's clock to one of the machines' clock.
 func (c Config) Wall(d time.Duration) time.Duration { return time.Duration(float64(d) * c.Scale) }
 
-// Mover returns the cost of moving data between places, CLOUD:REGION. A *egress.Prices is one.
-type Mover interface {
-	// Move returns the cost in USD and the time in hours of moving a GiB between places. ok is false if a place is
-	// unknown.
-	Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool)
-	// PlaceOf is the place of a bucket, by its URL; empty if it has none.
-	PlaceOf(uri string) string
+// PoolTimes are the intervals and timeouts between the broker and the machines of pools, by the broker's clock.
+type PoolTimes struct {
+	// Beat is how often the time of a machine's last call is recorded.
+	Beat time.Duration
+	// A machine without a call for StaleAfter gets no new tasks; after LostAfter its tasks are lost.
+	StaleAfter, LostAfter time.Duration
+	// Busy and Idle are how soon a machine calls again, while a change is pending and while not.
+	Busy, Idle time.Duration
+	// Known is how long a process keeps its list of pools. Turn is how often it reads another partition.
+	Known, Turn time.Duration
+	// BlockFor is how long a machine gets no new tasks after it has failed to start a cluster. It doubles with each
+	// failure in a row.
+	BlockFor time.Duration
+}
+
+// DefaultPoolTimes returns values that suit machines that use a public API.
+func DefaultPoolTimes() PoolTimes {
+	return PoolTimes{
+		Beat: time.Minute, StaleAfter: 3 * time.Minute, LostAfter: 8 * time.Minute,
+		Busy: 3 * time.Second, Idle: 15 * time.Second,
+		Known: 5 * time.Second, Turn: time.Second,
+		BlockFor: 10 * time.Minute,
+	}
 }

@@ -1,4 +1,4 @@
-package record
+package config
 
 import (
 	"maps"
@@ -51,6 +51,26 @@ func (s Stores) distance(a, b string) float64 {
 	return there + back
 }
 
+// PlaceOf is the place of a store or any other bucket; empty if it has none.
+func (s Stores) PlaceOf(bucket string) string {
+	for _, place := range slices.Sorted(maps.Keys(s.URLs)) {
+		url := s.URLs[place]
+		if url == bucket || strings.HasPrefix(url, bucket+"/") || strings.HasPrefix(url, bucket+"?") {
+			return place
+		}
+	}
+	return s.Moves.PlaceOf(bucket)
+}
+
+// Mover returns the cost of moving data between places, CLOUD:REGION. A *egress.Prices is one.
+type Mover interface {
+	// Move returns the cost in USD and the time in hours of moving a GiB between places. ok is false if a place is
+	// unknown.
+	Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool)
+	// PlaceOf is the place of a bucket, by its URL; empty if it has none.
+	PlaceOf(uri string) string
+}
+
 // At is the URI of something of a job, given a URI or a path below Config.StoreURL.
 func (c Config) At(where string) string {
 	if strings.Contains(where, "://") {
@@ -69,14 +89,4 @@ func (c Config) StoreURLs() []string {
 		}
 	}
 	return urls
-}
-
-// Keeps converts a path of a cluster's job to where it is in the cluster's store: unchanged for Config.StoreURL,
-// otherwise a URI.
-func (cl *Cluster) Keeps(path string) string {
-	if cl.Store == "" || path == "" {
-		return path
-	}
-	uri, _ := grant.Below(cl.Store, path) // names were checked before
-	return uri
 }

@@ -1,0 +1,69 @@
+package planinput
+
+import (
+	"math"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+)
+
+// Facts is what is already fixed about a task.
+type Facts struct {
+	// Done tasks have their outputs at Place; Fixed ones hold capacity at Place and need Hours more.
+	Done, Fixed bool
+	Place       string
+	Hours       float64
+	// Progress is the fraction of the work that a checkpoint has saved.
+	Progress float64
+	// OnDemand tasks must not use spot any more, because otherwise the deadline might be missed.
+	OnDemand bool
+}
+
+// FactsOf returns what is already fixed about a task: a finished one has its outputs somewhere, a running one holds
+// its machines, a queued one has the progress that it saved.
+func FactsOf(t record.Task, plan *record.Plan, now time.Time) *Facts {
+	f := &Facts{Place: t.Place, Progress: t.Progress, OnDemand: t.OnDemand}
+	switch t.State {
+	case record.TaskSucceeded:
+		f.Done = true
+	case record.TaskAdmitted, record.TaskLaunching, record.TaskRunning:
+		f.Fixed = t.Place != ""
+		if t.Index < len(plan.TaskHours) {
+			f.Hours = plan.TaskHours[t.Index]
+		}
+		if t.Hours > 0 {
+			f.Hours = t.Hours
+		}
+		if t.State == record.TaskRunning {
+			f.Hours = math.Max(f.Hours-record.Hours(now.Sub(t.StartedAt)), 0)
+		}
+	case record.TaskQueued, record.TaskFailed:
+		f.Place = ""
+	}
+	return f
+}
+
+// nearlyDone is the maximum progress assumed for a joining task whose lead runs longer than expected.
+const nearlyDone = 0.95
+
+// WithLeads limits the time of tasks that join a gang to that of the task they join: they finish with it.
+func (in *Input) WithLeads() {
+	for i := range in.Spec.Tasks {
+		lead := in.Spec.Lead(i)
+		if lead < 0 || in.Tasks[lead] == nil {
+			continue
+		}
+		of := in.Tasks[lead]
+		if in.Tasks[i] == nil {
+			in.Tasks[i] = &Facts{}
+		}
+		switch f := in.Tasks[i]; {
+		case of.Done:
+			f.Done = true
+		case f.Fixed && of.Fixed:
+			f.Hours = min(f.Hours, of.Hours)
+		case of.Fixed && in.Previous != nil && in.Previous.TaskHours[lead] > 0:
+			f.Progress = max(f.Progress, min(1-of.Hours/in.Previous.TaskHours[lead], nearlyDone))
+		}
+	}
+}

@@ -1,0 +1,58 @@
+// Package planinput has what a plan of a job depends on: the job, what is left of its deadline and budget, and what is
+// known of its tasks, of prices and of places. The broker collects it from its records, and a planner
+// (internal/broker/planner) turns it into a plan.
+package planinput
+
+import (
+	"math"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Input is everything that a plan depends on.
+type Input struct {
+	Job  string // its ID; empty if it is not submitted
+	Spec *dag.Job
+	Now  time.Time
+	// DeadlineHours and BudgetUSD are what remains of both; nil means no limit.
+	DeadlineHours *float64
+	BudgetUSD     *float64
+	// Tasks is what is known of each task, by index; nil for one that was never ready.
+	Tasks []*Facts
+	// Blocks are the locations that are blocked now.
+	Blocks []apitypes.Block
+	// Markets is what was learned about spot offers, by offer ID without the market.
+	Markets map[string]record.MarketRecord
+	// Held are the tasks that run on reserved capacity now, by ReservedID.
+	Held map[string][]Holding
+	// Stood are the locations of tasks, as far as placement rules of this job or of others refer to them.
+	Stood []record.Placed
+	// Previous is the current plan, nil for the first one.
+	Previous *record.Plan
+}
+
+// Holding is a task that runs on reserved capacity, and how much of it its machines take.
+type Holding struct {
+	Job   string
+	Task  int
+	Takes apitypes.Amount
+}
+
+// Left sets what remains of the deadline and the budget.
+func (in *Input) Left(job record.Job, ledger record.Ledger, clusters []record.Cluster, overhead time.Duration) {
+	if !job.Deadline.IsZero() {
+		h := math.Max(record.Hours(job.Deadline.Sub(in.Now)), 0)
+		in.DeadlineHours = &h
+	}
+	if job.BudgetUSD > 0 {
+		usd := job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
+		for i := range clusters {
+			usd += clusters[i].ReservedUSD - clusters[i].Expected(overhead, in.Now)
+		}
+		usd = math.Max(usd, 0)
+		in.BudgetUSD = &usd
+	}
+}
