@@ -20,11 +20,11 @@ func TestReadEndpoint(t *testing.T) {
 		"http://localhost:8080":                                     "http://localhost:8080 ",
 		"https://abc.execute-api.eu-west-1.amazonaws.com.evil.test": "https://abc.execute-api.eu-west-1.amazonaws.com.evil.test ",
 		"http://broker.example.com":                                 "unencrypted",
-		"broker.example.com":                                        "no URL",
-		"ftp://broker.example.com":                                  "no URL",
-		"https://":                                                  "no URL",
+		"broker.example.com":                                        "is not a broker URL",
+		"ftp://broker.example.com":                                  "is not a broker URL",
+		"https://":                                                  "is not a broker URL",
 		"https://u:secret@broker.example.com":                       "u:xxxxx@",
-		"https://broker.example.com/?x=1":                           "no URL",
+		"https://broker.example.com/?x=1":                           "is not a broker URL",
 	} {
 		base, region, err := client.ReadEndpoint(raw, "")
 		got := base + " " + region

@@ -118,9 +118,9 @@ func TestUnauthorizedSaysWhereToFindToken(t *testing.T) {
 		t.Fatal(some, err)
 	}
 	for given, want := range map[string]string{
-		"":                 "none was given",
-		"0123456789":       "does not take the user token",
-		broker.Token + "x": "does not take the user token",
+		"":                 "none is set",
+		"0123456789":       "does not accept the user token",
+		broker.Token + "x": "does not accept the user token",
 	} {
 		_, err := client.New(broker.URL, given).Jobs(context.Background(), 1)
 		var p *apitypes.Problem
