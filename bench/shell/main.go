@@ -132,7 +132,7 @@ func oneProcess(ctx context.Context, dir, program string, n int) (took []time.Du
 // onAWS measures with the end-to-end test of remote commands: functions that communicate only through the emulated AWS.
 func onAWS(ctx context.Context, dir, _ string, n int) (took []time.Duration, err error) {
 	file := filepath.Join(dir, "aws.json")
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "^TestACommandRunsBesideATaskOfADeployment$",
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "^TestVisitRunsCommandNextToTask$",
 		"./internal/lambdahost/e2e")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("TRADEWIND_BENCH_ECHO=%d:%s", n, file))
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -35,7 +35,7 @@ func empty(t *testing.T, res *http.Response) {
 	}
 }
 
-func TestANodesLife(t *testing.T) {
+func TestNodeLifecycle(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("small", 1))
 	node := w.Node(job, "split", 0)
@@ -83,7 +83,7 @@ func TestANodesLife(t *testing.T) {
 	}
 }
 
-func TestANodeSpeaksForItsOwnAttemptOnly(t *testing.T) {
+func TestNodeRejectedForOtherAttempts(t *testing.T) {
 	w := apitest.New(t)
 	job, other := w.Submit(apitest.Wide("one", 1)), w.Submit(apitest.Wide("two", 1))
 	as := bearer(w.Node(job, "split", 0).Start().Token)
@@ -96,7 +96,7 @@ func TestANodeSpeaksForItsOwnAttemptOnly(t *testing.T) {
 	trouble(t, w.Do("GET", wire.PathWork, "", bearer(high)), http.StatusGone)
 }
 
-func TestBadAgentRequestsAreRefused(t *testing.T) {
+func TestRejectsBadAgentRequests(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
 	as := bearer(w.Node(job, "split", 0).Start().Token)
@@ -114,7 +114,7 @@ func TestBadAgentRequestsAreRefused(t *testing.T) {
 	empty(t, w.Do("POST", wire.PathReport, fmt.Sprintf(`{"id":"9","attempt":%q,"event":"alive","more":{"a":1}}`, attempt), as))
 }
 
-func TestALogGoesOnWhereItEnds(t *testing.T) {
+func TestLogAppendContinuesAtEnd(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
 	as := bearer(w.Node(job, "split", 0).Start().Token)
@@ -150,7 +150,7 @@ func (s signalling) Work(ctx context.Context, c wire.Claims, seen int) (wire.Wor
 	return w, err
 }
 
-func TestAWaitingNodeIsToldToRun(t *testing.T) {
+func TestWaitingNodeGetsRunCommand(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	w := apitest.New(t, func(c *api.Config) { c.Broker.Agents = signalling{c.Broker.Agents, asked} })
 	job := w.Submit(apitest.Wide("one", 1))
@@ -166,8 +166,8 @@ func TestAWaitingNodeIsToldToRun(t *testing.T) {
 	}
 }
 
-// TestABrokerThatDoesNotHoldCallsSaysWhenToAskAgain is what functions do that pay for the time they wait.
-func TestABrokerThatDoesNotHoldCallsSaysWhenToAskAgain(t *testing.T) {
+// TestUnheldPollsReturnPause is what functions do that pay for the time they wait.
+func TestUnheldPollsReturnPause(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Unheld = 2 * time.Minute })
 	spec := apitest.Wide("small", 1)
 	spec.Tasks[0].Nodes = 2
@@ -194,7 +194,7 @@ func TestABrokerThatDoesNotHoldCallsSaysWhenToAskAgain(t *testing.T) {
 	}
 }
 
-func TestAReportMayCarryTheEndOfTheLog(t *testing.T) {
+func TestReportCarriesEndOfLog(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
 	as := bearer(w.Node(job, "split", 0).Start().Token)

@@ -83,7 +83,7 @@ func agentPaths() [][2]string {
 	}
 }
 
-func TestEveryUserPathNeedsTheUserToken(t *testing.T) {
+func TestUserPathsRequireUserToken(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Training())
 	node := w.Node(job, "prepare-a", 0)
@@ -106,7 +106,7 @@ func TestEveryUserPathNeedsTheUserToken(t *testing.T) {
 	}
 }
 
-func TestEveryAgentPathNeedsAnAgentsToken(t *testing.T) {
+func TestAgentPathsRequireAgentToken(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Training())
 	cluster := record.ClusterID(job, 0, 1)
@@ -126,7 +126,7 @@ func TestEveryAgentPathNeedsAnAgentsToken(t *testing.T) {
 	}
 }
 
-func TestTheDashboardsCookieReadsAndChangesNothing(t *testing.T) {
+func TestDashboardCookieIsReadOnly(t *testing.T) {
 	w := apitest.New(t)
 	res := w.Do("GET", "/?token="+apitest.Token, "", http.Header{})
 	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/" {
@@ -165,7 +165,7 @@ func TestTheDashboardsCookieReadsAndChangesNothing(t *testing.T) {
 	}), http.StatusUnauthorized)
 }
 
-func TestAWrongTokenInTheAddressIsTakenOutOfItAndGetsNoCookie(t *testing.T) {
+func TestWrongTokenInURLRedirectsWithoutCookie(t *testing.T) {
 	w := apitest.New(t)
 	res := w.Do("GET", "/?token=guess", "", http.Header{})
 	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/" || len(res.Cookies()) != 0 {
@@ -173,7 +173,7 @@ func TestAWrongTokenInTheAddressIsTakenOutOfItAndGetsNoCookie(t *testing.T) {
 	}
 }
 
-func TestOnlyKnownHostNamesAreAnswered(t *testing.T) {
+func TestRejectsUnknownHostNames(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Hosts = []string{"Broker.Example"} })
 	for host, want := range map[string]int{
 		"localhost:8080": 200, "127.0.0.1": 200, "[::1]:9": 200, "[::1]": 200, "broker.example:443": 200, "LOCALHOST": 200,
@@ -187,7 +187,7 @@ func TestOnlyKnownHostNamesAreAnswered(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerHasSecurityHeadersAndNoneInvitesOtherOrigins(t *testing.T) {
+func TestResponsesHaveSecurityHeadersAndNoCORS(t *testing.T) {
 	w := apitest.New(t)
 	h := bearer(apitest.Token)
 	h.Set("Origin", "https://evil.example")
@@ -209,7 +209,7 @@ func TestEveryAnswerHasSecurityHeadersAndNoneInvitesOtherOrigins(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotExistIsAProblemToo(t *testing.T) {
+func TestUnknownPathIsProblem(t *testing.T) {
 	w := apitest.New(t)
 	for _, path := range []string{"/nowhere", "/v1/nowhere", "/v1/jobs/x/nowhere", "/docs", "/assets/app.js", "/"} {
 		trouble(t, w.Request("GET", path, ""), http.StatusNotFound)
@@ -240,7 +240,7 @@ func TestHealthAndDocumentNeedNoToken(t *testing.T) {
 	}
 }
 
-func TestTheDocumentIsCurrentAndKnowsEveryPath(t *testing.T) {
+func TestDocumentIsCurrentAndComplete(t *testing.T) {
 	w := apitest.New(t)
 	have, err := os.ReadFile("openapi.json")
 	if err != nil {
@@ -279,7 +279,7 @@ func TestTheDocumentIsCurrentAndKnowsEveryPath(t *testing.T) {
 	}
 }
 
-func TestAnAPIThatLacksAPartIsNotMade(t *testing.T) {
+func TestNewRejectsIncompleteConfig(t *testing.T) {
 	good := func() api.Config {
 		return api.Config{
 			Broker: api.PortsOf(&broker.Broker{}), Logs: struct{ api.Logs }{}, Token: apitest.Token,
@@ -317,7 +317,7 @@ func (f failing) Queues(context.Context) ([]apitypes.Queue, error) {
 	return nil, f.err
 }
 
-func TestWordsOfUnforeseenErrorsAreForTheLogOnly(t *testing.T) {
+func TestUnexpectedErrorsAreOnlyLogged(t *testing.T) {
 	var logged syncBuffer
 	set := func(err error) apitest.Option {
 		return func(c *api.Config) {
@@ -337,7 +337,7 @@ func TestWordsOfUnforeseenErrorsAreForTheLogOnly(t *testing.T) {
 	}
 }
 
-func TestTokensAndQueriesAreNeverLogged(t *testing.T) {
+func TestTokensAndQueriesAreNotLogged(t *testing.T) {
 	var logged syncBuffer
 	w := apitest.New(t, func(c *api.Config) {
 		c.Log = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -371,7 +371,7 @@ func TestServerHasLimits(t *testing.T) {
 	}
 }
 
-func TestABrowsersOddHeadersDoNotDisturb(t *testing.T) {
+func TestAcceptsUnusualBrowserHeaders(t *testing.T) {
 	w := apitest.New(t)
 	for _, accept := range []string{"text/html", "a;x,", ";", "application/cbor", "*/*;q=0.1,,"} {
 		h := bearer(apitest.Token)
@@ -383,7 +383,7 @@ func TestABrowsersOddHeadersDoNotDisturb(t *testing.T) {
 	}
 }
 
-func TestManyClientsAtOnce(t *testing.T) {
+func TestConcurrentClients(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Training())
 	node := w.Node(job, "prepare-a", 0).Start()
@@ -430,9 +430,9 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// TestATokenThatCannotBeCheckedIsNoBadToken: an agent that is refused gives its work up, so where only the key is out of
+// TestUncheckableTokenAnswers503: an agent that is refused gives its work up, so where only the key is out of
 // reach it is asked to come again.
-func TestATokenThatCannotBeCheckedIsNoBadToken(t *testing.T) {
+func TestUncheckableTokenAnswers503(t *testing.T) {
 	away := errors.New("the keys are out of reach")
 	w := apitest.New(t, func(c *api.Config) {
 		c.Verify = func(string) (wire.Claims, error) { return wire.Claims{}, away }

@@ -141,7 +141,7 @@ func begun(t *testing.T, w *apitest.World, name string) (job string, made string
 	return job, made, w.Node(job, "use", 0).Start()
 }
 
-func TestAnAttemptMovesItsDataByGrants(t *testing.T) {
+func TestAttemptMovesDataWithGrants(t *testing.T) {
 	w := apitest.New(t)
 	lay(t, w, "data/in/a.csv", "a")
 	lay(t, w, "code/main.py", "print()")
@@ -176,7 +176,7 @@ func TestAnAttemptMovesItsDataByGrants(t *testing.T) {
 }
 
 // Whoever has everything that is on a machine reaches its own attempt's data, and nothing else of the store.
-func TestAnAttemptReachesNothingElse(t *testing.T) {
+func TestGrantsLimitedToOwnAttempt(t *testing.T) {
 	w := apitest.New(t)
 	other, made, _ := begun(t, w, "other")
 	job, _, node := begun(t, w, "one")
@@ -221,7 +221,7 @@ func TestAnAttemptReachesNothingElse(t *testing.T) {
 }
 
 // An agent tells where its checkpoint lies, and its successor is let read it: nothing but a checkpoint of its own task.
-func TestACheckpointElsewhereIsNotRead(t *testing.T) {
+func TestRejectsCheckpointOutsidePrefix(t *testing.T) {
 	w := apitest.New(t)
 	other, made, _ := begun(t, w, "other")
 	job, _, node := begun(t, w, "one")
@@ -243,7 +243,7 @@ func TestACheckpointElsewhereIsNotRead(t *testing.T) {
 	}
 }
 
-func TestOldCheckpointsAreRemoved(t *testing.T) {
+func TestPruneRemovesOldCheckpoints(t *testing.T) {
 	w := apitest.New(t)
 	job, _, node := begun(t, w, "one")
 	c := newClient(t, w, node)
@@ -265,8 +265,8 @@ func TestOldCheckpointsAreRemoved(t *testing.T) {
 	trouble(t, c.post(wire.PathPrune, wire.Pruning{Attempt: c.attempt}), http.StatusGone)
 }
 
-// TestWhatSeveralNodesHaveBegunFromStays: one of them may be late, and begins where the others have begun.
-func TestWhatSeveralNodesHaveBegunFromStays(t *testing.T) {
+// TestPruneKeepsCheckpointInUseByOtherNodes: one of them may be late, and begins where the others have begun.
+func TestPruneKeepsCheckpointInUseByOtherNodes(t *testing.T) {
 	w := apitest.New(t)
 	spec := pair("two", w)
 	spec.Tasks[1].Nodes = 2
@@ -300,8 +300,8 @@ func TestWhatSeveralNodesHaveBegunFromStays(t *testing.T) {
 	}
 }
 
-// TestNobodyWritesWhatOthersHaveBroughtAlong: a piece under its digest is what all jobs that name it run.
-func TestNobodyWritesWhatOthersHaveBroughtAlong(t *testing.T) {
+// TestGrantRejectsWritesToPacks: a piece under its digest is what all jobs that name it run.
+func TestGrantRejectsWritesToPacks(t *testing.T) {
 	w := apitest.New(t)
 	spec := pair("one", w)
 	spec.Tasks[0].Outputs = []dag.Output{{Name: "all", URI: w.URI("packs/")}}
@@ -312,7 +312,7 @@ func TestNobodyWritesWhatOthersHaveBroughtAlong(t *testing.T) {
 	trouble(t, c.ask(grant.Want{Op: grant.Get, URI: piece}), http.StatusUnprocessableEntity) // it has no pack
 }
 
-func TestAnAttemptThatIsOverIsGrantedNothing(t *testing.T) {
+func TestFinishedAttemptGetsNoGrants(t *testing.T) {
 	w := apitest.New(t)
 	job, made, node := begun(t, w, "one")
 	c := newClient(t, w, node)
@@ -336,7 +336,7 @@ func TestAnAttemptThatIsOverIsGrantedNothing(t *testing.T) {
 }
 
 // From the moment that an attempt's outcome is known nothing more is granted, though its machines are still there.
-func TestAnAttemptThatHasEndedIsGrantedNothing(t *testing.T) {
+func TestEndedAttemptGetsNoGrants(t *testing.T) {
 	w := apitest.New(t)
 	job, _, node := begun(t, w, "one")
 	c := newClient(t, w, node)
@@ -351,7 +351,7 @@ type stuck struct{ grant.Store }
 
 func (stuck) Abort(context.Context, string, string) error { return errors.New("no") }
 
-func TestAStoreThatCannotAbortHoldsUpNoRelease(t *testing.T) {
+func TestFailedAbortDoesNotDelayRelease(t *testing.T) {
 	w := apitest.New(t)
 	job, _, node := begun(t, w, "one")
 	c := newClient(t, w, node)
@@ -364,7 +364,7 @@ func TestAStoreThatCannotAbortHoldsUpNoRelease(t *testing.T) {
 	}
 }
 
-func TestNodesOfOneTaskWriteTheirOwnOutputs(t *testing.T) {
+func TestNodesWriteSeparateOutputs(t *testing.T) {
 	w := apitest.New(t)
 	spec := pair("wide", w)
 	spec.Tasks, spec.Edges = spec.Tasks[1:], nil
@@ -389,7 +389,7 @@ func TestNodesOfOneTaskWriteTheirOwnOutputs(t *testing.T) {
 	trouble(t, newClient(t, w, nodes[1]).ask(grant.Want{Op: grant.Put, URI: ckpt}), http.StatusUnprocessableEntity)
 }
 
-func TestMachinesAreToldWhereTheirAgentLies(t *testing.T) {
+func TestProgramRedirectsToAgent(t *testing.T) {
 	digest := strings.Repeat("0a", 32)
 	w := apitest.New(t, func(c *api.Config) {
 		c.Program = func(_ context.Context, sha256 string) (string, error) {
@@ -424,7 +424,7 @@ func TestGrantsAreNotLogged(t *testing.T) {
 }
 
 // What a task mounts is lent to its attempt as it asks for it in the file, and nothing else, until it is over.
-func TestWhatIsMountedIsLentToItsAttemptAlone(t *testing.T) {
+func TestMountCredentialsLimitedToAttempt(t *testing.T) {
 	w := apitest.New(t)
 	key, err := service.NewSharedKeyCredential("account", "c2VjcmV0")
 	if err != nil {

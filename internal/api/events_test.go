@@ -86,7 +86,7 @@ func (f *follower) state(task int, state string) func(apitypes.JobUpdate) bool {
 	return func(apitypes.JobUpdate) bool { return f.tasks[task].State == state }
 }
 
-func TestAJobIsFollowedToItsEnd(t *testing.T) {
+func TestFollowJobToEnd(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("small", 2))
 	f := follow(t, w, job)
@@ -122,7 +122,7 @@ func TestAJobIsFollowedToItsEnd(t *testing.T) {
 	}
 }
 
-func TestAStreamThatBrokeOffIsOpenedAgain(t *testing.T) {
+func TestBrokenStreamCanBeReopened(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("small", 2))
 	follow(t, w, job).until(func(apitypes.JobUpdate) bool { return true })
@@ -134,7 +134,7 @@ func TestAStreamThatBrokeOffIsOpenedAgain(t *testing.T) {
 	}
 }
 
-func TestAStreamGoesOnWhereItBrokeOff(t *testing.T) {
+func TestStreamContinuesAfterLastEvent(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("small", 2))
 	f := follow(t, w, job)
@@ -151,7 +151,7 @@ func TestAStreamGoesOnWhereItBrokeOff(t *testing.T) {
 	}
 }
 
-func TestFollowingAJobThatIsOverTellsItsEndAtOnce(t *testing.T) {
+func TestFollowFinishedJobEndsAtOnce(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("small", 2))
 	w.Request("DELETE", "/v1/jobs/"+job, "")
@@ -163,7 +163,7 @@ func TestFollowingAJobThatIsOverTellsItsEndAtOnce(t *testing.T) {
 	}
 }
 
-func TestStreamsEndWhenTheHostStops(t *testing.T) {
+func TestStreamsEndWhenHostStops(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Training())
 	w.Node(job, "prepare-a", 0).Start()

@@ -42,7 +42,7 @@ func asAgent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, claimsKey{}, wire.Claims{Job: "j", Cluster: "j.0.1"})
 }
 
-func TestAPollIsAnsweredTheMomentTheClusterChanges(t *testing.T) {
+func TestPollReturnsOnClusterChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		newest := wire.Work{Command: wire.None}
@@ -67,7 +67,7 @@ func TestAPollIsAnsweredTheMomentTheClusterChanges(t *testing.T) {
 	})
 }
 
-func TestAPollEndsWithNothingNewWhenItsWaitIsOver(t *testing.T) {
+func TestPollEndsAfterWait(t *testing.T) {
 	for wait, want := range map[string]time.Duration{"": 0, "20s": 20 * time.Second, "10h": maxWorkWait} {
 		synctest.Test(t, func(t *testing.T) {
 			a := stubbed(t, stub{work: func(seen int) (wire.Work, error) { return wire.Work{Seq: seen, Command: wire.None}, nil }})
@@ -86,7 +86,7 @@ func TestAPollEndsWithNothingNewWhenItsWaitIsOver(t *testing.T) {
 	}
 }
 
-func TestAPollSeesAtItsEndWhatAnotherProcessChanged(t *testing.T) {
+func TestPollSeesChangeByOtherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		a := stubbed(t, stub{work: func(int) (wire.Work, error) {
@@ -102,7 +102,7 @@ func TestAPollSeesAtItsEndWhatAnotherProcessChanged(t *testing.T) {
 	})
 }
 
-func TestPollsEndWhenTheHostStops(t *testing.T) {
+func TestPollsEndWhenHostStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := stubbed(t, stub{work: func(int) (wire.Work, error) { return wire.Work{Command: wire.None}, nil }})
 		began := time.Now()
@@ -116,7 +116,7 @@ func TestPollsEndWhenTheHostStops(t *testing.T) {
 	})
 }
 
-func TestHubWakesEveryoneWhoWaits(t *testing.T) {
+func TestHubWakesAllWaiters(t *testing.T) {
 	h := NewHub()
 	a, doneA := h.listen("c")
 	b, doneB := h.listen("c")

@@ -17,7 +17,7 @@ import (
 )
 
 // A machine's proof is checked, compared with what was launched, and what is wrong is answered in plain words.
-func TestAHelloProvesWhichMachineItIs(t *testing.T) {
+func TestHelloProvesMachineIdentity(t *testing.T) {
 	ours, other := authority(t), authority(t)
 	v, err := awsid.New(ours.Certificates())
 	if err != nil {
@@ -73,7 +73,7 @@ func (away) Verify(context.Context, string, string) (wire.Machine, error) {
 }
 
 // An agent gives up when it is refused: what is the checker's fault must not look like it.
-func TestAProofThatCannotBeCheckedNowIsSentAgain(t *testing.T) {
+func TestUncheckableProofAnswers503(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Identity = identity.Verifiers{"gcp": away{}} })
 	job := w.Submit(apitest.Wide("one", 1))
 	node := w.Node(job, "split", 0)

@@ -51,7 +51,7 @@ const wfFile = `{"name":"wf","schemaVersion":"1.5","workflow":{
  "execution":{"makespanInSeconds":20,"executedAt":"2024-01-01T00:00:00Z","tasks":[{"id":"a","runtimeInSeconds":10},{"id":"b","runtimeInSeconds":10}],"machines":[]}}}
 `
 
-func TestAFileOfAnyFormIsSubmitted(t *testing.T) {
+func TestSubmitAcceptsAllFormats(t *testing.T) {
 	w := apitest.New(t)
 	var zipped bytes.Buffer
 	z := gzip.NewWriter(&zipped)
@@ -88,7 +88,7 @@ func TestAFileOfAnyFormIsSubmitted(t *testing.T) {
 	}
 }
 
-func TestRecordedWorkflowsAreSubmittedAsTheyAre(t *testing.T) {
+func TestSubmitRecordedWorkflows(t *testing.T) {
 	dir := filepath.FromSlash("../../../shared/data/workflows/dax")
 	files, err := filepath.Glob(filepath.Join(dir, "*_25.xml*"))
 	if err != nil || len(files) == 0 {
@@ -107,7 +107,7 @@ func TestRecordedWorkflowsAreSubmittedAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestTheSameKeyIsTheSameJob(t *testing.T) {
+func TestSubmitIsIdempotentByKey(t *testing.T) {
 	w := apitest.New(t)
 	send := func(key string) string {
 		h := bearer(apitest.Token)
@@ -126,7 +126,7 @@ func TestTheSameKeyIsTheSameJob(t *testing.T) {
 	}
 }
 
-func TestABadFileIsAnsweredWithWhereItIsWrongAndStoresNothing(t *testing.T) {
+func TestInvalidFileReportsPositionAndStoresNothing(t *testing.T) {
 	w := apitest.New(t)
 	file := strings.Replace(trainFile, "run: python train.py", "rum: python train.py", 1)
 	for _, path := range []string{"/v1/dags", "/v1/plans"} {
@@ -158,7 +158,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAFileThatIsTooLargeIsRefused(t *testing.T) {
+func TestRejectsTooLargeFile(t *testing.T) {
 	w := apitest.New(t)
 	req, err := http.NewRequestWithContext(t.Context(), "POST", w.Server.URL+"/v1/dags", endless{})
 	if err != nil {
@@ -183,7 +183,7 @@ func TestAFileThatIsTooLargeIsRefused(t *testing.T) {
 	trouble(t, w.Request("PUT", "/v1/queues/q", `{"description":"`+strings.Repeat("x", 2<<20)+`"}`), http.StatusRequestEntityTooLarge)
 }
 
-func TestJobsAreListedTheNewestFirst(t *testing.T) {
+func TestListJobsNewestFirst(t *testing.T) {
 	w := apitest.New(t)
 	for _, name := range []string{"one", "two", "three"} {
 		w.Submit(apitest.Wide(name, 1))
@@ -198,7 +198,7 @@ func TestJobsAreListedTheNewestFirst(t *testing.T) {
 	}
 }
 
-func TestAJobIsShownWithItsTasksPlansAndAttempts(t *testing.T) {
+func TestGetJob(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Training())
 	w.Clock.Advance(time.Hour)
@@ -214,7 +214,7 @@ func TestAJobIsShownWithItsTasksPlansAndAttempts(t *testing.T) {
 	}
 }
 
-func TestAJobIsExplained(t *testing.T) {
+func TestExplainJob(t *testing.T) {
 	w := apitest.New(t)
 	w.Cloud.Refuse("use2-az3")
 	job := w.Submit(apitest.Training())
@@ -234,7 +234,7 @@ func TestAJobIsExplained(t *testing.T) {
 	}
 }
 
-func TestAJobIsCancelledOnceAndEitherWay(t *testing.T) {
+func TestCancelJob(t *testing.T) {
 	w := apitest.New(t)
 	for _, how := range [][2]string{{"POST", "/cancel?reason=wrong+data"}, {"DELETE", ""}} {
 		job := w.Submit(apitest.Wide("cancel-"+strings.ToLower(how[0]), 2))
@@ -249,7 +249,7 @@ func TestAJobIsCancelledOnceAndEitherWay(t *testing.T) {
 	}
 }
 
-func TestAJobIsSuspendedAndGoesOn(t *testing.T) {
+func TestSuspendAndResumeJob(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("paused", 2))
 	v := answer[apitypes.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/suspend?by=ann&reason=lunch", ""), http.StatusAccepted)
@@ -280,7 +280,7 @@ func TestAJobIsSuspendedAndGoesOn(t *testing.T) {
 	trouble(t, w.Request("POST", "/v1/jobs/"+job+"/resume", ""), http.StatusConflict)
 }
 
-func TestAQueueIsSuspendedAndOpenedAgain(t *testing.T) {
+func TestSuspendAndResumeQueue(t *testing.T) {
 	w := apitest.New(t)
 	trouble(t, w.Request("POST", "/v1/queues/none/suspend", ""), http.StatusNotFound)
 	q := answer[apitypes.Queue](t, w.Request("POST", "/v1/queues/default/suspend?by=ann&reason=maintenance&drain=true", ""), http.StatusAccepted)
@@ -301,7 +301,7 @@ func TestAQueueIsSuspendedAndOpenedAgain(t *testing.T) {
 	}
 }
 
-func TestAFileIsPlannedWithoutBeingSubmitted(t *testing.T) {
+func TestPlanWithoutSubmitting(t *testing.T) {
 	w := apitest.New(t)
 	v := answer[apitypes.PlanView](t, w.Request("POST", "/v1/plans?name=train.yaml&objective=makespan&deadline=9h&budget=12.5", trainFile), http.StatusOK)
 	if v.Name != "train" || v.Objective != "makespan" || v.Status != "optimal" || len(v.Tasks) != 2 || v.USD <= 0 || v.OnDemandUSD <= v.USD {

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestAListOfJobsReadsWhatItShowsHoweverManyThereWere(t *testing.T) {
+func TestListJobsReadsOnlyOnePage(t *testing.T) {
 	const jobs = 10_000
 	w := apitest.New(t)
 	for i := range jobs {

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 )
 
-func TestALogIsReadFromAnywhere(t *testing.T) {
+func TestReadLogFromAnyPosition(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
 	node := w.Node(job, "split", 0).Start()
@@ -48,7 +48,7 @@ func TestALogIsReadFromAnywhere(t *testing.T) {
 	}
 }
 
-func TestALogIsFollowedFromAttemptToAttemptAndEndsWithTheTask(t *testing.T) {
+func TestFollowLogAcrossAttempts(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
 	first := w.Node(job, "split", 0).Start().Print("first")
@@ -80,7 +80,7 @@ func TestALogIsFollowedFromAttemptToAttemptAndEndsWithTheTask(t *testing.T) {
 }
 
 // A reader that was away while attempts came and went is shown each that has printed anything.
-func TestAFollowedLogThatIsOpenedAgainPassesNoAttemptOver(t *testing.T) {
+func TestReopenedLogSkipsNoAttempt(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
 	w.Node(job, "split", 0).Start().Print("first")

@@ -20,7 +20,7 @@ import (
 
 const cpuMarket = "aws/us-east-2/use2-az3/c7i.2xlarge"
 
-func TestPricesOfMarketsAreToldAsTheyWent(t *testing.T) {
+func TestListPrices(t *testing.T) {
 	w := apitest.New(t)
 	for _, usd := range []float64{0.12, 0.12, 0.31, 0.12} {
 		w.Tick(events.PriceTick{Offer: cpuMarket, USD: usd})
@@ -39,7 +39,7 @@ func TestPricesOfMarketsAreToldAsTheyWent(t *testing.T) {
 	trouble(t, w.Request("GET", "/v1/prices", ""), http.StatusUnprocessableEntity)
 }
 
-func TestMarketsTellWhatIsExpectedAndWhoBids(t *testing.T) {
+func TestListMarketsWithForecastsAndBids(t *testing.T) {
 	w := apitest.New(t)
 	for range 5 {
 		w.Tick(events.PriceTick{Offer: cpuMarket, USD: 0.12})
@@ -66,7 +66,7 @@ func TestMarketsTellWhatIsExpectedAndWhoBids(t *testing.T) {
 	}
 }
 
-func TestUsageIsWhatAttemptsHeld(t *testing.T) {
+func TestQueueUsage(t *testing.T) {
 	w := apitest.New(t)
 	w.Clock.Advance(24 * time.Hour)
 	job := w.Submit(apitest.Wide("mosaic", 2))
@@ -90,7 +90,7 @@ func TestUsageIsWhatAttemptsHeld(t *testing.T) {
 	trouble(t, w.Request("GET", "/v1/usage?hours=1e9", ""), http.StatusUnprocessableEntity)
 }
 
-func TestAJobIsRunAgainAsANewOne(t *testing.T) {
+func TestRerunJob(t *testing.T) {
 	w := apitest.New(t)
 	spec := apitest.Training()
 	job := w.Submit(spec)
@@ -116,7 +116,7 @@ func TestAJobIsRunAgainAsANewOne(t *testing.T) {
 	trouble(t, w.Request("POST", "/v1/jobs/none/rerun", ""), http.StatusNotFound)
 }
 
-func TestAJobWhoseSecretsAreGoneIsNotRunAgain(t *testing.T) {
+func TestRerunRejectsJobWithoutSecrets(t *testing.T) {
 	w := apitest.New(t)
 	spec := apitest.Wide("mosaic", 1)
 	job := w.Submit(spec)
@@ -142,7 +142,7 @@ func (r rerunFails) Rerun(context.Context, string, string) (record.Job, error) {
 
 const tiny = "apiVersion: tradewind/v1\nname: tiny\ndeadline: 9h\ntasks:\n  one: {run: 'true', time: 1h}\n"
 
-func TestTheFrontierOfAFileIsFound(t *testing.T) {
+func TestFrontier(t *testing.T) {
 	var asked *dag.Job
 	w := apitest.New(t, func(c *api.Config) {
 		c.Frontier = func(_ context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error) {
@@ -170,7 +170,7 @@ func TestTheFrontierOfAFileIsFound(t *testing.T) {
 	trouble(t, apitest.New(t).Request("POST", "/v1/frontiers", tiny), http.StatusNotImplemented)
 }
 
-func TestAJobIsSubmittedWithOtherLimitsThanItsFileSays(t *testing.T) {
+func TestSubmitOverridesLimits(t *testing.T) {
 	w := apitest.New(t)
 	v := answer[apitypes.Submitted](t, w.Request("POST", "/v1/dags?deadline=5h30m&budget=12.5&objective=makespan", tiny),
 		http.StatusCreated)

@@ -32,7 +32,7 @@ func (lacks) Missing(_ context.Context, pieces []pack.Piece) (out []apitypes.Lac
 	return out, nil
 }
 
-func TestMissingPiecesAreAnsweredWithTheRightToUploadThem(t *testing.T) {
+func TestMissingPiecesReturnsGrants(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) {
 		c.Packs = lacks{}
 		c.Objects = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) })
@@ -54,7 +54,7 @@ func TestMissingPiecesAreAnsweredWithTheRightToUploadThem(t *testing.T) {
 	}
 }
 
-func TestABrokerWithoutADepotSaysSo(t *testing.T) {
+func TestMissingPiecesWithoutDepotAnswers501(t *testing.T) {
 	w := apitest.New(t)
 	digest := string(pack.DigestOf([]byte("x")))
 	trouble(t, w.Request("POST", "/v1/packs/missing", fmt.Sprintf(`{"pieces": [{"digest": %q, "size": 1}]}`, digest)),

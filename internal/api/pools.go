@@ -125,7 +125,7 @@ func (a *API) setPool(ctx context.Context, in *setPoolInput) (*body[apitypes.Poo
 func (a *API) pool(ctx context.Context, name string) (*apitypes.PoolView, error) {
 	p, err := a.cfg.Broker.PoolViews.PoolView(ctx, name)
 	if errors.Is(err, record.ErrNotFound) {
-		return nil, problem(http.StatusNotFound, "unknown pool "+name)
+		return nil, problem(http.StatusNotFound, "there is no pool "+name)
 	}
 	return &p, err
 }

@@ -38,7 +38,7 @@ func pools(t *testing.T, w *apitest.World) []apitypes.PoolView {
 	return answer[apitypes.PoolList](t, w.Request("GET", "/v1/pools", ""), http.StatusOK).Pools
 }
 
-func TestAPoolIsSetListedDrainedAndRemoved(t *testing.T) {
+func TestPoolLifecycle(t *testing.T) {
 	w, _ := lab(t)
 	list := pools(t, w)
 	if len(list) != 1 || list[0].USDPerHour != 0.02 || list[0].Place != "aws:us-east-1" || len(list[0].Machines) != 1 || list[0].Machines[0].Capacity.CPUs != 8 {
@@ -65,7 +65,7 @@ func TestAPoolIsSetListedDrainedAndRemoved(t *testing.T) {
 	}
 }
 
-func TestWhatNoPoolCanBeIsRefused(t *testing.T) {
+func TestRejectsInvalidPool(t *testing.T) {
 	w, _ := lab(t)
 	for path, settings := range map[string]string{
 		"/v1/pools/lab": `{"usdPerHour":-1}`, "/v1/pools/lab2": `{"place":"nowhere"}`, "/v1/pools/lab3": `{"partitions":10000}`, "/v1/pools/Lab": `{}`, "/v1/pools/l_b": `{}`, "/v1/pools/lab4": `{"usd":1}`,
@@ -80,7 +80,7 @@ func TestWhatNoPoolCanBeIsRefused(t *testing.T) {
 	}
 }
 
-func TestAMachineProvesWhichOneItIs(t *testing.T) {
+func TestMachineTokens(t *testing.T) {
 	w, own := lab(t)
 	answer[apitypes.PoolView](t, w.Request("PUT", "/v1/pools/other", `{}`), http.StatusOK)
 	now := w.Clock.Now()
@@ -129,7 +129,7 @@ func TestAMachineProvesWhichOneItIs(t *testing.T) {
 	}
 }
 
-func TestAMachineThatWasRemovedIsNotLetInAgainByItsToken(t *testing.T) {
+func TestRemovedMachineCannotSync(t *testing.T) {
 	w, own := lab(t)
 	w.Clock.Advance(time.Minute)
 	if res := w.Request("DELETE", "/v1/pools/lab/machines/m1", ""); res.StatusCode != http.StatusNoContent {
@@ -143,7 +143,7 @@ func TestAMachineThatWasRemovedIsNotLetInAgainByItsToken(t *testing.T) {
 	trouble(t, w.Do("POST", wire.PathPoolSync("lab", "m1"), report(wire.PoolReport{}), bearer(own)), http.StatusGone)
 }
 
-func TestASyncRenewsATokenThatGetsOld(t *testing.T) {
+func TestSyncRenewsOldToken(t *testing.T) {
 	w, own := lab(t)
 	sync := func(token string) wire.PoolOrders {
 		t.Helper()
@@ -164,7 +164,7 @@ func TestASyncRenewsATokenThatGetsOld(t *testing.T) {
 	trouble(t, w.Do("POST", wire.PathPoolSync("lab", "m1"), report(wire.PoolReport{}), bearer(own)), http.StatusUnauthorized)
 }
 
-func TestAReportThatCannotBeIsRefusedWithItsField(t *testing.T) {
+func TestSyncRejectsInvalidReport(t *testing.T) {
 	w, own := lab(t)
 	for text, field := range map[string]string{
 		`{"capacity":{"cpus":-1,"memoryGiB":1}}`:                                      "cpus",
@@ -185,7 +185,7 @@ func TestAReportThatCannotBeIsRefusedWithItsField(t *testing.T) {
 	}
 }
 
-func TestATaskIsOrderedFromAMachineWithItsOwnToken(t *testing.T) {
+func TestSyncOrdersTaskWithToken(t *testing.T) {
 	w, own := lab(t)
 	job := w.Submit(apitest.Training())
 	o := answer[wire.PoolOrders](t, w.Do("POST", wire.PathPoolSync("lab", "m1"), report(wire.PoolReport{}), bearer(own)), http.StatusOK)
@@ -205,14 +205,14 @@ func TestATaskIsOrderedFromAMachineWithItsOwnToken(t *testing.T) {
 	}
 }
 
-func TestWhereNoMachinesJoinTheAPISaysSo(t *testing.T) {
+func TestPoolsUnsupportedAnswers501(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Machines = nil })
 	answer[apitypes.PoolView](t, w.Request("PUT", "/v1/pools/lab", `{}`), http.StatusOK)
 	trouble(t, w.Request("POST", "/v1/pools/lab/token", ""), http.StatusNotImplemented)
 	trouble(t, w.Do("POST", wire.PathPoolSync("lab", "m1"), "{}", bearer("x")), http.StatusNotImplemented)
 }
 
-func TestAskingForOnePoolReadsNoOther(t *testing.T) {
+func TestGetPoolReadsOnlyThatPool(t *testing.T) {
 	w := apitest.New(t)
 	reads := func(pools int) apitest.Reads {
 		for i := range pools {

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-func TestAQueueIsSetAndItsWaitingTasksListed(t *testing.T) {
+func TestSetQueueAndListWaiting(t *testing.T) {
 	w := apitest.New(t)
 	q := answer[apitypes.Queue](t, w.Request("PUT", "/v1/queues/research", `{"maxRunning":1,"description":"Ada's"}`), http.StatusOK)
 	if q.Name != "research" || q.MaxRunning != 1 || q.Description != "Ada's" {
@@ -46,7 +46,7 @@ func TestAQueueIsSetAndItsWaitingTasksListed(t *testing.T) {
 	trouble(t, w.Request("PUT", "/v1/queues/..%2fx", `{}`), http.StatusUnprocessableEntity)
 }
 
-func TestBlockedPlacesAreListed(t *testing.T) {
+func TestListBlocks(t *testing.T) {
 	w := apitest.New(t)
 	if l := answer[apitypes.BlockList](t, w.Request("GET", "/v1/blocks", ""), http.StatusOK); l.Blocks == nil || len(l.Blocks) > 0 {
 		t.Errorf("blocks at first: %+v", l)
@@ -59,7 +59,7 @@ func TestBlockedPlacesAreListed(t *testing.T) {
 	}
 }
 
-func TestDeadLettersAreListedAndRedriven(t *testing.T) {
+func TestListAndRedriveDeadLetters(t *testing.T) {
 	w := apitest.New(t)
 	for i := range 3 {
 		w.Dead.Add(bus.DeadLetter{
@@ -85,7 +85,7 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 	trouble(t, without.Request("POST", "/v1/deadletters/redrive", `{}`), http.StatusNotImplemented)
 }
 
-func TestABusyStoreAsksToTryAgain(t *testing.T) {
+func TestThrottledStoreAnswers503(t *testing.T) {
 	for _, err := range []error{store.ErrThrottled, store.ErrConflict, store.ErrClosed, bus.ErrClosed} {
 		w := apitest.New(t, func(c *api.Config) { c.Broker.QueueViews = failing{c.Broker.QueueViews, fmt.Errorf("queues: %w", err)} })
 		res := w.Request("GET", "/v1/queues", "")

@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// TestATokenIsRenewedAsLongAsTheAttemptLives: a task that runs for four days is spoken for to its end, by a token that is
+// TestTokenRenewedWhileAttemptRuns: a task that runs for four days is spoken for to its end, by a token that is
 // new each time the old one is getting old; who comes too late is refused, and so is who comes after the end.
-func TestATokenIsRenewedAsLongAsTheAttemptLives(t *testing.T) {
+func TestTokenRenewedWhileAttemptRuns(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("long", 1))
 	node := w.Node(job, "split", 0).Start()
@@ -46,7 +46,7 @@ func TestATokenIsRenewedAsLongAsTheAttemptLives(t *testing.T) {
 
 // What a machine boots with lies in its user data, where its tasks can read it: it is good for one agent's hello, and for
 // nothing else.
-func TestWhatAMachineBootsWithIsGoodOnce(t *testing.T) {
+func TestBootTokenValidOnce(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
 	claims := wire.Claims{Job: job, Cluster: w.Node(job, "split", 0).Attempt(), Expires: w.Clock.Now().Add(100 * time.Hour), Boot: true}
@@ -77,7 +77,7 @@ func TestWhatAMachineBootsWithIsGoodOnce(t *testing.T) {
 }
 
 // A node that waits for others gets its token with the first answer, too.
-func TestANodeThatWaitsForOthersHasItsTokenAtOnce(t *testing.T) {
+func TestWaitingNodeGetsTokenAtOnce(t *testing.T) {
 	w := apitest.New(t)
 	spec := apitest.Wide("wide", 1)
 	spec.Tasks[0].Nodes = 2

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestRequestsAreHeldToTheirDescription(t *testing.T) {
+func TestRequestsAreValidatedStrictly(t *testing.T) {
 	w := apitest.New(t)
 	for _, c := range []struct{ method, path, body, where string }{
 		{"PUT", "/v1/queues/q", `{"weight":null}`, "body.weight"},
@@ -43,7 +43,7 @@ func TestRequestsAreHeldToTheirDescription(t *testing.T) {
 	}
 }
 
-func TestAWholeNumberIsAnIntegerHoweverItIsWritten(t *testing.T) {
+func TestAcceptsIntegerWithPoint(t *testing.T) {
 	w := apitest.New(t)
 	for body, want := range map[string]int{`{"weight":187.0}`: 187, `{"weight":2e2}`: 200, `{"weight":7,"description":"1.0"}`: 7} {
 		if q := answer[apitypes.Queue](t, w.Request("PUT", "/v1/queues/q", body), http.StatusOK); q.Weight != want {

@@ -13,8 +13,8 @@ import (
 const tesTask = `{"name":"sum-1","executors":[{"image":"ubuntu","command":["md5sum","/in"]}],
  "inputs":[{"path":"/in","content":"secret words"}],"tags":{"run":"a"}}`
 
-// TestATaskOfTES goes from its creation to its cancellation, in each view and by each filter.
-func TestATaskOfTES(t *testing.T) {
+// TestTESTask goes from its creation to its cancellation, in each view and by each filter.
+func TestTESTask(t *testing.T) {
 	w := apitest.New(t)
 	ask := func(method, path, body string, out any) int {
 		t.Helper()
@@ -77,8 +77,8 @@ func TestATaskOfTES(t *testing.T) {
 	}
 }
 
-// TestATaskThatNoMachineCanRunSaysWhy has the reason of a task without an attempt where clients look for it.
-func TestATaskThatNoMachineCanRunSaysWhy(t *testing.T) {
+// TestTESInfeasibleTaskExplainsWhy has the reason of a task without an attempt where clients look for it.
+func TestTESInfeasibleTaskExplainsWhy(t *testing.T) {
 	w := apitest.New(t)
 	var made struct{ ID string }
 	r := w.Request("POST", "/ga4gh/tes/v1/tasks",

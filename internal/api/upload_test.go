@@ -30,7 +30,7 @@ func (s *cut) Complete(ctx context.Context, uri, upload string, parts []grant.Up
 }
 
 // An agent that has no answer asks again; then the store knows no such upload any more, as it is an object already.
-func TestAnUploadThatWasCompletedUnheardIsNotDenied(t *testing.T) {
+func TestRepeatedUploadCompletionSucceeds(t *testing.T) {
 	w := apitest.New(t)
 	job, _, node := begun(t, w, "one")
 	c := newClient(t, w, node)

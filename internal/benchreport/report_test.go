@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
-func TestASectionIsReplacedAndTheOthersStay(t *testing.T) {
+func TestReplaceKeepsOtherSections(t *testing.T) {
 	page := "# Results\n\nold words\n\n## A\n\nold a\n\n## B\n\nold b\n"
 	got := benchreport.Replace(page, "A", "## A\n\nnew a\n")
 	got = benchreport.Replace(got, "C", "## C\n\nnew c\n")
@@ -28,7 +28,7 @@ func TestASectionIsReplacedAndTheOthersStay(t *testing.T) {
 	}
 }
 
-func TestASectionSaysWhenItWasMeasured(t *testing.T) {
+func TestSectionHasDateAndMachine(t *testing.T) {
 	s := benchreport.Section("A", benchreport.Table([]benchreport.Row{{"x", "1", "2", "make x"}}), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	if !strings.HasPrefix(s, "## A\n\n2026-01-02, ") || !strings.Contains(s, "| x | 1 | 2 | `make x` |") {
 		t.Error(s)

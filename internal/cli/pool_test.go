@@ -185,14 +185,14 @@ func TestPoolJoinErrors(t *testing.T) {
 		says string
 	}{
 		"a pool that is not there": {[]string{"pool", "join", "lap", "--gpu", "none"}, command.ExitBadInput, "unknown pool lap"},
-		"a name that is taken":     {join("--name", "taken"), command.ExitBadInput, "has a machine taken already"},
+		"a name that is taken":     {join("--name", "taken"), command.ExitBadInput, "already has a machine taken"},
 		"another pool's token":     {join("--token-file", filepath.Join(p.state, "other")), command.ExitBadInput, "is of pool other"},
 		"no token":                 {join("--token-file", filepath.Join(p.state, "empty")), command.ExitBadInput, "no token to join with"},
 		"no file":                  {join("--token-file", filepath.Join(p.state, "none")), command.ExitBadInput, "no such file"},
 		"no processors":            {join("--cpus", "0"), command.ExitBadInput, "--cpus 0 must be above 0"},
 		"no GPU of that name":      {join("--gpu", "V1000"), command.ExitBadInput, "V1000"},
 		"a name that cannot be":    {join("--name", "a b"), command.ExitBadInput, "machine"},
-		"http in the clear":        {join("--endpoint", "http://192.0.2.1"), command.ExitBadInput, "in the clear"},
+		"http in the clear":        {join("--endpoint", "http://192.0.2.1"), command.ExitBadInput, "unencrypted"},
 	} {
 		if r := p.run(tc.args...); r.code != tc.code || !strings.Contains(r.err, tc.says) {
 			t.Errorf("%s: exit %d, want %d\n%s", name, r.code, tc.code, r.err)

@@ -10,35 +10,35 @@ import (
 	"strings"
 )
 
-// Assembly is a folder that infra/ has synthesised into.
+// Assembly is a folder that infra/ has synthesised.
 type Assembly struct {
 	Dir    string
 	Stacks []Stack // the deployment's own first
 }
 
-// Stack is one template with the files it refers to.
+// Stack is one template with the files to which it refers.
 type Stack struct {
 	Name     string
-	Region   string // empty: wherever the caller deploys
+	Region   string // empty: the region of the target
 	Template Asset
 	Assets   []Asset
-	// Protected stacks are not deleted by accident.
+	// Protected enables termination protection.
 	Protected bool
 }
 
 // Asset is a file or folder to upload.
 type Asset struct {
-	Name   string // for people: Submit/Code
+	Name   string // for display: Submit/Code
 	Path   string
 	Zip    bool
 	Bucket string // with ${AWS::AccountId} and ${AWS::Region}
 	Key    string
 }
 
-// ErrAssembly says that a folder is not what infra/ writes.
+// ErrAssembly: a folder does not contain what infra/ writes.
 var ErrAssembly = errors.New("deploy: not a synthesised deployment")
 
-// manifest is the part of the cloud assembly's manifest that is needed (aws-cdk, cloud-assembly-schema).
+// manifest is the needed part of the cloud assembly's manifest (aws-cdk, cloud-assembly-schema).
 type manifest struct {
 	Artifacts map[string]struct {
 		Type        string
@@ -61,7 +61,7 @@ type assetFile struct {
 	}
 }
 
-// ReadAssembly reads what was synthesised into a folder. It fails with ErrAssembly.
+// ReadAssembly reads a synthesised folder. It returns ErrAssembly for any other folder.
 func ReadAssembly(dir string) (*Assembly, error) {
 	var m manifest
 	if err := readJSON(filepath.Join(dir, "manifest.json"), &m); err != nil {
@@ -87,7 +87,7 @@ func ReadAssembly(dir string) (*Assembly, error) {
 	if len(a.Stacks) == 0 {
 		return nil, fmt.Errorf("%w: %s has no stack", ErrAssembly, dir)
 	}
-	// The others pass notices on to the first, whose name theirs begin with.
+	// The other stacks forward notices to the first, whose name is a prefix of theirs.
 	slices.SortFunc(a.Stacks, func(x, y Stack) int { return strings.Compare(x.Name, y.Name) })
 	return a, nil
 }
@@ -126,7 +126,7 @@ func (s *Stack) readAssets(dir, artifact, template string) error {
 }
 
 func readJSON(path string, into any) error {
-	raw, err := os.ReadFile(path) //nolint:gosec // the caller names the folder
+	raw, err := os.ReadFile(path) //nolint:gosec // the caller chooses the folder
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrAssembly, err)
 	}

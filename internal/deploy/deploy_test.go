@@ -106,7 +106,7 @@ func (r *rig) agents(bucket string) int {
 	return len(out.Contents)
 }
 
-func TestAStackIsMadeChangedAndDeleted(t *testing.T) {
+func TestStackLifecycle(t *testing.T) {
 	r := newRig(t, "deploy-a")
 	r.Template(template("deploy-a", "one"))
 	set, err := r.target.Diff(t.Context(), r.stack())
@@ -151,7 +151,7 @@ func TestAStackIsMadeChangedAndDeleted(t *testing.T) {
 	}
 }
 
-func TestAChangeThatLosesDataIsRefused(t *testing.T) {
+func TestDeployRejectsDataLoss(t *testing.T) {
 	r := newRig(t, "deploy-b")
 	r.Template(template("deploy-b", "one"))
 	if _, err := r.deploy(); err != nil {
@@ -168,7 +168,7 @@ func TestAChangeThatLosesDataIsRefused(t *testing.T) {
 	}
 }
 
-func TestADeploymentWithMachinesIsNotDestroyed(t *testing.T) {
+func TestDestroyRejectsRunningMachines(t *testing.T) {
 	r := newRig(t, "deploy-c")
 	r.Template(template("deploy-c"))
 	if _, err := r.deploy(); err != nil {
@@ -218,7 +218,7 @@ func TestADeploymentWithMachinesIsNotDestroyed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoAssemblyIsNamed(t *testing.T) {
+func TestReadAssemblyErrors(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := deploy.ReadAssembly(dir); !errors.Is(err, deploy.ErrAssembly) {
 		t.Error(err)
@@ -245,7 +245,7 @@ func absolute(t *testing.T) string {
 	return dir
 }
 
-func TestWithoutCredentialsOrRegion(t *testing.T) {
+func TestOpenWithoutCredentialsOrRegion(t *testing.T) {
 	cfg := emulator.Config("http://127.0.0.1:1")
 	cfg.Region = ""
 	if _, err := deploy.Open(t.Context(), cfg); !errors.Is(err, deploy.ErrNoRegion) {
@@ -259,7 +259,7 @@ func TestWithoutCredentialsOrRegion(t *testing.T) {
 	}
 }
 
-func TestABuildThatFailsSaysWhatItPrinted(t *testing.T) {
+func TestBuildErrorIncludesOutput(t *testing.T) {
 	bin := t.TempDir()
 	for name, script := range map[string]string{"go": "#!/bin/sh\necho \"$@\" >>" + bin + "/calls\necho it does not compile >&2\nexit 1\n", "node": "#!/bin/sh\n"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700); err != nil { //nolint:gosec // a program

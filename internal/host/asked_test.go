@@ -41,7 +41,7 @@ func within(hours float64) string {
 	return (time.Duration(math.Ceil(hours*3600)) * time.Second).String()
 }
 
-func TestAHostTellsItsCloudsAndWhatAFileCostsByWhen(t *testing.T) {
+func TestHostChecksCloudsAndComputesFrontier(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	clouds := ask[apitypes.CloudReports](t, h, "GET", "/v1/clouds", "").Clouds
 	if len(clouds) < 3 {

@@ -44,7 +44,7 @@ tasks:
 
 // A task of one job, with all that it finds in its environment and its folder, and even with its agent's own token,
 // changes nothing of another job, of the broker's records or of the folder of objects.
-func TestATaskHarmsItsOwnAttemptAtMost(t *testing.T) {
+func TestTaskCannotAffectOtherAttempts(t *testing.T) {
 	state, work := t.TempDir(), t.TempDir()
 	h, _ := serve(t, host.Options{State: state, TimeScale: 1})
 	submit := func(name, run string) string {

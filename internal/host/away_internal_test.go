@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestMachinesAreHeardBeforeTheyAreGivenUp: after a broker was away, and only then.
-func TestMachinesAreHeardBeforeTheyAreGivenUp(t *testing.T) {
+// TestWaitsForMachinesAfterSleep: after a broker was away, and only then.
+func TestWaitsForMachinesAfterSleep(t *testing.T) {
 	for _, c := range []struct {
 		away   time.Duration
 		bought bool

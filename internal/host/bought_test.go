@@ -98,7 +98,7 @@ func TestPublicURL(t *testing.T) {
 	}
 }
 
-func TestPlansHaveWhatCanBeBought(t *testing.T) {
+func TestPlansUseOnlyBuyableOffers(t *testing.T) {
 	spec := job(t, "tasks: {a: {run: x, time: 1h, resources: {cpus: 2+}}}")
 	for _, c := range []struct {
 		others bool
@@ -125,7 +125,7 @@ func TestPlansHaveWhatCanBeBought(t *testing.T) {
 }
 
 // A host that is killed may leave machines, which one that does not buy there would never see again.
-func TestAFolderWhoseMachinesMayRunIsNotTakenOverBlindly(t *testing.T) {
+func TestOpenRejectsFolderWithUnendedMachines(t *testing.T) {
 	b := newBought(t)
 	open := func(o host.Options) error {
 		h, err := host.Open(t.Context(), o)
@@ -165,7 +165,7 @@ func TestAFolderWhoseMachinesMayRunIsNotTakenOverBlindly(t *testing.T) {
 	}
 }
 
-func TestTheNameOfADeploymentStays(t *testing.T) {
+func TestDeploymentNameIsStable(t *testing.T) {
 	dir := t.TempDir()
 	first, err := host.DeploymentOf(dir)
 	again, err2 := host.DeploymentOf(dir)
@@ -176,7 +176,7 @@ func TestTheNameOfADeploymentStays(t *testing.T) {
 }
 
 // A machine that its cloud takes without a word is replaced, and one that has no room left is looked for elsewhere.
-func TestABoughtMachineThatIsTakenIsReplaced(t *testing.T) {
+func TestReplacesPreemptedBoughtMachine(t *testing.T) {
 	b := newBought(t)
 	h := serveBought(t, b)
 	b.account.Dry("", "us-east-1", true)
@@ -214,7 +214,7 @@ tasks:
 }
 
 // What a cloud sells today is planned on without a restart, and after one; what it does not answer stays.
-func TestWhatACloudSellsTodayIsPlannedOn(t *testing.T) {
+func TestPlansWithRefreshedOffers(t *testing.T) {
 	b := newBought(t)
 	const gone = "tasks: {a: {run: x, time: 1h, resources: {accelerators: 'V100:8'}}}"
 	before, err := host.Open(t.Context(), b.options)
@@ -260,7 +260,7 @@ func (unproven) Verify(context.Context, string, string) (wire.Machine, error) {
 }
 
 // Where a cloud's machines can prove which they are, they have to: one that cannot gets no work.
-func TestABoughtMachineHasToProveWhichItIs(t *testing.T) {
+func TestBoughtMachineMustProveIdentity(t *testing.T) {
 	b := newBought(t)
 	open := b.options.Clouds[0].Kit.Open
 	b.options.Clouds[0].Kit.Open = func(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {

@@ -48,7 +48,7 @@ tasks:
 
 // A task's data comes from S3 and goes there, in parts, though neither it nor its agent has a key; and neither keys nor
 // signatures are left anywhere.
-func TestTasksMoveDataOfS3WithoutCredentials(t *testing.T) {
+func TestTasksMoveS3DataWithoutCredentials(t *testing.T) {
 	client := s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(servers.Versitygw(t)), UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, ""),

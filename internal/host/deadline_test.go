@@ -12,10 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestAJobIsMovedOnDemandWhenItsMarketTurnsBad runs examples/deadline.yaml with less to do: half way spot becomes dear everywhere, and
+// TestMovesJobToOnDemandWhenMarketGetsBad runs examples/deadline.yaml with less to do: half way spot becomes dear everywhere, and
 // the job goes on on demand from its checkpoint, and says why. Whether it is in time depends on this machine, as its hours are seconds here:
 // testdata/stories/moved.txt of the simulator tells that.
-func TestAJobIsMovedOnDemandWhenItsMarketTurnsBad(t *testing.T) {
+func TestMovesJobToOnDemandWhenMarketGetsBad(t *testing.T) {
 	h, _ := serve(t, host.Options{
 		State: t.TempDir(), TimeScale: 0.0008, Scenario: filepath.Join("..", "..", "examples", "deadline-scenario.yaml"),
 	})

@@ -15,7 +15,7 @@ import (
 
 // Members of a gang find each other on machines of this computer: the launcher runs a program on each worker, without
 // ssh, and the workers, which never end by themselves, are done when it is.
-func TestAGangFindsItsMembersAndEndsWithItsChief(t *testing.T) {
+func TestGangFindsMembersAndEndsWithChief(t *testing.T) {
 	state := t.TempDir()
 	h, _ := serve(t, host.Options{State: state})
 	c := client.New(h.URL(), h.Token())
@@ -59,7 +59,7 @@ tasks:
 }
 
 // A failure whose exit code aborts is not tried again, however many retries there are.
-func TestAnExitCodeThatAbortsIsNotTriedAgain(t *testing.T) {
+func TestAbortingExitCodeIsNotRetried(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	c := client.New(h.URL(), h.Token())
 	file := []byte(`apiVersion: tradewind/v1
@@ -83,7 +83,7 @@ tasks:
 
 // Machines join a role while its own run: they are told who is there, the others need not end by themselves, and all are
 // done with the role's own.
-func TestMachinesJoinARoleWhileItRuns(t *testing.T) {
+func TestMachinesJoinRunningRole(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	c := client.New(h.URL(), h.Token())
 	file := []byte(`apiVersion: tradewind/v1
@@ -119,7 +119,7 @@ tasks:
 }
 
 // A role begins anew by itself: the others go on, and the files say where it is now.
-func TestARoleBeginsAnewWhileTheOthersGoOn(t *testing.T) {
+func TestRoleRestartsWhileOthersContinue(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	c := client.New(h.URL(), h.Token())
 	shared := t.TempDir()

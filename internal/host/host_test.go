@@ -79,7 +79,7 @@ func await(t *testing.T, b *broker.Broker, id string) *apitypes.JobDetail {
 	}
 }
 
-func TestTheDemonstrationMovesAndResumes(t *testing.T) {
+func TestDemonstrationMovesAndResumes(t *testing.T) {
 	h, _ := serve(t, host.Options{
 		State: t.TempDir(), TimeScale: 0.002, Scenario: filepath.Join("..", "..", "examples", "demo-scenario.yaml"),
 	})

@@ -123,7 +123,7 @@ func ladder(layers, width int, notes string) string {
 	return b.String()
 }
 
-func TestKilledAtFiftyMomentsTheJobFinishesAndNothingRunsTwice(t *testing.T) {
+func TestJobFinishesOnceDespiteFiftyKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills a broker fifty times")
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestAJobIsPlannedByWhatTheOneBeforeHasShown: without a time in the file an hour is assumed, and after a run what was seen.
+// TestPlansWithLearnedRunTimes: without a time in the file an hour is assumed, and after a run what was seen.
 // A task that has failed teaches nothing.
-func TestAJobIsPlannedByWhatTheOneBeforeHasShown(t *testing.T) {
+func TestPlansWithLearnedRunTimes(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	job := func(last string) *dag.Job {
 		spec, err := read.Job("job.yaml", strings.NewReader(`apiVersion: tradewind/v1

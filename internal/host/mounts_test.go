@@ -83,7 +83,7 @@ run: |
   env
 `
 
-func TestASkyPilotFileRunsWithItsMountsInAllModes(t *testing.T) {
+func TestSkyPilotMountModes(t *testing.T) {
 	t.Setenv(mount.ProgramEnv, mounttest.Program(t, mounttest.Environ(t)))
 	c, stores := lending(t)
 	bucketWith(t, c, "data", map[string]string{"in/x": "copied", "live/x": "mounted"})
@@ -135,7 +135,7 @@ func TestASkyPilotFileRunsWithItsMountsInAllModes(t *testing.T) {
 }
 
 // What can be known before a machine is bought is said at the submission, with its place in the file.
-func TestMountsThatCannotBeAreRefusedAtSubmission(t *testing.T) {
+func TestSubmitRejectsImpossibleMounts(t *testing.T) {
 	c, stores := lending(t)
 	t.Setenv(mount.ProgramEnv, mounttest.Program(t, mounttest.Environ(t)))
 	bucketWith(t, c, "data", map[string]string{"in/x": "x"})

@@ -41,8 +41,8 @@ func left(t *testing.T, state, job, name string) string {
 	return string(body)
 }
 
-// TestAChangeAfterItWasHandedInDoesNotReachTheJob, and neither does the end of the folder.
-func TestAChangeAfterItWasHandedInDoesNotReachTheJob(t *testing.T) {
+// TestChangesAfterSubmitDoNotAffectJob, and neither does the end of the folder.
+func TestChangesAfterSubmitDoNotAffectJob(t *testing.T) {
 	state, dir := t.TempDir(), filepath.Join(t.TempDir(), "code")
 	put(t, dir, "version", "handed in")
 	h, _ := serve(t, host.Options{State: state, TimeScale: 0.01})
@@ -72,8 +72,8 @@ tasks:
 	}
 }
 
-// TestAFolderBesideADroppedFileIsPacked, and one that is missing is explained beside the file.
-func TestAFolderBesideADroppedFileIsPacked(t *testing.T) {
+// TestPacksFolderNextToDroppedFile, and one that is missing is explained beside the file.
+func TestPacksFolderNextToDroppedFile(t *testing.T) {
 	state, dags := t.TempDir(), t.TempDir()
 	const file = "apiVersion: tradewind/v1\nname: %s\ntasks:\n  a: {workdir: %s, run: cp version $TRADEWIND_OUTPUT, time: 1m}\n"
 	put(t, dags, "code/version", "beside")

@@ -33,7 +33,7 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-func TestAChangedPolicyIsTakenAndABadOneIsRefusedInTheLog(t *testing.T) {
+func TestReloadsPolicyAndLogsInvalidOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	put := func(text string) {
 		next := path + ".new" // as editors do
@@ -64,7 +64,7 @@ func TestAChangedPolicyIsTakenAndABadOneIsRefusedInTheLog(t *testing.T) {
 	eventually(t, "it is mended", func() bool { return plugin() == "capacity" })
 }
 
-func TestAHostDoesNotStartWithABadPolicy(t *testing.T) {
+func TestOpenRejectsInvalidPolicy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(path, []byte("actions: [allocate]\ntiers:\n  - [gnag]\n"), 0o600); err != nil {
 		t.Fatal(err)

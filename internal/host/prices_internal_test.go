@@ -24,9 +24,9 @@ func (p teller) SpotPrices(context.Context) ([]cloudkit.Price, error) {
 	return []cloudkit.Price{p.price}, nil
 }
 
-// TestPricesOfACloudThatFailsAreMissedAloud: the others are planned by theirs, and whoever reads the log knows why one
+// TestFailedPriceFeedIsLogged: the others are planned by theirs, and whoever reads the log knows why one
 // is not.
-func TestPricesOfACloudThatFailsAreMissedAloud(t *testing.T) {
+func TestFailedPriceFeedIsLogged(t *testing.T) {
 	some, away := teller{price: cloudkit.Price{Offer: "o", USD: 1}}, teller{err: errors.New("gcp is away")}
 	for name, c := range map[string]struct {
 		of     []cloudkit.Prices

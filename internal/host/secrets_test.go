@@ -16,9 +16,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// TestASecretReachesItsTaskAlone: the task has it; no file of the state folder, answer of the API or process list does,
+// TestSecretReachesOnlyItsTask: the task has it; no file of the state folder, answer of the API or process list does,
 // neither while it runs nor after; what the task prints of it is masked.
-func TestASecretReachesItsTaskAlone(t *testing.T) {
+func TestSecretReachesOnlyItsTask(t *testing.T) {
 	const value = "hunter2-is-the-value"
 	state, gate := t.TempDir(), filepath.Join(t.TempDir(), "go")
 	h, _ := serve(t, host.Options{State: state})
@@ -115,7 +115,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-func TestASecretWithoutAValueIsRefusedAtItsLine(t *testing.T) {
+func TestRejectsSecretWithoutValueWithLine(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	c := client.New(h.URL(), h.Token())
 	for _, given := range []map[string]string{nil, {"OTHER": "x"}, {"TOKEN": "ssm:/not/there"}} {

@@ -24,7 +24,7 @@ import (
 )
 
 // What is said of a file that is no job may be larger than the bus takes.
-func TestOneBadFileStopsNothingElse(t *testing.T) {
+func TestInvalidFileDoesNotBlockOthers(t *testing.T) {
 	dags, state := t.TempDir(), t.TempDir()
 	_, stop := serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
 	bad := "apiVersion: v1\nkind: " + strings.Repeat("x", 300_000) + "\n"
@@ -67,7 +67,7 @@ func (u *unlisted) Machines(ctx context.Context, cluster string) ([]cloud.Machin
 }
 
 // What the records have is ended without a list, and the list is asked for once more.
-func TestStopEndsMachinesOfACloudThatGivesNoList(t *testing.T) {
+func TestStopEndsMachinesWithoutList(t *testing.T) {
 	for _, c := range []struct {
 		refused int64
 		told    bool // that something may be left
@@ -120,7 +120,7 @@ func stopUnlisted(t *testing.T, refused int64, told bool) {
 }
 
 // A launch that Ctrl-C breaks off may be carried out a moment later, when nobody hears of it.
-func TestStopEndsWhatWasBeingBought(t *testing.T) {
+func TestStopEndsMachinesOfCancelledLaunch(t *testing.T) {
 	b := newBought(t)
 	asked := make(chan struct{}, 1)
 	late := make(chan struct{})

@@ -27,8 +27,8 @@ func traced(t *testing.T, h *host.Host, file string) string {
 	return job.ID
 }
 
-// TestAJobIsATrace: its tasks, attempts and the events handled for it are spans of one trace, each part of what it is of.
-func TestAJobIsATrace(t *testing.T) {
+// TestJobIsTraced: its tasks, attempts and the events handled for it are spans of one trace, each part of what it is of.
+func TestJobIsTraced(t *testing.T) {
 	c := tracestest.New(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "20") // milliseconds
@@ -92,8 +92,8 @@ tasks:
 	}
 }
 
-// TestACollectorThatIsNotThere harms no job, and does not keep the broker from ending.
-func TestACollectorThatIsNotThere(t *testing.T) {
+// TestMissingCollector harms no job, and does not keep the broker from ending.
+func TestMissingCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	h, stop := serve(t, host.Options{State: t.TempDir()})
 	id := traced(t, h, "apiVersion: tradewind/v1\nname: alone\ntasks: {a: {run: \"true\"}}\n")

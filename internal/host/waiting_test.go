@@ -105,7 +105,7 @@ prices:
   - {match: {instanceType: g5.xlarge}, at: 0s, times: 8}
 `
 
-func TestAJobWaitsWhileItsMarketIsDearAndBeginsWhenItIsCheap(t *testing.T) {
+func TestJobWaitsForCheapMarket(t *testing.T) {
 	d, _ := waitFor(t, dearNow+"  - {match: {instanceType: g5.xlarge}, at: 150m, times: 1}\n")
 	a := d.Attempts[0]
 	if len(d.Attempts) != 1 || !a.Offer.Spot || a.Admitted.Sub(d.Submitted) < 30*time.Minute {
@@ -116,7 +116,7 @@ func TestAJobWaitsWhileItsMarketIsDearAndBeginsWhenItIsCheap(t *testing.T) {
 	}
 }
 
-func TestAJobWhoseMarketStaysDearGoesOnDemand(t *testing.T) {
+func TestJobGoesOnDemandIfMarketStaysExpensive(t *testing.T) {
 	d, _ := waitFor(t, dearNow)
 	a := d.Attempts[0]
 	if len(d.Attempts) != 1 || a.Offer.Spot || a.Admitted.Sub(d.Submitted) < 2*time.Hour {

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// TestLateNewsOfAContentOfBeforeLeaveTheRemarkAsItIs: the broker may answer when the file has another content already.
-func TestLateNewsOfAContentOfBeforeLeaveTheRemarkAsItIs(t *testing.T) {
+// TestLateEventKeepsRemark: the broker may answer when the file has another content already.
+func TestLateEventKeepsRemark(t *testing.T) {
 	f := &folder{dir: t.TempDir(), log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
 	remark := func() string {
 		said, _ := os.ReadFile(filepath.Join(f.dir, "a.yaml.error.txt"))
@@ -43,7 +43,7 @@ func TestLateNewsOfAContentOfBeforeLeaveTheRemarkAsItIs(t *testing.T) {
 }
 
 // News of a file that was written again are of nothing: what is there now has news of its own.
-func TestNewsOfAnEarlierContentFindNothing(t *testing.T) {
+func TestEventOfEarlierContentIsMissing(t *testing.T) {
 	f := &folder{dir: t.TempDir(), log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
 	var news []events.ObjectCreated
 	f.emit = func(_ context.Context, _ string, data events.Data) error {
@@ -72,7 +72,7 @@ func TestNewsOfAnEarlierContentFindNothing(t *testing.T) {
 }
 
 // A disk that was full for a moment would otherwise have the file wait until something else is dropped.
-func TestAFileThatNobodyCouldBeToldOfIsToldOfAgain(t *testing.T) {
+func TestRetriesFileReport(t *testing.T) {
 	f := &folder{dir: t.TempDir(), log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
 	full, heard := true, 0
 	f.emit = func(context.Context, string, events.Data) error {

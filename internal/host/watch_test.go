@@ -37,7 +37,7 @@ tasks:
     time: 1m
 `
 
-func TestAFileDroppedIntoTheFolderRunsOnceAndABadOneIsExplainedBesideIt(t *testing.T) {
+func TestDroppedFileRunsOnceAndInvalidOneGetsRemark(t *testing.T) {
 	dags, state := t.TempDir(), t.TempDir()
 	put := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(dags, name), []byte(text), 0o600); err != nil {
@@ -76,9 +76,9 @@ func TestAFileDroppedIntoTheFolderRunsOnceAndABadOneIsExplainedBesideIt(t *testi
 	})
 }
 
-// TestARefusedFileIsTriedAgainWhenItIsTouched, moved away and back, or loses its remark, and not while it only lies
+// TestTouchRetriesRejectedFile, moved away and back, or loses its remark, and not while it only lies
 // there: what it was refused for may lie outside of it. A file that is a job is one however often it is touched.
-func TestARefusedFileIsTriedAgainWhenItIsTouched(t *testing.T) {
+func TestTouchRetriesRejectedFile(t *testing.T) {
 	const file = "apiVersion: tradewind/v1\nname: %s\ntasks:\n  a: {workdir: %s, run: ls, time: 1m}\n"
 	dags := t.TempDir()
 	touch := func(path string) error { return os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)) }
@@ -151,8 +151,8 @@ func TestARefusedFileIsTriedAgainWhenItIsTouched(t *testing.T) {
 	}
 }
 
-// TestTheRemarkAboutAFileGoesWhenTheFileIsAJob, also where it was left by a broker of before.
-func TestTheRemarkAboutAFileGoesWhenTheFileIsAJob(t *testing.T) {
+// TestRemarkRemovedWhenFileIsAccepted, also where it was left by a broker of before.
+func TestRemarkRemovedWhenFileIsAccepted(t *testing.T) {
 	dags, state := t.TempDir(), t.TempDir()
 	remark := filepath.Join(dags, "mended.yaml.error.txt")
 	gone := func() bool {
@@ -171,7 +171,7 @@ func TestTheRemarkAboutAFileGoesWhenTheFileIsAJob(t *testing.T) {
 	eventually(t, "the remark is removed after a restart", gone)
 }
 
-func TestASecondHostOnTheSameFolderIsRefused(t *testing.T) {
+func TestOpenRejectsLockedFolder(t *testing.T) {
 	state := t.TempDir()
 	h, _ := serve(t, host.Options{State: state})
 	if second, err := host.Open(context.Background(), host.Options{State: state}); err == nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // The rules of a deployment's owner hear what is announced, also what no function reacts to.
-func TestWhatIsAnnouncedIsKeptForTheRelay(t *testing.T) {
+func TestAnnouncedEventsAreKeptForRelay(t *testing.T) {
 	for want, announce := range map[int][]string{0: nil, 1: {events.TypeTaskStarted}} {
 		r := newRig(t, events.FnOptimize, func(with *setup) {
 			with.announce, with.planner = announce, noPlanner{}

@@ -163,7 +163,7 @@ func (r *rig) submitted(tasks int) record.Job {
 	return job
 }
 
-func TestABatchSharesOneTransactionByGroup(t *testing.T) {
+func TestBatchSharesTransactionByGroup(t *testing.T) {
 	commits := 0
 	r := newRig(t, events.FnAdvance, func(with *setup) {
 		with.Store = observed{with.Store, func(store.Tx) { commits++ }}
@@ -188,7 +188,7 @@ func (o observed) Commit(ctx context.Context, tx store.Tx) error {
 	return o.Store.Commit(ctx, tx)
 }
 
-func TestOneMessageThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
+func TestFailedMessageDoesNotBlockOthers(t *testing.T) {
 	r := newRig(t, events.FnExecute)
 	again := r.handle(context.Background(),
 		r.message("good", events.ClusterUp{Cluster: "j.0.1", Job: "j"}),
@@ -212,7 +212,7 @@ func TestOneMessageThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
-func TestADeadLetterThatCannotBeKeptComesAgain(t *testing.T) {
+func TestUnstoredDeadLetterIsRedelivered(t *testing.T) {
 	r := newRig(t, events.FnExecute)
 	r.queue.deaf = errors.New("SQS is away")
 	if again := r.handle(context.Background(), r.message("wrong", events.TaskReady{Job: "j"})); len(again) != 1 || again[0] != "wrong" {
@@ -220,7 +220,7 @@ func TestADeadLetterThatCannotBeKeptComesAgain(t *testing.T) {
 	}
 }
 
-func TestWhatFailsForNowComesAgainAfterABackOff(t *testing.T) {
+func TestTemporaryFailureBacksOff(t *testing.T) {
 	away := errors.New("the table is away")
 	r := newRig(t, events.FnExecute, func(with *setup) {
 		with.Store = failing{with.Store, away}
@@ -239,7 +239,7 @@ type failing struct {
 
 func (f failing) Get(context.Context, ...store.Key) ([]store.Record, error) { return nil, f.err }
 
-func TestARepeatedDeliveryChangesNothing(t *testing.T) {
+func TestRepeatedDeliveryIsIdempotent(t *testing.T) {
 	r := newRig(t, events.FnAdvance)
 	job := r.submitted(2)
 	cancel := r.message("cancel", events.DAGCancel{Job: job.ID, Reason: "no more"})
@@ -267,7 +267,7 @@ func (s stuck) Get(ctx context.Context, _ ...store.Key) ([]store.Record, error) 
 	return nil, ctx.Err()
 }
 
-func TestWhatIsNotDoneInTimeIsGivenBackBeforeLambdaEndsTheFunction(t *testing.T) {
+func TestReturnsUnfinishedMessagesBeforeDeadline(t *testing.T) {
 	var never chan struct{}
 	for name, wrap := range map[string]func(store.Store) store.Store{
 		"a handler that heeds its time":   func(s store.Store) store.Store { return stuck{s} },
@@ -300,7 +300,7 @@ func (d deaf) Get(context.Context, ...store.Key) ([]store.Record, error) {
 	return nil, nil
 }
 
-func TestMetricsSayWhatHappened(t *testing.T) {
+func TestMetrics(t *testing.T) {
 	r := newRig(t, events.FnExecute)
 	r.handle(context.Background(), r.message("a", events.ClusterUp{Cluster: "j.0.1", Job: "j"}), r.message("wrong", events.TaskReady{Job: "j"}))
 	var metrics map[string]any
@@ -320,7 +320,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	}
 }
 
-func TestNoPayloadIsLogged(t *testing.T) {
+func TestPayloadsAreNotLogged(t *testing.T) {
 	r := newRig(t, events.FnAdvance)
 	secret := "hunter2-in-a-payload" //nolint:gosec // what must not be seen
 	r.handle(context.Background(), r.message("a", events.DAGCancel{Job: "none", Reason: secret}), r.raw("b", `{"token":"`+secret+`"}`))
@@ -329,7 +329,7 @@ func TestNoPayloadIsLogged(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsABatchDecidesWithIt(t *testing.T) {
+func TestFailedAfterFailsBatch(t *testing.T) {
 	ran := 0
 	fails := errors.New("the schedules cannot be switched on")
 	r := newRig(t, events.FnExecute, func(with *setup) {

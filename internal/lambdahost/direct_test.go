@@ -27,8 +27,8 @@ func (b *bucket) Open(context.Context, events.ObjectCreated) (body io.ReadCloser
 
 func (*bucket) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
-// TestWorkComesInByTheDoor gives submit the event of a DAG file as EventBridge invokes it, and as its queue does after a redrive.
-func TestWorkComesInByTheDoor(t *testing.T) {
+// TestHandleDoor gives submit the event of a DAG file as EventBridge invokes it, and as its queue does after a redrive.
+func TestHandleDoor(t *testing.T) {
 	created, err := os.ReadFile("testdata/s3-object-created.json")
 	if err != nil {
 		t.Fatal(err)
@@ -72,8 +72,8 @@ func TestWorkComesInByTheDoor(t *testing.T) {
 	}
 }
 
-// TestTheDoorRefusesWhatItDoesNotKnow has Lambda keep it as a dead letter, whatever it is.
-func TestTheDoorRefusesWhatItDoesNotKnow(t *testing.T) {
+// TestHandleDoorRejectsUnknownEvents has Lambda keep it as a dead letter, whatever it is.
+func TestHandleDoorRejectsUnknownEvents(t *testing.T) {
 	r := newRig(t, events.FnSubmit)
 	for _, raw := range []string{`{}`, `null`, `[]`, `{"Records":null}`, `{"source":"aws.rds","id":"1","detail-type":"x","detail":{}}`} {
 		if out, err := r.handler.HandleDoor(context.Background(), json.RawMessage(raw)); err == nil {

@@ -22,7 +22,7 @@ func load(env map[string]string) (lambdahost.Env, error) {
 	return lambdahost.LoadEnv(func(name string) string { return env[name] })
 }
 
-func TestTheEnvironmentIsRead(t *testing.T) {
+func TestLoadEnv(t *testing.T) {
 	env, err := load(deployed())
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestTheEnvironmentIsRead(t *testing.T) {
 	}
 }
 
-func TestEveryVariableThatIsWrongIsNamed(t *testing.T) {
+func TestLoadEnvNamesAllWrongVariables(t *testing.T) {
 	bad := deployed()
 	delete(bad, "TRADEWIND_TABLE")
 	bad["TRADEWIND_WORK_BUCKET"] = ""

@@ -42,7 +42,7 @@ func document(t *testing.T, name string) []byte {
 	return body
 }
 
-func TestWhatAWSTellsBecomesOurEvents(t *testing.T) {
+func TestDecodesAWSEvents(t *testing.T) {
 	nine := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	for name, want := range map[string]struct {
 		id   string
@@ -78,7 +78,7 @@ func TestWhatAWSTellsBecomesOurEvents(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyReactsToIsFinal(t *testing.T) {
+func TestUnexpectedEventIsFinal(t *testing.T) {
 	for name, body := range map[string]string{
 		"another event of S3":     string(document(t, "s3-object-deleted")),
 		"no envelope":             `{"hello":"world"}`,
@@ -93,7 +93,7 @@ func TestWhatNobodyReactsToIsFinal(t *testing.T) {
 	}
 }
 
-func TestAMachineThatCannotBeLookedUpIsLookedUpAgain(t *testing.T) {
+func TestFailedMachineLookupIsRetried(t *testing.T) {
 	away := errors.New("throttled")
 	_, _, err := lambdahost.Decoder{Notices: machines{err: away}}.Decode(context.Background(), document(t, "ec2-interruption"))
 	if !errors.Is(err, away) || lambdahost.Final(err) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-func TestOneEventThatNoBusTakesHoldsUpNoOther(t *testing.T) {
+func TestUnpublishableEventDoesNotBlockOthers(t *testing.T) {
 	b, err := buslocal.NewMemory(buslocal.Config{Queues: lambdahost.QueueRules(), Route: events.Routes()})
 	if err != nil {
 		t.Fatal(err)

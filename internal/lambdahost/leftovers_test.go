@@ -42,7 +42,7 @@ func (r *rig) commit(id string, at time.Time) {
 	}
 }
 
-func TestReconcilePublishesWhatTheRelayLeft(t *testing.T) {
+func TestReconcilePublishesLeftovers(t *testing.T) {
 	sent := &sink{}
 	r := newRig(t, events.FnReconcile, func(with *setup) { with.Bus = sent })
 	r.commit("old", nine.Add(-time.Minute))

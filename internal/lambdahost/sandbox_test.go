@@ -16,7 +16,7 @@ import (
 )
 
 // A function that runs sessions does not start unless it knows what moving data costs.
-func TestAFunctionWithoutAPortThatItNeedsDoesNotStart(t *testing.T) {
+func TestBrokerRejectsMissingPort(t *testing.T) {
 	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)

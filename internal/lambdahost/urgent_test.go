@@ -33,7 +33,7 @@ var errRefused = errors.New("refused")
 func (refusing) Commit(context.Context, store.Tx) error { return errRefused }
 
 // What follows a refusal is told by who committed it; everything else, and that as well, by the relay.
-func TestWhatFollowsARefusalDoesNotWaitForTheRelay(t *testing.T) {
+func TestEventsAfterRefusalArePublishedAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		data events.Data
@@ -66,7 +66,7 @@ func TestWhatFollowsARefusalDoesNotWaitForTheRelay(t *testing.T) {
 	}
 }
 
-func TestNothingIsToldOfWhatWasNotCommitted(t *testing.T) {
+func TestUncommittedEventsAreNotPublished(t *testing.T) {
 	bus := &teller{}
 	r := newRig(t, events.FnOptimize, func(with *setup) {
 		with.Urgent, with.Store, with.planner = bus, refusing{with.Store}, noPlanner{}

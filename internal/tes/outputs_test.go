@@ -29,9 +29,9 @@ func left(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestAFailedTaskLeavesWhatIsThere has engines read of a failed task what it has printed into its files, and keeps the
+// TestFailedTaskKeepsOutputs has engines read of a failed task what it has printed into its files, and keeps the
 // exit code where one of them is not there.
-func TestAFailedTaskLeavesWhatIsThere(t *testing.T) {
+func TestFailedTaskKeepsOutputs(t *testing.T) {
 	at := t.TempDir()
 	task := tes.Task{
 		Executors: []tes.Executor{{Image: "i", Workdir: at, Command: []string{"sh", "-c", "echo why >err; exit 7"}}},
@@ -62,9 +62,9 @@ func TestAFailedTaskLeavesWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestOutputsThatAreNotThere fail a task, by its script or by the agent that misses them, but not one of Nextflow,
+// TestMissingOutputs fail a task, by its script or by the agent that misses them, but not one of Nextflow,
 // which names what may be left out as well, and looks itself for the rest.
-func TestOutputsThatAreNotThere(t *testing.T) {
+func TestMissingOutputs(t *testing.T) {
 	at := t.TempDir()
 	task := tes.Task{
 		Executors: []tes.Executor{{Image: "i", Command: []string{"true"}, Workdir: at}},
@@ -91,8 +91,8 @@ func TestOutputsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestOutputsAreTakenAsTheyAreNamed has directories that match wildcards, links, and names with brackets.
-func TestOutputsAreTakenAsTheyAreNamed(t *testing.T) {
+// TestOutputNames has directories that match wildcards, links, and names with brackets.
+func TestOutputNames(t *testing.T) {
 	at := t.TempDir()
 	task := tes.Task{
 		Executors: []tes.Executor{{Image: "i", Workdir: at, Command: []string{"sh", "-c", `mkdir -p dir-1/sub dir-2
@@ -127,8 +127,8 @@ func TestOutputsAreTakenAsTheyAreNamed(t *testing.T) {
 	}
 }
 
-// TestAPlainPathIsAURL has what lies on the computer named by its path alone, as TES allows and Nextflow does.
-func TestAPlainPathIsAURL(t *testing.T) {
+// TestAcceptsAbsolutePathAsURL has what lies on the computer named by its path alone, as TES allows and Nextflow does.
+func TestAcceptsAbsolutePathAsURL(t *testing.T) {
 	job, err := tes.Job(tes.Task{
 		Executors: []tes.Executor{{Image: "i", Command: []string{"true"}}},
 		Inputs: []tes.Input{
@@ -154,8 +154,8 @@ func TestAPlainPathIsAURL(t *testing.T) {
 	}
 }
 
-// TestWhyATaskFailedIsSaid has the reason where clients look for it, also where there was no attempt.
-func TestWhyATaskFailedIsSaid(t *testing.T) {
+// TestExplainFailedTask has the reason where clients look for it, also where there was no attempt.
+func TestExplainFailedTask(t *testing.T) {
 	const reason = "no feasible plan: no offer has 5000 vCPUs"
 	d := &apitypes.JobDetail{TaskList: []apitypes.TaskView{{State: "cancelled"}}}
 	d.State, d.Reason = apitypes.JobFailed, reason
@@ -176,8 +176,8 @@ func TestWhyATaskFailedIsSaid(t *testing.T) {
 	}
 }
 
-// TestNextflowReadsTheLastAttemptFirst has a task of it succeed whose first machine was taken.
-func TestNextflowReadsTheLastAttemptFirst(t *testing.T) {
+// TestLogsForNextflowAreReversed has a task of it succeed whose first machine was taken.
+func TestLogsForNextflowAreReversed(t *testing.T) {
 	attempts := []tes.TaskLog{
 		{Metadata: map[string]string{"attempt": "1"}}, {Metadata: map[string]string{"attempt": "2"}},
 	}

@@ -30,9 +30,9 @@ func run(t *testing.T, task tes.Task) (log []byte, output string, failed error) 
 	return log, output, failed
 }
 
-// TestExecutorsInOrder runs a task with all that a script does: content, a volume, stdin, stdout, an error that is
+// TestExecutorsRunInOrder runs a task with all that a script does: content, a volume, stdin, stdout, an error that is
 // ignored, wildcards and a directory.
-func TestExecutorsInOrder(t *testing.T) {
+func TestExecutorsRunInOrder(t *testing.T) {
 	at := t.TempDir()
 	task := tes.Task{
 		Inputs:  []tes.Input{{Path: at + "/in/it's", Content: "one 'two'\n$HOME\n"}},
@@ -77,8 +77,8 @@ func TestExecutorsInOrder(t *testing.T) {
 	}
 }
 
-// TestAFailedExecutorIsTheLast has the task's exit code be that of the executor.
-func TestAFailedExecutorIsTheLast(t *testing.T) {
+// TestStopsAfterFailedExecutor has the task's exit code be that of the executor.
+func TestStopsAfterFailedExecutor(t *testing.T) {
 	task := tes.Task{Executors: []tes.Executor{
 		{Image: "i", Command: []string{"sh", "-c", "exit 7"}}, {Image: "i", Command: []string{"echo", "never"}},
 	}}
@@ -91,8 +91,8 @@ func TestAFailedExecutorIsTheLast(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedOfTheMachine comes from the resources and their parameters.
-func TestWhatIsAskedOfTheMachine(t *testing.T) {
+// TestResources comes from the resources and their parameters.
+func TestResources(t *testing.T) {
 	no := false
 	task := tes.Task{Name: "align: 1/2", Executors: []tes.Executor{{Image: "ubuntu", Command: []string{"true"}}},
 		Resources: &tes.Resources{CPUCores: 4, RAMGB: 8, Preemptible: &no, Zones: []string{"aws:us-east-1"},
@@ -113,8 +113,8 @@ func TestWhatIsAskedOfTheMachine(t *testing.T) {
 	}
 }
 
-// TestRefused names the field.
-func TestRefused(t *testing.T) {
+// TestRejectsInvalidTasks names the field.
+func TestRejectsInvalidTasks(t *testing.T) {
 	ok := tes.Executor{Image: "i", Command: []string{"true"}}
 	with := func(key, value string) tes.Task {
 		return tes.Task{Executors: []tes.Executor{ok},

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-func TestWhatIsWrongWithAJobIsSaid(t *testing.T) {
+func TestBuilderReportsErrors(t *testing.T) {
 	for want, build := range map[string]func(*client.Builder){
 		`tasks.b.after[1]: waits for "dta", which is no task of the job (did you mean "data"?)`: func(b *client.Builder) {
 			b.Task("data", "true")
@@ -57,7 +57,7 @@ func TestWhatIsWrongWithAJobIsSaid(t *testing.T) {
 	}
 }
 
-func TestABuilderCanBeAskedTwice(t *testing.T) {
+func TestBuilderCanBuildTwice(t *testing.T) {
 	b := client.NewJob("j")
 	b.Task("b", "true").After("a", "a")
 	b.Task("a", "true")
@@ -71,13 +71,13 @@ func TestABuilderCanBeAskedTwice(t *testing.T) {
 	}
 }
 
-func TestNoBrokerIsSaid(t *testing.T) {
+func TestFindWithoutBroker(t *testing.T) {
 	if _, err := client.In(t.TempDir()); !errors.Is(err, client.ErrNoBroker) {
 		t.Fatalf("got %v", err)
 	}
 }
 
-func TestAnEndpointOfTheEnvironmentComesFirst(t *testing.T) {
+func TestFindPrefersEnvironment(t *testing.T) {
 	t.Setenv(client.EnvEndpoint, "http://broker.example.com")
 	var bad *client.EndpointError
 	if _, err := client.Find(context.Background()); !errors.As(err, &bad) {
@@ -85,7 +85,7 @@ func TestAnEndpointOfTheEnvironmentComesFirst(t *testing.T) {
 	}
 }
 
-func TestAJobIsCancelled(t *testing.T) {
+func TestCancel(t *testing.T) {
 	ctx := context.Background()
 	c, err := client.Find(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ func serve(t *testing.T, handle http.HandlerFunc) *Client {
 	return c
 }
 
-func TestEachCallAsksForItsPathWithTheToken(t *testing.T) {
+func TestCallsUsePathAndToken(t *testing.T) {
 	var asked string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = r.Method + " " + r.URL.String()
@@ -72,7 +72,7 @@ func closed(r io.ReadCloser, err error) error {
 	return err
 }
 
-func TestSubmitSendsTheFileAndItsKey(t *testing.T) {
+func TestSubmitSendsFileAndKey(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if string(body) != "the file" || r.Header.Get("Idempotency-Key") != "once" {
@@ -87,7 +87,7 @@ func TestSubmitSendsTheFileAndItsKey(t *testing.T) {
 	}
 }
 
-func TestAProblemIsAnErrorThatNamesTheLine(t *testing.T) {
+func TestProblemErrorNamesLine(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusUnprocessableEntity)
@@ -100,7 +100,7 @@ func TestAProblemIsAnErrorThatNamesTheLine(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNotTheAPIsIsQuoted(t *testing.T) {
+func TestQuotesForeignResponse(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "proxy: go away", http.StatusBadGateway)
 	})
@@ -113,7 +113,7 @@ func TestAnAnswerThatIsNotTheAPIsIsQuoted(t *testing.T) {
 	}
 }
 
-func TestTheTokenGoesNowhereElse(t *testing.T) {
+func TestDoesNotFollowRedirects(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("another server was asked, with %q", r.Header.Get("Authorization"))
 	}))
@@ -124,7 +124,7 @@ func TestTheTokenGoesNowhereElse(t *testing.T) {
 	}
 }
 
-func TestABrokerThatIsGoneIsUnreachable(t *testing.T) {
+func TestStoppedBrokerIsUnreachable(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	c := New(s.URL, secret)
@@ -142,7 +142,7 @@ func TestABrokerThatIsGoneIsUnreachable(t *testing.T) {
 	}
 }
 
-func TestACallIsMadeAgainWhileItsFailureMayPass(t *testing.T) {
+func TestRetriesTemporaryErrors(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fail  func(w http.ResponseWriter)
@@ -193,7 +193,7 @@ func TestACallIsMadeAgainWhileItsFailureMayPass(t *testing.T) {
 	}
 }
 
-func TestAFailureThatStaysIsToldAfterSomeTries(t *testing.T) {
+func TestReturnsPersistentErrorAfterRetries(t *testing.T) {
 	calls := 0
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		calls++

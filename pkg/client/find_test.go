@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-func TestEndpointsAreRead(t *testing.T) {
+func TestReadEndpoint(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://abc123.execute-api.eu-west-1.amazonaws.com":        "https://abc123.execute-api.eu-west-1.amazonaws.com eu-west-1",
 		"https://abc123.execute-api.eu-west-1.amazonaws.com/":       "https://abc123.execute-api.eu-west-1.amazonaws.com eu-west-1",
@@ -19,12 +19,12 @@ func TestEndpointsAreRead(t *testing.T) {
 		"http://127.0.0.1:8080":                                     "http://127.0.0.1:8080 ",
 		"http://localhost:8080":                                     "http://localhost:8080 ",
 		"https://abc.execute-api.eu-west-1.amazonaws.com.evil.test": "https://abc.execute-api.eu-west-1.amazonaws.com.evil.test ",
-		"http://broker.example.com":                                 "in the clear",
-		"broker.example.com":                                        "no URL",
-		"ftp://broker.example.com":                                  "no URL",
-		"https://":                                                  "no URL",
+		"http://broker.example.com":                                 "unencrypted",
+		"broker.example.com":                                        "is not a broker URL",
+		"ftp://broker.example.com":                                  "is not a broker URL",
+		"https://":                                                  "is not a broker URL",
 		"https://u:secret@broker.example.com":                       "u:xxxxx@",
-		"https://broker.example.com/?x=1":                           "no URL",
+		"https://broker.example.com/?x=1":                           "is not a broker URL",
 	} {
 		base, region, err := client.ReadEndpoint(raw, "")
 		got := base + " " + region
@@ -40,7 +40,7 @@ func TestEndpointsAreRead(t *testing.T) {
 	}
 }
 
-func TestAClientOfWhatIsNoURLSaysSo(t *testing.T) {
+func TestInvalidURLIsReported(t *testing.T) {
 	_, err := client.New("127.0.0.1:8080", "token").Jobs(context.Background(), 1)
 	var bad *client.EndpointError
 	if !errors.As(err, &bad) {

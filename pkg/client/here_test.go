@@ -24,7 +24,7 @@ func found(t *testing.T) *client.Client {
 	return c
 }
 
-func TestFilesOfThisComputerAreBroughtAlong(t *testing.T) {
+func TestSubmitJobUploadsLocalFiles(t *testing.T) {
 	ctx, c := context.Background(), found(t)
 	t.Chdir(t.TempDir())
 	b := client.NewJob("cat")
@@ -61,7 +61,7 @@ func TestFilesOfThisComputerAreBroughtAlong(t *testing.T) {
 	}
 }
 
-func TestASecretWithoutAValueIsRefusedBeforeItIsHandedIn(t *testing.T) {
+func TestSubmitJobRejectsSecretWithoutValue(t *testing.T) {
 	b := client.NewJob("s")
 	b.Task("s", "true").Secrets("TOKEN", "KEY").Secrets("KEY")
 	b.Secret("TOKEN", "x")
@@ -77,7 +77,7 @@ func TestASecretWithoutAValueIsRefusedBeforeItIsHandedIn(t *testing.T) {
 }
 
 // Who did not look at the error of Builder.Job has no job.
-func TestNoJobIsNoPanic(t *testing.T) {
+func TestNilJobIsError(t *testing.T) {
 	c := found(t)
 	_, submitted := c.SubmitJob(context.Background(), nil)
 	_, planned := c.PlanJob(context.Background(), nil)
@@ -88,7 +88,7 @@ func TestNoJobIsNoPanic(t *testing.T) {
 	}
 }
 
-func TestAWaitThatEndsSaysThatTheJobGoesOn(t *testing.T) {
+func TestWaitTimeoutSaysJobContinues(t *testing.T) {
 	ctx, c := context.Background(), found(t)
 	b := client.NewJob("long")
 	b.Task("long", "exec sleep 600").Time(time.Hour)
@@ -103,7 +103,7 @@ func TestAWaitThatEndsSaysThatTheJobGoesOn(t *testing.T) {
 	late, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	_, err = c.Wait(late, run.ID)
-	want := "job " + run.ID + " goes on, only the wait for it has ended: context deadline exceeded"
+	want := "job " + run.ID + " continues, only the wait for it has ended: context deadline exceeded"
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrUnreachable) || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
@@ -112,15 +112,15 @@ func TestAWaitThatEndsSaysThatTheJobGoesOn(t *testing.T) {
 	}
 }
 
-func TestATokenThatIsMissingOrWrongSaysWhereToFindIt(t *testing.T) {
+func TestUnauthorizedSaysWhereToFindToken(t *testing.T) {
 	broker, some, err := running.Find("")
 	if err != nil || !some {
 		t.Fatal(some, err)
 	}
 	for given, want := range map[string]string{
-		"":                 "none was given",
-		"0123456789":       "does not take the user token",
-		broker.Token + "x": "does not take the user token",
+		"":                 "none is set",
+		"0123456789":       "does not accept the user token",
+		broker.Token + "x": "does not accept the user token",
 	} {
 		_, err := client.New(broker.URL, given).Jobs(context.Background(), 1)
 		var p *apitypes.Problem

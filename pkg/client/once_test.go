@@ -11,7 +11,7 @@ import (
 )
 
 // A call whose answer is lost is made again: without a key of the caller's it has one of its own, and is one job.
-func TestACallWithoutAKeyIsOneJobHoweverOftenItIsMade(t *testing.T) {
+func TestRetriedSubmitIsOneJob(t *testing.T) {
 	var keys []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if keys = append(keys, r.Header.Get("Idempotency-Key")); len(keys)%2 == 1 {

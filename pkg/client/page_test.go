@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestThePageOfGoRuns has the first program of docs/go.md run in a module of its own, as a stranger has it, on the
+// TestGoDocsExampleRuns has the first program of docs/go.md run in a module of its own, as a stranger has it, on the
 // broker of the tests. The module takes the versions of this one, so that nothing is looked up.
-func TestThePageOfGoRuns(t *testing.T) {
+func TestGoDocsExampleRuns(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestEventsAreRead(t *testing.T) {
+func TestReadEvents(t *testing.T) {
 	for name, c := range map[string]struct {
 		stream string
 		want   []string
@@ -73,7 +73,7 @@ func send(w io.Writer, name string, spent int) {
 	_, _ = fmt.Fprintf(w, "event: %s\ndata: {\"job\":{\"id\":\"j\",\"spentUSD\":%d}}\n\n", name, spent)
 }
 
-func TestAJobIsFollowedToItsEnd(t *testing.T) {
+func TestFollowJobToEnd(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		send(w, apitypes.EventJob, 1)
 		send(w, "news", 9) // of a newer broker
@@ -85,7 +85,7 @@ func TestAJobIsFollowedToItsEnd(t *testing.T) {
 	}
 }
 
-func TestAStreamThatBrokeOffIsOpenedAgain(t *testing.T) {
+func TestFollowReopensBrokenStream(t *testing.T) {
 	var calls atomic.Int32
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		switch calls.Add(1) {
@@ -105,7 +105,7 @@ func TestAStreamThatBrokeOffIsOpenedAgain(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsNotThereIsNotAskedForAgain(t *testing.T) {
+func TestFollowUnknownJobIsNotRetried(t *testing.T) {
 	var calls atomic.Int32
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		calls.Add(1)
@@ -117,7 +117,7 @@ func TestAJobThatIsNotThereIsNotAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestFollowingEndsWithItsContext(t *testing.T) {
+func TestFollowEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -134,7 +134,7 @@ func TestFollowingEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestALogThatBreaksOffIsToldInTheClientsWords(t *testing.T) {
+func TestBrokenLogIsClientError(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
 		_, _ = io.WriteString(w, "some of it\n")

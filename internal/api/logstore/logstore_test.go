@@ -47,7 +47,7 @@ func all(t interface{ Fatal(...any) }, s *logstore.Store, log api.Log) string {
 	}
 }
 
-func TestWhatIsAppendedIsReadWhateverIsSentAgain(t *testing.T) {
+func TestAppendIsIdempotent(t *testing.T) {
 	s := open(t, 0)
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -80,7 +80,7 @@ func TestWhatIsAppendedIsReadWhateverIsSentAgain(t *testing.T) {
 	})
 }
 
-func TestALogIsBoundedAndSaysSo(t *testing.T) {
+func TestLogIsTruncatedWithNotice(t *testing.T) {
 	s := open(t, 10)
 	log := api.Log{Job: "j", Attempt: "j.0.1"}
 	send := func(offset int64, text string) error {
@@ -106,7 +106,7 @@ func TestALogIsBoundedAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestALogOfJustTheBoundIsWhole(t *testing.T) {
+func TestLogAtLimitIsNotTruncated(t *testing.T) {
 	s := open(t, 10)
 	log := api.Log{Job: "j", Attempt: "j.0.1"}
 	if err := s.Append(context.Background(), log, 0, []byte("0123456789")); err != nil {
@@ -117,7 +117,7 @@ func TestALogOfJustTheBoundIsWhole(t *testing.T) {
 	}
 }
 
-func TestNamesCannotLeaveTheFolder(t *testing.T) {
+func TestRejectsNamesOutsideFolder(t *testing.T) {
 	dir := t.TempDir()
 	s, err := logstore.New(filepath.Join(dir, "logs"), 0)
 	if err != nil {
@@ -151,7 +151,7 @@ func TestNamesCannotLeaveTheFolder(t *testing.T) {
 	}
 }
 
-func TestLogsSurviveARestartAndAreRemovedWithTheirJob(t *testing.T) {
+func TestLogsPersistAndAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	log := api.Log{Job: "j", Attempt: "j.0.1", Rank: 3}
 	for i := range 2 {
@@ -181,7 +181,7 @@ func TestLogsSurviveARestartAndAreRemovedWithTheirJob(t *testing.T) {
 	}
 }
 
-func TestWaitersAreWokenByAnAppend(t *testing.T) {
+func TestAppendWakesWaiters(t *testing.T) {
 	s := open(t, 0)
 	log := api.Log{Job: "j", Attempt: "j.0.1"}
 	const readers, pieces = 4, 50

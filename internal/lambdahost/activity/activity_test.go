@@ -49,9 +49,9 @@ func (w *world) idle(context.Context) (bool, error) {
 	return !w.open, nil
 }
 
-// TestWorkThatComesInAtAnyMomentFindsEverythingOn takes every order of the submission's three steps (commit, and the two parts of
+// TestNewWorkAlwaysFindsDeploymentOn takes every order of the submission's three steps (commit, and the two parts of
 // switching on) among those of reconcile.
-func TestWorkThatComesInAtAnyMomentFindsEverythingOn(t *testing.T) {
+func TestNewWorkAlwaysFindsDeploymentOn(t *testing.T) {
 	const most = 7
 	runs := 0
 	for commit := 1; commit <= most; commit++ {
@@ -86,7 +86,7 @@ func TestWorkThatComesInAtAnyMomentFindsEverythingOn(t *testing.T) {
 	}
 }
 
-func TestOnlyAnIdleDeploymentIsSwitchedOff(t *testing.T) {
+func TestSwitchesOffOnlyIdleDeployment(t *testing.T) {
 	for _, open := range []bool{true, false} {
 		w := &world{parts: [2]bool{true, true}, open: open, before: func(int) {}}
 		if err := activity.Settle(context.Background(), w, w.idle, slog.New(slog.DiscardHandler)); err != nil {
@@ -98,7 +98,7 @@ func TestOnlyAnIdleDeploymentIsSwitchedOff(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownToBeIdleStaysOn(t *testing.T) {
+func TestStaysOnIfIdleUnknown(t *testing.T) {
 	away := errors.New("the table is away")
 	for failing := 1; failing <= 2; failing++ {
 		w := &world{parts: [2]bool{true, true}, before: func(int) {}}
@@ -150,7 +150,7 @@ func (a *account) UpdateEventSourceMapping(_ context.Context, in *lambda.UpdateE
 	return &lambda.UpdateEventSourceMappingOutput{}, nil
 }
 
-func TestSchedulesAndPollingAreSwitchedAndKeptOtherwise(t *testing.T) {
+func TestSwitchesSchedulesAndPolling(t *testing.T) {
 	// One account is used by one goroutine at a time here: one schedule, one function.
 	a := &account{
 		schedules: map[string]*scheduler.UpdateScheduleInput{"tw/tick": {

@@ -26,7 +26,7 @@ func (b busy) UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEve
 	return b.account.UpdateEventSourceMapping(ctx, in, o...)
 }
 
-func TestPollingComesBackAfterALookThatFailed(t *testing.T) {
+func TestPollingResumesAfterFailedCheck(t *testing.T) {
 	a := busy{&account{mappings: map[string]string{"tw-bid": "Enabled"}}}
 	s := &activity.AWS{Scheduler: a, Lambda: a, Group: "tw", Functions: []string{"tw-bid"}, Look: time.Microsecond}
 	ctx := context.Background()
@@ -74,7 +74,7 @@ func (s *settling) ListEventSourceMappings(ctx context.Context, in *lambda.ListE
 }
 
 // The person who handed the job in was told that nobody could be woken, and handed it in again: two jobs.
-func TestWorkThatComesInWhileADeploymentFallsAsleepWakesIt(t *testing.T) {
+func TestNewWorkWakesDeploymentFallingAsleep(t *testing.T) {
 	a := &settling{busy{&account{mappings: map[string]string{"tw-bid": "Disabling"}}}, 3}
 	s := &activity.AWS{Scheduler: a, Lambda: a, Group: "tw", Functions: []string{"tw-bid"}, Look: time.Microsecond}
 	if err := s.On(t.Context()); err != nil || a.mappings["tw-bid"] != "Enabling" {

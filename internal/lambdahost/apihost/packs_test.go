@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWhatWakesADeployment names requests that nobody has to wake up for, and some that look like them.
-func TestWhatWakesADeployment(t *testing.T) {
+// TestRequestsThatWakeDeployment names requests that nobody has to wake up for, and some that look like them.
+func TestRequestsThatWakeDeployment(t *testing.T) {
 	for request, want := range map[[2]string]bool{
 		{"GET", "/v1/jobs"}:                          true,
 		{"POST", "/v1/agent/report"}:                 true,

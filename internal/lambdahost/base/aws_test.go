@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 )
 
-func TestTheEnvironmentOfALambdaConfiguresTheSDK(t *testing.T) {
+func TestAWSConfigFromEnvironment(t *testing.T) {
 	env := map[string]string{
 		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret",
 		"AWS_SESSION_TOKEN": "session", "AWS_ENDPOINT_URL": "http://127.0.0.1:1",

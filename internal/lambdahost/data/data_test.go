@@ -13,7 +13,7 @@ import (
 )
 
 // Only the clouds with a store of the deployment's are asked to sign, each by its own function.
-func TestTheStoresOfADeployment(t *testing.T) {
+func TestStores(t *testing.T) {
 	env := lambdahost.Env{
 		Deployment: "tw", WorkBucket: "work", Regions: []string{"us-east-1"}, Clouds: []string{"aws", "gcp", "azure", "lambda"},
 		Stores: map[string]string{"us-west-2": "west", "gcp:us-central1": "gs://acme"},

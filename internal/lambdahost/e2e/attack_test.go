@@ -41,7 +41,7 @@ while [ ! -e %[1]s.done ]; do sleep 0.05; done`
 // A task on a machine that has booted as on EC2, with all that it finds in its environment, on the disk, in the metadata and its
 // user data, and even with its agent's own token, changes nothing in the table, the buckets, the queues and on EC2 that is not its
 // attempt's.
-func TestATaskHarmsItsOwnAttemptAtMost(t *testing.T) {
+func TestTaskCannotAffectOtherAttempts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
 	}

@@ -45,9 +45,9 @@ tasks:
     time: 10m
 `
 
-// TestADAGFileThatAppearsRunsToItsEnd is the whole of the control plane: submit, optimize, bid, advance, schedule, provision, execute, the
+// TestUploadedDAGFileRuns is the whole of the control plane: submit, optimize, bid, advance, schedule, provision, execute, the
 // relay, the API, agents with real processes, reconcile and the sleep after it.
-func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
+func TestUploadedDAGFileRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
 	}

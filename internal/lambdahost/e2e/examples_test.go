@@ -20,12 +20,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestSkyPilotsOwnExamples hands in, by the command line and signed, those of SkyPilot's own files that run on AWS without a GPU's
+// TestSkyPilotExamples hands in, by the command line and signed, those of SkyPilot's own files that run on AWS without a GPU's
 // driver, all at once and as they are. Machines boot with the real boot script. Those of Google and Azure run in
 // the rehearsal of clouds.
 //
 // Sleeps of the machines' Python take a hundredth of their time, but with TRADEWIND_LONG=1.
-func TestSkyPilotsOwnExamples(t *testing.T) {
+func TestSkyPilotExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
 	}

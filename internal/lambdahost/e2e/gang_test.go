@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestAGangOfAThousandIsNeverSeenInPart buys 1,000 machines of one gang on the emulated AWS, has each of them say hello
+// TestGangOfThousandIsAtomic buys 1,000 machines of one gang on the emulated AWS, has each of them say hello
 // with a proof of which it is, and reads the gang after every commit of every function.
-func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
+func TestGangOfThousandIsAtomic(t *testing.T) {
 	if testing.Short() || !skytest.Long() {
 		t.Skip("the emulated EC2 takes half a minute for each list of so many machines: TRADEWIND_LONG=1")
 	}

@@ -37,9 +37,9 @@ func (w *world) created(id, key, body string) map[string]any {
 	}
 }
 
-// TestADroppedFileIsCheckedAgainstTheStores: a file in the bucket of DAGs is refused for what it mounts and reads as one
+// TestUploadedFileIsCheckedAgainstStores: a file in the bucket of DAGs is refused for what it mounts and reads as one
 // that comes by the API, beside itself, with its line; nothing is stored and nothing is bought.
-func TestADroppedFileIsCheckedAgainstTheStores(t *testing.T) {
+func TestUploadedFileIsCheckedAgainstStores(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
 	}

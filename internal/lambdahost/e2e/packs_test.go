@@ -18,9 +18,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// TestCodeGoesToTheBucketPastTheFunction brings a folder whose pieces are larger than a function's answer to S3 by signed
+// TestCodeIsUploadedDirectlyToBucket brings a folder whose pieces are larger than a function's answer to S3 by signed
 // URLs, hands in a job that names it, and unpacks it from there.
-func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
+func TestCodeIsUploadedDirectlyToBucket(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
 	}
@@ -101,9 +101,9 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 	}
 }
 
-// TestSecretsAreSealedInTheTable: what the API takes in is not to be read in DynamoDB, a reference is followed only
+// TestSecretsAreSealedInTable: what the API takes in is not to be read in DynamoDB, a reference is followed only
 // below the deployment's own paths, and the agent alone is handed it.
-func TestSecretsAreSealedInTheTable(t *testing.T) {
+func TestSecretsAreSealedInTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
 	}

@@ -43,9 +43,9 @@ func (w *world) send(ctx context.Context, method, path, authorization string, in
 	}
 }
 
-// TestAMachineOfAPoolRunsTheTasksOfADeployment is the pools' part of the control plane on Lambda: the machine reaches the API by the agents' road, without IAM,
+// TestPoolMachineRunsTasks is the pools' part of the control plane on Lambda: the machine reaches the API by the agents' road, without IAM,
 // and what it is ordered needs no machine of EC2.
-func TestAMachineOfAPoolRunsTheTasksOfADeployment(t *testing.T) {
+func TestPoolMachineRunsTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
 	}

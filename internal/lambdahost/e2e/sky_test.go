@@ -20,12 +20,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestOneSkyPilotFileAsItStands hands in, by the command line and signed, the file that is also run in one process. A
+// TestSkyPilotFile hands in, by the command line and signed, the file that is also run in one process. A
 // machine boots with the real boot script, fetches its agent and rclone from the deployment, and has podman and FUSE.
 //
 // The table is DynamoDB Local; queues, the bus, EC2 and SSM are moto's. S3 and STS are MinIO, as moto checks no
 // signature and no session policy: a request beyond what the machine is lent or granted fails. The machine is a process on this computer below a root of its own, so its podman is the computer's.
-func TestOneSkyPilotFileAsItStands(t *testing.T) {
+func TestSkyPilotFile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
 	}

@@ -21,9 +21,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestACommandRunsBesideATaskOfADeployment gets onto a machine whose agent calls every second. Each call is another
+// TestVisitRunsCommandNextToTask gets onto a machine whose agent calls every second. Each call is another
 // function's, with nothing between them but the table.
-func TestACommandRunsBesideATaskOfADeployment(t *testing.T) {
+func TestVisitRunsCommandNextToTask(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
 	}

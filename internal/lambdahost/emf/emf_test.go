@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/emf"
 )
 
-func TestALineIsWhatCloudWatchReads(t *testing.T) {
+func TestWriteFormat(t *testing.T) {
 	var out bytes.Buffer
 	err := emf.New(&out, "Tradewind").Write(emf.Line{
 		At:         time.UnixMilli(1764000000123),
@@ -34,7 +34,7 @@ func TestALineIsWhatCloudWatchReads(t *testing.T) {
 	}
 }
 
-func TestWhatTheFormatDoesNotAllowIsRefused(t *testing.T) {
+func TestWriteRejectsInvalidLines(t *testing.T) {
 	one := []emf.Metric{{Name: "Events", Unit: emf.Count, Value: 1}}
 	many := make([]emf.Metric, 101)
 	for i := range many {
@@ -55,7 +55,7 @@ func TestWhatTheFormatDoesNotAllowIsRefused(t *testing.T) {
 	}
 }
 
-func TestNothingToTellWritesNothing(t *testing.T) {
+func TestWriteWithoutMetricsWritesNothing(t *testing.T) {
 	var out bytes.Buffer
 	if err := emf.New(&out, "Tradewind").Write(emf.Line{Properties: map[string]any{"a": 1}}); err != nil || out.Len() > 0 {
 		t.Errorf("wrote %q, error %v", out.String(), err)
@@ -66,14 +66,14 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
-func TestAWriterThatFailsIsToldOf(t *testing.T) {
+func TestWriteReturnsWriterError(t *testing.T) {
 	l := emf.Line{Metrics: []emf.Metric{{Name: "Events", Unit: emf.Count, Value: 1}}}
 	if err := emf.New(broken{}, "Tradewind").Write(l); err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Error(err)
 	}
 }
 
-func TestLinesOfManyAtOnceStayWhole(t *testing.T) {
+func TestConcurrentWritesStayWhole(t *testing.T) {
 	var out bytes.Buffer
 	w := emf.New(&out, "Tradewind")
 	var wg sync.WaitGroup

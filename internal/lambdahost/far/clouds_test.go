@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 )
 
-func TestTheCloudsOfADeploymentAreFarButForItsOwn(t *testing.T) {
+func TestCloudsExcludesAWS(t *testing.T) {
 	s := &lambdahost.Sandbox{Env: lambdahost.Env{Deployment: "tw", Clouds: []string{"aws", "gcp", "lambda"}}, AWS: aws.Config{Region: "us-east-1"}}
 	got := New(s).Clouds()
 	if len(got) != 2 || got["gcp"].Name() != "gcp" || got["lambda"].Name() != "lambda" {

@@ -21,7 +21,7 @@ func (f invoker) Invoke(_ context.Context, in *lambda.InvokeInput, _ ...func(*la
 	return f(aws.ToString(in.FunctionName), in.Payload)
 }
 
-func TestACloudIsItsFunction(t *testing.T) {
+func TestCloudCallsItsFunction(t *testing.T) {
 	called := ""
 	c := remote.New("gcp", far.Call(invoker(func(function string, payload []byte) (*lambda.InvokeOutput, error) {
 		called = function + " " + string(payload)
@@ -36,7 +36,7 @@ func TestACloudIsItsFunction(t *testing.T) {
 }
 
 // Whatever becomes of a function, the call may be made again, and no token of what it was told is in what it says.
-func TestAFunctionThatFailsIsTransient(t *testing.T) {
+func TestFunctionErrorIsTransient(t *testing.T) {
 	for name, answer := range map[string]invoker{
 		"crashed": func(string, []byte) (*lambda.InvokeOutput, error) {
 			return &lambda.InvokeOutput{FunctionError: aws.String("Unhandled"), Payload: []byte("secret-token")}, nil

@@ -43,7 +43,7 @@ func serve(t *testing.T, in awsevents.APIGatewayV2HTTPRequest, h http.HandlerFun
 	return out
 }
 
-func TestARequestIsWhatItWas(t *testing.T) {
+func TestRequestConversion(t *testing.T) {
 	in := document(t, "iam")
 	in.RawPath, in.RequestContext.HTTP.Method = "/v1/dags/a%20b", http.MethodPost
 	in.Body, in.IsBase64Encoded = base64.StdEncoding.EncodeToString([]byte("name: \xff")), true
@@ -57,7 +57,7 @@ func TestARequestIsWhatItWas(t *testing.T) {
 	})
 }
 
-func TestANamedStageIsNoPartOfThePath(t *testing.T) {
+func TestStageIsRemovedFromPath(t *testing.T) {
 	in := document(t, "iam")
 	in.RequestContext.Stage, in.RawPath = "prod", "/prod/v1/jobs"
 	serve(t, in, func(_ http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func TestANamedStageIsNoPartOfThePath(t *testing.T) {
 	})
 }
 
-func TestIAMsUsersAreGivenTheTokenAndNobodyElseIs(t *testing.T) {
+func TestOnlyIAMUsersGetUserToken(t *testing.T) {
 	authority := func(in awsevents.APIGatewayV2HTTPRequest) (header, cookie string) {
 		serve(t, in, func(_ http.ResponseWriter, r *http.Request) {
 			header, cookie = r.Header.Get("Authorization"), r.Header.Get("Cookie")
@@ -92,7 +92,7 @@ func TestIAMsUsersAreGivenTheTokenAndNobodyElseIs(t *testing.T) {
 	}
 }
 
-func TestWhoChangedSomethingIsLogged(t *testing.T) {
+func TestLogsCallerOfChanges(t *testing.T) {
 	var log bytes.Buffer
 	in := document(t, "iam")
 	in.RequestContext.HTTP.Method = http.MethodPost
@@ -105,7 +105,7 @@ func TestWhoChangedSomethingIsLogged(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsWhatItWas(t *testing.T) {
+func TestResponseConversion(t *testing.T) {
 	out := serve(t, document(t, "iam"), func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Add("Vary", "a")
 		w.Header().Add("Vary", "b")
@@ -128,7 +128,7 @@ func TestAnAnswerIsWhatItWas(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsTooLargeSaysSo(t *testing.T) {
+func TestTooLargeResponseIsProblem(t *testing.T) {
 	out := serve(t, document(t, "iam"), func(w http.ResponseWriter, _ *http.Request) {
 		for range 5 {
 			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
@@ -143,7 +143,7 @@ func TestAnAnswerThatIsTooLargeSaysSo(t *testing.T) {
 }
 
 // Lambda takes 6 MB of JSON, in which an escape sequence of four bytes has nine.
-func TestALogInColourIsPassedOnWhole(t *testing.T) {
+func TestColouredLogFitsIntoResponse(t *testing.T) {
 	colour := bytes.Repeat([]byte("\x1b[0m"), gateway.MaxAnswer/4)
 	out := serve(t, document(t, "iam"), func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := w.Write(colour); err != nil {
@@ -159,7 +159,7 @@ func TestALogInColourIsPassedOnWhole(t *testing.T) {
 	}
 }
 
-func TestAStreamEndsWhenItHasNothingMoreToTell(t *testing.T) {
+func TestSilentStreamEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := serve(t, document(t, "iam"), func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -179,7 +179,7 @@ func TestAStreamEndsWhenItHasNothingMoreToTell(t *testing.T) {
 	})
 }
 
-func TestAnAnswerComesBeforeTheFunctionsTimeIsOver(t *testing.T) {
+func TestAnswersBeforeDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 29*time.Second)
 		defer cancel()
@@ -194,7 +194,7 @@ func TestAnAnswerComesBeforeTheFunctionsTimeIsOver(t *testing.T) {
 	})
 }
 
-func TestARequestThatCannotBeReadIsRefused(t *testing.T) {
+func TestRejectsUnreadableRequest(t *testing.T) {
 	for name, change := range map[string]func(*awsevents.APIGatewayV2HTTPRequest){
 		"a body": func(in *awsevents.APIGatewayV2HTTPRequest) { in.Body, in.IsBase64Encoded = "%%%", true },
 		"a path": func(in *awsevents.APIGatewayV2HTTPRequest) { in.RawPath = "/%zz" },

@@ -63,7 +63,7 @@ func (l *lambda) answer(t *testing.T, w http.ResponseWriter, out awsevents.APIGa
 	}
 }
 
-func TestAJobOf20000TasksIsLookedAt(t *testing.T) {
+func TestGetJobWith20000Tasks(t *testing.T) {
 	const tasks, running = 20_000, 100
 	w := apitest.New(t)
 	job := w.Large(tasks, running)

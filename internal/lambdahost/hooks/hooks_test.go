@@ -23,7 +23,7 @@ func (t *topic) Publish(context.Context, *sns.PublishInput, ...func(*sns.Options
 }
 
 // A webhook that is away has the news come again, up to twenty times: who was told already is not told again.
-func TestWhoWasToldIsNotToldAgainForAnothersSake(t *testing.T) {
+func TestNotifiesEachRecipientOnce(t *testing.T) {
 	status, posts := http.StatusServiceUnavailable, 0
 	webhook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		posts++

@@ -65,7 +65,7 @@ func clock() time.Time { return now }
 
 var claims = wire.Claims{Job: "job-1", Cluster: "job-1.0.1", Expires: now.Add(time.Hour)}
 
-func TestAKeyIsMadeOnceWhenItIsFirstNeeded(t *testing.T) {
+func TestKeyIsMadeOnFirstUse(t *testing.T) {
 	p := &parameter{}
 	minting, verifying := keys.New(p, "/tw/token-key", clock), keys.New(p, "/tw/token-key", clock)
 	if p.gets+p.puts > 0 {
@@ -89,7 +89,7 @@ func TestAKeyIsMadeOnceWhenItIsFirstNeeded(t *testing.T) {
 	}
 }
 
-func TestTwoThatMakeItAtOnceHaveOneKey(t *testing.T) {
+func TestConcurrentMakeYieldsOneKey(t *testing.T) {
 	p := &parameter{barrier: &sync.WaitGroup{}}
 	p.barrier.Add(2)
 	var texts [2]string
@@ -110,7 +110,7 @@ func key(b byte) string {
 	return base64.StdEncoding.EncodeToString([]byte(strings.Repeat(string(b), 32)))
 }
 
-func TestAKeyIsRotatedWithoutABreak(t *testing.T) {
+func TestKeyRotation(t *testing.T) {
 	at := now
 	p := &parameter{value: key('a')}
 	ring := keys.New(p, "k", func() time.Time { return at })
@@ -138,7 +138,7 @@ func TestAKeyIsRotatedWithoutABreak(t *testing.T) {
 	}
 }
 
-func TestAPoolsTokensGoByTheSameKeys(t *testing.T) {
+func TestPoolTokensUseSameKeys(t *testing.T) {
 	at := now
 	p := &parameter{value: key('a')}
 	ring := keys.New(p, "k", func() time.Time { return at })
@@ -162,7 +162,7 @@ func TestAPoolsTokensGoByTheSameKeys(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotGoodIsRefusedForWhatItIs(t *testing.T) {
+func TestVerifyErrors(t *testing.T) {
 	p := &parameter{value: key('a')}
 	ring := keys.New(p, "k", clock)
 	expired := claims
@@ -189,7 +189,7 @@ func TestWhatIsNotGoodIsRefusedForWhatItIs(t *testing.T) {
 	}
 }
 
-func TestAParameterThatHoldsNoKeysIsNotQuoted(t *testing.T) {
+func TestInvalidParameterIsNotQuoted(t *testing.T) {
 	for _, value := range []string{"short", "c2hvcnQ=", key('a') + ",c2hvcnQ="} {
 		_, err := keys.New(&parameter{value: value}, "/tw/token-key", clock).Mint(claims)
 		if !errors.Is(err, keys.ErrKeys) || strings.Contains(err.Error(), value) || !strings.Contains(err.Error(), "/tw/token-key") {

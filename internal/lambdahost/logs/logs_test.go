@@ -61,7 +61,7 @@ func (c *counting) Commit(ctx context.Context, tx store.Tx) error {
 	return c.Store.Commit(ctx, tx)
 }
 
-func TestALogIsWhatWasAppended(t *testing.T) {
+func TestReadReturnsAppended(t *testing.T) {
 	b, table := &objectstest.Bucket{Objects: map[string][]byte{}}, &counting{Store: mem.New()}
 	l := sandbox(table, b)
 	if _, err := l.Size(ctx, log); !errors.Is(err, api.ErrNoLog) {
@@ -88,7 +88,7 @@ func TestALogIsWhatWasAppended(t *testing.T) {
 	}
 }
 
-func TestWhatATryLeftBehindIsOfNoAccount(t *testing.T) {
+func TestIncompleteAppendIsIgnored(t *testing.T) {
 	b, table := &objectstest.Bucket{Objects: map[string][]byte{}}, mem.New()
 	lost := &failing{Store: table}
 	long := []byte(noise(10_000))
@@ -109,7 +109,7 @@ type failing struct{ store.Store }
 
 func (failing) Commit(context.Context, store.Tx) error { return store.ErrThrottled }
 
-func TestASandboxDoesNotAskWhatItKnows(t *testing.T) {
+func TestRemembersEndsOfLogs(t *testing.T) {
 	b, table := &objectstest.Bucket{Objects: map[string][]byte{}}, &counting{Store: mem.New()}
 	l := sandbox(table, b)
 	for i := range int64(20) {
@@ -122,7 +122,7 @@ func TestASandboxDoesNotAskWhatItKnows(t *testing.T) {
 	}
 }
 
-func TestWhoBeginsElsewhereIsToldWhereItEnds(t *testing.T) {
+func TestAppendAtWrongOffsetReturnsEnd(t *testing.T) {
 	b := &objectstest.Bucket{Objects: map[string][]byte{}}
 	table := mem.New()
 	one, two := sandbox(table, b), sandbox(table, b)
@@ -148,7 +148,7 @@ func TestWhoBeginsElsewhereIsToldWhereItEnds(t *testing.T) {
 	}
 }
 
-func TestANameThatIsNoneIsRefused(t *testing.T) {
+func TestRejectsInvalidNames(t *testing.T) {
 	l := sandbox(mem.New(), &objectstest.Bucket{Objects: map[string][]byte{}})
 	for _, bad := range []api.Log{
 		{Job: "../x", Attempt: "a"}, {Job: "j", Attempt: "a/b"}, {Job: "", Attempt: "a"},
@@ -160,9 +160,9 @@ func TestANameThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-// TestALongLogIsReadOnce reads a log of a thousand pieces from its beginning: each is looked at about once, not again
+// TestLongLogIsReadOnce reads a log of a thousand pieces from its beginning: each is looked at about once, not again
 // by every read before it.
-func TestALongLogIsReadOnce(t *testing.T) {
+func TestLongLogIsReadOnce(t *testing.T) {
 	table := &counting{Store: mem.New()}
 	l := &logs.Logs{Store: table, Client: &objectstest.Bucket{Objects: map[string][]byte{}}, Bucket: "work"}
 	const pieces = 1000

@@ -28,7 +28,7 @@ func noise(size int) string {
 	return string(b)
 }
 
-func TestAPieceIsCompressedWhereThatSavesAUnit(t *testing.T) {
+func TestCompressesIfThatSavesUnit(t *testing.T) {
 	for _, c := range []struct {
 		name, text  string
 		least, most int // bytes of the record
@@ -74,7 +74,7 @@ func TestAPieceIsCompressedWhereThatSavesAUnit(t *testing.T) {
 	}
 }
 
-func TestARecordThatIsDamagedIsAnError(t *testing.T) {
+func TestDamagedRecordIsError(t *testing.T) {
 	for _, body := range []string{"", "z", "z\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "z\x05\x00", "o", "ox", "?text"} {
 		table := mem.New()
 		key := store.Key{Partition: "logs/job-1/job-1.0.1/rank0/", Sort: "0000000000000000"}

@@ -11,8 +11,8 @@ import (
 	dagread "github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestPathsOfAFileInTheBucketAreBesideIt.
-func TestPathsOfAFileInTheBucketAreBesideIt(t *testing.T) {
+// TestRelativePathsAreNextToFile.
+func TestRelativePathsAreNextToFile(t *testing.T) {
 	const body = `apiVersion: tradewind/v1
 name: beside
 tasks:
@@ -43,9 +43,9 @@ tasks:
 	}
 }
 
-// TestAFolderWhoseFilesWouldBeJobsIsWarnedOf: nothing in the bucket says which of its files belong to which job, so
+// TestWarnsOfFolderWithDAGFiles: nothing in the bucket says which of its files belong to which job, so
 // names do.
-func TestAFolderWhoseFilesWouldBeJobsIsWarnedOf(t *testing.T) {
+func TestWarnsOfFolderWithDAGFiles(t *testing.T) {
 	for folder, warned := range map[string]bool{"code": true, "_code": false, ".code/src": false, "src/_code": false} {
 		body := "apiVersion: tradewind/v1\nname: beside\ntasks:\n  a: {run: ls, workdir: " + folder + "}\n"
 		spec, err := dagread.Job("team/job.yaml", strings.NewReader(body))

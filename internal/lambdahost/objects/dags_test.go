@@ -32,7 +32,7 @@ func (*file) DeleteObject(context.Context, *s3.DeleteObjectInput,
 }
 
 // Two copies of a file within a second are two events, and both read the second copy: it is one job, by its tag.
-func TestAFileThatWasWrittenAgainHasTheTagOfWhatIsRead(t *testing.T) {
+func TestOpenReturnsTagOfContentRead(t *testing.T) {
 	f := &file{body: "name: new", tag: "2"}
 	d := &objects.DAGs{Client: f, Bucket: "dags"}
 	for _, told := range []string{"1", "2", ""} {
@@ -46,8 +46,8 @@ func TestAFileThatWasWrittenAgainHasTheTagOfWhatIsRead(t *testing.T) {
 	}
 }
 
-// TestARemarkGoesOnceItsFileIsAJob and nothing else, in no other bucket.
-func TestARemarkGoesOnceItsFileIsAJob(t *testing.T) {
+// TestRemarkRemovedWhenFileIsAccepted and nothing else, in no other bucket.
+func TestRemarkRemovedWhenFileIsAccepted(t *testing.T) {
 	b := &objectstest.Bucket{Objects: map[string][]byte{"a.yaml": nil, "a.yaml.error.txt": nil, "b.yaml.error.txt": nil}}
 	d := &objects.DAGs{Client: b, Bucket: "dags", Log: slog.New(slog.DiscardHandler)}
 	d.Accepted(t.Context(), events.ObjectCreated{Bucket: "others", Key: "b.yaml"})
@@ -57,7 +57,7 @@ func TestARemarkGoesOnceItsFileIsAJob(t *testing.T) {
 	}
 }
 
-func TestADAGFileThatIsGoneIsNoError(t *testing.T) {
+func TestOpenMissingFile(t *testing.T) {
 	d := &objects.DAGs{
 		Client: &objectstest.Bucket{Objects: map[string][]byte{"a.yaml": []byte("name: a")}},
 		Bucket: "dags",

@@ -37,7 +37,7 @@ func (o *object) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*
 	return &s3.GetObjectOutput{Body: io.NopCloser(strings.NewReader(o.body)), ETag: aws.String(o.body)}, nil
 }
 
-func TestAChangedObjectIsTakenAtTheNextLookAndABadOneIsRefused(t *testing.T) {
+func TestReloadsChangedPolicyAndRejectsInvalidOne(t *testing.T) {
 	s3 := &object{empty: true}
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	var log bytes.Buffer

@@ -19,7 +19,7 @@ type checker struct {
 func (c checker) Check(context.Context) (driver.Report, error) { return c.report, c.err }
 
 // Each cloud says what it has to say, whatever becomes of the others, in the order in which they were added.
-func TestTheCloudsOfADeploymentAreSeen(t *testing.T) {
+func TestCheckClouds(t *testing.T) {
 	machines := func(context.Context, string) ([]cloud.Machine, error) {
 		return []cloud.Machine{{ID: "a"}, {ID: "b", State: cloud.Terminated}}, nil
 	}
@@ -39,7 +39,7 @@ func TestTheCloudsOfADeploymentAreSeen(t *testing.T) {
 	}
 }
 
-func TestACheckIsToldFromABatch(t *testing.T) {
+func TestServeDistinguishesCheckFromBatch(t *testing.T) {
 	for text, want := range map[string]bool{
 		lambdahost.CheckMessage: true, `{"Records": []}`: false, `{"op": "check", "Records": [{}]}`: false, `[`: false,
 	} {

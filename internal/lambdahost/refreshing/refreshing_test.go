@@ -15,7 +15,7 @@ import (
 )
 
 // What a cloud's function says that the cloud sells takes the place of what was known of that cloud, and of no other.
-func TestACloudIsRenewedByItsFunction(t *testing.T) {
+func TestRefreshCallsCloudFunction(t *testing.T) {
 	account, err := gce.New(gce.Config{})
 	if err != nil {
 		t.Fatal(err)

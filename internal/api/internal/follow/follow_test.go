@@ -38,7 +38,7 @@ func (l *looks) set(change func(*apitypes.JobDetail)) {
 	change(&l.job)
 }
 
-func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
+func TestFollowersShareOnePoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &looks{job: apitypes.JobDetail{JobView: apitypes.JobView{State: apitypes.JobRunning}}}
 		s := New(t.Context(), l, slog.New(slog.DiscardHandler))
@@ -75,7 +75,7 @@ func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 	})
 }
 
-func TestMoneyAloneIsToldOnceASecond(t *testing.T) {
+func TestCostAloneUpdatesOncePerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &looks{job: apitypes.JobDetail{JobView: apitypes.JobView{State: apitypes.JobRunning}}}
 		s := New(t.Context(), l, slog.New(slog.DiscardHandler))
@@ -105,7 +105,7 @@ func TestMoneyAloneIsToldOnceASecond(t *testing.T) {
 	})
 }
 
-func TestAJobThatDoesNotExistCannotBeFollowed(t *testing.T) {
+func TestFollowUnknownJobFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &looks{err: record.ErrNotFound}
 		s := New(t.Context(), l, slog.New(slog.DiscardHandler))
@@ -125,7 +125,7 @@ func TestAJobThatDoesNotExistCannotBeFollowed(t *testing.T) {
 	})
 }
 
-func TestAPassingErrorDoesNotEndAFeed(t *testing.T) {
+func TestTemporaryErrorDoesNotEndFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &looks{job: apitypes.JobDetail{JobView: apitypes.JobView{State: apitypes.JobRunning}}}
 		s := New(t.Context(), l, slog.New(slog.DiscardHandler))
@@ -144,7 +144,7 @@ func TestAPassingErrorDoesNotEndAFeed(t *testing.T) {
 	})
 }
 
-func TestUpdatesCarryWhatChanged(t *testing.T) {
+func TestUpdatesContainChanges(t *testing.T) {
 	was := &apitypes.JobDetail{
 		TaskList: []apitypes.TaskView{{Index: 0, State: "running"}, {Index: 1, State: "waiting", After: []int{0}}},
 		Plans:    []apitypes.PlanHead{{Version: 1}},

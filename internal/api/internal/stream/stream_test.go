@@ -18,7 +18,7 @@ type deadlines struct {
 
 func (d *deadlines) SetWriteDeadline(t time.Time) error { d.set = append(d.set, t); return nil }
 
-func TestAStreamLeavesNoTimeLimitBehind(t *testing.T) {
+func TestCloseResetsWriteDeadline(t *testing.T) {
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	s := Open(humago.NewContext(&huma.Operation{}, httptest.NewRequest("GET", "/", http.NoBody), w), "text/plain")
 	if err := s.Send([]byte("x")); err != nil {
