@@ -57,7 +57,7 @@ func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]str
 	}
 }
 
-func TestNothingKeepsPeopleOut(t *testing.T) {
+func TestPagesPassAxe(t *testing.T) {
 	source, err := os.ReadFile(axeFile)
 	if err != nil {
 		t.Skip("axe-core is not installed: scripts/web-tools.sh does so")
@@ -93,7 +93,7 @@ func TestNothingKeepsPeopleOut(t *testing.T) {
 	}
 }
 
-func TestNoPageIsWiderThanAPhone(t *testing.T) {
+func TestPagesFitPhoneWidth(t *testing.T) {
 	w, _, pages := furnished(t)
 	b := open(t, w).as(390, 844, "light").visit("")
 	for hash, shown := range pages {
@@ -104,8 +104,8 @@ func TestNoPageIsWiderThanAPhone(t *testing.T) {
 	}
 }
 
-// TestTextOfEveryPageStandsOut is of axe-core's a part, and of what it cannot tell: drawn text.
-func TestTextOfEveryPageStandsOut(t *testing.T) {
+// TestTextHasEnoughContrast is of axe-core's a part, and of what it cannot tell: drawn text.
+func TestTextHasEnoughContrast(t *testing.T) {
 	w, _, pages := furnished(t)
 	b := open(t, w).visit("")
 	for _, scheme := range []string{"light", "dark"} {

@@ -8,7 +8,7 @@ import (
 )
 
 // Who works by keys alone stays where they are: what was written is there, and so is the focus.
-func TestAJobIsPlannedAndSubmittedByKeysAlone(t *testing.T) {
+func TestPlanAndSubmitWithKeyboardOnly(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	b.write(pipeline).focus(`.skip`).run(chromedp.KeyEvent(kb.Enter)).
 		until(`document.activeElement.id === 'main' && location.hash === '#/plan'`)

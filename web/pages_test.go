@@ -123,7 +123,7 @@ tasks:
     time: 20m
 `
 
-func TestAJobIsPlannedChosenFromItsFrontierAndSubmitted(t *testing.T) {
+func TestPlanChooseFromFrontierAndSubmit(t *testing.T) {
 	w := planning(t)
 	b := open(t, w).visit("#/plan").seen(`.source`)
 	b.allowed = []string{"422"}
@@ -155,7 +155,7 @@ func TestAJobIsPlannedChosenFromItsFrontierAndSubmitted(t *testing.T) {
 	}
 }
 
-func TestAJobIsSuspendedResumedCancelledAndRunAgain(t *testing.T) {
+func TestSuspendResumeCancelAndRerunJob(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/" + job).seen(`[data-action="cancel"]`)
@@ -185,7 +185,7 @@ func TestAJobIsSuspendedResumedCancelledAndRunAgain(t *testing.T) {
 	b.until(`location.hash !== '#/jobs/` + job + `' && document.querySelector('.tile .value')?.innerText === '0 of 6'`)
 }
 
-func TestWhatChangesSomethingNeedsTheTokenItself(t *testing.T) {
+func TestChangesRequireToken(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/" + job).seen(`[data-action="suspend"]`)
@@ -205,7 +205,7 @@ func TestWhatChangesSomethingNeedsTheTokenItself(t *testing.T) {
 	}
 }
 
-func TestMarketsAreShownWithWhatIsExpectedAndTheBids(t *testing.T) {
+func TestMarketsShowForecastAndBids(t *testing.T) {
 	w := deployed(t)
 	midway(w)
 	priced(w, apitest.Start().Add(-6*time.Hour))
@@ -224,7 +224,7 @@ func TestMarketsAreShownWithWhatIsExpectedAndTheBids(t *testing.T) {
 		counted(`section[aria-label="Markets"] tbody tr`, 1)
 }
 
-func TestCloudsTellTheirHealthQuotasAndClosedPlaces(t *testing.T) {
+func TestCloudsShowHealthQuotasAndBlocks(t *testing.T) {
 	w := planning(t)
 	midway(w)
 	w.Submit(apitest.Wide("mosaic", 3))
@@ -243,7 +243,7 @@ func TestCloudsTellTheirHealthQuotasAndClosedPlaces(t *testing.T) {
 	b.until(`document.querySelector('section[aria-label="Failed events"]').hidden`)
 }
 
-func TestAQueueIsDrainedAndResumed(t *testing.T) {
+func TestDrainAndResumeQueue(t *testing.T) {
 	w := deployed(t)
 	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48}); err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func TestAQueueIsDrainedAndResumed(t *testing.T) {
 	b.click(`button[aria-label="Resume queue research"]`).seen(`button[aria-label="Drain queue research"]`)
 }
 
-func TestAMachineIsDrainedAndPutBack(t *testing.T) {
+func TestDrainAndUndrainMachine(t *testing.T) {
 	w := deployed(t)
 	if err := w.Broker.SetPool(t.Context(), "lab", record.PoolSettings{}); err != nil {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func TestAMachineIsDrainedAndPutBack(t *testing.T) {
 		until(`document.querySelector('.pool tbody').innerText.includes('ready')`)
 }
 
-func TestALogIsSearched(t *testing.T) {
+func TestSearchLog(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	node := w.Node(job, "train", 0)
@@ -303,7 +303,7 @@ func TestALogIsSearched(t *testing.T) {
 	b.until(`document.querySelector('.log').textContent.trim().endsWith('WARNING: again') && !document.querySelector('.log').textContent.includes('interest')`)
 }
 
-func TestEveryPageIsReachedByKeys(t *testing.T) {
+func TestShortcutsReachEveryPage(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	b := open(t, w).visit("").seen(`[data-job]`)
@@ -321,7 +321,7 @@ func TestEveryPageIsReachedByKeys(t *testing.T) {
 }
 
 // A log that a broker breaks off as it stops is not complete: it is opened again, and what was shown stays meanwhile.
-func TestALogThatBreaksOffIsOpenedAgain(t *testing.T) {
+func TestLogReconnects(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	node := w.Node(job, "train", 0)
@@ -341,7 +341,7 @@ func TestALogThatBreaksOffIsOpenedAgain(t *testing.T) {
 }
 
 // Who opens the logs of a job before anything has run sees them once it does, and may choose what has begun since.
-func TestLogsOpenedBeforeATaskRunsAreShown(t *testing.T) {
+func TestLogsTabShowsTaskThatStartsLater(t *testing.T) {
 	w := deployed(t)
 	ctx, queue := t.Context(), record.DefaultQueueName
 	if err := w.Broker.SuspendQueue(ctx, queue, apitypes.Suspension{}, "1"); err != nil {
@@ -382,7 +382,7 @@ const held = `(() => {
 })()`
 
 // What comes of a file that was changed meanwhile is not shown, and not submitted as if it were of the new one.
-func TestAPlanOfAFileThatWasChangedSinceIsNotShown(t *testing.T) {
+func TestStalePlanOfChangedFileIsDiscarded(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	b.write(pipeline).click(`button[type="submit"]`).prove().until(`document.querySelectorAll('[data-point]').length >= 2`)
 	eval[bool](b, held)
@@ -408,7 +408,7 @@ func TestAPlanOfAFileThatWasChangedSinceIsNotShown(t *testing.T) {
 }
 
 // Limits that were changed are planned before they are submitted; the frontier is of all deadlines, and stays.
-func TestAPlanByOtherLimitsIsNotSubmitted(t *testing.T) {
+func TestPlanWithOtherLimitsIsNotSubmitted(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	for _, limit := range []struct{ field, to string }{{"deadline", "30h"}, {"budget", "80"}, {"objective", "makespan"}} {
 		if limit.field == "deadline" {

@@ -24,7 +24,7 @@ func priced(w *apitest.World, since time.Time) {
 	}
 }
 
-func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
+func TestTimelineShowsAttemptsByPlace(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	priced(w, apitest.Start().Add(-time.Hour))
@@ -71,7 +71,7 @@ func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
 	}
 }
 
-func TestTheMoneyOfAJobIsDrawnBesideItsPlanAndOnDemand(t *testing.T) {
+func TestMoneyTabComparesPlanAndOnDemand(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/"+job+"/money").counted(`.pane canvas`, 1)
@@ -90,7 +90,7 @@ func TestTheMoneyOfAJobIsDrawnBesideItsPlanAndOnDemand(t *testing.T) {
 	b.everywhere("money")
 }
 
-func TestATimelineOfTenThousandTasksHasFewElements(t *testing.T) {
+func TestTimelineOf10000TasksHasFewElements(t *testing.T) {
 	w := deployed(t)
 	job := w.Large(10_000, 60)
 	b := open(t, w).visit("#/jobs/" + job + "/timeline").until(`document.querySelectorAll('.run[data-bar]').length > 0`)

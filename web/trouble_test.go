@@ -11,7 +11,7 @@ import (
 )
 
 // A job that failed before its deadline has not kept it, and who looks at its logs wants that of the task that failed.
-func TestAJobThatFailedShowsWhatFailed(t *testing.T) {
+func TestFailedJobShowsFailedTask(t *testing.T) {
 	w := deployed(t)
 	spec := apitest.Wide("trouble", 1)
 	spec.Deadline = 10 * time.Hour
@@ -41,7 +41,7 @@ func replicas(w *apitest.World) string {
 	return job
 }
 
-func TestAServiceIsToldByItsReplicas(t *testing.T) {
+func TestServiceShowsReadyReplicas(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w).visit("#/jobs/" + replicas(w)).
 		until(`document.querySelector('.tiles .value').textContent === '1 of 2 ready'`)
@@ -57,7 +57,7 @@ func TestAServiceIsToldByItsReplicas(t *testing.T) {
 	b.everywhere("service")
 }
 
-func TestAPlanOfAServiceHasNoEnd(t *testing.T) {
+func TestServicePlanHasNoEnd(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	b.write("apiVersion: tradewind/v1\nname: chat\ntasks:\n  web: {run: ./serve, service: {replicas: 2, port: 8080}}\n")
 	b.click(`button[type="submit"]`).prove().counted(`.plan-table > tbody > tr`, 2)
@@ -73,7 +73,7 @@ func TestAPlanOfAServiceHasNoEnd(t *testing.T) {
 	b.everywhere("plan-service")
 }
 
-func TestFiguresAgreeAndKeepTheirCents(t *testing.T) {
+func TestFiguresAgreeAndShowCents(t *testing.T) {
 	b := open(t, deployed(t)).visit("")
 	wrong := eval[[]string](b, `(async () => {
 		const { Summary } = await import('/assets/js/summary.js');
@@ -107,7 +107,7 @@ func TestFiguresAgreeAndKeepTheirCents(t *testing.T) {
 	}
 }
 
-func TestNoFigureOfAPhoneRunsIntoTheNext(t *testing.T) {
+func TestFiguresDoNotOverlapOnPhone(t *testing.T) {
 	w := deployed(t)
 	w.Submit(apitest.Training())
 	b := open(t, w).as(390, 844, "light").visit("#/jobs").seen(`[data-job]`)

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 // A small run of every row: what is measured is also compared, byte by byte.
-func TestEveryRowArrivesWhole(t *testing.T) {
+func TestEveryRowTransfersAllData(t *testing.T) {
 	if _, err := peer("rclone"); err != nil {
 		t.Skip(err)
 	}
@@ -45,7 +45,7 @@ func TestEveryRowArrivesWhole(t *testing.T) {
 	}
 }
 
-func TestWhatDiffersIsNoticed(t *testing.T) {
+func TestSameDetectsDifferences(t *testing.T) {
 	w := workload{name: "w", files: 2, size: 1 << 10}
 	a, b := t.TempDir(), t.TempDir()
 	for _, dir := range []string{a, b} {

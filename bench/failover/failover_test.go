@@ -6,7 +6,7 @@ import (
 )
 
 // Each job is refused once and asks the other cloud next: no place is tried twice, and none in between.
-func TestARefusalIsOneHop(t *testing.T) {
+func TestRefusalTakesOneHop(t *testing.T) {
 	hops, err := measure(t.Context(), t.TempDir(), 3)
 	if err != nil || len(hops) != 3 {
 		t.Fatalf("%v: %v", err, hops)

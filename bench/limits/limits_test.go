@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTheSituationsHoldWhenTheyAreSmall: every situation is played to its end, and nothing is above its bound.
-func TestTheSituationsHoldWhenTheyAreSmall(t *testing.T) {
+// TestSmallSituationsStayBelowLimits: every situation is played to its end, and nothing is above its bound.
+func TestSmallSituationsStayBelowLimits(t *testing.T) {
 	z := sizes{parents: 40, budgeted: 80, small: 40, queues: 12, tasks: 60, running: 5}
 	for _, lambda := range []bool{false, true} {
 		rows, err := play(t.Context(), z, "", place{name: "test", lambda: lambda, open: inFile(t.TempDir()), tell: t.Logf})
@@ -27,7 +27,7 @@ func TestTheSituationsHoldWhenTheyAreSmall(t *testing.T) {
 	}
 }
 
-func TestWhatIsAboveItsBoundIsAnError(t *testing.T) {
+func TestCheckRejectsRowsAboveLimit(t *testing.T) {
 	for _, c := range []struct {
 		row  row
 		want string

@@ -55,7 +55,7 @@ func TestProcessesPlaceEachTaskOnce(t *testing.T) {
 	}
 }
 
-func TestSizesThatCanNotBe(t *testing.T) {
+func TestRunRejectsInvalidSizes(t *testing.T) {
 	for want, change := range map[string]func(*sizes){
 		"-jobs": func(s *sizes) { s.jobs = 7 }, "-partitions": func(s *sizes) { s.partitions = 8 },
 		"-machines": func(s *sizes) { s.machines = 10 },

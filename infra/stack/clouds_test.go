@@ -27,7 +27,7 @@ func clouds(tb testing.TB, settings map[string]string) func(*Config) {
 
 // A cloud's function may note which clusters it ended and do nothing else here; those that buy may call it, and no
 // others.
-func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
+func TestCloudFunctionHasMinimalRights(t *testing.T) {
 	d := synthesise(t, clouds(t, map[string]string{
 		"gcp": "project=acme,regions=us-central1+europe-west4,serviceAccount=m@acme,stores=us-central1:acme-work,impersonate=b@acme", "azure": "subscription=s,regions=eastus,secrets=team/hf+team/wandb-*", "lambda": "regions=us-east-1",
 	}))["tradewind"]
@@ -95,7 +95,7 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 	}
 }
 
-func TestBadCloudsAreRefused(t *testing.T) {
+func TestValidateRejectsInvalidClouds(t *testing.T) {
 	for name, settings := range map[string]string{
 		"gpc": "", "aws": "", "gcp": "project=p,regions=r", "azure": "subscription=s,regions=r,stores=r:work", "lambda": "regions=r,stores=r:work",
 	} {
@@ -108,7 +108,7 @@ func TestBadCloudsAreRefused(t *testing.T) {
 }
 
 // Who is told where clouds push to lets them in without IAM, and its function alone is asked what a push says.
-func TestACloudPushesWhereItsSettingsSayAs(t *testing.T) {
+func TestPushRouteExistsIfConfigured(t *testing.T) {
 	d := synthesise(t, clouds(t, map[string]string{
 		"gcp":    "project=acme,regions=us-central1,serviceAccount=m@acme,pushAccount=push@acme.iam.gserviceaccount.com",
 		"lambda": "regions=us-east-1",
@@ -138,7 +138,7 @@ func TestACloudPushesWhereItsSettingsSayAs(t *testing.T) {
 }
 
 // Job files of a bucket of another cloud are read, and remarked on, by that cloud's function.
-func TestJobFilesOfAnotherCloudsBucket(t *testing.T) {
+func TestCloudFunctionReadsItsDagBucket(t *testing.T) {
 	const gcp = "project=acme,regions=us-central1,serviceAccount=m@acme,dags=gs://acme-jobs/dags"
 	d := synthesise(t, clouds(t, map[string]string{"gcp": gcp + ",pushAccount=push@acme.iam.gserviceaccount.com"}))["tradewind"]
 	for _, fn := range []string{"submit", "hook"} {

@@ -12,7 +12,7 @@ import (
 
 // What is lent for mounts is a role's that the API may assume, and submit, to try; it reaches the buckets that are
 // named, and none of the deployment's own. Without such buckets there is no role.
-func TestTheRoleOfMountsIsTheAPIsToLendAndReachesNamedBucketsAlone(t *testing.T) {
+func TestMountsRoleReachesOnlyNamedBuckets(t *testing.T) {
 	if _, there := deployed()(t).roles()["tradewind-mounts"]; there {
 		t.Error("there is a role with nothing to mount")
 	}
@@ -63,7 +63,7 @@ func TestTheRoleOfMountsIsTheAPIsToLendAndReachesNamedBucketsAlone(t *testing.T)
 	}
 }
 
-func TestBadBucketsToMakeAreRefused(t *testing.T) {
+func TestValidateRejectsInvalidMakeBuckets(t *testing.T) {
 	for name, fits := range map[string]bool{
 		"*": false, "sk*": false, "sky*": false, "sky-*": true, "sky-out": true, "s3://sky": false, "sky-*-x": false, "Sky-out": false,
 	} {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAnotherNameSharesNothing(t *testing.T) {
+func TestDeploymentsWithDifferentNamesShareNothing(t *testing.T) {
 	one, other := deployed()(t), synthesise(t, func(c *Config) {
 		c.Name, c.KeepData, c.Alarms, c.Architecture, c.DataBuckets = "second", false, false, "x86_64", []string{"imagenet-mini"}
 		c.Account, c.Region, c.Regions = "111122223333", "us-east-1", []string{"eu-west-1"}

@@ -8,7 +8,7 @@ import (
 
 // Lambda polls with a function's role, and refuses to make a mapping whose role may not (Lambda developer guide,
 // "Tutorial: Using AWS Lambda with Amazon DynamoDB streams" and "Configuring an Amazon SQS queue"). Emulators do not.
-func TestWhatFeedsAFunctionItsRoleMayRead(t *testing.T) {
+func TestRolesMayReadEventSources(t *testing.T) {
 	d := deployed()(t)
 	of := map[string]string{} // role by function
 	for id, f := range d.of("AWS::Lambda::Function") {
@@ -63,7 +63,7 @@ func (t template) topicStatements(topic string) (out []map[string]any) {
 
 // S3 answers 403 for what is not there to whoever may not list the bucket, and emulators 404 (Amazon S3 API reference,
 // GetObject). These functions go on where an object is missing, and warn or fail where it is forbidden.
-func TestWhoLooksForWhatMayBeMissingMayList(t *testing.T) {
+func TestReadersOfOptionalObjectsMayListBucket(t *testing.T) {
 	d := deployed()(t)
 	work, _ := d.named(t, "AWS::S3::Bucket", "BucketName", "tradewind-work-${AWS::AccountId}-${AWS::Region}")
 	for _, fn := range []string{"optimize", "refresh", "submit", "api"} {

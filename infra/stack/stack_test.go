@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-func TestEventsOfOurOwnNeedNoRule(t *testing.T) {
+func TestOwnEventsNeedNoRule(t *testing.T) {
 	d := deployed()(t)
 	for id, r := range d.of("AWS::Events::Rule") {
 		if slices.Contains(words(r.at("EventPattern", "source")), "tradewind") {
@@ -34,7 +34,7 @@ func TestEventsOfOurOwnNeedNoRule(t *testing.T) {
 	}
 }
 
-func TestWhatAWSTellsReachesItsFunctions(t *testing.T) {
+func TestAWSEventsReachTheirFunctions(t *testing.T) {
 	d := deployed()(t)
 	seen := map[string]string{}
 	for _, r := range d.of("AWS::Events::Rule") {
@@ -62,7 +62,7 @@ func TestWhatAWSTellsReachesItsFunctions(t *testing.T) {
 	}
 }
 
-func TestQueuesOutlastTheirFunctions(t *testing.T) {
+func TestQueueVisibilityExceedsFunctionTimeout(t *testing.T) {
 	d := deployed()(t)
 	for _, fn := range events.Functions() {
 		_, q := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-"+fn)
@@ -83,7 +83,7 @@ func TestQueuesOutlastTheirFunctions(t *testing.T) {
 	}
 }
 
-func TestMappingsReportWhatFailed(t *testing.T) {
+func TestMappingsReportBatchItemFailures(t *testing.T) {
 	d := deployed()(t)
 	mappings := d.of("AWS::Lambda::EventSourceMapping")
 	if len(mappings) != len(events.Functions())+1 {
@@ -116,7 +116,7 @@ func TestMappingsReportWhatFailed(t *testing.T) {
 	}
 }
 
-func TestWhatSubmitGivesUpIsKept(t *testing.T) {
+func TestSubmitHasDeadLetterQueue(t *testing.T) {
 	d := deployed()(t)
 	id, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-submit")
 	dead, _ := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-submit-dlq")
@@ -134,7 +134,7 @@ func TestWhatSubmitGivesUpIsKept(t *testing.T) {
 	}
 }
 
-func TestNoStatementHasAWildcardForAction(t *testing.T) {
+func TestNoStatementHasWildcardAction(t *testing.T) {
 	d := deployed()(t)
 	// What may be done to anything: calls that only look, for which IAM knows no narrower resource.
 	looks := []string{"ec2:Describe", "lambda:ListEventSourceMappings", "pricing:GetProducts", "servicequotas:",
@@ -156,7 +156,7 @@ func TestNoStatementHasAWildcardForAction(t *testing.T) {
 	}
 }
 
-func TestMachinesAreBoundByTheDeploymentsTag(t *testing.T) {
+func TestMachineRightsRequireDeploymentTag(t *testing.T) {
 	d := deployed()(t)
 	may, tagsRanks := map[string][]string{}, false
 	for _, s := range d.statements() {
@@ -259,7 +259,7 @@ func TestMachinesHaveNoIdentity(t *testing.T) {
 
 // What the API grants to machines it may do itself, of the work bucket and no other, and not to what the control plane
 // goes by.
-func TestWhatTheAPIGrantsIsBounded(t *testing.T) {
+func TestAPIGrantsAreLimited(t *testing.T) {
 	d := deployed()(t)
 	deny, writers, removers := "", []string{}, []string{}
 	for _, s := range d.statements() {
@@ -295,7 +295,7 @@ func TestWhatTheAPIGrantsIsBounded(t *testing.T) {
 	}
 }
 
-func TestMachinesOfEachArchitectureHaveTheirAgent(t *testing.T) {
+func TestAgentExistsForEachArchitecture(t *testing.T) {
 	d := deployed()(t)
 	_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-provision")
 	keys := map[string]string{}
@@ -369,7 +369,7 @@ func refusesPlain(d template, typ, property, id string) bool {
 	return false
 }
 
-func TestOnlyAgentsPassWithoutIAM(t *testing.T) {
+func TestOnlyAgentRoutesSkipIAM(t *testing.T) {
 	d := deployed()(t)
 	got := map[string]string{}
 	for _, r := range d.of("AWS::ApiGatewayV2::Route") {
@@ -380,7 +380,7 @@ func TestOnlyAgentsPassWithoutIAM(t *testing.T) {
 	}
 }
 
-func TestAnIdleDeploymentHasNoClock(t *testing.T) {
+func TestIdleDeploymentHasNoActiveSchedule(t *testing.T) {
 	d := deployed()(t)
 	on := map[string]string{}
 	for _, s := range d.of("AWS::Scheduler::Schedule") {
@@ -404,7 +404,7 @@ func TestAnIdleDeploymentHasNoClock(t *testing.T) {
 	}
 }
 
-func TestTheTemplateHoldsNoSecret(t *testing.T) {
+func TestTemplateContainsNoSecret(t *testing.T) {
 	d := deployed()(t)
 	for _, f := range d.of("AWS::Lambda::Function") {
 		for name := range f.at("Environment", "Variables").(map[string]any) {
@@ -418,7 +418,7 @@ func TestTheTemplateHoldsNoSecret(t *testing.T) {
 	}
 }
 
-func TestLogsEnd(t *testing.T) {
+func TestLogGroupsHaveRetention(t *testing.T) {
 	d := deployed()(t)
 	logs := d.of("AWS::Logs::LogGroup")
 	if len(logs) != len(functionNames())+1 {
@@ -431,7 +431,7 @@ func TestLogsEnd(t *testing.T) {
 	}
 }
 
-func TestWhatStopsAJobHasAnAlarmAndIdleAlarmsAreFree(t *testing.T) {
+func TestAlarmsCoverJobStoppersWithinFreeTier(t *testing.T) {
 	d := deployed()(t)
 	watched := map[string]bool{}
 	alarms := d.of("AWS::CloudWatch::Alarm")
@@ -454,7 +454,7 @@ func TestWhatStopsAJobHasAnAlarmAndIdleAlarmsAreFree(t *testing.T) {
 	}
 }
 
-func TestEveryResourceIsOnTheBill(t *testing.T) {
+func TestEveryResourceHasDeploymentTag(t *testing.T) {
 	d := deployed()(t)
 	for _, typ := range []string{"AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::Lambda::Function", "AWS::S3::Bucket", "AWS::Logs::LogGroup", "AWS::SNS::Topic"} {
 		for id, r := range d.of(typ) {
@@ -466,7 +466,7 @@ func TestEveryResourceIsOnTheBill(t *testing.T) {
 	}
 }
 
-func TestBadConfigurationsAreRefused(t *testing.T) {
+func TestValidateRejectsInvalidConfigurations(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"-name":              func(c *Config) { c.Name = "Trade_wind" },
 		"-architecture":      func(c *Config) { c.Architecture = "mips" },
