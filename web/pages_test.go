@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/web"
 )
 
-// planning is a World that plans by the real catalogue.
+// planning is a World that plans with the real catalogue.
 func planning(t *testing.T) *apitest.World {
 	t.Helper()
 	h, err := web.Handler()
@@ -65,7 +65,7 @@ func planning(t *testing.T) *apitest.World {
 	})
 }
 
-// clouds is what clouds say in which one thing is missing.
+// clouds reports clouds in which one requirement is missing.
 func clouds(context.Context) (apitypes.CloudReports, error) {
 	return apitypes.CloudReports{Clouds: []apitypes.CloudReport{
 		{Name: "aws", Identity: "arn:aws:iam::123456789012:role/tradewind", Account: "123456789012", Machines: 14,
@@ -82,7 +82,7 @@ func clouds(context.Context) (apitypes.CloudReports, error) {
 	}}, nil
 }
 
-// prove gives the token where the page asks for it.
+// prove enters the token when the page asks for it.
 func (b *browser) prove() *browser {
 	b.t.Helper()
 	b.seen(`dialog input[type="password"]`)
@@ -151,7 +151,7 @@ func TestPlanChooseFromFrontierAndSubmit(t *testing.T) {
 		t.Fatalf("%d jobs, %v", len(jobs), err)
 	}
 	if got := jobs[0].Deadline.Sub(jobs[0].Submitted); got != l {
-		t.Errorf("it was submitted with a deadline of %s, %s was chosen", got, l)
+		t.Errorf("submitted with deadline %s, chosen was %s", got, l)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestSuspendResumeCancelAndRerunJob(t *testing.T) {
 	b.seen(`[data-action="resume"]`).click(`[data-action="resume"]`)
 	b.toasts(`is resumed`)
 	w.Drain()
-	// Whoever changes their mind changes nothing.
+	// A declined confirmation changes nothing.
 	b.seen(`[data-action="suspend"]`).click(`[data-action="cancel"]`)
 	b.until(`document.querySelector('dialog') !== null && document.activeElement.innerText === 'Go back'`).
 		run(chromedp.KeyEvent(kb.Escape))
@@ -201,7 +201,7 @@ func TestChangesRequireToken(t *testing.T) {
 	status := eval[int](b, `fetch('/v1/jobs/`+job+`/cancel', { method: 'POST' }).then((r) => r.status)`)
 	b.allowed = append(b.allowed, "403")
 	if status != http.StatusForbidden {
-		t.Errorf("by its cookie the page may cancel: %d", status)
+		t.Errorf("cancelling with only the cookie: status %d", status)
 	}
 }
 
@@ -250,7 +250,7 @@ func TestDrainAndResumeQueue(t *testing.T) {
 	}
 	w.Drain()
 	b := open(t, w).visit("#/capacity").seen(`button[aria-label="Drain queue research"]`)
-	// What is drawn anew keeps the focus.
+	// Redrawn content keeps the focus.
 	b.focus(`button[aria-label="Suspend queue research"]`)
 	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 3, MaxVCPU: 48}); err != nil {
 		t.Fatal(err)
@@ -320,7 +320,7 @@ func TestShortcutsReachEveryPage(t *testing.T) {
 		until(`/\$/.test(document.querySelector('#said').textContent)`)
 }
 
-// A log that a broker breaks off as it stops is not complete: it is opened again, and what was shown stays meanwhile.
+// If the broker stops, an open log is not complete: the page reconnects, and the shown text stays meanwhile.
 func TestLogReconnects(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
@@ -340,7 +340,7 @@ func TestLogReconnects(t *testing.T) {
 	}
 }
 
-// Who opens the logs of a job before anything has run sees them once it does, and may choose what has begun since.
+// The logs tab, opened before any task runs, shows logs when a task starts, and lists the tasks that have started since.
 func TestLogsTabShowsTaskThatStartsLater(t *testing.T) {
 	w := deployed(t)
 	ctx, queue := t.Context(), record.DefaultQueueName
@@ -363,7 +363,7 @@ func TestLogsTabShowsTaskThatStartsLater(t *testing.T) {
 	}
 }
 
-// held has the page's requests below some paths wait, of which answered counts those that were taken in.
+// held delays the page's requests below some paths; window.answered counts the responses that the page has processed.
 const held = `(() => {
 	const ask = window.fetch;
 	Object.assign(window, { waiting: [], answered: 0 });
@@ -373,7 +373,7 @@ const held = `(() => {
 		const res = await ask(path, options);
 		res.json = async () => {
 			const body = await Response.prototype.json.call(res);
-			setTimeout(() => { window.answered += 1; }); // when whoever waited for it has taken it in
+			setTimeout(() => { window.answered += 1; }); // after the page has processed it
 			return body;
 		};
 		return res;
@@ -381,7 +381,7 @@ const held = `(() => {
 	return true;
 })()`
 
-// What comes of a file that was changed meanwhile is not shown, and not submitted as if it were of the new one.
+// The result for a file that has changed meanwhile is not shown, and cannot be submitted with the new file.
 func TestStalePlanOfChangedFileIsDiscarded(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	b.write(pipeline).click(`button[type="submit"]`).prove().until(`document.querySelectorAll('[data-point]').length >= 2`)
@@ -407,7 +407,7 @@ func TestStalePlanOfChangedFileIsDiscarded(t *testing.T) {
 	}
 }
 
-// Limits that were changed are planned before they are submitted; the frontier is of all deadlines, and stays.
+// Changed limits are planned before the job is submitted; the frontier covers all deadlines, and stays.
 func TestPlanWithOtherLimitsIsNotSubmitted(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	for _, limit := range []struct{ field, to string }{{"deadline", "30h"}, {"budget", "80"}, {"objective", "makespan"}} {

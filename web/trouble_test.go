@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A job that failed before its deadline has not kept it, and who looks at its logs wants that of the task that failed.
+// A job that failed before its deadline has not met it, and its logs tab opens with the failed task.
 func TestFailedJobShowsFailedTask(t *testing.T) {
 	w := deployed(t)
 	spec := apitest.Wide("trouble", 1)
@@ -21,12 +21,12 @@ func TestFailedJobShowsFailedTask(t *testing.T) {
 		Report(wire.Report{Event: wire.Failed, ExitCode: 7, Phase: wire.PhaseRun})
 	b := open(t, w).visit("#/jobs").until(`document.querySelector('[data-job]').dataset.state === 'failed'`)
 	if got := eval[string](b, `document.querySelector('[data-label="Deadline"]').textContent`); got != "–" {
-		t.Errorf("of its deadline the list says %q", got)
+		t.Errorf("the list shows the deadline as %q", got)
 	}
 	b.visit("#/jobs/" + job + "/logs").until(`document.querySelector('.log').textContent.includes('cannot go on')`)
 }
 
-// replicas is a job of a service, of which one replica of two is ready.
+// replicas is a job with a service of two replicas, one of which is ready.
 func replicas(w *apitest.World) string {
 	spec := &dag.Job{Name: "chat", Objective: dag.MinimizeCost, Format: dag.Native}
 	for _, name := range []string{"web.0", "web.1"} {

@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/web"
 )
 
-// midway takes a job to the middle of its life: one zone refused, its training machine was taken and it goes on elsewhere.
+// midway runs half of a job: one zone refused it, its training machine was preempted, and it continues elsewhere.
 func midway(w *apitest.World) string {
 	w.Cloud.Refuse("use2-az3")
 	job := w.Submit(apitest.Training())
@@ -162,7 +162,7 @@ func TestInitialViewShowsWholeColumns(t *testing.T) {
 		b.visit("#/jobs/" + job).until(fmt.Sprintf(`document.querySelectorAll('[data-task]').length === %d`, n+2))
 		if cut := eval[int](b, `(() => { const all = document.querySelector('.graph').getBoundingClientRect();
 			return [...document.querySelectorAll('.node .body')].map((n) => n.getBoundingClientRect()).filter((n) => [all.left, all.right].some((x) => n.left < x && n.right > x)).length; })()`); cut > 0 {
-			t.Errorf("of a chain of %d, %d boxes are cut", n+2, cut)
+			t.Errorf("in a chain of %d, %d boxes are cut off", n+2, cut)
 		}
 		b.shoot(fmt.Sprint("chain-", n))
 	}
@@ -266,8 +266,8 @@ func TestMissingJobShowsNotFound(t *testing.T) {
 	b.visit("#/jobs/none").until(`document.querySelector('main').innerText.includes('Not found')`)
 }
 
-// contrast lists the texts whose contrast is below what WCAG 2.2 asks for at level AA: 4.5, or 3 for large ones. Drawn text is on the
-// ground of its box.
+// contrast lists the texts whose contrast is below the minimum of WCAG 2.2 level AA: 4.5, or 3 for large text. Text in a drawing has the
+// background of its box.
 const contrast = `(() => {
 	const parse = (text) => {
 		const n = text.match(/[\d.]+/g).map(Number);
@@ -347,7 +347,7 @@ func TestLayoutInvariants(t *testing.T) {
 			const folded = collapse(after);
 			expect(folded.members.flat().length === n, 'folding lost tasks');
 		}
-		// spread is the best of all places in order: no single move improves it.
+		// spread is optimal for this order: no single move improves it.
 		for (let round = 0; round < 40; round++) {
 			const want = Array.from({ length: 8 }, () => random() * 100);
 			const heights = want.map(() => 5 + random() * 10);

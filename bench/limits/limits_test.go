@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSmallSituationsStayBelowLimits: every situation is played to its end, and nothing is above its bound.
+// TestSmallSituationsStayBelowLimits runs every situation to its end; nothing may be above its limit.
 func TestSmallSituationsStayBelowLimits(t *testing.T) {
 	z := sizes{parents: 40, budgeted: 80, small: 40, queues: 12, tasks: 60, running: 5}
 	for _, lambda := range []bool{false, true} {
@@ -38,7 +38,7 @@ func TestCheckRejectsRowsAboveLimit(t *testing.T) {
 		{row{most: 10, requests: 30, invocations: 2, hardest: 20}, "20 requests"},
 		{row{lambda: true, answers: answers{widest: 4<<20 + 1}}, "an answer of"},
 		{row{lambda: true, took: within + 1}, "at most 29s"},
-		{row{took: within + 1}, ""}, // of a stream that stays open
+		{row{took: within + 1}, ""}, // an open stream has no time limit
 	} {
 		err := c.row.check()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

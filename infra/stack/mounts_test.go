@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What is lent for mounts is a role's that the API may assume, and submit, to try; it reaches the buckets that are
-// named, and none of the deployment's own. Without such buckets there is no role.
+// Mounts use a role that the API may assume, and submit for its check. The role may access only the named
+// buckets, not the deployment's. Without named buckets there is no role.
 func TestMountsRoleReachesOnlyNamedBuckets(t *testing.T) {
 	if _, there := deployed()(t).roles()["tradewind-mounts"]; there {
 		t.Error("there is a role with nothing to mount")
@@ -75,7 +75,7 @@ func TestValidateRejectsInvalidMakeBuckets(t *testing.T) {
 	}
 }
 
-// roles are the names of all roles.
+// roles returns the names of all roles.
 func (t template) roles() map[string]bool {
 	out := map[string]bool{}
 	for _, r := range t.of("AWS::IAM::Role") {

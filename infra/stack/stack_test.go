@@ -136,7 +136,7 @@ func TestSubmitHasDeadLetterQueue(t *testing.T) {
 
 func TestNoStatementHasWildcardAction(t *testing.T) {
 	d := deployed()(t)
-	// What may be done to anything: calls that only look, for which IAM knows no narrower resource.
+	// Calls allowed on all resources: read-only ones for which IAM has no narrower resource.
 	looks := []string{"ec2:Describe", "lambda:ListEventSourceMappings", "pricing:GetProducts", "servicequotas:",
 		"savingsplans:Describe", "dynamodb:ListStreams"}
 	for _, s := range d.statements() {
@@ -214,7 +214,7 @@ func TestMachineRightsRequireDeploymentTag(t *testing.T) {
 	}
 }
 
-// The collector's key is read by the function that sends to it, and is not in the template.
+// Only the function that sends traces reads the collector's key; the key is not in the template.
 func TestOnlyHookSendsTraces(t *testing.T) {
 	d := synthesise(t, func(c *Config) { c.Traces, c.TraceHeaders = "https://collector.example.org", "/team/otlp" })["tradewind"]
 	var may []string
@@ -257,8 +257,8 @@ func TestMachinesHaveNoIdentity(t *testing.T) {
 	}
 }
 
-// What the API grants to machines it may do itself, of the work bucket and no other, and not to what the control plane
-// goes by.
+// The API can grant machines only its own rights: on the work bucket, except for the prefixes of the control
+// plane.
 func TestAPIGrantsAreLimited(t *testing.T) {
 	d := deployed()(t)
 	deny, writers, removers := "", []string{}, []string{}
@@ -303,7 +303,7 @@ func TestAgentExistsForEachArchitecture(t *testing.T) {
 		arch, key, _ := strings.Cut(part, "=")
 		keys[arch] = key
 	}
-	// The files of the test's assets hold their own names.
+	// The files of the test's assets contain their own names.
 	for arch, want := range map[string]string{
 		"amd64": fmt.Sprintf("agent/%x/tradewind-agent", sha256.Sum256([]byte("agent/amd64/tradewind-agent"))),
 		"arm64": fmt.Sprintf("agent/%x/tradewind-agent", sha256.Sum256([]byte("agent/arm64/tradewind-agent"))),
@@ -358,7 +358,7 @@ func TestDataIsKeptEncryptedAndPrivate(t *testing.T) {
 	}
 }
 
-// refusesPlain says whether a policy denies what comes without TLS.
+// refusesPlain reports whether a policy denies requests without TLS.
 func refusesPlain(d template, typ, property, id string) bool {
 	for _, p := range d.of(typ) {
 		raw, err := json.Marshal(p.Properties)
@@ -414,7 +414,7 @@ func TestTemplateContainsNoSecret(t *testing.T) {
 		}
 	}
 	if n := len(d.of("AWS::SSM::Parameter")) + len(d.of("AWS::SecretsManager::Secret")); n > 0 {
-		t.Errorf("%d secrets are made by the template, which shows them", n)
+		t.Errorf("%d secrets are created by the template, where they are visible", n)
 	}
 }
 
@@ -441,16 +441,16 @@ func TestAlarmsCoverJobStoppersWithinFreeTier(t *testing.T) {
 			watched[fmt.Sprint(dim.(map[string]any)["Value"])] = true
 		}
 		if len(words(a.Properties["AlarmActions"])) != 1 {
-			t.Errorf("nobody hears of %s", id)
+			t.Errorf("alarm %s has no action", id)
 		}
 	}
 	for _, name := range alarmed() {
 		if id, _ := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-"+name+"-dlq"); !watched["<"+id+".QueueName>"] {
-			t.Errorf("nobody hears of dead letters of %s", name)
+			t.Errorf("no alarm for dead letters of %s", name)
 		}
 	}
 	if len(alarms) > 10 {
-		t.Errorf("%d alarms: an account has ten for nothing", len(alarms))
+		t.Errorf("%d alarms: only ten are free", len(alarms))
 	}
 }
 

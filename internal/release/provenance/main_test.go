@@ -23,7 +23,7 @@ func list(t *testing.T, text string) string {
 	return path
 }
 
-// Each file that has a checksum is a subject with it, and the commit is what they were built from.
+// Each file with a checksum is a subject with that digest, and the commit is their source.
 func TestStatementListsEveryFile(t *testing.T) {
 	var out bytes.Buffer
 	err := run([]string{"-checksums", list(t, sum+"  a.tar.gz\n"+sum+"  b.deb\n"), "-commit", commit, "-builder", "https://b"}, &out)
