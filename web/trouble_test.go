@@ -68,7 +68,7 @@ func TestServicePlanHasNoEnd(t *testing.T) {
 		}
 	}
 	if strings.Contains(said, "Cost against time") {
-		t.Error("deadlines are offered, and a service has none")
+		t.Error("the page offers deadlines for a service, which has none")
 	}
 	b.everywhere("plan-service")
 }
