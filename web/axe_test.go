@@ -12,10 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// axeFile is where scripts/web-tools.sh puts axe-core.
+// axeFile is axe-core as installed by scripts/web-tools.sh.
 const axeFile = "../.tools/web/axe/node_modules/axe-core/axe.min.js"
 
-// axe fails the test for whatever axe-core finds on the page.
+// axe fails the test for each violation that axe-core finds on the page.
 func (b *browser) axe(where, source string) {
 	b.t.Helper()
 	eval[bool](b, source+";true")
@@ -32,7 +32,7 @@ func (b *browser) axe(where, source string) {
 	}
 }
 
-// furnished is a World in which every page has something to show, and the pages with what each waits for.
+// furnished returns a World in which every page has content, and the pages, each with a selector that appears when it is loaded.
 func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]string) {
 	t.Helper()
 	w = planning(t)
@@ -57,17 +57,17 @@ func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]str
 	}
 }
 
-func TestNothingKeepsPeopleOut(t *testing.T) {
+func TestPagesPassAxe(t *testing.T) {
 	source, err := os.ReadFile(axeFile)
 	if err != nil {
-		t.Skip("axe-core is not installed: scripts/web-tools.sh does so")
+		t.Skip("axe-core is not installed: run scripts/web-tools.sh")
 	}
 	w, job, pages := furnished(t)
 	b := open(t, w).visit("")
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1280} {
 			if width == 390 && scheme == "dark" {
-				continue // its colours are those of the wide page
+				continue // same colours as the wide page
 			}
 			b.as(width, 900, scheme)
 			for hash, shown := range pages {
@@ -75,7 +75,7 @@ func TestNothingKeepsPeopleOut(t *testing.T) {
 				b.axe(fmt.Sprintf("%s, %s, %d px", hash, scheme, width), string(source))
 			}
 		}
-		// What opens on a page.
+		// Dialogs and panels that open on a page.
 		b.anew("#/jobs/" + job + "/timeline").seen(`[data-bar="2.2"]`)
 		b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
 		eval[bool](b, `(document.querySelectorAll('.behind').forEach((d) => { d.open = true; }), true)`)
@@ -93,7 +93,7 @@ func TestNothingKeepsPeopleOut(t *testing.T) {
 	}
 }
 
-func TestNoPageIsWiderThanAPhone(t *testing.T) {
+func TestPagesFitPhoneWidth(t *testing.T) {
 	w, _, pages := furnished(t)
 	b := open(t, w).as(390, 844, "light").visit("")
 	for hash, shown := range pages {
@@ -104,8 +104,8 @@ func TestNoPageIsWiderThanAPhone(t *testing.T) {
 	}
 }
 
-// TestTextOfEveryPageStandsOut is of axe-core's a part, and of what it cannot tell: drawn text.
-func TestTextOfEveryPageStandsOut(t *testing.T) {
+// TestTextHasEnoughContrast checks the contrast of HTML text with axe-core, and of text in drawings, which axe-core cannot check.
+func TestTextHasEnoughContrast(t *testing.T) {
 	w, _, pages := furnished(t)
 	b := open(t, w).visit("")
 	for _, scheme := range []string{"light", "dark"} {

@@ -37,7 +37,7 @@ func deployed(t *testing.T) *apitest.World {
 	return apitest.New(t, func(c *api.Config) { c.Dashboard = h })
 }
 
-// browser is a tab in which everything that goes wrong is kept.
+// browser is a tab that records all errors.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
@@ -49,7 +49,7 @@ type browser struct {
 	allowed []string // parts of console messages that are expected
 }
 
-// chromium is one browser for all tests, nil where there is none. Every test has a tab and cookies of its own.
+// chromium is one browser for all tests, or nil if none is installed. Every test has a separate tab and separate cookies.
 var chromium = sync.OnceValues(func() (context.Context, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -93,7 +93,7 @@ func open(t *testing.T, w *apitest.World) *browser {
 	}
 	call(b, log.Enable, cdp.Empty{})
 	call(b, network.Enable, network.EnableParams{})
-	// Violations of the policy are also events of the page, which say more than the console does.
+	// Policy violations are also events of the page, with more details than in the console.
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective, e.blockedURI, e.sample))`,
 	})
@@ -102,7 +102,7 @@ func open(t *testing.T, w *apitest.World) *browser {
 	return b
 }
 
-// call sends a command of the protocol.
+// call sends a protocol command.
 func call[P, R any](b *browser, cmd cdp.Command[P, R], params P) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b.ctx, cmd, params); err != nil {
@@ -139,7 +139,7 @@ func (b *browser) listen(ev any) {
 	}
 }
 
-// check fails the test for whatever went wrong in the page.
+// check fails the test if there were errors in the page.
 func (b *browser) check() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,20 +165,20 @@ func (b *browser) run(steps ...chromedp.Action[chromedp.Void]) *browser {
 	return b
 }
 
-// click clicks the first element that a selector finds.
+// click clicks the first element that matches a selector.
 func (b *browser) click(selector string) *browser {
 	b.t.Helper()
 	return b.run(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// visit signs in and goes to a page.
+// visit signs in and opens a page.
 func (b *browser) visit(hash string) *browser {
 	b.t.Helper()
 	b.run(chromedp.Navigate(b.url+"/?token="+apitest.Token), chromedp.Navigate(b.url+"/"+hash))
 	return b
 }
 
-// eval returns the value of an expression, or what it promises.
+// eval returns the value of an expression, or of its promise.
 func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -200,14 +200,14 @@ func (b *browser) until(condition string) *browser {
 	return b
 }
 
-// focus puts the focus on an element, found and focused in one step of the page: by an ID that the browser was told before
-// it may be one that has been drawn anew meanwhile.
+// focus focuses an element, found and focused in one step of the page: with an ID from an earlier step,
+// the element might have been redrawn meanwhile.
 func (b *browser) focus(selector string) *browser {
 	b.t.Helper()
 	return b.until(fmt.Sprintf(`((e) => { e.focus(); return document.activeElement === e })(document.querySelector(%q))`, selector))
 }
 
-// seen waits for an element that a selector finds, gone for there to be none, and counted for there to be so many.
+// seen waits until an element matches a selector, gone until none does, and counted until n elements do.
 func (b *browser) seen(selector string) *browser {
 	b.t.Helper()
 	return b.until(find(selector) + ".length > 0")
@@ -220,7 +220,7 @@ func (b *browser) counted(selector string, n int) *browser {
 
 func find(selector string) string { return fmt.Sprintf("document.querySelectorAll(%q)", selector) }
 
-// says waits for the page to say something, toasts for the line that tells how something went.
+// says waits until the page contains a text, toasts until a toast contains it.
 func (b *browser) says(text string) *browser {
 	b.t.Helper()
 	return b.until(fmt.Sprintf("document.querySelector('main').innerText.includes(%q)", text))
@@ -231,13 +231,13 @@ func (b *browser) toasts(text string) *browser {
 	return b.until(fmt.Sprintf("document.querySelector('.toast').innerText.includes(%q)", text))
 }
 
-// anew loads a page from the beginning.
+// anew reloads a page.
 func (b *browser) anew(hash string) *browser {
 	b.t.Helper()
 	return b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload())
 }
 
-// as shows the page on another screen.
+// as changes the screen size and colour scheme.
 func (b *browser) as(width, height int64, scheme string) *browser {
 	b.t.Helper()
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
@@ -249,7 +249,7 @@ func (b *browser) as(width, height int64, scheme string) *browser {
 	return b
 }
 
-// shoot writes a screenshot of the whole page, when that is asked for.
+// shoot writes a screenshot of the whole page, if the flag is set.
 func (b *browser) shoot(name string) *browser {
 	b.t.Helper()
 	if *shots == "" {
@@ -269,7 +269,7 @@ func (b *browser) shoot(name string) *browser {
 	return b
 }
 
-// everywhere takes screenshots of a page on a desk and a phone, by day and night.
+// everywhere takes screenshots of a page for desktop and phone, in light and dark.
 func (b *browser) everywhere(name string) {
 	b.t.Helper()
 	if *shots == "" {

@@ -17,10 +17,10 @@ import (
 
 var images = flag.String("images", "", "folder to write the documentation's pictures of each page to: ../docs/images")
 
-// colours is how many a picture of the documentation has: a page has few.
+// colours is the number of colours in a picture of the documentation: a page has few.
 const colours = 128
 
-// few paints a picture with its commonest colours, so that it takes a third of the bytes.
+// few reduces a picture to its most common colours, which reduces its size to a third.
 func few(m image.Image) *image.Paletted {
 	counts := map[color.RGBA]int{}
 	b := m.Bounds()
@@ -69,7 +69,7 @@ func apart(near color.Color, c color.RGBA) bool {
 	return d(n.R, c.R)+d(n.G, c.G)+d(n.B, c.B) > 12
 }
 
-// picture writes what is seen of a page, where that is asked for.
+// picture writes the visible part of a page, if the flag is set.
 func (b *browser) picture(name string) {
 	b.t.Helper()
 	if *images == "" {
@@ -96,7 +96,7 @@ func (b *browser) picture(name string) {
 	}
 }
 
-// TestEachPageHasAPicture goes where docs/dashboard.md goes: go test ./web -run Picture -images ../docs/images
+// TestEachPageHasAPicture writes the pictures of docs/dashboard.md: go test ./web -run Picture -images ../docs/images
 func TestEachPageHasAPicture(t *testing.T) {
 	w, job, _ := furnished(t)
 	b := open(t, w).visit("").counted(`[data-job]`, 2)

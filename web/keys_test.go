@@ -7,13 +7,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Who works by keys alone stays where they are: what was written is there, and so is the focus.
-func TestAJobIsPlannedAndSubmittedByKeysAlone(t *testing.T) {
+// With the keyboard alone, the written text stays and the focus does not jump.
+func TestPlanAndSubmitWithKeyboardOnly(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	b.write(pipeline).focus(`.skip`).run(chromedp.KeyEvent(kb.Enter)).
 		until(`document.activeElement.id === 'main' && location.hash === '#/plan'`)
 	if text := eval[string](b, `document.querySelector('.source').value`); text != pipeline {
-		t.Errorf("the link to the content left of the file %q", text)
+		t.Errorf("after the skip link, the file is %q", text)
 	}
 	b.focus(`button[type="submit"]`).run(chromedp.KeyEvent(kb.Enter)).prove().counted(`.plan-table > tbody > tr`, 4)
 	b.until(`document.activeElement.textContent === 'Plan'`)

@@ -27,7 +27,7 @@ import (
 	"github.com/tradewind-broker/tradewind/web"
 )
 
-// planning is a World that plans by the real catalogue.
+// planning is a World that plans with the real catalogue.
 func planning(t *testing.T) *apitest.World {
 	t.Helper()
 	h, err := web.Handler()
@@ -66,7 +66,7 @@ func planning(t *testing.T) *apitest.World {
 	})
 }
 
-// clouds is what clouds say in which one thing is missing.
+// clouds reports clouds in which one requirement is missing.
 func clouds(context.Context) (apitypes.CloudReports, error) {
 	return apitypes.CloudReports{Clouds: []apitypes.CloudReport{
 		{Name: "aws", Identity: "arn:aws:iam::123456789012:role/tradewind", Account: "123456789012", Machines: 14,
@@ -83,7 +83,7 @@ func clouds(context.Context) (apitypes.CloudReports, error) {
 	}}, nil
 }
 
-// prove gives the token where the page asks for it.
+// prove enters the token when the page asks for it.
 func (b *browser) prove() *browser {
 	b.t.Helper()
 	b.seen(`dialog input[type="password"]`)
@@ -124,7 +124,7 @@ tasks:
     time: 20m
 `
 
-func TestAJobIsPlannedChosenFromItsFrontierAndSubmitted(t *testing.T) {
+func TestPlanChooseFromFrontierAndSubmit(t *testing.T) {
 	w := planning(t)
 	b := open(t, w).visit("#/plan").seen(`.source`)
 	b.allowed = []string{"422"}
@@ -152,11 +152,11 @@ func TestAJobIsPlannedChosenFromItsFrontierAndSubmitted(t *testing.T) {
 		t.Fatalf("%d jobs, %v", len(jobs), err)
 	}
 	if got := jobs[0].Deadline.Sub(jobs[0].Submitted); got != l {
-		t.Errorf("it was submitted with a deadline of %s, %s was chosen", got, l)
+		t.Errorf("submitted with deadline %s, chosen was %s", got, l)
 	}
 }
 
-func TestAJobIsSuspendedResumedCancelledAndRunAgain(t *testing.T) {
+func TestSuspendResumeCancelAndRerunJob(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/" + job).seen(`[data-action="cancel"]`)
@@ -167,7 +167,7 @@ func TestAJobIsSuspendedResumedCancelledAndRunAgain(t *testing.T) {
 	b.seen(`[data-action="resume"]`).click(`[data-action="resume"]`)
 	b.toasts(`is resumed`)
 	w.Drain()
-	// Whoever changes their mind changes nothing.
+	// A declined confirmation changes nothing.
 	b.seen(`[data-action="suspend"]`).click(`[data-action="cancel"]`)
 	b.until(`document.querySelector('dialog') !== null && document.activeElement.innerText === 'Go back'`).
 		run(chromedp.KeyEvent(kb.Escape))
@@ -186,7 +186,7 @@ func TestAJobIsSuspendedResumedCancelledAndRunAgain(t *testing.T) {
 	b.until(`location.hash !== '#/jobs/` + job + `' && document.querySelector('.tile .value')?.innerText === '0 of 6'`)
 }
 
-func TestWhatChangesSomethingNeedsTheTokenItself(t *testing.T) {
+func TestChangesRequireToken(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/" + job).seen(`[data-action="suspend"]`)
@@ -202,11 +202,11 @@ func TestWhatChangesSomethingNeedsTheTokenItself(t *testing.T) {
 	status := eval[int](b, `fetch('/v1/jobs/`+job+`/cancel', { method: 'POST' }).then((r) => r.status)`)
 	b.allowed = append(b.allowed, "403")
 	if status != http.StatusForbidden {
-		t.Errorf("by its cookie the page may cancel: %d", status)
+		t.Errorf("cancelling with only the cookie: status %d", status)
 	}
 }
 
-func TestMarketsAreShownWithWhatIsExpectedAndTheBids(t *testing.T) {
+func TestMarketsShowForecastAndBids(t *testing.T) {
 	w := deployed(t)
 	midway(w)
 	priced(w, apitest.Start().Add(-6*time.Hour))
@@ -225,7 +225,7 @@ func TestMarketsAreShownWithWhatIsExpectedAndTheBids(t *testing.T) {
 		counted(`section[aria-label="Markets"] tbody tr`, 1)
 }
 
-func TestCloudsTellTheirHealthQuotasAndClosedPlaces(t *testing.T) {
+func TestCloudsShowHealthQuotasAndBlocks(t *testing.T) {
 	w := planning(t)
 	midway(w)
 	w.Submit(apitest.Wide("mosaic", 3))
@@ -244,14 +244,14 @@ func TestCloudsTellTheirHealthQuotasAndClosedPlaces(t *testing.T) {
 	b.until(`document.querySelector('section[aria-label="Failed events"]').hidden`)
 }
 
-func TestAQueueIsDrainedAndResumed(t *testing.T) {
+func TestDrainAndResumeQueue(t *testing.T) {
 	w := deployed(t)
 	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48}); err != nil {
 		t.Fatal(err)
 	}
 	w.Drain()
 	b := open(t, w).visit("#/capacity").seen(`button[aria-label="Drain queue research"]`)
-	// What is drawn anew keeps the focus.
+	// Redrawn content keeps the focus.
 	b.focus(`button[aria-label="Suspend queue research"]`)
 	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 3, MaxVCPU: 48}); err != nil {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestAQueueIsDrainedAndResumed(t *testing.T) {
 	b.click(`button[aria-label="Resume queue research"]`).seen(`button[aria-label="Drain queue research"]`)
 }
 
-func TestAMachineIsDrainedAndPutBack(t *testing.T) {
+func TestDrainAndUndrainMachine(t *testing.T) {
 	w := deployed(t)
 	if err := w.Broker.SetPool(t.Context(), "lab", record.PoolSettings{}); err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func TestAMachineIsDrainedAndPutBack(t *testing.T) {
 		until(`document.querySelector('.pool tbody').innerText.includes('ready')`)
 }
 
-func TestALogIsSearched(t *testing.T) {
+func TestSearchLog(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	node := w.Node(job, "train", 0)
@@ -304,7 +304,7 @@ func TestALogIsSearched(t *testing.T) {
 	b.until(`document.querySelector('.log').textContent.trim().endsWith('WARNING: again') && !document.querySelector('.log').textContent.includes('interest')`)
 }
 
-func TestEveryPageIsReachedByKeys(t *testing.T) {
+func TestShortcutsReachEveryPage(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	b := open(t, w).visit("").seen(`[data-job]`)
@@ -321,8 +321,8 @@ func TestEveryPageIsReachedByKeys(t *testing.T) {
 		until(`/\$/.test(document.querySelector('#said').textContent)`)
 }
 
-// A log that a broker breaks off as it stops is not complete: it is opened again, and what was shown stays meanwhile.
-func TestALogThatBreaksOffIsOpenedAgain(t *testing.T) {
+// If the broker stops, an open log is not complete: the page reconnects, and the shown text stays meanwhile.
+func TestLogReconnects(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	node := w.Node(job, "train", 0)
@@ -341,8 +341,8 @@ func TestALogThatBreaksOffIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// Who opens the logs of a job before anything has run sees them once it does, and may choose what has begun since.
-func TestLogsOpenedBeforeATaskRunsAreShown(t *testing.T) {
+// The logs tab, opened before any task runs, shows logs when a task starts, and lists the tasks that have started since.
+func TestLogsTabShowsTaskThatStartsLater(t *testing.T) {
 	w := deployed(t)
 	ctx, queue := t.Context(), record.DefaultQueueName
 	if err := w.Broker.SuspendQueue(ctx, queue, apitypes.Suspension{}, "1"); err != nil {
@@ -364,7 +364,7 @@ func TestLogsOpenedBeforeATaskRunsAreShown(t *testing.T) {
 	}
 }
 
-// held has the page's requests below some paths wait, of which answered counts those that were taken in.
+// held delays the page's requests below some paths; window.answered counts the responses that the page has processed.
 const held = `(() => {
 	const ask = window.fetch;
 	Object.assign(window, { waiting: [], answered: 0 });
@@ -374,7 +374,7 @@ const held = `(() => {
 		const res = await ask(path, options);
 		res.json = async () => {
 			const body = await Response.prototype.json.call(res);
-			setTimeout(() => { window.answered += 1; }); // when whoever waited for it has taken it in
+			setTimeout(() => { window.answered += 1; }); // after the page has processed it
 			return body;
 		};
 		return res;
@@ -382,8 +382,8 @@ const held = `(() => {
 	return true;
 })()`
 
-// What comes of a file that was changed meanwhile is not shown, and not submitted as if it were of the new one.
-func TestAPlanOfAFileThatWasChangedSinceIsNotShown(t *testing.T) {
+// The result for a file that has changed meanwhile is not shown, and cannot be submitted with the new file.
+func TestStalePlanOfChangedFileIsDiscarded(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	b.write(pipeline).click(`button[type="submit"]`).prove().until(`document.querySelectorAll('[data-point]').length >= 2`)
 	eval[bool](b, held)
@@ -408,8 +408,8 @@ func TestAPlanOfAFileThatWasChangedSinceIsNotShown(t *testing.T) {
 	}
 }
 
-// Limits that were changed are planned before they are submitted; the frontier is of all deadlines, and stays.
-func TestAPlanByOtherLimitsIsNotSubmitted(t *testing.T) {
+// Changed limits are planned before the job is submitted; the frontier covers all deadlines, and stays.
+func TestPlanWithOtherLimitsIsNotSubmitted(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	for _, limit := range []struct{ field, to string }{{"deadline", "30h"}, {"budget", "80"}, {"objective", "makespan"}} {
 		if limit.field == "deadline" {

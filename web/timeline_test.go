@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 )
 
-// priced tells how prices of the markets of a job's world have gone since a time.
+// priced records prices of the World's markets since a time.
 func priced(w *apitest.World, since time.Time) {
 	wave := []float64{0.92, 0.95, 1.21, 1.34, 0.97, 0.9, 0.88, 1.02, 1.1, 0.93}
 	for i := 0; since.Before(w.Clock.Now()); i, since = i+1, since.Add(13*time.Minute) {
@@ -24,7 +24,7 @@ func priced(w *apitest.World, since time.Time) {
 	}
 }
 
-func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
+func TestTimelineShowsAttemptsByPlace(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	priced(w, apitest.Start().Add(-time.Hour))
@@ -36,11 +36,11 @@ func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
 			t.Errorf("no bar says %q: %q", part, bars)
 		}
 	}
-	// Bars begin where the axis says: a bar of the second attempt begins where that of the first ends.
+	// Bars begin at the right time: the bar of the second attempt begins where that of the first ends.
 	if gap := eval[float64](b, `(() => { const r = (s) => document.querySelector('[data-bar="'+s+'"]').getBoundingClientRect(); return Math.abs(r('2.2').left - r('2.1').right); })()`); gap > 12 {
 		t.Errorf("the second attempt of train begins %.1f pixels from where the first one ended", gap)
 	}
-	// The moments of the two axes are the same, at the same places.
+	// The two axes have the same ticks at the same positions.
 	b.counted(`.under .u-over`, 1)
 	for _, width := range []int64{1280, 1100, 700, 390} {
 		b.as(width, 900, "light").
@@ -63,7 +63,7 @@ func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
 		}
 	}
 	b.everywhere("attempt")
-	// Zooming with the buttons shows less time in both.
+	// The zoom buttons change both.
 	wide := eval[float64](b, `document.querySelector('[data-bar="2.1"]').offsetWidth`)
 	b.click(`button[aria-label="Show less time"]`)
 	if now := eval[float64](b, `document.querySelector('[data-bar="2.1"]')?.offsetWidth ?? 9999`); now < 1.2*wide {
@@ -71,7 +71,7 @@ func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
 	}
 }
 
-func TestTheMoneyOfAJobIsDrawnBesideItsPlanAndOnDemand(t *testing.T) {
+func TestMoneyTabComparesPlanAndOnDemand(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/"+job+"/money").counted(`.pane canvas`, 1)
@@ -90,7 +90,7 @@ func TestTheMoneyOfAJobIsDrawnBesideItsPlanAndOnDemand(t *testing.T) {
 	b.everywhere("money")
 }
 
-func TestATimelineOfTenThousandTasksHasFewElements(t *testing.T) {
+func TestTimelineOf10000TasksHasFewElements(t *testing.T) {
 	w := deployed(t)
 	job := w.Large(10_000, 60)
 	b := open(t, w).visit("#/jobs/" + job + "/timeline").until(`document.querySelectorAll('.run[data-bar]').length > 0`)

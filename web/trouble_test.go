@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A job that failed before its deadline has not kept it, and who looks at its logs wants that of the task that failed.
-func TestAJobThatFailedShowsWhatFailed(t *testing.T) {
+// A job that failed before its deadline has not met it, and its logs tab opens with the failed task.
+func TestFailedJobShowsFailedTask(t *testing.T) {
 	w := deployed(t)
 	spec := apitest.Wide("trouble", 1)
 	spec.Deadline = 10 * time.Hour
@@ -21,12 +21,12 @@ func TestAJobThatFailedShowsWhatFailed(t *testing.T) {
 		Report(wire.Report{Event: wire.Failed, ExitCode: 7, Phase: wire.PhaseRun})
 	b := open(t, w).visit("#/jobs").until(`document.querySelector('[data-job]').dataset.state === 'failed'`)
 	if got := eval[string](b, `document.querySelector('[data-label="Deadline"]').textContent`); got != "–" {
-		t.Errorf("of its deadline the list says %q", got)
+		t.Errorf("the list shows the deadline as %q", got)
 	}
 	b.visit("#/jobs/" + job + "/logs").until(`document.querySelector('.log').textContent.includes('cannot go on')`)
 }
 
-// replicas is a job of a service, of which one replica of two is ready.
+// replicas is a job with a service of two replicas, one of which is ready.
 func replicas(w *apitest.World) string {
 	spec := &dag.Job{Name: "chat", Objective: dag.MinimizeCost, Format: dag.Native}
 	for _, name := range []string{"web.0", "web.1"} {
@@ -41,7 +41,7 @@ func replicas(w *apitest.World) string {
 	return job
 }
 
-func TestAServiceIsToldByItsReplicas(t *testing.T) {
+func TestServiceShowsReadyReplicas(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w).visit("#/jobs/" + replicas(w)).
 		until(`document.querySelector('.tiles .value').textContent === '1 of 2 ready'`)
@@ -57,7 +57,7 @@ func TestAServiceIsToldByItsReplicas(t *testing.T) {
 	b.everywhere("service")
 }
 
-func TestAPlanOfAServiceHasNoEnd(t *testing.T) {
+func TestServicePlanHasNoEnd(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	b.write("apiVersion: tradewind/v1\nname: chat\ntasks:\n  web: {run: ./serve, service: {replicas: 2, port: 8080}}\n")
 	b.click(`button[type="submit"]`).prove().counted(`.plan-table > tbody > tr`, 2)
@@ -68,12 +68,12 @@ func TestAPlanOfAServiceHasNoEnd(t *testing.T) {
 		}
 	}
 	if strings.Contains(said, "Cost against time") {
-		t.Error("deadlines are offered, and a service has none")
+		t.Error("the page offers deadlines for a service, which has none")
 	}
 	b.everywhere("plan-service")
 }
 
-func TestFiguresAgreeAndKeepTheirCents(t *testing.T) {
+func TestFiguresAgreeAndShowCents(t *testing.T) {
 	b := open(t, deployed(t)).visit("")
 	wrong := eval[[]string](b, `(async () => {
 		const { Summary } = await import('/assets/js/summary.js');
@@ -107,7 +107,7 @@ func TestFiguresAgreeAndKeepTheirCents(t *testing.T) {
 	}
 }
 
-func TestNoFigureOfAPhoneRunsIntoTheNext(t *testing.T) {
+func TestFiguresDoNotOverlapOnPhone(t *testing.T) {
 	w := deployed(t)
 	w.Submit(apitest.Training())
 	b := open(t, w).as(390, 844, "light").visit("#/jobs").seen(`[data-job]`)

@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/web"
 )
 
-// midway takes a job to the middle of its life: one zone refused, its training machine was taken and it goes on elsewhere.
+// midway runs half of a job: one zone refused it, its training machine was preempted, and it continues elsewhere.
 func midway(w *apitest.World) string {
 	w.Cloud.Refuse("use2-az3")
 	job := w.Submit(apitest.Training())
@@ -49,7 +49,7 @@ func states(b *browser) map[string]string {
 	return eval[map[string]string](b, `Object.fromEntries([...document.querySelectorAll('[data-task]')].map((n) => [n.querySelector('title').textContent.split(':')[0], n.dataset.state]))`)
 }
 
-func TestAJobsDAGIsDrawnWithTheStatesOfItsTasksAndFollowsThem(t *testing.T) {
+func TestDAGShowsAndFollowsTaskStates(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/" + job).until(`document.querySelectorAll('[data-task]').length === 6`)
@@ -81,7 +81,7 @@ func TestAJobsDAGIsDrawnWithTheStatesOfItsTasksAndFollowsThem(t *testing.T) {
 	b.everywhere("done")
 }
 
-func TestTheStoryPlansAndLogsOfAJobAreShown(t *testing.T) {
+func TestStoryPlansAndLogsAreShown(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/" + job + "/story").until(`document.querySelectorAll('.story li').length > 8`)
@@ -107,7 +107,7 @@ func TestTheStoryPlansAndLogsOfAJobAreShown(t *testing.T) {
 	b.until(`document.querySelector('.log').textContent.includes('sharding') && document.querySelector('.filters [role=status]').textContent === 'Complete'`)
 }
 
-func TestAJobOfManyTasksIsFoldedIntoLevelsAndCanBeUnfolded(t *testing.T) {
+func TestLargeJobFoldsIntoLevels(t *testing.T) {
 	w := deployed(t)
 	job := w.Submit(apitest.Wide("mosaic", 400))
 	w.Node(job, "split", 0).Start().Succeed()
@@ -134,7 +134,7 @@ func TestAJobOfManyTasksIsFoldedIntoLevelsAndCanBeUnfolded(t *testing.T) {
 	b.as(1280, 900, "light").shoot("unfolded-task")
 }
 
-func TestNamesStayWithinTheirBoxes(t *testing.T) {
+func TestNamesFitTheirBoxes(t *testing.T) {
 	w := deployed(t)
 	spec := apitest.Training()
 	for i := range spec.Tasks {
@@ -149,7 +149,7 @@ func TestNamesStayWithinTheirBoxes(t *testing.T) {
 	b.shoot("long-names")
 }
 
-func TestNoColumnIsCutAtFirstSight(t *testing.T) {
+func TestInitialViewShowsWholeColumns(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w)
 	for _, n := range []int{5, 9, 14} {
@@ -162,13 +162,13 @@ func TestNoColumnIsCutAtFirstSight(t *testing.T) {
 		b.visit("#/jobs/" + job).until(fmt.Sprintf(`document.querySelectorAll('[data-task]').length === %d`, n+2))
 		if cut := eval[int](b, `(() => { const all = document.querySelector('.graph').getBoundingClientRect();
 			return [...document.querySelectorAll('.node .body')].map((n) => n.getBoundingClientRect()).filter((n) => [all.left, all.right].some((x) => n.left < x && n.right > x)).length; })()`); cut > 0 {
-			t.Errorf("of a chain of %d, %d boxes are cut", n+2, cut)
+			t.Errorf("in a chain of %d, %d boxes are cut off", n+2, cut)
 		}
 		b.shoot(fmt.Sprint("chain-", n))
 	}
 }
 
-func TestCapacityIsOneRequestHoweverManyQueuesThereAre(t *testing.T) {
+func TestCapacityUsesOneRequestForAllQueues(t *testing.T) {
 	w := deployed(t)
 	for i := range 1000 {
 		if err := w.Broker.SetQueue(t.Context(), fmt.Sprintf("queue-%04d", i), record.QueueSettings{MaxRunning: 1}); err != nil {
@@ -181,7 +181,7 @@ func TestCapacityIsOneRequestHoweverManyQueuesThereAre(t *testing.T) {
 	}
 }
 
-func TestTheDrawingIsMovedZoomedAndWalkedThrough(t *testing.T) {
+func TestGraphMovesZoomsAndNavigates(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/" + job).until(`document.querySelectorAll('[data-task]').length === 6`)
@@ -209,7 +209,7 @@ func TestTheDrawingIsMovedZoomedAndWalkedThrough(t *testing.T) {
 	b.run(chromedp.KeyEvent("+"))
 }
 
-func TestJobsAreListedAndAppearByThemselves(t *testing.T) {
+func TestJobListUpdates(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w).visit("").until(`document.querySelector('[data-empty]') !== null`)
 	if said := eval[string](b, `document.querySelector('main').innerText`); !strings.Contains(said, "tradewind run examples/train-infer.yaml") || !strings.Contains(said, b.url+"/v1/dags") {
@@ -234,7 +234,7 @@ func TestJobsAreListedAndAppearByThemselves(t *testing.T) {
 	b.run(chromedp.NavigateBack()).until(`document.querySelectorAll('[data-job]').length === 4`)
 }
 
-func TestCapacityIsShown(t *testing.T) {
+func TestCapacityPage(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w).visit("#/capacity").until(`document.querySelector('main').innerText.includes('No queue has been used yet')`)
 	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48, Description: "Ada's experiments"}); err != nil {
@@ -247,7 +247,7 @@ func TestCapacityIsShown(t *testing.T) {
 	b.everywhere("capacity")
 }
 
-func TestWhoIsNotSignedInIsToldHow(t *testing.T) {
+func TestSignInIsExplained(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w)
 	b.allowed = []string{"401"}
@@ -259,15 +259,15 @@ func TestWhoIsNotSignedInIsToldHow(t *testing.T) {
 	b.run(chromedp.Navigate(b.url+"/#/jobs/x"), chromedp.Reload()).until(`document.querySelector('main').innerText.includes('Sign in')`)
 }
 
-func TestAJobThatDoesNotExistIsNotFound(t *testing.T) {
+func TestMissingJobShowsNotFound(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w)
 	b.allowed = []string{"404"}
 	b.visit("#/jobs/none").until(`document.querySelector('main').innerText.includes('Not found')`)
 }
 
-// contrast lists the texts whose contrast is below what WCAG 2.2 asks for at level AA: 4.5, or 3 for large ones. Drawn text is on the
-// ground of its box.
+// contrast lists the texts whose contrast is below the minimum of WCAG 2.2 level AA: 4.5, or 3 for large text. Text in a drawing has the
+// background of its box.
 const contrast = `(() => {
 	const parse = (text) => {
 		const n = text.match(/[\d.]+/g).map(Number);
@@ -299,7 +299,7 @@ const contrast = `(() => {
 	return [...faint];
 })()`
 
-func TestATaskThatWaitsForAPriceSaysSo(t *testing.T) {
+func TestTaskWaitingForPriceIsShown(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w).visit("")
 	said := eval[[]string](b, `(async () => {
@@ -314,7 +314,7 @@ func TestATaskThatWaitsForAPriceSaysSo(t *testing.T) {
 	}
 }
 
-func TestTheLayoutKeepsItsPromises(t *testing.T) {
+func TestLayoutInvariants(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w).visit("")
 	wrong := eval[[]string](b, `(async () => {
@@ -347,7 +347,7 @@ func TestTheLayoutKeepsItsPromises(t *testing.T) {
 			const folded = collapse(after);
 			expect(folded.members.flat().length === n, 'folding lost tasks');
 		}
-		// spread is the best of all places in order: no single move improves it.
+		// spread is optimal for this order: no single move improves it.
 		for (let round = 0; round < 40; round++) {
 			const want = Array.from({ length: 8 }, () => random() * 100);
 			const heights = want.map(() => 5 + random() * 10);
@@ -370,7 +370,7 @@ func TestTheLayoutKeepsItsPromises(t *testing.T) {
 	}
 }
 
-func TestAssetsAreServedWithAStrictPolicyAndKnownTypes(t *testing.T) {
+func TestAssetsHaveStrictPolicyAndTypes(t *testing.T) {
 	h, err := web.Handler()
 	if err != nil {
 		t.Fatal(err)

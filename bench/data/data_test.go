@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 )
 
-// TestMain lets this binary be the process that moves files, too.
+// TestMain also lets this binary run as the process that moves files.
 func TestMain(m *testing.M) {
 	proc.Reexec()
 	if len(os.Args) > 1 && os.Args[1] == moving {
@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A small run of every row: what is measured is also compared, byte by byte.
-func TestEveryRowArrivesWhole(t *testing.T) {
+// A small run of every row: every transfer is also compared byte by byte.
+func TestEveryRowTransfersAllData(t *testing.T) {
 	if _, err := peer("rclone"); err != nil {
 		t.Skip(err)
 	}
@@ -45,7 +45,7 @@ func TestEveryRowArrivesWhole(t *testing.T) {
 	}
 }
 
-func TestWhatDiffersIsNoticed(t *testing.T) {
+func TestSameDetectsDifferences(t *testing.T) {
 	w := workload{name: "w", files: 2, size: 1 << 10}
 	a, b := t.TempDir(), t.TempDir()
 	for _, dir := range []string{a, b} {

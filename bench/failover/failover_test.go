@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Each job is refused once and asks the other cloud next: no place is tried twice, and none in between.
-func TestARefusalIsOneHop(t *testing.T) {
+// Each job is refused once and then launches on the other cloud: no place is tried twice, and no other place in between.
+func TestRefusalTakesOneHop(t *testing.T) {
 	hops, err := measure(t.Context(), t.TempDir(), 3)
 	if err != nil || len(hops) != 3 {
 		t.Fatalf("%v: %v", err, hops)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTheSituationsHoldWhenTheyAreSmall: every situation is played to its end, and nothing is above its bound.
-func TestTheSituationsHoldWhenTheyAreSmall(t *testing.T) {
+// TestSmallSituationsStayBelowLimits runs every situation to its end; nothing may be above its limit.
+func TestSmallSituationsStayBelowLimits(t *testing.T) {
 	z := sizes{parents: 40, budgeted: 80, small: 40, queues: 12, tasks: 60, running: 5}
 	for _, lambda := range []bool{false, true} {
 		rows, err := play(t.Context(), z, "", place{name: "test", lambda: lambda, open: inFile(t.TempDir()), tell: t.Logf})
@@ -27,7 +27,7 @@ func TestTheSituationsHoldWhenTheyAreSmall(t *testing.T) {
 	}
 }
 
-func TestWhatIsAboveItsBoundIsAnError(t *testing.T) {
+func TestCheckRejectsRowsAboveLimit(t *testing.T) {
 	for _, c := range []struct {
 		row  row
 		want string
@@ -38,7 +38,7 @@ func TestWhatIsAboveItsBoundIsAnError(t *testing.T) {
 		{row{most: 10, requests: 30, invocations: 2, hardest: 20}, "20 requests"},
 		{row{lambda: true, answers: answers{widest: 4<<20 + 1}}, "an answer of"},
 		{row{lambda: true, took: within + 1}, "at most 29s"},
-		{row{took: within + 1}, ""}, // of a stream that stays open
+		{row{took: within + 1}, ""}, // an open stream has no time limit
 	} {
 		err := c.row.check()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -13,10 +13,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// child is the environment variable of a process that a test starts.
+// child is the environment variable that marks a process started by a test.
 const child = "TRADEWIND_TEST_PARSYNC_CHILD"
 
-// TestMain is a process that places tasks where a test has started it as one.
+// TestMain runs as a placing process if a test has started it as one.
 func TestMain(m *testing.M) {
 	if os.Getenv(child) == "" {
 		os.Exit(m.Run())
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestProcessesPlaceEachTaskOnce has two real processes place tasks on the same machines: none is placed twice or
-// forgotten, and nothing holds more than it has.
+// TestProcessesPlaceEachTaskOnce runs two real processes that place tasks on the same machines: no task is placed twice or
+// forgotten, and no machine exceeds its capacity.
 func TestProcessesPlaceEachTaskOnce(t *testing.T) {
 	t.Setenv(child, "yes")
 	s := sizes{jobs: 4, tasks: 3, machines: 2, partitions: 3, turn: 20 * time.Millisecond, processes: []int{1, 2},
@@ -55,7 +55,7 @@ func TestProcessesPlaceEachTaskOnce(t *testing.T) {
 	}
 }
 
-func TestSizesThatCanNotBe(t *testing.T) {
+func TestRunRejectsInvalidSizes(t *testing.T) {
 	for want, change := range map[string]func(*sizes){
 		"-jobs": func(s *sizes) { s.jobs = 7 }, "-partitions": func(s *sizes) { s.partitions = 8 },
 		"-machines": func(s *sizes) { s.machines = 10 },

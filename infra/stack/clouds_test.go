@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// clouds configures further clouds, with the functions' files in place.
+// clouds configures additional clouds, and creates the files of their functions.
 func clouds(tb testing.TB, settings map[string]string) func(*Config) {
 	return func(c *Config) {
 		c.Clouds = settings
@@ -25,9 +25,9 @@ func clouds(tb testing.TB, settings map[string]string) func(*Config) {
 	}
 }
 
-// A cloud's function may note which clusters it ended and do nothing else here; those that buy may call it, and no
-// others.
-func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
+// In this account a cloud's function may only record which clusters it ended; only the functions that buy may call
+// it.
+func TestCloudFunctionHasMinimalRights(t *testing.T) {
 	d := synthesise(t, clouds(t, map[string]string{
 		"gcp": "project=acme,regions=us-central1+europe-west4,serviceAccount=m@acme,stores=us-central1:acme-work,impersonate=b@acme", "azure": "subscription=s,regions=eastus,secrets=team/hf+team/wandb-*", "lambda": "regions=us-east-1",
 	}))["tradewind"]
@@ -95,7 +95,7 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 	}
 }
 
-func TestBadCloudsAreRefused(t *testing.T) {
+func TestValidateRejectsInvalidClouds(t *testing.T) {
 	for name, settings := range map[string]string{
 		"gpc": "", "aws": "", "gcp": "project=p,regions=r", "azure": "subscription=s,regions=r,stores=r:work", "lambda": "regions=r,stores=r:work",
 	} {
@@ -107,8 +107,8 @@ func TestBadCloudsAreRefused(t *testing.T) {
 	}
 }
 
-// Who is told where clouds push to lets them in without IAM, and its function alone is asked what a push says.
-func TestACloudPushesWhereItsSettingsSayAs(t *testing.T) {
+// If a cloud is configured to push notices, the API has a push route without IAM, and may call that cloud's function to verify them.
+func TestPushRouteExistsIfConfigured(t *testing.T) {
 	d := synthesise(t, clouds(t, map[string]string{
 		"gcp":    "project=acme,regions=us-central1,serviceAccount=m@acme,pushAccount=push@acme.iam.gserviceaccount.com",
 		"lambda": "regions=us-east-1",
@@ -137,8 +137,8 @@ func TestACloudPushesWhereItsSettingsSayAs(t *testing.T) {
 	}
 }
 
-// Job files of a bucket of another cloud are read, and remarked on, by that cloud's function.
-func TestJobFilesOfAnotherCloudsBucket(t *testing.T) {
+// That cloud's function reads job files in a bucket of another cloud and writes remarks there.
+func TestCloudFunctionReadsItsDagBucket(t *testing.T) {
 	const gcp = "project=acme,regions=us-central1,serviceAccount=m@acme,dags=gs://acme-jobs/dags"
 	d := synthesise(t, clouds(t, map[string]string{"gcp": gcp + ",pushAccount=push@acme.iam.gserviceaccount.com"}))["tradewind"]
 	for _, fn := range []string{"submit", "hook"} {

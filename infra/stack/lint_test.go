@@ -8,11 +8,10 @@ import (
 	"testing"
 )
 
-// tools is where scripts/emulators.sh installs.
+// tools is the installation folder of scripts/emulators.sh.
 const tools = "../../.tools/venv/bin"
 
-// The templates pass CloudFormation's linter, and a scanner for what is unsafe. What they are told to pass over is
-// said, with its reason, beside the resource.
+// The templates pass cfn-lint and the security scanner checkov. Exceptions are listed with their reasons at each resource.
 func TestLintersPass(t *testing.T) {
 	for _, tool := range []string{"cfn-lint", "checkov"} {
 		if _, err := os.Stat(filepath.Join(tools, tool)); err != nil {
@@ -30,7 +29,7 @@ func TestLintersPass(t *testing.T) {
 	}
 	for _, p := range paths {
 		run(t, "cfn-lint", p)
-		// Without the download it knows its own checks only, which are those meant.
+		// Without a download it has only its built-in checks, which is intended.
 		run(t, "checkov", "--file", p, "--framework", "cloudformation", "--quiet", "--compact", "--skip-download")
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// What is lent for mounts is a role's that the API may assume, and submit, to try; it reaches the buckets that are
-// named, and none of the deployment's own. Without such buckets there is no role.
-func TestTheRoleOfMountsIsTheAPIsToLendAndReachesNamedBucketsAlone(t *testing.T) {
+// Mounts use a role that the API may assume, and submit for its check. The role may access only the named
+// buckets, not the deployment's. Without named buckets there is no role.
+func TestMountsRoleReachesOnlyNamedBuckets(t *testing.T) {
 	if _, there := deployed()(t).roles()["tradewind-mounts"]; there {
 		t.Error("there is a role with nothing to mount")
 	}
@@ -63,7 +63,7 @@ func TestTheRoleOfMountsIsTheAPIsToLendAndReachesNamedBucketsAlone(t *testing.T)
 	}
 }
 
-func TestBadBucketsToMakeAreRefused(t *testing.T) {
+func TestValidateRejectsInvalidMakeBuckets(t *testing.T) {
 	for name, fits := range map[string]bool{
 		"*": false, "sk*": false, "sky*": false, "sky-*": true, "sky-out": true, "s3://sky": false, "sky-*-x": false, "Sky-out": false,
 	} {
@@ -75,7 +75,7 @@ func TestBadBucketsToMakeAreRefused(t *testing.T) {
 	}
 }
 
-// roles are the names of all roles.
+// roles returns the names of all roles.
 func (t template) roles() map[string]bool {
 	out := map[string]bool{}
 	for _, r := range t.of("AWS::IAM::Role") {

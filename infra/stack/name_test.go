@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAnotherNameSharesNothing(t *testing.T) {
+func TestDeploymentsWithDifferentNamesShareNothing(t *testing.T) {
 	one, other := deployed()(t), synthesise(t, func(c *Config) {
 		c.Name, c.KeepData, c.Alarms, c.Architecture, c.DataBuckets = "second", false, false, "x86_64", []string{"imagenet-mini"}
 		c.Account, c.Region, c.Regions = "111122223333", "us-east-1", []string{"eu-west-1"}
@@ -38,8 +38,8 @@ func TestAnotherNameSharesNothing(t *testing.T) {
 	if !ok || len(far.of("AWS::Events::Rule")) != 1 {
 		t.Errorf("nobody passes on the notices of eu-west-1: %v", slices.Collect(maps.Keys(other)))
 	}
-	// What tasks leave in another region stays there. The API reaches it, and who removes what it left; submit may ask
-	// whether it is there.
+	// Outputs of tasks in another region stay there. The API may access them, and provision may abort uploads; submit may check
+	// whether they exist.
 	const store = "second-work-111122223333-eu-west-1"
 	if _, b := far.named(t, "AWS::S3::Bucket", "BucketName", store); b.Properties["PublicAccessBlockConfiguration"] == nil {
 		t.Error("the bucket of eu-west-1 may be public")

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Lambda polls with a function's role, and refuses to make a mapping whose role may not (Lambda developer guide,
-// "Tutorial: Using AWS Lambda with Amazon DynamoDB streams" and "Configuring an Amazon SQS queue"). Emulators do not.
-func TestWhatFeedsAFunctionItsRoleMayRead(t *testing.T) {
+// Lambda polls with a function's role, and does not create a mapping if the role lacks the rights (Lambda developer guide,
+// "Tutorial: Using AWS Lambda with Amazon DynamoDB streams" and "Configuring an Amazon SQS queue"). Emulators do not check this.
+func TestRolesMayReadEventSources(t *testing.T) {
 	d := deployed()(t)
 	of := map[string]string{} // role by function
 	for id, f := range d.of("AWS::Lambda::Function") {
@@ -32,8 +32,8 @@ func TestWhatFeedsAFunctionItsRoleMayRead(t *testing.T) {
 	}
 }
 
-// A policy of a topic's own replaces the default one, by which the account's alarms may publish (Amazon SNS developer
-// guide, "Allow Amazon CloudWatch to publish"). Alarms that may not go off unheard.
+// A topic's own policy replaces the default one, which allows the account's alarms to publish (Amazon SNS developer
+// guide, "Allow Amazon CloudWatch to publish"). Without that right, alarms reach no one.
 func TestAlarmsMayPublishToTheirTopic(t *testing.T) {
 	d := deployed()(t)
 	for id, a := range d.of("AWS::CloudWatch::Alarm") {
@@ -49,7 +49,7 @@ func TestAlarmsMayPublishToTheirTopic(t *testing.T) {
 	}
 }
 
-// topicStatements are those of the policy of a topic.
+// topicStatements returns the statements of a topic's policy.
 func (t template) topicStatements(topic string) (out []map[string]any) {
 	for _, p := range t.of("AWS::SNS::TopicPolicy") {
 		if slices.Contains(words(p.Properties["Topics"]), topic) {
@@ -61,9 +61,9 @@ func (t template) topicStatements(topic string) (out []map[string]any) {
 	return out
 }
 
-// S3 answers 403 for what is not there to whoever may not list the bucket, and emulators 404 (Amazon S3 API reference,
-// GetObject). These functions go on where an object is missing, and warn or fail where it is forbidden.
-func TestWhoLooksForWhatMayBeMissingMayList(t *testing.T) {
+// For a missing object, S3 answers 403 to a caller that may not list the bucket; emulators answer 404 (Amazon S3 API reference,
+// GetObject). These functions continue if an object is missing, and warn or fail if access is denied.
+func TestReadersOfOptionalObjectsMayListBucket(t *testing.T) {
 	d := deployed()(t)
 	work, _ := d.named(t, "AWS::S3::Bucket", "BucketName", "tradewind-work-${AWS::AccountId}-${AWS::Region}")
 	for _, fn := range []string{"optimize", "refresh", "submit", "api"} {

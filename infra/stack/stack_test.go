@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-func TestEventsOfOurOwnNeedNoRule(t *testing.T) {
+func TestOwnEventsNeedNoRule(t *testing.T) {
 	d := deployed()(t)
 	for id, r := range d.of("AWS::Events::Rule") {
 		if slices.Contains(words(r.at("EventPattern", "source")), "tradewind") {
@@ -34,7 +34,7 @@ func TestEventsOfOurOwnNeedNoRule(t *testing.T) {
 	}
 }
 
-func TestWhatAWSTellsReachesItsFunctions(t *testing.T) {
+func TestAWSEventsReachTheirFunctions(t *testing.T) {
 	d := deployed()(t)
 	seen := map[string]string{}
 	for _, r := range d.of("AWS::Events::Rule") {
@@ -62,7 +62,7 @@ func TestWhatAWSTellsReachesItsFunctions(t *testing.T) {
 	}
 }
 
-func TestQueuesOutlastTheirFunctions(t *testing.T) {
+func TestQueueVisibilityExceedsFunctionTimeout(t *testing.T) {
 	d := deployed()(t)
 	for _, fn := range events.Functions() {
 		_, q := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-"+fn)
@@ -83,7 +83,7 @@ func TestQueuesOutlastTheirFunctions(t *testing.T) {
 	}
 }
 
-func TestMappingsReportWhatFailed(t *testing.T) {
+func TestMappingsReportBatchItemFailures(t *testing.T) {
 	d := deployed()(t)
 	mappings := d.of("AWS::Lambda::EventSourceMapping")
 	if len(mappings) != len(events.Functions())+1 {
@@ -116,7 +116,7 @@ func TestMappingsReportWhatFailed(t *testing.T) {
 	}
 }
 
-func TestWhatSubmitGivesUpIsKept(t *testing.T) {
+func TestSubmitHasDeadLetterQueue(t *testing.T) {
 	d := deployed()(t)
 	id, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-submit")
 	dead, _ := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-submit-dlq")
@@ -134,9 +134,9 @@ func TestWhatSubmitGivesUpIsKept(t *testing.T) {
 	}
 }
 
-func TestNoStatementHasAWildcardForAction(t *testing.T) {
+func TestNoStatementHasWildcardAction(t *testing.T) {
 	d := deployed()(t)
-	// What may be done to anything: calls that only look, for which IAM knows no narrower resource.
+	// Calls allowed on all resources: read-only ones for which IAM has no narrower resource.
 	looks := []string{"ec2:Describe", "lambda:ListEventSourceMappings", "pricing:GetProducts", "servicequotas:",
 		"savingsplans:Describe", "dynamodb:ListStreams"}
 	for _, s := range d.statements() {
@@ -156,7 +156,7 @@ func TestNoStatementHasAWildcardForAction(t *testing.T) {
 	}
 }
 
-func TestMachinesAreBoundByTheDeploymentsTag(t *testing.T) {
+func TestMachineRightsRequireDeploymentTag(t *testing.T) {
 	d := deployed()(t)
 	may, tagsRanks := map[string][]string{}, false
 	for _, s := range d.statements() {
@@ -214,7 +214,7 @@ func TestMachinesAreBoundByTheDeploymentsTag(t *testing.T) {
 	}
 }
 
-// The collector's key is read by the function that sends to it, and is not in the template.
+// Only the function that sends traces reads the collector's key; the key is not in the template.
 func TestOnlyHookSendsTraces(t *testing.T) {
 	d := synthesise(t, func(c *Config) { c.Traces, c.TraceHeaders = "https://collector.example.org", "/team/otlp" })["tradewind"]
 	var may []string
@@ -257,9 +257,9 @@ func TestMachinesHaveNoIdentity(t *testing.T) {
 	}
 }
 
-// What the API grants to machines it may do itself, of the work bucket and no other, and not to what the control plane
-// goes by.
-func TestWhatTheAPIGrantsIsBounded(t *testing.T) {
+// The API can grant machines only its own rights: on the work bucket, except for the prefixes of the control
+// plane.
+func TestAPIGrantsAreLimited(t *testing.T) {
 	d := deployed()(t)
 	deny, writers, removers := "", []string{}, []string{}
 	for _, s := range d.statements() {
@@ -295,7 +295,7 @@ func TestWhatTheAPIGrantsIsBounded(t *testing.T) {
 	}
 }
 
-func TestMachinesOfEachArchitectureHaveTheirAgent(t *testing.T) {
+func TestAgentExistsForEachArchitecture(t *testing.T) {
 	d := deployed()(t)
 	_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-provision")
 	keys := map[string]string{}
@@ -303,7 +303,7 @@ func TestMachinesOfEachArchitectureHaveTheirAgent(t *testing.T) {
 		arch, key, _ := strings.Cut(part, "=")
 		keys[arch] = key
 	}
-	// The files of the test's assets hold their own names.
+	// The files of the test's assets contain their own names.
 	for arch, want := range map[string]string{
 		"amd64": fmt.Sprintf("agent/%x/tradewind-agent", sha256.Sum256([]byte("agent/amd64/tradewind-agent"))),
 		"arm64": fmt.Sprintf("agent/%x/tradewind-agent", sha256.Sum256([]byte("agent/arm64/tradewind-agent"))),
@@ -358,7 +358,7 @@ func TestDataIsKeptEncryptedAndPrivate(t *testing.T) {
 	}
 }
 
-// refusesPlain says whether a policy denies what comes without TLS.
+// refusesPlain reports whether a policy denies requests without TLS.
 func refusesPlain(d template, typ, property, id string) bool {
 	for _, p := range d.of(typ) {
 		raw, err := json.Marshal(p.Properties)
@@ -369,7 +369,7 @@ func refusesPlain(d template, typ, property, id string) bool {
 	return false
 }
 
-func TestOnlyAgentsPassWithoutIAM(t *testing.T) {
+func TestOnlyAgentRoutesSkipIAM(t *testing.T) {
 	d := deployed()(t)
 	got := map[string]string{}
 	for _, r := range d.of("AWS::ApiGatewayV2::Route") {
@@ -380,7 +380,7 @@ func TestOnlyAgentsPassWithoutIAM(t *testing.T) {
 	}
 }
 
-func TestAnIdleDeploymentHasNoClock(t *testing.T) {
+func TestIdleDeploymentHasNoActiveSchedule(t *testing.T) {
 	d := deployed()(t)
 	on := map[string]string{}
 	for _, s := range d.of("AWS::Scheduler::Schedule") {
@@ -404,7 +404,7 @@ func TestAnIdleDeploymentHasNoClock(t *testing.T) {
 	}
 }
 
-func TestTheTemplateHoldsNoSecret(t *testing.T) {
+func TestTemplateContainsNoSecret(t *testing.T) {
 	d := deployed()(t)
 	for _, f := range d.of("AWS::Lambda::Function") {
 		for name := range f.at("Environment", "Variables").(map[string]any) {
@@ -414,11 +414,11 @@ func TestTheTemplateHoldsNoSecret(t *testing.T) {
 		}
 	}
 	if n := len(d.of("AWS::SSM::Parameter")) + len(d.of("AWS::SecretsManager::Secret")); n > 0 {
-		t.Errorf("%d secrets are made by the template, which shows them", n)
+		t.Errorf("%d secrets are created by the template, where they are visible", n)
 	}
 }
 
-func TestLogsEnd(t *testing.T) {
+func TestLogGroupsHaveRetention(t *testing.T) {
 	d := deployed()(t)
 	logs := d.of("AWS::Logs::LogGroup")
 	if len(logs) != len(functionNames())+1 {
@@ -431,7 +431,7 @@ func TestLogsEnd(t *testing.T) {
 	}
 }
 
-func TestWhatStopsAJobHasAnAlarmAndIdleAlarmsAreFree(t *testing.T) {
+func TestAlarmsCoverJobStoppersWithinFreeTier(t *testing.T) {
 	d := deployed()(t)
 	watched := map[string]bool{}
 	alarms := d.of("AWS::CloudWatch::Alarm")
@@ -441,20 +441,20 @@ func TestWhatStopsAJobHasAnAlarmAndIdleAlarmsAreFree(t *testing.T) {
 			watched[fmt.Sprint(dim.(map[string]any)["Value"])] = true
 		}
 		if len(words(a.Properties["AlarmActions"])) != 1 {
-			t.Errorf("nobody hears of %s", id)
+			t.Errorf("alarm %s has no action", id)
 		}
 	}
 	for _, name := range alarmed() {
 		if id, _ := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-"+name+"-dlq"); !watched["<"+id+".QueueName>"] {
-			t.Errorf("nobody hears of dead letters of %s", name)
+			t.Errorf("no alarm for dead letters of %s", name)
 		}
 	}
 	if len(alarms) > 10 {
-		t.Errorf("%d alarms: an account has ten for nothing", len(alarms))
+		t.Errorf("%d alarms: only ten are free", len(alarms))
 	}
 }
 
-func TestEveryResourceIsOnTheBill(t *testing.T) {
+func TestEveryResourceHasDeploymentTag(t *testing.T) {
 	d := deployed()(t)
 	for _, typ := range []string{"AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::Lambda::Function", "AWS::S3::Bucket", "AWS::Logs::LogGroup", "AWS::SNS::Topic"} {
 		for id, r := range d.of(typ) {
@@ -466,7 +466,7 @@ func TestEveryResourceIsOnTheBill(t *testing.T) {
 	}
 }
 
-func TestBadConfigurationsAreRefused(t *testing.T) {
+func TestValidateRejectsInvalidConfigurations(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"-name":              func(c *Config) { c.Name = "Trade_wind" },
 		"-architecture":      func(c *Config) { c.Architecture = "mips" },

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// template is a synthesised template, with what it says in CloudFormation's functions folded into strings.
+// template is a synthesised template, with CloudFormation's functions folded into strings.
 type template struct {
 	Resources map[string]resource
 	Outputs   map[string]any
@@ -25,7 +25,7 @@ type resource struct {
 	Metadata       map[string]any
 }
 
-// assets makes a folder that looks like dist/.
+// assets creates a folder like dist/.
 func assets(tb testing.TB) string {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -45,7 +45,7 @@ func assets(tb testing.TB) string {
 	return dir
 }
 
-// synthesise returns the templates that a configuration makes, by stack.
+// synthesise returns the templates of a configuration, by stack.
 func synthesise(tb testing.TB, change func(*Config)) map[string]template {
 	tb.Helper()
 	cfg := Default()
@@ -80,7 +80,7 @@ func synthesise(tb testing.TB, change func(*Config)) map[string]template {
 	return all
 }
 
-// fold turns {"Ref": X} into "<X>", {"Fn::GetAtt": [X, A]} into "<X.A>" and joins what is joined.
+// fold turns {"Ref": X} into "<X>" and {"Fn::GetAtt": [X, A]} into "<X.A>", and evaluates joins.
 func fold(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -117,7 +117,7 @@ func fold(v any) any {
 	return v
 }
 
-// deployed is the template of the default configuration, made once: it takes seconds.
+// deployed is the template of the default configuration, synthesised only once because it takes seconds.
 var deployed = sync.OnceValue(func() func(*testing.T) template {
 	var once sync.Once
 	var made template
@@ -131,7 +131,7 @@ var deployed = sync.OnceValue(func() func(*testing.T) template {
 	}
 })
 
-// of lists the resources of a type by logical ID.
+// of returns the resources of a type by logical ID.
 func (t template) of(typ string) map[string]resource {
 	out := map[string]resource{}
 	for id, r := range t.Resources {
@@ -142,7 +142,7 @@ func (t template) of(typ string) map[string]resource {
 	return out
 }
 
-// named finds the one resource of a type with a property of a value.
+// named returns the only resource of a type whose property has a value.
 func (t template) named(tb testing.TB, typ, property, value string) (string, resource) {
 	tb.Helper()
 	for id, r := range t.of(typ) {
@@ -167,7 +167,7 @@ func (r resource) at(path ...string) any {
 	return v
 }
 
-// words makes a list of strings of a property that is one or several.
+// words returns a property that is a string or a list of strings as a list.
 func words(v any) []string {
 	switch v := v.(type) {
 	case string:
@@ -182,7 +182,7 @@ func words(v any) []string {
 	return nil
 }
 
-// statement is one of a policy, with the role it is of.
+// statement is a policy statement with its role.
 type statement struct {
 	role      string // its name
 	effect    string
@@ -191,7 +191,7 @@ type statement struct {
 	condition map[string]any
 }
 
-// statements lists those of every role, also those that its own policy has no room for.
+// statements returns the statements of all roles, including those in overflow policies.
 func (t template) statements() []statement {
 	names := map[string]string{}
 	for id, r := range t.of("AWS::IAM::Role") {

@@ -23,8 +23,8 @@ func list(t *testing.T, text string) string {
 	return path
 }
 
-// Each file that has a checksum is a subject with it, and the commit is what they were built from.
-func TestEachFileIsASubject(t *testing.T) {
+// Each file with a checksum is a subject with that digest, and the commit is their source.
+func TestStatementListsEveryFile(t *testing.T) {
 	var out bytes.Buffer
 	err := run([]string{"-checksums", list(t, sum+"  a.tar.gz\n"+sum+"  b.deb\n"), "-commit", commit, "-builder", "https://b"}, &out)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestEachFileIsASubject(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoListOfFilesIsRefused(t *testing.T) {
+func TestReadRejectsInvalidLists(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                           "names no file",
 		"abc  a\n":                   "line 1",
