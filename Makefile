@@ -7,14 +7,14 @@ LINT       := $(TOOLS)/golangci-lint
 LINT_VERSION := v2.15.0
 MUTANTS    := $(TOOLS)/gremlins
 MUTANTS_VERSION := v0.6.0
-# Everything but the slow, opt-in suites.
+# Everything except the slow, opt-in suites.
 PACKAGES   := ./...
-# The peers that benchmarks compare with.
+# Other programs that benchmarks compare with.
 PEERS      := $(TOOLS)/bench-optimizer/venv
-# Of the functions: what they run on. The rehearsal builds them for this machine.
+# Architecture of the Lambda functions. The rehearsal builds them for this machine.
 LAMBDA_ARCH ?= arm64
 AGENT_ARCHS ?= amd64 arm64
-# grpc's debug pages have templates, which make the linker keep every method of every type.
+# grpc's debug pages use templates, which make the linker keep every method of every type.
 TAGS       := grpcnotrace,lambda.norpc
 LDFLAGS     = -s -w -X main.version=$(VERSION)
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -41,11 +41,11 @@ run: build ## Plan and run the demonstration: a full zone, a spot interruption, 
 	./$(BIN) run examples/demo.yaml --scenario examples/demo-scenario.yaml --time-scale 0.002 --state .tradewind/demo
 
 .PHONY: test
-test: ## Run all tests with the race detector; the emulators that some need are installed meanwhile
+test: ## Run all tests with the race detector, and install the emulators that some of them need
 	@scripts/test.sh
 
 .PHONY: test-go
-test-go: ## Run the tests that need Go alone; tests on emulators skip if one is missing
+test-go: ## Run the tests that need only Go; tests on emulators skip if an emulator is missing
 	@scripts/test.sh --go
 
 .PHONY: test-short
@@ -53,11 +53,11 @@ test-short: ## Run the quick tests without the race detector
 	$(GO) test -short $(PACKAGES)
 
 .PHONY: frameworks
-frameworks: #: Install what the examples run with: OpenMPI, PyTorch, Spark, Dask, Ray, TensorFlow, scikit-learn, bwa, samtools
+frameworks: #: Install the frameworks of the examples: OpenMPI, PyTorch, Spark, Dask, Ray, TensorFlow, scikit-learn, bwa, samtools
 	scripts/frameworks.sh
 
 .PHONY: examples
-examples: frameworks build #: Run the examples of applications and frameworks on this machine, each with what goes wrong in its scenario
+examples: frameworks build #: Run the examples of applications and frameworks on this machine, each with the failures of its scenario
 	@set -e; state=$$(mktemp -d); trap 'rm -rf "$$state"' EXIT; \
 	for f in examples/applications/*.yaml examples/frameworks/*.yaml; do \
 		echo "== $$f"; wrong=$$(dirname $$f)/scenarios/$$(basename $$f); bin=$$PWD/$(TOOLS)/frameworks/bin; \
@@ -67,48 +67,48 @@ examples: frameworks build #: Run the examples of applications and frameworks on
 	    grep -rqF "$$says" "$$state/logs" || { echo "$$f: no log says \"$$says\"" >&2; exit 1; }; done; done
 
 .PHONY: emulators
-emulators: #: Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are
+emulators: #: Install DynamoDB Local, moto, cfn-lint and checkov under .tools; needs Java and Python
 	@scripts/emulators.sh
 
 .PHONY: web-tools
-web-tools: #: Install axe-core under .tools/web, where npm is: the tests of the dashboard look with it for what keeps people out
+web-tools: #: Install axe-core under .tools/web, for the dashboard's accessibility tests; needs npm
 	@scripts/web-tools.sh
 
 .PHONY: images
-images: web-tools #: Write the pictures of docs/dashboard.md anew, of pages in Chromium
+images: web-tools #: Update the pictures of docs/dashboard.md; needs Chromium
 	$(GO) test ./web -run TestEachPageHasAPicture -count 1 -images ../docs/images
 
 .PHONY: lighthouse
-lighthouse: build #: Ask Lighthouse what it thinks of each page of the dashboard, in Chromium
+lighthouse: build #: Run Lighthouse on each page of the dashboard; needs Chromium
 	scripts/lighthouse.sh
 
 .PHONY: kube
-kube: #: Build a Kubernetes control plane into .tools/kube (a quarter of an hour): the tests of pkg/cloud/kubernetes run on it
+kube: #: Build a Kubernetes control plane into .tools/kube, for the tests of pkg/cloud/kubernetes (15 minutes)
 	scripts/kube.sh
 
 .PHONY: agent
-agent: #: Build the agent for the machines of the clouds into dist/agent/ARCH/tradewind-agent (AGENT_ARCHS="amd64 arm64")
+agent: #: Build the agent for cloud machines into dist/agent/ARCH/tradewind-agent (AGENT_ARCHS="amd64 arm64")
 	@for arch in $(AGENT_ARCHS); do \
 	  GOOS=linux GOARCH=$$arch CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
 	    -o dist/agent/$$arch/tradewind-agent ./cmd/tradewind-agent || exit 1; \
 	done
 
 .PHONY: registry
-registry: #: Build the registry of images on which logins are tested, as pinned, into .tools/bin (a minute)
+registry: #: Build the pinned image registry for the tests of logins into .tools/bin (a minute)
 	@scripts/registry.sh
 
 .PHONY: rclone
-rclone: #: Build rclone for the machines of the clouds, as pinned, into dist/agent/ARCH/rclone: deployments with it can mount
+rclone: #: Build the pinned rclone for cloud machines into dist/agent/ARCH/rclone; a deployment needs it for mounts
 	@for arch in $(AGENT_ARCHS); do scripts/rclone.sh $$arch dist/agent/$$arch/rclone || exit 1; done
 
 .PHONY: synth
 synth: lambda agent #: Synthesise the AWS deployment into infra/cdk.out
 	cd infra && $(GO) run . -assets ../dist -out cdk.out
 
-# The rehearsal runs on this machine, whichever machines it buys, so it has builds of its own.
+# The rehearsal's machines all run on this machine, whatever type it buys, so it needs separate builds.
 REHEARSAL   := dist/rehearse
 HOST_ARCH   := $(shell $(GO) env GOARCH)
-# The emulated account and where it is deployed to, with a further region to buy machines in.
+# The emulated account and the deployment's region, with an additional region to buy machines in.
 REHEARSED_AT := -account 123456789012 -region us-east-1 -regions us-west-2
 HOST_LAMBDA := $(if $(filter amd64,$(HOST_ARCH)),x86_64,$(HOST_ARCH))
 
@@ -129,10 +129,10 @@ rehearse: rehearse-setup ## Deploy the template to an emulated AWS and run the r
 	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -report $(REHEARSAL)/report.json $(if $(RESULTS),-results $(RESULTS))
 
 .PHONY: rehearse-chaos
-rehearse-chaos: rehearse-setup #: The same with functions killed at random moments and every tenth call failing (SEED=1)
+rehearse-chaos: rehearse-setup #: The same, with functions killed at random moments and every tenth call failing (SEED=1)
 	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
 
-# The clouds of the rehearsal, as internal/rehearsal/clouds has them; where the emulators are its functions are told there.
+# The clouds of the rehearsal, as in internal/rehearsal/clouds, which gives the functions the emulators' addresses.
 REHEARSED_CLOUDS := -cloud gcp:project=demo,regions=us-central1,serviceAccount=machines@demo.iam.gserviceaccount.com,stores=us-central1:demo-work,impersonate=broker@demo.iam.gserviceaccount.com,secrets=demo/hf,dags=gs://demo-jobs/dags,pushAccount=tradewind-push@demo.iam.gserviceaccount.com \
   -cloud azure:subscription=8d10da13-8125-4ba9-a717-bf7490507b3d,regions=eastus,stores=eastus:work,storageAccount=devstoreaccount1,secrets=team/wandb-* \
   -cloud lambda:regions=us-east-1
@@ -147,16 +147,16 @@ rehearse-clouds: rehearse-clouds-setup ## One job across emulated AWS, Google Cl
 	$(REHEARSAL)/rehearse -clouds -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL)
 
 .PHONY: rehearse-clouds-chaos
-rehearse-clouds-chaos: rehearse-clouds-setup #: The same with functions killed at random moments and every tenth call failing (SEED=1)
+rehearse-clouds-chaos: rehearse-clouds-setup #: The same, with functions killed at random moments and every tenth call failing (SEED=1)
 	$(REHEARSAL)/rehearse -clouds -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
 
 .PHONY: rehearse-kube
-rehearse-kube: kube build #: One job on two clusters of Kubernetes: a full one, one that grows, a drain, and a broker that is killed ten times (SEED=1)
+rehearse-kube: kube build #: One job on two Kubernetes clusters: a full one, one that grows, a drain, and a broker that is killed ten times (SEED=1)
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
 	$(GO) run ./localstack/rehearse-kube -seed $(or $(SEED),1)
 
 .PHONY: kube-real
-kube-real: kube build #: A job on a real kubelet with containerd and runc, where this computer allows it (root); says why it skips elsewhere
+kube-real: kube build #: A job on a real kubelet with containerd and runc; needs root, otherwise it skips and prints why
 	scripts/kube.sh kubelet bridge host-local loopback
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
 	$(GO) run ./localstack/kube-real
@@ -169,17 +169,17 @@ python: #: Build the Python client's wheel into dist/python
 	$(CLIENTS)/python/bin/python -m build --no-isolation --wheel --outdir dist/python clients/python
 
 .PHONY: python-models
-python-models: #: Write the Python client's models anew from pkg/api/openapi.json
+python-models: #: Generate the Python client's models from internal/api/openapi.json
 	@scripts/clients.sh python
 	cd clients/python && $(abspath $(CLIENTS))/python/bin/datamodel-codegen
 
 .PHONY: test-python
-test-python: build python #: Check the Python client's types and test it, and its wheel, with a broker that runs
+test-python: build python #: Check the Python client's types, and test the client and its wheel with a running broker
 	cd clients/python && $(abspath $(CLIENTS))/python/bin/mypy src tests && $(abspath $(CLIENTS))/python/bin/ruff check src tests
 	cd clients/python && PYTHONPATH=src $(abspath $(CLIENTS))/python/bin/python -m pytest -q tests --ignore tests/integrations
 
 .PHONY: test-clients
-test-clients: build #: Try other people's clients on a broker that runs: py-tes, Snakemake, cwl-tes, Nextflow, Airflow, Dagster, Prefect (CLIENT=dagster for one)
+test-clients: build #: Test third-party clients with a running broker: py-tes, Snakemake, cwl-tes, Nextflow, Airflow, Dagster, Prefect (CLIENT=dagster for only one)
 	@for c in $(or $(CLIENT),tes snakemake cwl nextflow dagster prefect airflow); do \
 	  scripts/clients.sh $$c; status=$$?; \
 	  if [ $$status = 3 ]; then echo "skipped $$c: what it needs cannot be had here"; continue; fi; \
@@ -187,7 +187,7 @@ test-clients: build #: Try other people's clients on a broker that runs: py-tes,
 	  (cd clients/python && PYTHONPATH=src $(abspath $(CLIENTS))/$$c/bin/python -m pytest -q -rs tests/integrations/test_$$c.py) || exit 1; done
 
 .PHONY: schemathesis
-schemathesis: build #: Have Schemathesis make up requests from the API's description, with all its checks (MAX_EXAMPLES=50)
+schemathesis: build #: Test the API with requests that Schemathesis generates from its description (MAX_EXAMPLES=50)
 	@scripts/schemathesis.sh
 
 .PHONY: test-infra
@@ -215,7 +215,7 @@ lambda: ## Build the Lambda functions into dist/lambda/NAME/bootstrap; fails abo
 	@$(GO) run ./internal/lambdabuild/build-functions -arch $(LAMBDA_ARCH) -out dist/lambda
 
 .PHONY: bench-placement
-bench-placement: bench-build build $(PEERS)/installed #: Place the contest's and the paper's clusters beside the baselines; writes its section of bench/RESULTS.md
+bench-placement: bench-build build $(PEERS)/installed #: Place the contest's and the paper's clusters and compare with the baselines; writes its section of bench/RESULTS.md
 	bin/bench/placement -report bench/RESULTS.md
 
 .PHONY: bench-scheduler
@@ -227,40 +227,40 @@ bench-bidding: bench-build build #: Replay recorded prices and availability unde
 	bin/bench/bidding -report bench/RESULTS.md
 
 .PHONY: docs
-docs: ## Build the documentation as a site into dist/docs; a link that leads nowhere fails (scripts/docs.sh serve shows it)
+docs: ## Build the documentation as a site into dist/docs; broken links fail (scripts/docs.sh serve shows the site)
 	scripts/docs.sh build
 
 .PHONY: docs-plots
-docs-plots: bench-build #: Draw the plots of docs/bidding.md anew
+docs-plots: bench-build #: Redraw the plots of docs/bidding.md
 	bin/bench/bidding -plots docs/plots
 
 .PHONY: bench-limits
-bench-limits: bench-build emulators #: Play the limits of a large deployment, in one process and on DynamoDB Local, with requests counted; writes its section of bench/RESULTS.md
+bench-limits: bench-build emulators #: Simulate the limits of a large deployment, in one process and on DynamoDB Local, and count requests; writes its section of bench/RESULTS.md
 	bin/bench/limits -report bench/RESULTS.md
 
 .PHONY: bench-parsync
-bench-parsync: bench-build emulators #: Have up to 8 processes place tasks on one pool over one table on DynamoDB Local, beside the wind tunnel; writes its section of bench/RESULTS.md
+bench-parsync: bench-build emulators #: Place tasks on one pool with up to 8 processes over one table on DynamoDB Local, and compare with the wind tunnel; writes its section of bench/RESULTS.md
 	bin/bench/parsync -report bench/RESULTS.md
 
 .PHONY: bench-failover
-bench-failover: bench-build #: Measure how long it takes from a cloud's refusal to the next launch on another; writes its section of bench/RESULTS.md
+bench-failover: bench-build #: Measure the time from a cloud's refusal to the next launch on another cloud; writes its section of bench/RESULTS.md
 	bin/bench/failover -report bench/RESULTS.md
 
 .PHONY: bench-shell
-bench-shell: bench-build build #: Measure from key to echo on a machine, beside ssh, which needs sshd; writes its section of bench/RESULTS.md
+bench-shell: bench-build build #: Measure the time from key press to echo on a machine, and compare with ssh; needs sshd; writes its section of bench/RESULTS.md
 	bin/bench/shell -tradewind $(BIN) -report bench/RESULTS.md
 
 .PHONY: bench-kube
-bench-kube: bench-build kube build #: Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK plays, by the broker's gates, beside kubectl apply, and by the cluster's own scheduler of gangs (half an hour); writes its section of bench/RESULTS.md
+bench-kube: bench-build kube build #: Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK simulates, with the broker's gates, with kubectl apply, and with the cluster's gang scheduler (half an hour); writes its section of bench/RESULTS.md
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
 	bin/bench/kube -report bench/RESULTS.md
 
 .PHONY: bench-failover-aws
-bench-failover-aws: rehearse-clouds-setup #: The same by the Lambda functions on the emulated AWS (half an hour); writes its section of bench/RESULTS.md
+bench-failover-aws: rehearse-clouds-setup #: The same with the Lambda functions on the emulated AWS (half an hour); writes its section of bench/RESULTS.md
 	$(REHEARSAL)/rehearse -clouds -refusals 200 -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -results bench/RESULTS.md
 
 .PHONY: bench-data
-bench-data: bench-build emulators #: Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 40 GB of disk); writes its section of bench/RESULTS.md
+bench-data: bench-build emulators #: Move files, compare with rclone and s5cmd, and copy them between nodes (half an hour, 40 GB of disk); writes its section of bench/RESULTS.md
 	scripts/bench-data.sh
 	bin/bench/data -report bench/RESULTS.md
 
@@ -273,7 +273,7 @@ bench-optimizer: bench-build $(PEERS)/installed #: Solve the same models with th
 	bin/bench/optimizer -results bench/RESULTS.md -detail bench/optimizer/RESULTS.md
 
 .PHONY: bench-optimizer-quick
-bench-optimizer-quick: bench-build $(PEERS)/installed #: The same on a part of the grid, printed
+bench-optimizer-quick: bench-build $(PEERS)/installed #: The same on a part of the grid; only prints the results
 	bin/bench/optimizer -quick
 
 $(PEERS)/installed: bench/optimizer/requirements.txt
@@ -282,7 +282,7 @@ $(PEERS)/installed: bench/optimizer/requirements.txt
 	@touch $@
 
 .PHONY: release-snapshot
-release-snapshot: ## Build what a release is made of into dist/release: archives, deb, rpm, cask, image, checksums, SBOMs, provenance
+release-snapshot: ## Build all files of a release into dist/release: archives, deb, rpm, cask, image, checksums, SBOMs, provenance
 	scripts/release-tools.sh
 	scripts/release.sh
 
@@ -294,11 +294,11 @@ $(LINT):
 	@mkdir -p $(TOOLS)
 	GOBIN=$(abspath $(TOOLS)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
-# One package is mutated after another, and each mutant judged by the tests of its own package, in a copy. A test
-# that hangs under a mutant has noticed it.
+# Packages are mutated one after another in a copy, and each mutant is tested with the tests of its package. A test
+# that hangs counts as having detected the mutant.
 PACKAGE    ?= pkg/market pkg/scheduler pkg/bidding pkg/dag/...
 .PHONY: mutants
-mutants: $(MUTANTS) #: Change the code in small ways and print the share that tests notice (PACKAGE="pkg/bidding pkg/dag/...")
+mutants: $(MUTANTS) #: Change the code in small ways and print the share of changes that tests detect (PACKAGE="pkg/bidding pkg/dag/...")
 	@for dir in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(addprefix ./,$(PACKAGE:./%=%))); do \
 	  echo "== $${dir#$(CURDIR)/}"; \
 	  $(MUTANTS) unleash --workers 1 --timeout-coefficient 20 --output-statuses lc $$dir || exit 1; \
@@ -309,9 +309,9 @@ $(MUTANTS):
 	GOBIN=$(abspath $(TOOLS)) $(GO) install github.com/go-gremlins/gremlins/cmd/gremlins@$(MUTANTS_VERSION)
 
 .PHONY: generate
-generate: ## Write the generated files anew
+generate: ## Update the generated files
 	$(GO) generate $(PACKAGES)
 
 .PHONY: clean
-clean: ## Remove what was built
+clean: ## Remove all build outputs
 	rm -rf bin dist .tradewind

@@ -1,11 +1,10 @@
-// Command infra synthesises Tradewind's deployment on AWS into a cloud assembly:
-// the CloudFormation template and the Lambda binaries it refers to.
+// Command infra synthesises Tradewind's AWS deployment into a cloud assembly: the CloudFormation template and the
+// Lambda binaries it refers to.
 //
 //	cd infra && go run . -assets ../dist
 //
-// It needs node (the CDK's constructs are TypeScript) but neither the cdk
-// command nor the network. `tradewind deploy aws` runs it; so can
-// `cdk --app "go run ."`, with credentials of one's own.
+// It needs node (the CDK's constructs are TypeScript), but neither the cdk command nor network access.
+// `tradewind deploy aws` runs it. You can also run it with `cdk --app "go run ."` and your own credentials.
 package main
 
 import (
@@ -34,25 +33,25 @@ func run(args []string) error {
 	cfg := stack.Default()
 	var data, made, regions, announce, secrets string
 	f := flag.NewFlagSet("infra", flag.ContinueOnError)
-	f.StringVar(&cfg.Name, "name", cfg.Name, "name of the deployment, the prefix of everything in it")
-	f.StringVar(&cfg.Architecture, "architecture", cfg.Architecture, "of the Lambda functions: arm64 or x86_64")
+	f.StringVar(&cfg.Name, "name", cfg.Name, "name of the deployment and prefix of all its resources")
+	f.StringVar(&cfg.Architecture, "architecture", cfg.Architecture, "architecture of the Lambda functions: arm64 or x86_64")
 	f.StringVar(&cfg.Assets, "assets", cfg.Assets,
 		"folder with lambda/<function>/bootstrap and agent/<arch>/tradewind-agent")
 	f.StringVar(&cfg.Out, "out", cfg.Out, "folder to synthesise into")
 	f.BoolVar(&cfg.KeepData, "keep-data", cfg.KeepData, "keep the table and the buckets when the stack is deleted")
 	f.BoolVar(&cfg.Alarms, "alarms", cfg.Alarms,
-		"alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
+		"create alarms for dead letters that stop a job and for the relay: ten, the number that is free")
 	f.IntVar(&cfg.LogDays, "log-days", cfg.LogDays, "days that logs are kept")
-	f.StringVar(&data, "data-buckets", "", "further buckets, by comma, that tasks may read, write and mount")
+	f.StringVar(&data, "data-buckets", "", "comma-separated additional buckets that tasks may read, write and mount")
 	f.StringVar(&made, "make-buckets", "",
-		"buckets, by comma, that are made when jobs ask for them; a name may end in a star")
+		"comma-separated buckets that the broker creates when jobs request them; a name may end in a star")
 	f.StringVar(&secrets, "secrets", "",
-		"further paths, by comma, such as /team/, below which jobs may refer to parameters and secrets")
+		"comma-separated additional paths, such as /team/, below which jobs may refer to parameters and secrets")
 	f.StringVar(&regions, "regions", "",
-		"further regions, by comma, to buy machines in; each gets a stack that passes its spot notices on")
-	f.StringVar(&cfg.Account, "account", "", "account of the deployment; needed with -regions alone")
-	f.StringVar(&cfg.Region, "region", "", "region of the deployment; needed with -regions alone")
-	f.Func("cloud", "further cloud to buy on, with its settings: gcp:project=P, azure:subscription=S, lambda; again for more",
+		"comma-separated additional regions to buy machines in; each gets a stack that forwards its spot notices")
+	f.StringVar(&cfg.Account, "account", "", "account of the deployment; needed only with -regions")
+	f.StringVar(&cfg.Region, "region", "", "region of the deployment; needed only with -regions")
+	f.Func("cloud", "additional cloud to buy on, with its settings: gcp:project=P, azure:subscription=S, lambda; repeatable",
 		func(text string) error {
 			name, settings, _ := strings.Cut(text, ":")
 			if cfg.Clouds == nil {
@@ -62,16 +61,16 @@ func run(args []string) error {
 			return nil
 		})
 	f.StringVar(&announce, "announce", strings.Join(cfg.Announce, ","),
-		"types of events, by comma, that are put on the event bus for rules of yours, or none")
-	f.StringVar(&cfg.Webhook, "webhook", "", "https URL that news of jobs are posted to")
-	f.StringVar(&cfg.Traces, "traces", "", "https URL of a collector of OpenTelemetry")
+		"comma-separated event types to publish on the event bus for your rules, or none")
+	f.StringVar(&cfg.Webhook, "webhook", "", "https URL to post job news to")
+	f.StringVar(&cfg.Traces, "traces", "", "https URL of an OpenTelemetry collector")
 	f.StringVar(&cfg.TraceHeaders, "trace-headers", "", "SSM parameter with the collector's headers")
 	f.BoolVar(&cfg.Unproven, "unproven-machines", false,
-		"take machines at their word where they do not prove which one they are")
+		"accept machines that cannot prove their identity")
 	f.DurationVar(&cfg.AgentsCall, "agents-call", 0,
-		"how often agents that work call, 1s to 5m: how soon people get onto their machines; 5m if 0")
+		"how often agents with running tasks call, 1s to 5m: limits how fast users get a shell on a machine; 0 means 5m")
 	f.BoolVar(&cfg.Policy, "policy", false,
-		"sessions follow the scheduling policy in policy/scheduling.yaml of the work bucket")
+		"scheduling sessions follow the policy in policy/scheduling.yaml of the work bucket")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

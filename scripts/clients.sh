@@ -1,32 +1,32 @@
 #!/usr/bin/env bash
-# Installs what other people's clients are tested with, each in a Python environment of its own below .tools/clients:
+# Installs third-party clients for the tests, each in a separate Python environment below .tools/clients:
 #
 #   python         builds, types and tests of clients/python
 #   tes            py-tes, the official client of GA4GH TES
 #   snakemake      Snakemake with its TES executor
 #   cwl            cwl-tes, the Common Workflow Language on GA4GH TES
-#   nextflow       Nextflow, by Maven, and py-tes beside it; its TES executor is a plugin that it fetches itself
-#   schemathesis   requests that the API's description makes up
+#   nextflow       Nextflow, with Maven, and py-tes; Nextflow downloads its TES executor plugin itself
+#   schemathesis   generated requests from the API's description
 #   airflow, dagster, prefect
 #
-#   scripts/clients.sh [NAME...]    install what is missing of these, of all where none is named
+#   scripts/clients.sh [NAME...]    install the named clients (default: all) that are missing
 #
-# Quick when all is there; safe to run twice at once. Exit 3: what it says cannot be had here, nothing is wrong.
+# Quick if all are installed; safe to run twice at once. Exit code 3: a client that it names is not available here (not an error).
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TOOLS=$(dirname "$HERE")/.tools
 ROOT=$TOOLS/clients
 ALL="python tes snakemake cwl nextflow schemathesis airflow dagster prefect"
-NEXTFLOW=24.10.0 # io.nextflow:nextflow: the newest of whose parts Maven Central has all
+NEXTFLOW=24.10.0 # io.nextflow:nextflow: the newest version that is complete on Maven Central
 CLIENT="httpx==0.28.1 pydantic==2.14.3"
 
-packages() { # packages NAME: what is installed, pinned
+packages() { # packages NAME: prints the pinned packages
   case $1 in
   python) echo "$CLIENT build==1.6.1 hatchling==1.33.0 datamodel-code-generator==0.89.0 ruff==0.17.6 mypy==2.4.1 pytest==9.2.0 ipython==9.18.1" ;;
   tes | nextflow) echo "$CLIENT py-tes==1.1.4 pytest==9.2.0" ;;
   snakemake) echo "$CLIENT snakemake==9.27.1 snakemake-executor-plugin-tes==0.1.3 snakemake-storage-plugin-s3==0.3.6 pytest==9.2.0" ;;
-  cwl) # of 2019: what it asks for has to be named, and not all of it can still be built
+  cwl) # from 2019: its dependencies must be pinned, and some can no longer be built
     echo "--no-deps cwl-tes==0.3.0 cwltool==1.0.20191022103248 schema-salad==4.5.20191023134839 setuptools==69.5.1" \
       "bagit==1.9.0 CacheControl==0.14.4 coloredlogs==15.0.1 future==1.0.0 humanfriendly==10.0 isodate==0.6.1" \
       "lockfile==0.12.2 filelock==4.2.12 lxml==6.1.3 mistune==0.8.4 msgpack==1.2.4 mypy_extensions==1.2.0 networkx==3.6.1" \
@@ -46,7 +46,7 @@ packages() { # packages NAME: what is installed, pinned
 
 say() { printf 'clients: %s\n' "$*" >&2; }
 
-jars() { # jars DIR: Nextflow and what it runs with, into DIR/lib
+jars() { # jars DIR: Nextflow and its dependencies, into DIR/lib
   local dir=$1 p
   for p in java mvn; do
     if ! command -v "$p" >/dev/null; then
@@ -78,17 +78,17 @@ POM
 install() { # install NAME
   local name=$1 dir=$ROOT/$1 want stamp
   if ! want=$(packages "$name"); then
-    say "there is no $name, only: $ALL"
+    say "unknown client $name; known: $ALL"
     return 2
   fi
   stamp=$want
   if [[ $name == nextflow ]]; then stamp+=" Nextflow $NEXTFLOW"; fi
-  # The stamp is written last: an installation that was cut off has none.
+  # The stamp is written last, so an interrupted installation has none.
   if [[ "$(cat "$dir/stamp" 2>/dev/null)" == "$stamp" ]]; then return 0; fi
   say "installing $want"
   rm -rf "$dir"
   python3 -m venv "$dir"
-  # shellcheck disable=SC2086 # one argument a package
+  # shellcheck disable=SC2086 # one argument for each package
   if ! "$dir/bin/pip" install -q --disable-pip-version-check --prefer-binary --retries 1 $want >"$ROOT/$name.log" 2>&1; then
     tail -n 5 "$ROOT/$name.log" >&2
     if grep -q 'connection error\|Failed to establish\|Temporary failure' "$ROOT/$name.log"; then
@@ -103,7 +103,7 @@ install() { # install NAME
 
 mkdir -p "$ROOT"
 for name in ${@:-$ALL}; do
-  ( # one lock an environment, so that quick ones do not wait for large ones
+  ( # one lock for each environment, so that quick ones do not wait for large ones
     flock 9
     install "$name"
   ) 9>"$ROOT/$name.lock"

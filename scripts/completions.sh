@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes what shells complete of the command line into a folder, named as the shells look for it.
+# Writes the shell completion files into a folder, with the file names that the shells expect.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mkdir -p "$1"

@@ -1,4 +1,4 @@
-"""Keeps of Google's discovery documents what the emulator of Google Cloud speaks; see discovery.sh."""
+"""Keeps the parts of Google's discovery documents that the Google Cloud emulator uses; see discovery.sh."""
 
 import json
 import sys
@@ -60,7 +60,7 @@ DROPPED = {"description", "enumDescriptions", "enumDeprecated", "annotations", "
 
 
 def stripped(node, names=False):
-    """Leaves out what is for people. The keys of a table of properties are names, not words of the format."""
+    """Removes documentation. The keys of a properties table are names, not keywords of the format."""
     if isinstance(node, dict):
         return {
             k: stripped(v, k in ("properties", "parameters", "schemas"))

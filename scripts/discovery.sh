@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Writes the part of Google's API descriptions that internal/emulator/gce checks every request and answer by, into
-# internal/emulator/gce/discovery. They come from PyPI's google-api-python-client, which has the discovery documents in
-# it: methods, parameters and types are kept, sentences are not.
+# Writes the part of Google's API descriptions against which internal/emulator/gce checks every request and response, into
+# internal/emulator/gce/discovery. They come from PyPI's google-api-python-client, which contains the discovery documents:
+# methods, parameters and types are kept, documentation is removed.
 #
-#   scripts/discovery.sh            write them anew
-#   scripts/discovery.sh --check    fail where those that are there are of another version
+#   scripts/discovery.sh            write them again
+#   scripts/discovery.sh --check    fail if the existing files have another version
 set -euo pipefail
 
 CLIENT=2.202.0 # PyPI: google-api-python-client
@@ -13,7 +13,7 @@ OUT=$HERE/../internal/emulator/gce/discovery
 
 if [[ ${1:-} == --check ]]; then
   [[ "$(cat "$OUT/VERSION")" == "google-api-python-client $CLIENT" ]] && exit 0
-  echo "discovery: $OUT is of $(cat "$OUT/VERSION"), $CLIENT is wanted: run scripts/discovery.sh" >&2
+  echo "discovery: $OUT has version $(cat "$OUT/VERSION"), want $CLIENT: run scripts/discovery.sh" >&2
   exit 1
 fi
 dir=$(mktemp -d)

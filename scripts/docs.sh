@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the documentation as a site with MkDocs and its Material theme, in an environment of their own below
-# .tools/docs: scripts/docs.sh build|serve. A link that leads nowhere fails. Of two that run at once one waits for the other.
+# Builds the documentation site with MkDocs and its Material theme, in a separate environment below
+# .tools/docs: scripts/docs.sh build|serve. Fails on broken links. Concurrent runs wait for each other.
 set -eu
 cd "$(dirname "$0")/.."
 to=.tools/docs
@@ -15,7 +15,7 @@ case "${1:-build}" in
 build) "$to/bin/mkdocs" build --strict --site-dir dist/docs ;;
 serve) "$to/bin/mkdocs" serve --strict ;;
 *)
-	echo "docs: build or serve" >&2
+	echo "usage: docs.sh build | serve" >&2
 	exit 2
 	;;
 esac

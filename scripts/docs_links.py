@@ -15,7 +15,7 @@ LINK = re.compile(r"(?<!\!)\]\((\.\.?/[^)\s#]+|\.\./[^)\s]+)(#[^)\s]*)?\)")
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Points links that leave the documentation's folder to the repository."""
+    """Rewrites links to files outside the documentation's folder as links to the repository."""
     root = Path(config["docs_dir"]).parent
     here = posixpath.dirname(posixpath.join("docs", page.file.src_uri))
 
@@ -33,7 +33,7 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_nav(nav, config, files):
-    """Warns of pages that no menu lists; docs/decisions/index.md lists the decisions."""
+    """Warns about pages that are in no menu; docs/decisions/index.md lists the decisions."""
     known = {page.file.src_uri for page in nav.pages}
     for f in files.documentation_pages():
         if f.src_uri not in known and not f.src_uri.startswith("decisions/"):

@@ -1,34 +1,34 @@
 #!/usr/bin/env bash
-# Installs the emulators and checkers that the tests of the AWS parts run
-# against, under .tools/: DynamoDB Local (Java), a Python environment with moto,
+# Installs the emulators and checkers that the tests of the AWS parts use,
+# under .tools/: DynamoDB Local (Java), a Python environment with moto,
 # cfn-lint and checkov, the object stores of pkg/grant: versitygw,
-# fake-gcs-server and MinIO (Go), Azurite (Node), rclone (Go), which mounts, and a registry of images (Go). Quick when all
-# is there; safe to run twice at once.
+# fake-gcs-server and MinIO (Go), Azurite (Node), rclone for mounts (Go), and an image registry (Go). Quick if all
+# are installed; safe to run twice at once.
 #
 #   scripts/emulators.sh            install what is missing
-#   scripts/emulators.sh --check    say what is there and what is not; installs nothing
+#   scripts/emulators.sh --check    list what is installed and what is missing; installs nothing
 #
-# A missing Java, Maven, Python, Go or Node is no failure: its part is skipped and named,
-# and the tests that need it skip as well. A failed installation of DynamoDB Local or of the Python environment is one
-# (exit 1); without the object stores the tests of pkg/grant alone skip.
+# A missing Java, Maven, Python, Go or Node is not an error: the script skips and names that part,
+# and the tests that need it skip as well. A failed installation of DynamoDB Local or of the Python environment is an error
+# (exit code 1); without the object stores only the tests of pkg/grant skip.
 set -euo pipefail
 
 DYNAMODB_LOCAL=2.5.2 # com.amazonaws:DynamoDBLocal
-GIT_LFS=v3.6.0       # github.com/git-lfs/git-lfs: files of repositories that lie elsewhere
+GIT_LFS=v3.6.0       # github.com/git-lfs/git-lfs: large files stored outside a repository
 VERSITYGW=v1.8.0     # github.com/versity/versitygw: S3, with signatures checked
 MINIO=v0.0.0-20260212201848-7aac2a2c5b7c # github.com/minio/minio: S3 with STS, and session policies checked
 FAKE_GCS=v1.56.1     # github.com/fsouza/fake-gcs-server
 AZURITE=3.35.0       # npm: azurite, Azure Storage's emulator
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TOOLS=${TRADEWIND_TOOLS:-$(dirname "$HERE")/.tools}
-REQUIREMENTS=$HERE/requirements.txt # what is wanted
-CONSTRAINTS=$HERE/constraints.txt   # what was installed when it was last tried
+REQUIREMENTS=$HERE/requirements.txt # direct dependencies
+CONSTRAINTS=$HERE/constraints.txt   # all versions of the last tested installation
 PROGRAMS="moto_server cfn-lint checkov"
 
 say() { printf 'emulators: %s\n' "$*" >&2; }
 
-# The stamp names what was installed, so that a changed pin installs anew. It is
-# written last: an installation that was cut off has none.
+# The stamp names the installed versions, so a changed pin installs again. It is
+# written last, so an interrupted installation has none.
 jars_stamp() { printf 'DynamoDBLocal %s\n' "$DYNAMODB_LOCAL"; }
 venv_stamp() { cat "$REQUIREMENTS" "$CONSTRAINTS"; }
 stores_stamp() { printf 'versitygw %s, fake-gcs-server %s, git-lfs %s\n' "$VERSITYGW" "$FAKE_GCS" "$GIT_LFS"; }
@@ -41,16 +41,16 @@ rclone_ready() { [[ "$(cat "$TOOLS/bin/rclone.stamp" 2>/dev/null)" == "$(rclone_
 azurite_ready() { [[ "$(cat "$TOOLS/azurite/stamp" 2>/dev/null)" == "$(azurite_stamp)" ]]; }
 venv_ready() {
   [[ "$(cat "$TOOLS/venv/stamp" 2>/dev/null)" == "$(venv_stamp)" ]] || return 1
-  # The interpreter may be gone, or the folder copied from elsewhere.
+  # The interpreter may be gone, or the folder may be a copy from another path.
   "$TOOLS/venv/bin/python" -c 'import moto' 2>/dev/null
 }
 
-missing() { # missing PROGRAM...: prints those that are not there
+missing() { # missing PROGRAM...: prints those that are not installed
   local p
   for p in "$@"; do command -v "$p" >/dev/null || printf '%s ' "$p"; done
 }
 
-quietly() { # quietly LOG COMMAND...: shows the log when the command fails
+quietly() { # quietly LOG COMMAND...: shows the log if the command fails
   local log=$1
   shift
   if ! "$@" >"$log" 2>&1; then
@@ -85,7 +85,7 @@ POM
   jars_stamp >"$dir/stamp"
 }
 
-# A Python that can make an environment: Debian keeps venv in a package of its own.
+# A Python that can create environments: Debian has venv in a separate package.
 find_python() {
   local p
   for p in python3 python; do
@@ -108,7 +108,7 @@ install_venv() {
   rm -rf "$dir" && "$python" -m venv "$dir" || return 1
   local pip=("$dir/bin/python" -m pip --disable-pip-version-check install --quiet --no-input)
   if ! quietly "$dir/install.log" "${pip[@]}" -r "$REQUIREMENTS" -c "$CONSTRAINTS"; then
-    say "once more without the pinned indirect dependencies, which this Python may not have"
+    say "trying again without the pinned indirect dependencies, which may not exist for this Python"
     quietly "$dir/install.log" "${pip[@]}" -r "$REQUIREMENTS" || return 1
   fi
   venv_stamp >"$dir/stamp"
@@ -171,16 +171,16 @@ report() {
   done
 }
 
-lock() { # one installation at a time, waiting for the other
+lock() { # one installation at a time; others wait
   mkdir -p "$TOOLS"
   if command -v flock >/dev/null; then
     exec 9>"$TOOLS/emulators.lock"
     flock -w 1200 9 || { say "another installation holds $TOOLS/emulators.lock"; exit 1; }
     return
   fi
-  local tries=0 # no flock (macOS): a folder is made by one only
+  local tries=0 # no flock (macOS): only one process can create the folder
   until mkdir "$TOOLS/emulators.lock.d" 2>/dev/null; do
-    ((++tries < 1200)) || { say "another installation holds $TOOLS/emulators.lock.d; remove it if none runs"; exit 1; }
+    ((++tries < 1200)) || { say "another installation holds $TOOLS/emulators.lock.d; remove it if no installation is running"; exit 1; }
     sleep 1
   done
   trap 'rmdir "$TOOLS/emulators.lock.d"' EXIT
@@ -192,11 +192,11 @@ case ${1:-} in
 *) say "unknown argument $1"; exit 2 ;;
 esac
 
-registry() { # the registry of images, whose script knows whether it is there
+registry() { # the image registry, whose script checks whether it is installed
   if ! command -v go >/dev/null; then return 0; fi
   mkdir -p "$TOOLS/bin"
   TRADEWIND_TOOLS=$TOOLS quietly "$TOOLS/bin/install-registry.log" "$HERE/registry.sh" ||
-    say "the registry of images could not be built: the test of logins skips"
+    say "the image registry could not be built: the test of logins will skip"
 }
 
 registry

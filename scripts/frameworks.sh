@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what the examples run with: OpenMPI, PyTorch (for processors alone, with gloo), bwa, samtools and bcftools of
-# Debian, and Dask, PySpark, Ray and scikit-learn in an environment of their own below .tools/frameworks, and TensorFlow in one beside it, as it
-# brings another NumPy. Run as root, or have the Debian packages. Of two that run at once one waits for the other.
+# Installs the frameworks of the examples: OpenMPI, PyTorch (CPU only, with gloo), bwa, samtools and bcftools from
+# Debian; Dask, PySpark, Ray and scikit-learn in an environment below .tools/frameworks; and TensorFlow in another one, because it
+# needs another NumPy. Run it as root, or install the Debian packages before. Concurrent runs wait for each other.
 set -eu
 cd "$(dirname "$0")/.."
 to=.tools/frameworks
@@ -11,7 +11,7 @@ for p in $need; do
 	dpkg -s "$p" >/dev/null 2>&1 || missing="$missing $p"
 done
 if [ -n "$missing" ]; then
-	# shellcheck disable=SC2086 # one argument a package
+	# shellcheck disable=SC2086 # one argument for each package
 	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
 fi
 mkdir -p "$(dirname "$to")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds Helm's own template engine as a program, .tools/helm/render CHART NAMESPACE VALUES, for the test that the chart
-# renders as `tradewind deploy kubernetes` has it. It is a module of its own, so that go.mod says nothing of it.
+# renders the same objects as `tradewind deploy kubernetes`. It is a separate module, to keep Helm out of go.mod.
 set -euo pipefail
 VERSION=v3.21.4
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the broker's image for amd64 and arm64 by ko: the program and the certificates that it trusts, run as nobody.
+# Builds the broker's image for amd64 and arm64 with ko: the program and CA certificates, run as an unprivileged user.
 #
-#   scripts/image.sh FOLDER                as an OCI layout, pushed nowhere
-#   scripts/image.sh --push REGISTRY/NAME  to a registry
+#   scripts/image.sh FOLDER                write an OCI layout, push nothing
+#   scripts/image.sh --push REGISTRY/NAME  push to a registry
 #
-# BASE_IMAGE is what it is built on. Where no registry of it answers, an image for a snapshot is built on this machine's
-# certificates alone.
+# BASE_IMAGE is the base image. If its registry does not answer, a snapshot image is built with only this machine's
+# certificates as its base.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH=$PWD/.tools/release:$PATH
@@ -15,10 +15,10 @@ work=$(mktemp -d)
 registry=
 trap '[[ -z $registry ]] || kill "$registry"; rm -rf "$work"' EXIT
 
-# certificates makes a base in a registry of this machine that lives as long as this script does.
+# certificates makes a base image in a local registry that runs as long as this script.
 certificates() {
   local bundle=/etc/ssl/certs/ca-certificates.crt arch refs=()
-  [[ -r $bundle ]] || { echo "image: neither $base nor $bundle can be had" >&2; exit 1; }
+  [[ -r $bundle ]] || { echo "image: neither $base nor $bundle is available" >&2; exit 1; }
   crane registry serve --address 127.0.0.1:0 >"$work/registry.log" 2>&1 &
   registry=$!
   local address=
@@ -51,7 +51,7 @@ if [[ ${1:-} == --push && $# == 2 ]]; then
   KO_DOCKER_REPO=$2 KO_DEFAULTBASEIMAGE=$base "${build[@]}" --tags "$version,latest" ./cmd/tradewind
 elif [[ $# == 1 && $1 != -* ]]; then
   if ! timeout 20 crane manifest "$base" >/dev/null 2>&1; then
-    echo "image: the registry of $base does not answer: built on this machine's certificates" >&2
+    echo "image: the registry of $base does not answer: building with this machine's certificates" >&2
     certificates
   fi
   rm -rf "$1"

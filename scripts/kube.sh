@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Builds a Kubernetes control plane from Go modules into .tools/kube/VERSION: etcd, kube-apiserver, kube-scheduler,
-# kube-controller-manager and kubectl, and KWOK, which plays the kubelets of a large cluster. The tests of
-# pkg/cloud/kubernetes run against it and skip where it is not built. About a quarter of an hour on two processors, and
-# 5 GB of build cache; quick when all is there. Needs Go and nothing else.
+# kube-controller-manager and kubectl, and KWOK, which simulates the kubelets of a large cluster. The tests of
+# pkg/cloud/kubernetes run against it and skip if it is missing. Takes about 15 minutes on two processors and
+# 5 GB of build cache; quick if all are built. Needs only Go.
 #
 #   scripts/kube.sh            build what is missing
-#   scripts/kube.sh NAME...    build these alone, where they are missing; there are also kubelet, bridge, host-local
+#   scripts/kube.sh NAME...    build only these, if missing; also available: kubelet, bridge, host-local
 #                              and loopback, for a real node (make kube-real)
-#   scripts/kube.sh --path     print the folder, whether it is built or not
+#   scripts/kube.sh --path     print the folder, even if nothing is built
 set -euo pipefail
 
-KUBERNETES=1.36.3 # k8s.io/kubernetes v1.36.3; what it brings along as k8s.io/* v0.36.3
+KUBERNETES=1.36.3 # k8s.io/kubernetes v1.36.3; its staging modules are k8s.io/* v0.36.3
 ETCD=3.6.8        # go.etcd.io/etcd/server/v3
 KWOK=0.8.0        # sigs.k8s.io/kwok
 CNI=1.9.1         # github.com/containernetworking/plugins
@@ -23,7 +23,7 @@ say() { printf 'kube: %s\n' "$*" >&2; }
 
 case "${1:-}" in
 --path) echo "$DIR" && exit ;;
--*) say "there is no option $1" && exit 2 ;;
+-*) say "unknown option $1" && exit 2 ;;
 esac
 wanted=("$@")
 [[ $# -gt 0 ]] || wanted=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok)
@@ -31,14 +31,14 @@ wanted=("$@")
 mkdir -p "$TOOLS"
 exec 9>"$TOOLS/kube.lock"
 flock 9
-command -v go >/dev/null || { say "Go is not there" && exit 1; }
+command -v go >/dev/null || { say "Go is not installed" && exit 1; }
 
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 mkdir -p "$DIR"
 
-# Each program is built in a module of its own, so that go.mod of the product says nothing of it. It takes its place
-# when it is whole: tests of somebody else may be running the one before.
+# Each program is built in a separate module, to keep it out of the product's go.mod. It is moved into place
+# when it is complete: running tests may be using the previous one.
 build() { # NAME PACKAGE LDFLAGS
   say "building $1"
   CGO_ENABLED=0 nice go build -mod=mod -trimpath -ldflags="-s -w $3" -o "$DIR/.$1" "$2"
@@ -51,7 +51,7 @@ module() { # FOLDER MODULE VERSION
   go get "$2@v$3" >log 2>&1 || { cat log >&2 && exit 1; }
 }
 
-# What lies beside Kubernetes in its repository is published as modules with versions of their own.
+# The staging modules in the Kubernetes repository are published with different versions.
 kubernetes() {
   mkdir -p "$work/kubernetes" && cd "$work/kubernetes"
   [[ -e go.mod ]] && return

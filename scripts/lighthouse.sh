@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Asks Lighthouse what it thinks of each page of the dashboard of a broker that runs for it: accessibility, best practices
-# and performance, of 100. Fails where one of the first two is below 95; the third depends on how busy this computer is.
+# Starts a broker and runs Lighthouse on each page of its dashboard: scores for accessibility, best practices
+# and performance, out of 100. Fails if one of the first two is below 95; the third depends on the load of this computer.
 # Needs npm and Chromium, and bin/tradewind; Lighthouse is installed below .tools/web.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,8 +21,8 @@ url=${at%%\?*}
 cookie=$(curl -s -o /dev/null -D - "$at" | sed -n 's/^[Ss]et-[Cc]ookie: \([^;]*\).*/\1/p')
 echo "{\"Cookie\": \"$cookie\"}" >"$dir/headers.json"
 job=$(bin/tradewind submit examples/train-infer.yaml --state "$dir/state" --output json | node -p "JSON.parse(require('fs').readFileSync(0, 'utf8')).id")
-# look writes Lighthouse's report of a page. It is asked again where it fails, as it says itself for traces in which it
-# misses the beginning of a page (NO_NAVSTART).
+# look writes Lighthouse's report of a page. It retries after an error, as Lighthouse recommends for traces that
+# lack the start of a page (NO_NAVSTART).
 look() {
   CHROME_PATH=$CHROME "$LIGHTHOUSE" "$url#/$1" --quiet --output json --output-path "$dir/report.json" --extra-headers "$dir/headers.json" \
     --only-categories accessibility,best-practices,performance --preset desktop --throttling-method provided \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that some tests need (podman, runc and busybox, for containers; fuse3 and fuse-overlayfs, for mounts; OpenSSH's
-# client and its server of files, for ssh-config; Chromium, for the dashboard), where one may. Elsewhere those tests skip and say so.
+# Installs the Debian packages that some tests need, if permitted (podman, runc and busybox for containers; fuse3 and fuse-overlayfs for mounts;
+# OpenSSH's client and sftp-server for ssh-config; Chromium for the dashboard). Without them, those tests skip with a message.
 set -euo pipefail
 lack=
 for program in podman runc busybox fusermount3 fuse-overlayfs ssh /usr/lib/openssh/sftp-server; do

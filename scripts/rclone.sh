@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds rclone, which mounts, from its sources at the version that is pinned in pkg/agent/mount: its mount command and the stores that
-# Tradewind mounts, which is a third of it. Go's checksum database verifies the sources; the same toolchain builds the same bytes.
+# Builds rclone from source, at the version pinned in internal/agent/mount, with only its mount command and the stores that
+# Tradewind mounts (a third of rclone). Go's checksum database verifies the sources; the same toolchain builds the same bytes.
 #
 #   scripts/rclone.sh ARCH FILE    for Linux on amd64 or arm64
 #   scripts/rclone.sh --version    the pinned version
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-version=$(sed -n 's/^const Version = "\(v[0-9.]*\)"$/\1/p' "$here/../pkg/agent/mount/program.go")
-[[ -n $version ]] || { echo "rclone: pkg/agent/mount names no version" >&2; exit 1; }
+version=$(sed -n 's/^const Version = "\(v[0-9.]*\)"$/\1/p' "$here/../internal/agent/mount/program.go")
+[[ -n $version ]] || { echo "rclone: internal/agent/mount names no version" >&2; exit 1; }
 if [[ ${1:-} == --version ]]; then
   echo "$version"
   exit 0

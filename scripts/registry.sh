@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the CNCF's registry of images, on which logins at private registries are tested, into .tools/bin/registry: with
-# the driver of a folder and passwords in a file alone, as its drivers of clouds take ten minutes to compile. Go's checksum
-# database vouches for its sources. Two that run at once wait for each other.
+# Builds the CNCF's image registry into .tools/bin/registry, for tests of logins at private registries. It has only
+# the file system driver and password files, because its cloud drivers take ten minutes to compile. Go's checksum
+# database verifies its sources. Concurrent runs wait for each other.
 set -euo pipefail
 version=v3.1.2 # github.com/distribution/distribution
 stamp="$version, folder and htpasswd"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what releases are built with, as pinned, into .tools/release: some minutes, once a version.
+# Installs the pinned release tools into .tools/release. Takes some minutes, once for each version.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mkdir -p .tools/release

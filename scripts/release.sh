@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds a release of the commit that is checked out into dist/release, and publishes nothing. `scripts/release-tools.sh`
-# has installed what it takes.
+# Builds a release of the current commit into dist/release and publishes nothing. It needs the tools that
+# `scripts/release-tools.sh` installs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH=$PWD/.tools/release:$PATH
@@ -8,7 +8,7 @@ VERSION=${VERSION:-$(git describe --tags --always --dirty)}
 export VERSION
 goreleaser release --snapshot --clean
 scripts/image.sh dist/release/image
-# What is checked and signed is files: the image is one.
+# Only files are checked and signed, so the image is packed into one.
 tar -C dist/release/image -cf dist/release/tradewind_image.tar .
 (cd dist/release && sha256sum tradewind_image.tar >>checksums.txt)
 go run ./internal/release/provenance -checksums dist/release/checksums.txt -commit "$(git rev-parse HEAD)" \

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Has Schemathesis make up requests from the API's description, and check what `tradewind up` answers: with all its
-# checks, on a broker and a state folder of its own.
+# Runs Schemathesis, which generates requests from the API's description and checks the responses of `tradewind up`: with all its
+# checks, on a new broker with its own state folder.
 #
 #   scripts/schemathesis.sh [OPTION...]    options of `schemathesis run`, such as --include-path /v1/jobs
 #
-# Exit 0: nothing was found. MAX_EXAMPLES=50 is how many requests an operation gets at most in each phase. With TES_OPENAPI=FILE,
+# Exit code 0: no problem was found. MAX_EXAMPLES=50 is the maximum number of requests for an operation in each phase. With TES_OPENAPI=FILE,
 # GA4GH's own description of TES 1.1 (openapi/task_execution_service.openapi.yaml of github.com/ga4gh/task-execution-schemas), answers
-# of /ga4gh/tes/v1 are held to that as well.
+# of /ga4gh/tes/v1 are checked against it as well.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/clients.sh schemathesis
@@ -19,12 +19,12 @@ for _ in $(seq 100); do
   sleep 0.1
 done
 url=$(sed -n 's/.*"url": "\(.*\)",.*/\1/p' "$state/running.json")
-# Agents are programs of the same version as the broker: what users and other programs call is checked.
+# Agents always have the broker's version, so only operations for users and other programs are checked.
 .tools/clients/schemathesis/bin/st --config-file clients/schemathesis.toml --no-color run "$url/openapi.json" \
   --header "Authorization: Bearer $(cat "$state/token")" --checks all --continue-on-failure \
   --max-examples "${MAX_EXAMPLES:-50}" --seed "${SEED:-1}" --exclude-tag agent --generation-database none "$@"
 if [[ -n ${TES_OPENAPI:-} ]]; then
-  # It knows no answer but 200, also to requests that are wrong, so what is held to it is the form of answers.
+  # It declares only 200 responses, even for invalid requests, so only the form of responses is checked.
   .tools/clients/schemathesis/bin/st --config-file clients/schemathesis.toml --no-color run "$TES_OPENAPI" \
     --url "$url/ga4gh/tes/v1" --header "Authorization: Bearer $(cat "$state/token")" --continue-on-failure \
     --checks not_a_server_error,content_type_conformance,response_schema_conformance \

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs all tests. The tests that need no emulator run first, while the emulators are built or installed in the background; then the
+# Runs all tests. The tests that need no emulator run first, while the emulators are installed in the background; then the
 # tests on emulators, the simulator without the race detector, the benchmarks' module and the AWS template.
 #
 #   scripts/test.sh            everything
-#   scripts/test.sh --go       only what needs Go alone; tests on emulators skip if an emulator is missing
+#   scripts/test.sh --go       only the tests that need nothing but Go; tests on emulators skip if an emulator is missing
 #
-# Each part prints how long it took.
+# Each part prints its duration.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
@@ -13,7 +13,7 @@ GO=${GO:-go}
 ONE_GOROUTINE='/internal/sim$|/windtunnel$|/placement/pack$'
 started=$SECONDS
 
-part() { # part NAME COMMAND...: runs it and prints how long it took
+part() { # part NAME COMMAND...: runs it and prints its duration
   local name=$1 from=$SECONDS status=0
   shift
   "$@" || status=$?

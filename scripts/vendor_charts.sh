@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes web/static/vendor anew: uPlot, which draws the dashboard's charts, as one module without its comments. What it
-# writes is checked in, so that a build needs neither npm nor the network. A new version is a new number here.
+# Updates web/static/vendor: uPlot, which draws the dashboard's charts, as one module without comments. The result
+# is checked in, so a build needs neither npm nor the network. To update uPlot, change the version here.
 set -euo pipefail
 version=1.6.32
 esbuild=0.25.5

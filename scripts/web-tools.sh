@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs axe-core, with which the tests of the dashboard look for what keeps people out, below .tools/web. With --lighthouse
+# Installs axe-core, with which the dashboard tests check accessibility, below .tools/web. With --lighthouse
 # it installs Lighthouse, too, for scripts/lighthouse.sh. Neither is shipped.
 #
-# Quick when all is there. Where there is no npm, or its registry cannot be reached, those tests skip and say so.
+# Quick if all are installed. If npm is missing or its registry cannot be reached, those tests skip with a message.
 set -euo pipefail
 AXE=axe-core@4.10.3
 LIGHTHOUSE=lighthouse@12.6.1
@@ -12,7 +12,7 @@ ROOT=$(dirname "$HERE")/.tools/web
 install() { # install FOLDER PACKAGE
   [[ -f $ROOT/$1/.is && $(<"$ROOT/$1/.is") == "$2" ]] && return
   if ! command -v npm >/dev/null; then
-    echo "web-tools: there is no npm: the tests that need $2 skip" >&2
+    echo "web-tools: npm is not installed: the tests that need $2 skip" >&2
     return
   fi
   mkdir -p "$ROOT/$1"

@@ -11,17 +11,17 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 	"github.com/tradewind-broker/tradewind/web"
 )
@@ -164,11 +164,11 @@ func TestAJobIsSuspendedResumedCancelledAndRunAgain(t *testing.T) {
 	b.toasts(`is being suspended`)
 	w.Drain()
 	b.seen(`[data-action="resume"]`).click(`[data-action="resume"]`)
-	b.toasts(`goes on`)
+	b.toasts(`is resumed`)
 	w.Drain()
 	// Whoever changes their mind changes nothing.
 	b.seen(`[data-action="suspend"]`).click(`[data-action="cancel"]`)
-	b.until(`document.querySelector('dialog') !== null && document.activeElement.innerText === 'Leave it'`).
+	b.until(`document.querySelector('dialog') !== null && document.activeElement.innerText === 'Go back'`).
 		run(chromedp.KeyEvent(kb.Escape))
 	b.until(`document.querySelector('dialog') === null && document.activeElement.dataset.action === 'cancel'`)
 	w.Drain()
@@ -239,8 +239,8 @@ func TestCloudsTellTheirHealthQuotasAndClosedPlaces(t *testing.T) {
 		}
 	}
 	b.everywhere("clouds")
-	b.click(`section[aria-label="Events that were given up"] .after`).seen(`dialog`).click(`dialog .solid`).prove()
-	b.until(`document.querySelector('section[aria-label="Events that were given up"]').hidden`)
+	b.click(`section[aria-label="Failed events"] .after`).seen(`dialog`).click(`dialog .solid`).prove()
+	b.until(`document.querySelector('section[aria-label="Failed events"]').hidden`)
 }
 
 func TestAQueueIsDrainedAndResumed(t *testing.T) {
@@ -332,7 +332,7 @@ func TestALogThatBreaksOffIsOpenedAgain(t *testing.T) {
 	node.Logged = eval[int64](b, `fetch('/v1/jobs/`+job+
 		`/tasks/train/logs').then((r) => r.arrayBuffer()).then((a) => a.byteLength)`)
 	w.Server.CloseClientConnections()
-	b.until(status + `.startsWith('Broken off') && document.querySelector('.log').textContent.includes('epoch 13')`)
+	b.until(status + `.startsWith('Connection lost') && document.querySelector('.log').textContent.includes('epoch 13')`)
 	node.Print("epoch 99")
 	b.until(status + ` === 'Following' && document.querySelector('.log').textContent.split('epoch 99').length === 2`)
 	if log := eval[string](b, `document.querySelector('.log').textContent`); strings.Count(log, "epoch 13") != 1 {
@@ -348,7 +348,7 @@ func TestLogsOpenedBeforeATaskRunsAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := w.Submit(apitest.Wide("early", 1))
-	b := open(t, w).visit("#/jobs/" + job + "/logs").says("No task has been tried yet.")
+	b := open(t, w).visit("#/jobs/" + job + "/logs").says("No task has started yet.")
 	if err := w.Broker.ResumeQueue(ctx, queue, "", "2"); err != nil {
 		t.Fatal(err)
 	}

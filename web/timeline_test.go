@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 )
 
 // priced tells how prices of the markets of a job's world have gone since a time.
@@ -57,7 +57,7 @@ func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
 	b.everywhere("timeline")
 	b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
 	said := eval[string](b, `document.querySelector('.attempt-card').innerText`)
-	for _, part := range []string{"the cloud took its machines", "Plan", "went on from a checkpoint, 42%"} {
+	for _, part := range []string{"the cloud took its machines", "Plan", "resumed from a checkpoint, with 42%"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("why it moved lacks %q: %s", part, said)
 		}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -46,7 +46,7 @@ func TestAServiceIsToldByItsReplicas(t *testing.T) {
 	b := open(t, w).visit("#/jobs/" + replicas(w)).
 		until(`document.querySelector('.tiles .value').textContent === '1 of 2 ready'`)
 	tiles := eval[string](b, `document.querySelector('.tiles').innerText`)
-	for _, part := range []string{", with an hour of its services", "its services run until it is cancelled"} {
+	for _, part := range []string{", including one hour of its services", "its services run until it is cancelled"} {
 		if !strings.Contains(tiles, part) {
 			t.Errorf("its figures lack %q: %s", part, tiles)
 		}
@@ -62,7 +62,7 @@ func TestAPlanOfAServiceHasNoEnd(t *testing.T) {
 	b.write("apiVersion: tradewind/v1\nname: chat\ntasks:\n  web: {run: ./serve, service: {replicas: 2, port: 8080}}\n")
 	b.click(`button[type="submit"]`).prove().counted(`.plan-table > tbody > tr`, 2)
 	said := eval[string](b, `document.querySelector('main').innerText`)
-	for _, part := range []string{"no end", "with an hour of its services", "services run until the job is cancelled"} {
+	for _, part := range []string{"no end", "including one hour of its services", "services run until the job is cancelled"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("the page lacks %q: %s", part, said)
 		}

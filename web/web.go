@@ -1,15 +1,13 @@
-// Package web is the dashboard: a page in the binary that shows jobs, draws
-// their DAGs and attempts as they run, and says what they cost and why they run
-// where they do; that plans a job before it is submitted; and that shows
-// queues, spot markets and clouds.
+// Package web is the dashboard: a page in the binary that shows jobs, draws their DAGs and attempts as they run, shows
+// what they cost, and explains why they run where they do. It also plans a job before it is submitted, and shows queues,
+// spot markets and clouds.
 //
-// It is plain ES modules and style sheets, as they are in static/: there is no
-// build step, nothing is loaded from elsewhere, and the policy it is served with
-// lets nothing else run. What others made is in static/vendor, with its licence.
+// It consists of plain ES modules and style sheets in static/: there is no build step, nothing is loaded from other
+// sites, and its content security policy allows nothing else to run. Third-party code is in static/vendor, with its
+// licence.
 //
-// What it shows comes from the API (pkg/api) by the cookie that signing in sets,
-// which only reads. To change something it asks for the token itself, which the
-// page keeps while it is open.
+// The page reads from the API (internal/api) with the cookie set at sign-in, which only allows reading. To change something,
+// it asks the user for the token, and keeps it in memory while the page is open.
 package web
 
 import (
@@ -29,20 +27,20 @@ import (
 //go:embed static
 var static embed.FS
 
-// policy lets the page run its own scripts and styles, talk to its own host, and nothing else. Trusted types without
-// any policy keep text that comes from a job from ever being taken for HTML.
+// policy allows the page to run its own scripts and styles and to call its own host, and nothing else. Requiring trusted
+// types without defining any policy ensures that text from a job is never interpreted as HTML.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types " +
 	"'none'"
 
-// asset is one file, ready to be sent.
+// asset is one file with its headers.
 type asset struct {
 	body        []byte
 	contentType string
 	etag        string
 }
 
-// Handler serves the dashboard at / and its parts below /assets/.
+// Handler serves the dashboard at / and its files below /assets/.
 func Handler() (http.Handler, error) {
 	assets, err := load()
 	if err != nil {
@@ -61,14 +59,14 @@ func Handler() (http.Handler, error) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
-		h.Set("Cache-Control", "no-cache") // kept, but asked about: a new binary is a new page
+		h.Set("Cache-Control", "no-cache") // cached, but revalidated: a new binary serves a new page
 		h.Set("Content-Type", a.contentType)
 		h.Set("ETag", a.etag)
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.body))
 	}), nil
 }
 
-// load reads all files.
+// load reads all embedded files.
 func load() (map[string]asset, error) {
 	assets := map[string]asset{}
 	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
@@ -88,7 +86,7 @@ func load() (map[string]asset, error) {
 	return assets, err
 }
 
-// contentType does not depend on what the machine thinks that a name ends in.
+// contentType depends only on the file extension, not on the machine's MIME configuration.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":

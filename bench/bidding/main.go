@@ -15,23 +15,23 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
+	"github.com/tradewind-broker/tradewind/internal/lab/backtest"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
-	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
 func main() {
 	data := flag.String("data", "../shared/data", "folder of the public data")
-	results := flag.String("report", "", "file whose section on bidding to write anew; empty prints it")
-	plots := flag.String("plots", "", "folder to draw the plots into, instead")
+	results := flag.String("report", "", "file whose section on bidding to update; empty prints it")
+	plots := flag.String("plots", "", "folder to write the plots to, instead of measuring")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	_, err := os.Stat(*data)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("the public data is not there, docs/bidding.md says what it is: %w", err)
+		err = fmt.Errorf("the public data is missing; docs/bidding.md describes it: %w", err)
 	case *plots == "":
 		err = measure(ctx, *data, *results)
 	default:
@@ -53,9 +53,9 @@ func measure(ctx context.Context, data, results string) error {
 		}
 		rows = append(rows, more...)
 	}
-	body := "Costs are means over the runs of each run's cost as a multiple of what the clairvoyant pays for the " +
-		"same run; `-o json` has the\n" +
-		"ratio of the mean costs as well. How they are counted is in docs/bidding.md.\n\n" + benchreport.Table(rows)
+	body := "Costs are means over the runs of each run's cost as a multiple of the clairvoyant policy's cost for the " +
+		"same run; `-o json` also has the\n" +
+		"ratio of the mean costs. docs/bidding.md explains how they are counted.\n\n" + benchreport.Table(rows)
 	if results == "" {
 		fmt.Println(benchreport.Section("Bidding", body, time.Now()))
 		return nil
@@ -63,7 +63,7 @@ func measure(ctx context.Context, data, results string) error {
 	return benchreport.Write(results, "Bidding", body, time.Now())
 }
 
-// bids replays the spot markets of AWS in 2016.
+// bids replays the spot markets of AWS of 2016.
 func bids(ctx context.Context, data string) ([]benchreport.Row, error) {
 	markets, err := market.ReadMarkets(os.DirFS(filepath.Join(data, "spot-prices", "aws-2016")))
 	if err != nil {
@@ -88,7 +88,7 @@ func bids(ctx context.Context, data string) ([]benchreport.Row, error) {
 		rows = append(rows, benchreport.Row{
 			What:   fmt.Sprintf("24 h of work by %d h on the AWS markets of 2016, × clairvoyant", d.hours),
 			Target: d.target + ", below every baseline", Got: fmt.Sprintf("%.4f (%.4f of the mean costs); next best "+
-				"%s %.4f (%.4f); a chain of 24 levels that has seen it all %.4f (%.4f); %d misses in %d runs",
+				"%s %.4f (%.4f); a 24-level chain with hindsight %.4f (%.4f); %d misses in %d runs",
 				ours.ToClairvoyant, ours.USDToClairvoyant, next, r.Policies[next].ToClairvoyant,
 				r.Policies[next].USDToClairvoyant, informed.Policies[backtest.Markov].ToClairvoyant,
 				informed.Policies[backtest.Markov].USDToClairvoyant, misses(r.Policies), r.Runs),
@@ -99,7 +99,7 @@ func bids(ctx context.Context, data string) ([]benchreport.Row, error) {
 	return rows, nil
 }
 
-// bestBaseline is the cheapest policy that is neither ours nor sees what comes.
+// bestBaseline is the cheapest policy except ours and the clairvoyant ones.
 func bestBaseline(policies map[string]backtest.Result) string {
 	best := backtest.OnDemand
 	for _, name := range backtest.Policies() {
@@ -112,7 +112,7 @@ func bestBaseline(policies map[string]backtest.Result) string {
 	return best
 }
 
-// misses are those of all policies.
+// misses counts the missed deadlines of all policies.
 func misses(policies map[string]backtest.Result) (n int) {
 	for _, r := range policies {
 		n += r.Misses
@@ -120,7 +120,7 @@ func misses(policies map[string]backtest.Result) (n int) {
 	return n
 }
 
-// availability replays the traces of V100 machines, each zone on its own and together.
+// availability replays the traces of V100 machines, each zone alone and all zones together.
 func availability(ctx context.Context, data string) ([]benchreport.Row, error) {
 	traces, err := market.ReadTraces(os.DirFS(filepath.Join(data, "spot-availability", "availability")))
 	if err != nil {
@@ -151,7 +151,7 @@ func availability(ctx context.Context, data string) ([]benchreport.Row, error) {
 		rows = append(rows, benchreport.Row{
 			What:   fmt.Sprintf("availability traces, one zone, deadline %v × the work, × clairvoyant", d.times),
 			Target: "1.08",
-			Got: fmt.Sprintf("%.4f; Uniform Progress %.4f; ours having seen it all %.4f; %d misses in %d runs",
+			Got: fmt.Sprintf("%.4f; Uniform Progress %.4f; ours with hindsight %.4f; %d misses in %d runs",
 				ours.ToClairvoyant, theirs.ToClairvoyant,
 				informed.Policies[backtest.Markov].ToClairvoyant, misses(r.Policies), r.Runs),
 			Command: fmt.Sprintf(command, d.deadline),
@@ -166,7 +166,7 @@ func availability(ctx context.Context, data string) ([]benchreport.Row, error) {
 			What:   fmt.Sprintf("the same across zones, cheaper than Uniform Progress in %% at %v ×", d.times),
 			Target: "15",
 			Got: fmt.Sprintf(
-				"%.1f than in one zone, %.1f than stretched to all (nobody can be cheaper than that by more than %.1f)",
+				"%.1f than in one zone, %.1f than stretched to all (no policy can be cheaper than that by more than %.1f)",
 				saved(backtest.UniformProgress), saved(backtest.UniformProgressZones),
 				100*(1-r.Policies[backtest.Clairvoyant].USD/r.Policies[backtest.UniformProgressZones].USD)),
 			Command: fmt.Sprintf(command, d.deadline) + " --zones together",
@@ -175,7 +175,7 @@ func availability(ctx context.Context, data string) ([]benchreport.Row, error) {
 	return rows, nil
 }
 
-// held replays all traces, those of machines that were held until they were taken as well, each zone on its own.
+// held replays all traces, including those of machines that were held until they were preempted, each zone alone.
 func held(ctx context.Context, data string) ([]benchreport.Row, error) {
 	traces, err := market.ReadTraces(os.DirFS(filepath.Join(data, "spot-availability")))
 	if err != nil {
@@ -200,9 +200,9 @@ func held(ctx context.Context, data string) ([]benchreport.Row, error) {
 			return nil, err
 		}
 		rows = append(rows, benchreport.Row{
-			What: fmt.Sprintf("all traces, of held machines as well, one zone, deadline %v × the work, × clairvoyant",
+			What: fmt.Sprintf("all traces, including held machines, one zone, deadline %v × the work, × clairvoyant",
 				d.times), Target: "1.08",
-			Got: fmt.Sprintf("%.4f; ours having seen it all %.4f; %d misses in %d runs",
+			Got: fmt.Sprintf("%.4f; ours with hindsight %.4f; %d misses in %d runs",
 				r.Policies[backtest.Markov].ToClairvoyant,
 				informed.Policies[backtest.Markov].ToClairvoyant, misses(r.Policies), r.Runs),
 			Command: "bin/tradewind-lab backtest availability --traces ../shared/data/spot-availability --work 48h " +
@@ -212,7 +212,7 @@ func held(ctx context.Context, data string) ([]benchreport.Row, error) {
 	return rows, nil
 }
 
-// workflows makes the paper's experiment with its five workflows.
+// workflows repeats the paper's experiment with its five workflows.
 func workflows(ctx context.Context, data string) ([]benchreport.Row, error) {
 	markets, err := market.ReadMarkets(os.DirFS(filepath.Join(data, "spot-prices", "aws-2016")))
 	if err != nil {
@@ -250,7 +250,7 @@ func workflows(ctx context.Context, data string) ([]benchreport.Row, error) {
 	}), nil
 }
 
-// table builds the table of 64 levels a few times; the median is what counts.
+// table builds the table of 64 levels several times and reports the median.
 func table(ctx context.Context, _ string) ([]benchreport.Row, error) {
 	const levels, hours, times = 64, 168, 21
 	m := bidding.Model{OnDemandUSD: 1, USD: make([]float32, levels), P: make([]float32, levels*levels)}
@@ -275,7 +275,7 @@ func table(ctx context.Context, _ string) ([]benchreport.Row, error) {
 	}
 	slices.Sort(took)
 	if took[0] <= 0 {
-		return nil, errors.New("the clock stands still")
+		return nil, errors.New("the clock does not advance")
 	}
 	return []benchreport.Row{{
 		What: "a table of 64 levels × 168 h of work × 168 h, one thread", Target: "10 ms",

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/chart"
+	"github.com/tradewind-broker/tradewind/internal/base/chart"
+	"github.com/tradewind-broker/tradewind/internal/lab/backtest"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
-	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// draw makes the plots of docs/bidding.md; dir empty makes none.
+// draw writes the plots of docs/bidding.md to dir; none if dir is empty.
 func draw(ctx context.Context, data, dir string) error {
 	if dir == "" {
 		return nil
@@ -61,13 +61,13 @@ func save(path string, panels ...chart.Panel) error {
 	return f.Close()
 }
 
-// drawn are the policies of the plots, so that each has the same colour in all.
+// drawn are the policies in the plots, in a fixed order so that each has the same colour everywhere.
 func drawn() []string {
 	return []string{backtest.Clairvoyant, backtest.Markov, backtest.AIB, backtest.UniformProgress, backtest.Greedy,
 		backtest.Spot, backtest.BFRC}
 }
 
-// savings is what each policy saves of the on-demand cost on the AWS markets of 2016, by deadline.
+// savings plots the share of the on-demand cost that each policy saves on the AWS markets of 2016, by deadline.
 func savings(ctx context.Context, markets []*market.Market) (chart.Panel, error) {
 	names := drawn()
 	p := chart.Panel{
@@ -86,7 +86,7 @@ func savings(ctx context.Context, markets []*market.Market) (chart.Panel, error)
 	return p, nil
 }
 
-// machineSavings is the same on the availability traces, where machines are to be had or not.
+// machineSavings plots the same for the availability traces, in which machines are either available or not.
 func machineSavings(ctx context.Context, traces []*market.Trace) (chart.Panel, error) {
 	names := drawn()
 	p := chart.Panel{
@@ -108,7 +108,7 @@ func machineSavings(ctx context.Context, traces []*market.Trace) (chart.Panel, e
 
 func add(p *chart.Panel, names []string, x float64, policies map[string]backtest.Result) {
 	for i, name := range names {
-		p.Series[i].Name = strings.Replace(name, "uniform-progress", "uniform pr.", 1) // it has to fit the legend
+		p.Series[i].Name = strings.Replace(name, "uniform-progress", "uniform pr.", 1) // must fit into the legend
 		if name == backtest.Clairvoyant {
 			p.Series[i].Style = chart.Dashed
 		}
@@ -116,7 +116,7 @@ func add(p *chart.Panel, names []string, x float64, policies map[string]backtest
 	}
 }
 
-// timeline is one run on a bad week: price, bid and what it ran on, and the work saved.
+// timeline plots one run in a bad week: price, bid, machines and saved work.
 func timeline(ctx context.Context, m *market.Market, all []*market.Market) ([]chart.Panel, error) {
 	const start, work, deadline = 1268, 24, 48
 	t, err := backtest.Run(ctx, m, all, backtest.BidOptions{Work: work, Deadline: deadline, Every: 1, Train: 0.5},

@@ -8,19 +8,19 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// granting answers what an agent asks the broker for, with the signing that the API has. What the API looks up before,
-// whether the attempt lasts and what is its own, is not measured here: it is a read of some records a batch.
+// granting answers an agent's requests for grants, with the API's signing code. The API's lookups before (whether the
+// attempt is still running, and what it may access) are not measured: they are a few record reads for each batch.
 type granting struct {
 	grant.Store
 	server *http.Server
 	url    string
 }
 
-// grantLasts is what the broker gives.
+// grantLasts is the broker's lifetime of a grant.
 const grantLasts = 15 * time.Minute
 
 func newGranting(ctx context.Context, store grant.Store) (*granting, error) {
@@ -56,11 +56,11 @@ func newGranting(ctx context.Context, store grant.Store) (*granting, error) {
 		return nil, errors.New("no such step")
 	}))
 	g.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
-	go func() { _ = g.server.Serve(l) }() // until it is closed
+	go func() { _ = g.server.Serve(l) }() // until Close
 	return g, nil
 }
 
-// answer reads a question and writes its answer, both JSON.
+// answer decodes a request, calls do and encodes its response, both as JSON.
 func answer[Q any](do func(context.Context, Q) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q Q
@@ -73,7 +73,7 @@ func answer[Q any](do func(context.Context, Q) (any, error)) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(a) // the client sees what is cut off
+		_ = json.NewEncoder(w).Encode(a) // the client detects a truncated response
 	}
 }
 

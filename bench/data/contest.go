@@ -15,31 +15,30 @@ import (
 	"time"
 )
 
-// contest is one row: programs that do the same work.
+// contest is one row: several programs that do the same work.
 type contest struct {
 	what       string
 	work       workload
 	contenders []contender
 }
 
-// contender does the work once. check compares every byte; clean removes what was made. Neither is measured.
+// contender does the work once. check compares every byte; clean removes the result. Neither is measured.
 type contender struct {
 	name         string
 	run          func(context.Context) (usage, error)
 	check, clean func(context.Context) error
-	reads        string // folder of the server with what is read; "" when it is not known
+	reads        string // folder of the server with the data to read; "" if unknown
 }
 
-// result is what a contender took, each time.
+// result is the usage of a contender in each round.
 type result struct {
 	contender
 	took []usage
 }
 
-// hold lets the contenders take turns, so that a busy minute of the machine meets all of them. What takes them long
-// needs fewer rounds: none begins once those before have taken enough. Before the first round one of them does the work
-// once on nobody's time: whoever comes first meets memory and blocks of the disk that the computer has not used yet,
-// which takes twice as long.
+// hold runs the contenders in turns, so that temporary load on the machine affects all of them. Slow work needs fewer
+// rounds: no new round begins after the previous ones have taken enough time. Before the first round, one contender
+// does the work once unmeasured: the first use of memory and disk blocks takes twice as long.
 func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
 	results := make([]*result, len(c.contenders))
 	for i, one := range c.contenders {
@@ -51,7 +50,7 @@ func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
 	var took time.Duration
 	for n := 0; n < s.repeat && (n == 0 || took < s.enough); n++ {
 		for i := range results {
-			if n%2 == 1 { // nobody always follows the same one
+			if n%2 == 1 { // reverse the order, so that no contender always follows the same one
 				i = len(results) - 1 - i
 			}
 			r := results[(i+n)%len(results)]
@@ -67,13 +66,13 @@ func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
 	return results, nil
 }
 
-// turn has one contender do the work, and compares what came of it.
+// turn runs one contender and checks its result.
 func (c contest) turn(ctx context.Context, dir string, one contender) (u usage, err error) {
 	if err = one.clean(ctx); err == nil {
 		err = before(dir, c.work.bytes())
 	}
 	if err == nil {
-		syscall.Sync() // what one has written is not on the other's time
+		syscall.Sync() // flush the previous contender's writes, so that they are not counted here
 		err = read(one.reads)
 	}
 	if err == nil {
@@ -91,8 +90,8 @@ func (c contest) turn(ctx context.Context, dir string, one contender) (u usage, 
 	return u, nil
 }
 
-// before writes a file and removes it, so that each contender follows the same: how the last one has written decides in
-// how many pieces free memory lies, and who comes next may need up to three times as long.
+// before writes a file and removes it, so that every contender starts from the same state: writes of the previous one
+// fragment free memory, which can make the next one up to three times slower.
 func before(dir string, bytes int64) (err error) {
 	f, err := os.Create(filepath.Join(dir, "before")) //nolint:gosec // of the folder for all files
 	if err != nil {
@@ -105,7 +104,7 @@ func before(dir string, bytes int64) (err error) {
 	return err
 }
 
-// read has memory hold what a server is about to be asked for: what fewer contenders read had gone from it.
+// read loads the data that a server will serve into the page cache: with few contenders it had been evicted.
 func read(dir string) error {
 	if dir == "" {
 		return nil
@@ -123,10 +122,10 @@ func read(dir string) error {
 	})
 }
 
-// peer says that ours is compared with it.
+// peer reports whether the result is of another program that ours is compared with.
 func (r *result) peer() bool { return !strings.HasPrefix(r.name, "tradewind") }
 
-// median of what a contender took.
+// median returns the median of a contender's rounds.
 func (r *result) median(of func(usage) float64) float64 {
 	values := make([]float64, len(r.took))
 	for i, u := range r.took {
@@ -135,7 +134,7 @@ func (r *result) median(of func(usage) float64) float64 {
 	return median(values)
 }
 
-// median sorts the values.
+// median returns the median of the values, and sorts them.
 func median(values []float64) float64 {
 	slices.Sort(values)
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
@@ -145,8 +144,8 @@ func wall(u usage) float64 { return u.wall.Seconds() }
 func cpu(u usage) float64  { return u.cpu.Seconds() }
 func peak(u usage) float64 { return float64(u.peak >> 20) }
 
-// ratio is what the faster peer took to what r took: above one, r is faster. Of each peer it is the median over the
-// rounds, as a busy minute of the machine meets all of a round; the faster peer is the one with the least.
+// ratio is the faster peer's time divided by r's: above one, r is faster. For each peer it is the median over rounds,
+// because temporary load affects a whole round. The faster peer is the one with the smallest ratio.
 func (r *result) ratio(all []*result) float64 {
 	least := math.Inf(1)
 	for _, p := range all {
@@ -162,7 +161,7 @@ func (r *result) ratio(all []*result) float64 {
 	return least
 }
 
-// line writes the results of a row.
+// line formats the results of a row.
 func (c contest) line(results []*result) string {
 	var b strings.Builder
 	for _, r := range results {
@@ -193,14 +192,14 @@ func fresh(dir string) func(context.Context) error {
 	}
 }
 
-// bench is what all rows share.
+// bench is the state that all rows share.
 type bench struct {
-	dir   string // for everything
+	dir   string // for all files
 	peers []program
 	mine  []program
 }
 
-// programs are all that can reach a place.
+// programs are all programs that can access the places.
 func (b *bench) programs(places ...*place) (list []program) {
 	list = append(list, b.mine...)
 	for _, p := range b.peers {
@@ -214,7 +213,7 @@ func (b *bench) programs(places ...*place) (list []program) {
 
 func (b *bench) source(w workload) string { return filepath.Join(b.dir, "from", w.name) }
 
-// uploads is the row of a workload that goes to a place.
+// uploads is the row that uploads a workload to a place.
 func (b *bench) uploads(at *place, what string, w workload) contest {
 	c := contest{what: what + " up", work: w}
 	back := filepath.Join(b.dir, "back")
@@ -230,10 +229,10 @@ func (b *bench) uploads(at *place, what string, w workload) contest {
 	return c
 }
 
-// arrived compares what a program has uploaded with the source.
+// arrived compares an upload of a program with the source.
 func (b *bench) arrived(ctx context.Context, p program, at *place, prefix string, w workload, back string) error {
 	reader, mine := p.(ours)
-	if dir := at.below(prefix); dir != "" && (!mine || reader.plain) { // it lies there as it is
+	if dir := at.below(prefix); dir != "" && (!mine || reader.plain) { // the server stores objects as plain files
 		return w.same(b.source(w), dir)
 	}
 	if !mine {
@@ -243,15 +242,15 @@ func (b *bench) arrived(ctx context.Context, p program, at *place, prefix string
 	if err := fresh(back)(ctx); err != nil {
 		return err
 	}
-	defer os.RemoveAll(back) //nolint:errcheck // emptied before it is used
+	defer os.RemoveAll(back) //nolint:errcheck // emptied before use
 	if _, err := reader.download(ctx, at, prefix, back); err != nil {
 		return err
 	}
 	return w.same(b.source(w), back)
 }
 
-// downloads is the row of a workload that comes from a place. What peers read and ours reads as plain objects is the
-// same.
+// downloads is the row that downloads a workload from a place. Peers, and ours with plain objects, read the same
+// objects.
 func (b *bench) downloads(ctx context.Context, at *place, what string, w workload, list []program) (contest, error) {
 	c := contest{what: what + " down", work: w}
 	prefixes := map[bool]string{true: "down/" + w.name + "-plain", false: "down/" + w.name}
@@ -274,7 +273,7 @@ func (b *bench) downloads(ctx context.Context, at *place, what string, w workloa
 	return c, nil
 }
 
-// across is the row of a workload that comes from one store to the machine and goes from there to another.
+// across is the row that copies a workload from one store to the machine and from there to another store.
 func (b *bench) across(ctx context.Context, from, to *place, what string, w workload) (contest, error) {
 	list, back := b.programs(from, to), filepath.Join(b.dir, "back")
 	c, err := b.downloads(ctx, from, what, w, list)

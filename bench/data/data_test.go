@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 )
 
 // TestMain lets this binary be the process that moves files, too.

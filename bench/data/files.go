@@ -21,14 +21,14 @@ type workload struct {
 
 func (w workload) bytes() int64 { return int64(w.files) * w.size }
 
-// perDir is how many files a folder has at most.
+// perDir is the maximum number of files in a folder.
 const perDir = 1000
 
 func (w workload) path(i int) string {
 	return filepath.Join(fmt.Sprintf("d%03d", i/perDir), fmt.Sprintf("f%06d", i))
 }
 
-// write makes the files, of noise that is the same each time.
+// write creates the files with pseudo-random content that is the same each time.
 func (w workload) write(dir string) error {
 	block := make([]byte, 1<<20)
 	for i := range w.files {
@@ -54,7 +54,7 @@ func (w workload) write(dir string) error {
 	return nil
 }
 
-// same compares every byte of two folders, and that neither has a file that the other lacks.
+// same compares every byte of two folders, and checks that both have the same files.
 func (w workload) same(dir, other string) error {
 	a, b := make([]byte, 1<<20), make([]byte, 1<<20)
 	for i := range w.files {
@@ -90,7 +90,7 @@ func sameFile(one, two string, a, b []byte) error {
 		n, err := io.ReadFull(f, a)
 		m, err2 := io.ReadFull(g, b)
 		if n != m || !bytes.Equal(a[:n], b[:m]) {
-			return fmt.Errorf("%s is not as %s", two, one)
+			return fmt.Errorf("%s differs from %s", two, one)
 		}
 		if end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF); err != nil || err2 != nil {
 			if end && err2 != nil {

@@ -1,12 +1,12 @@
 // Command data moves the same files with this repository's transfer, rclone and s5cmd, to and from the same servers in
 // one run: versitygw for S3, fake-gcs-server for Google Cloud Storage and Azurite for Azure Blob. It prints wall time,
-// processor time and memory of each, and the ratio to the faster peer. The programs take turns; every byte that
-// arrived is compared.
+// processor time and memory of each, and the ratio to the faster peer. The programs take turns; every byte of the
+// result is compared.
 //
 //	bin/bench/data -report bench/RESULTS.md
 //
-// Ours runs as a process of its own that asks the benchmark for grants as an agent asks the broker. Servers and
-// programs share the machine, so that a program that needs less of the processor is also faster.
+// Ours runs as a separate process that requests grants from the benchmark, as an agent does from the broker. Servers
+// and programs share the machine, so a program that needs less processor time is also faster.
 package main
 
 import (
@@ -21,27 +21,27 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
 
-// settings are how large a run is.
+// settings are the sizes of a run.
 type settings struct {
 	size    int64          // bytes of a large file
-	large   int            // how many of them
-	small   int            // how many small files
-	repeat  int            // rounds of a row at most
-	enough  time.Duration  // and no further one once they took this long
-	nodes   int            // processes that bring the same input
-	width   int            // of the way to the store then, MB a second for all
-	spread  int64          // MiB of that input
-	only    *regexp.Regexp // of rows
+	large   int            // number of large files
+	small   int            // number of small files
+	repeat  int            // maximum number of rounds of a row
+	enough  time.Duration  // no further round after this time
+	nodes   int            // processes that read the same input
+	width   int            // bandwidth of the store then, MB a second for all of them
+	spread  int64          // size of that input, MiB
+	only    *regexp.Regexp // rows to measure
 	dir     string         // for all files
 	profile string
 	tell    func(string, ...any)
 }
 
-// smallSize is bytes of a small file.
+// smallSize is the size of a small file in bytes.
 const smallSize = 4 << 10
 
 func main() {
@@ -62,17 +62,17 @@ func command(ctx context.Context, args []string) error {
 	}
 	flags := flag.NewFlagSet("data", flag.ExitOnError)
 	s := settings{tell: log.Printf}
-	page := flags.String("report", "", "page whose section to write anew; standard output when empty")
+	page := flags.String("report", "", "page whose section to update; standard output if empty")
 	size := flags.Int64("size", 1024, "MiB of a large file")
-	flags.IntVar(&s.large, "large", 4, "how many large files")
-	flags.IntVar(&s.small, "files", 100_000, "how many files of 4 KiB")
-	flags.IntVar(&s.repeat, "repeat", 7, "rounds of each row at most")
-	flags.DurationVar(&s.enough, "enough", 90*time.Second, "no further round of a row that has taken this long")
-	flags.IntVar(&s.nodes, "nodes", 16, "processes that bring the same input")
-	flags.IntVar(&s.width, "width", 50, "MB a second that the store gives all of them together")
-	flags.Int64Var(&s.spread, "spread", 128, "MiB of that input")
+	flags.IntVar(&s.large, "large", 4, "number of large files")
+	flags.IntVar(&s.small, "files", 100_000, "number of files of 4 KiB")
+	flags.IntVar(&s.repeat, "repeat", 7, "maximum number of rounds of each row")
+	flags.DurationVar(&s.enough, "enough", 90*time.Second, "start no further round of a row after this time")
+	flags.IntVar(&s.nodes, "nodes", 16, "processes that read the same input")
+	flags.IntVar(&s.width, "width", 50, "bandwidth of the store for all of them together, MB a second")
+	flags.Int64Var(&s.spread, "spread", 128, "size of that input, MiB")
 	only := flags.String("only", "", "regular expression for the rows to measure")
-	flags.StringVar(&s.dir, "dir", "", "folder for all files; a temporary one when empty")
+	flags.StringVar(&s.dir, "dir", "", "folder for all files; a temporary one if empty")
 	flags.StringVar(&s.profile, "profile", "", "folder for profiles of our processes")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -90,7 +90,7 @@ func command(ctx context.Context, args []string) error {
 	body = fmt.Sprintf("`bin/bench/data -size %d -large %d -files %d -repeat %d -nodes %d -enough %s`. Medians; "+
 		"programs and servers share the processors. \"tradewind\" keeps a manifest with the digest of "+
 		"every byte and bundles small files; "+
-		"\"plain objects\" is one object a file, as the peers have it.\n\n",
+		"\"plain objects\" is one object for each file, like the peers.\n\n",
 		*size, s.large, s.small, s.repeat, s.nodes, s.enough) + body
 	fmt.Println(benchreport.Section(title, body, time.Now()))
 	if *page == "" {
@@ -99,7 +99,7 @@ func command(ctx context.Context, args []string) error {
 	return benchreport.Write(*page, title, body, time.Now())
 }
 
-// measure makes the files, starts the servers and holds the contests.
+// measure creates the files, starts the servers and runs the contests.
 func measure(ctx context.Context, s settings) (body string, err error) {
 	dir, err := os.MkdirTemp(s.dir, "tradewind-data-*")
 	if err != nil {
@@ -131,7 +131,7 @@ func measure(ctx context.Context, s settings) (body string, err error) {
 	return body + more, err
 }
 
-// rows makes each row when its turn has come, and hands it to hold.
+// rows creates each row when it is due and passes it to hold.
 func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) (more string, err error) {
 	large := workload{name: "large", files: s.large, size: s.size}
 	fewer := workload{name: "fewer", files: s.large, size: max(s.size/8, 1<<20)}
@@ -173,8 +173,8 @@ func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) 
 	return b.spreads(ctx, s, a)
 }
 
-// elsewhere holds the contests of a place that is not S3. Each row has a server of its own: one of them keeps on its
-// disk for minutes what was removed from it, and a row writes some ten gigabytes.
+// elsewhere runs the contests of a place that is not S3. Each row has a new server: one of the servers keeps removed
+// data on disk for minutes, and a row writes about ten gigabytes.
 func (b *bench) elsewhere(ctx context.Context, s settings, a *place, name string,
 	open func() (*place, error), w workload, hold func(contest) error,
 ) error {
@@ -191,7 +191,7 @@ func (b *bench) elsewhere(ctx context.Context, s settings, a *place, name string
 	} {
 		at, err := open()
 		if absent(err) {
-			s.tell("%s: left out: %v", name, err)
+			s.tell("%s: skipped: %v", name, err)
 			return nil
 		}
 		if err != nil {
@@ -213,7 +213,7 @@ func sizes(w workload) string {
 	return fmt.Sprintf("%d × %d MiB", w.files, w.size>>20)
 }
 
-// up holds the contest of a workload that goes to a place.
+// up runs the contest that uploads a workload to a place.
 func (b *bench) up(s settings, at *place, name string, w workload, hold func(contest) error) error {
 	what := name + ", " + sizes(w)
 	if !s.only.MatchString(what + " up") {
@@ -225,7 +225,7 @@ func (b *bench) up(s settings, at *place, name string, w workload, hold func(con
 	return hold(b.uploads(at, what, w))
 }
 
-// down holds the contest of a workload that comes from a place.
+// down runs the contest that downloads a workload from a place.
 func (b *bench) down(ctx context.Context, s settings, at *place, name string, w workload,
 	hold func(contest) error,
 ) error {
@@ -254,7 +254,7 @@ func (b *bench) cross(ctx context.Context, from, to *place, what string, w workl
 	return errors.Join(err, from.empty(ctx, "down"))
 }
 
-// make writes a workload's files, once.
+// make writes a workload's files once.
 func (b *bench) make(w workload) error {
 	if _, err := os.Stat(b.source(w)); err == nil {
 		return nil

@@ -12,15 +12,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
-	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/mount"
+	"github.com/tradewind-broker/tradewind/internal/agent/stage"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
 
-// mounted is the row of a task that writes a workload: to a cached mount, until it has arrived, or to a folder that is
-// copied when it is done. It is left out where nothing can be mounted.
+// mounted is the row of a task that writes a workload: to a cached mount, until everything is uploaded, or to a folder
+// that is copied afterwards. It is skipped if mounting is not possible.
 func (b *bench) mounted(s settings, at *place, w workload, hold func(contest) error) error {
 	what := "cached mount, " + sizes(w) + " written"
 	if !s.only.MatchString(what) {
@@ -28,7 +28,7 @@ func (b *bench) mounted(s settings, at *place, w workload, hold func(contest) er
 	}
 	program, err := peer("rclone")
 	if err = errors.Join(err, mount.CheckFUSE()); err != nil {
-		s.tell("%s: left out: %v", what, err)
+		s.tell("%s: skipped: %v", what, err)
 		return nil
 	}
 	if err := b.make(w); err != nil {
@@ -41,7 +41,7 @@ func (b *bench) mounted(s settings, at *place, w workload, hold func(contest) er
 		},
 		"written, then copied": func(ctx context.Context, prefix string) (usage, error) {
 			dir := filepath.Join(b.dir, "written")
-			defer os.RemoveAll(dir) //nolint:errcheck // the folder of all goes, too
+			defer os.RemoveAll(dir) //nolint:errcheck // inside the benchmark's folder, which is removed anyway
 			u, err := run(ctx, nil, "cp", "-r", b.source(w), dir)
 			if err != nil {
 				return u, err
@@ -66,14 +66,14 @@ func (b *bench) mounted(s settings, at *place, w workload, hold func(contest) er
 	return hold(c)
 }
 
-// throughMount writes a workload to a mount and waits until all of it has arrived. To mount and to unmount are not on
-// its time. Processor time is rclone's, from its start, and this process's, which uploads and grants as well.
+// throughMount writes a workload to a mount and waits until everything is uploaded. Mounting and unmounting are not
+// measured. Processor time is rclone's from its start plus this process's, which uploads and grants as well.
 func (b *bench) throughMount(ctx context.Context, at *place, program, prefix string, w workload) (u usage, err error) {
 	dir, err := os.MkdirTemp(b.dir, "mount-*")
 	if err != nil {
 		return u, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // the folder of all goes, too
+	defer os.RemoveAll(dir) //nolint:errcheck // inside the benchmark's folder, which is removed anyway
 	point := filepath.Join(dir, "point")
 	if err := os.Mkdir(point, 0o700); err != nil {
 		return u, err
@@ -82,7 +82,7 @@ func (b *bench) throughMount(ctx context.Context, at *place, program, prefix str
 	if err != nil {
 		return u, err
 	}
-	defer g.Close() //nolint:errcheck // nobody asks it any more
+	defer g.Close() //nolint:errcheck // no longer used
 	tr := stage.Transfer{Grants: asking{g.url}, Batch: wire.MaxWants}
 	uri, own := at.uri+"/"+prefix+"/", filepath.Join(dir, "own")
 	m, err := mount.Start(ctx, mount.Spec{
@@ -120,10 +120,10 @@ func ownProcessor() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// ticks is how many units of processor time in /proc are a second, on every Linux that Go runs on.
+// ticks is the number of processor time units in /proc per second, on every Linux that Go supports.
 const ticks = 100
 
-// processorOf is the processor time of the one process that has a path among its arguments.
+// processorOf is the processor time of the single process that has a path among its arguments.
 func processorOf(arg string) (time.Duration, error) {
 	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -12,29 +12,29 @@ import (
 	"os"
 	"runtime/pprof"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/spread"
-	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/peercache"
+	"github.com/tradewind-broker/tradewind/internal/agent/stage"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // moving is the first argument of a process that moves files as an agent does.
 const moving = "move"
 
-// exchangeKey is the environment variable with the key of nodes that pass on what they read.
+// exchangeKey is the environment variable with the key of nodes that share their input.
 const exchangeKey = "BENCH_EXCHANGE_KEY"
 
-// move is the process: a transfer by grants that it asks the benchmark for.
+// move is the process: a transfer with grants that it requests from the benchmark.
 func move(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet(moving, flag.ExitOnError)
 	op := flags.String("op", "", "upload or download, with a manifest; put or fetch, plain objects")
-	broker := flags.String("broker", "", "URL of who grants")
+	broker := flags.String("broker", "", "URL of the broker that grants access")
 	uri := flags.String("uri", "", "prefix in the store")
 	dir := flags.String("dir", "", "folder")
-	part := flags.Int64("part", 0, "bytes of a part; 0 is the default")
+	part := flags.Int64("part", 0, "size of a part in bytes; 0 is the default")
 	profile := flags.String("cpuprofile", "", "file for a profile")
-	nodes := flags.Int("nodes", 1, "nodes of this machine that pass on what they read")
-	rank := flags.Int("rank", 0, "which of them this is")
+	nodes := flags.Int("nodes", 1, "number of nodes on this machine that share the input")
+	rank := flags.Int("rank", 0, "rank of this node")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -51,11 +51,11 @@ func move(ctx context.Context, args []string) (err error) {
 	}
 	tr := stage.Transfer{Grants: asking{*broker}, Batch: wire.MaxWants, Part: *part}
 	if *nodes > 1 {
-		cfg := spread.Config{Rank: *rank, Key: []byte(os.Getenv(exchangeKey))}
+		cfg := peercache.Config{Rank: *rank, Key: []byte(os.Getenv(exchangeKey))}
 		for range *nodes {
 			cfg.Nodes = append(cfg.Nodes, "127.0.0.1")
 		}
-		e, err := spread.Join(ctx, cfg)
+		e, err := peercache.Join(ctx, cfg)
 		if err != nil {
 			return err
 		}
@@ -72,12 +72,12 @@ func move(ctx context.Context, args []string) (err error) {
 	case "fetch":
 		err = tr.Fetch(ctx, *uri, *dir, ".", nil)
 	default:
-		err = fmt.Errorf("no operation %q", *op)
+		err = fmt.Errorf("unknown operation %q", *op)
 	}
 	return err
 }
 
-// asking asks for grants by the agents' protocol.
+// asking requests grants with the agents' protocol.
 type asking struct{ broker string }
 
 func (a asking) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {

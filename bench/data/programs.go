@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// usage is what a program took.
+// usage is the resources that a program used.
 type usage struct {
 	wall, cpu time.Duration
 	peak      int64 // bytes of memory
@@ -31,7 +31,7 @@ type program interface {
 	download(ctx context.Context, from *place, prefix, dir string) (usage, error)
 }
 
-// run runs a command to its end. Its processor time is that of the process alone, without the server's.
+// run runs a command to its end. Its processor time does not include the server's.
 func run(ctx context.Context, env []string, name string, args ...string) (usage, error) {
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the programs that are compared
 	cmd.Env = append(os.Environ(), env...)
@@ -51,9 +51,9 @@ func run(ctx context.Context, env []string, name string, args ...string) (usage,
 	return u, nil
 }
 
-// ours is this repository's transfer, in a process of its own.
+// ours is this repository's transfer in a separate process.
 type ours struct {
-	plain   bool // one object a file, as a user's own places have it; else with a manifest, as outputs are kept
+	plain   bool // one object for each file, as in users' own buckets; otherwise with a manifest, as for outputs
 	profile string
 }
 
@@ -69,7 +69,7 @@ func (o ours) move(ctx context.Context, at *place, op, prefix, dir string) (usag
 	if err != nil {
 		return usage{}, err
 	}
-	defer g.Close() //nolint:errcheck // nobody asks it any more
+	defer g.Close() //nolint:errcheck // no longer used
 	self, err := os.Executable()
 	if err != nil {
 		return usage{}, err
@@ -112,7 +112,7 @@ func peer(name string) (string, error) {
 	return p, nil
 }
 
-// rclone moves many files at once and large ones in parts, as it is told to be fast.
+// rclone copies many files at once and large ones in parts, with its fast options.
 type rclone struct{ path string }
 
 func (rclone) name() string { return "rclone" }
@@ -132,7 +132,7 @@ func (r rclone) download(ctx context.Context, from *place, prefix, dir string) (
 	return r.copy(ctx, from.env, from.remote+"/"+prefix, dir)
 }
 
-// s5cmd has its own measure of how much at once, of 256 objects and five parts of each.
+// s5cmd uses its default concurrency: 256 objects and five parts of each.
 type s5cmd struct{ path string }
 
 func (s5cmd) name() string { return "s5cmd" }

@@ -24,20 +24,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// place is a store on this machine, with one bucket, and how each program reaches it.
+// place is a store on this machine with one bucket, and how each program accesses it.
 type place struct {
 	uri    string   // of the bucket
 	remote string   // of the bucket, as rclone names it
 	env    []string // for rclone and s5cmd
 	s3     string   // endpoint, of a store that s5cmd can reach
-	files  string   // a folder in which objects lie as files; "" where they do not
-	// whole says that the server takes no uploads in parts
+	files  string   // folder in which the server stores objects as files; "" if it does not
+	// whole is set if the server does not support multipart uploads
 	whole bool
 	store grant.Store
 	stop  func()
 }
 
-// below is the folder in which the objects of a prefix lie; "" where they lie elsewhere.
+// below is the folder in which the objects of a prefix are stored; "" if they are not stored as files.
 func (p *place) below(prefix string) string {
 	if p.files == "" {
 		return ""
@@ -48,7 +48,7 @@ func (p *place) below(prefix string) string {
 // bucketName is the same in every place.
 const bucketName = "bench"
 
-// openS3 starts a versitygw; name tells two of them apart.
+// openS3 starts a versitygw; name distinguishes two of them.
 func openS3(ctx context.Context, dir, name string) (*place, error) {
 	dir = filepath.Join(dir, name)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -78,7 +78,7 @@ func openS3(ctx context.Context, dir, name string) (*place, error) {
 	}, nil
 }
 
-// openGCS starts a fake-gcs-server, which keeps what it is given in memory and knows no uploads in parts.
+// openGCS starts a fake-gcs-server, which keeps objects in memory and does not support multipart uploads.
 func openGCS(ctx context.Context) (*place, error) {
 	p, err := emulator.Start(servers.FakeGCSServer())
 	if err != nil {
@@ -107,7 +107,7 @@ func makeGCS(ctx context.Context, endpoint string) (grant.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = resp.Body.Close() // its status is all that matters
+	_ = resp.Body.Close() // only its status matters
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("make a bucket: %s", resp.Status)
 	}
@@ -118,7 +118,7 @@ func makeGCS(ctx context.Context, endpoint string) (grant.Store, error) {
 	return gcsgrant.New(gcsgrant.Options{Account: "bench@example.com", Sign: gcsgrant.RSA(key), Endpoint: endpoint})
 }
 
-// openAzure starts an Azurite, whose folder goes with it.
+// openAzure starts an Azurite. Stopping it removes its folder.
 func openAzure(ctx context.Context, dir string) (*place, error) {
 	p, err := emulator.Start(servers.AzuriteServer(dir))
 	if err != nil {
@@ -148,7 +148,7 @@ func openAzure(ctx context.Context, dir string) (*place, error) {
 		uri: "azblob://" + bucketName, remote: "az:" + bucketName, env: env, store: store,
 		stop: func() {
 			p.Stop()
-			_ = os.RemoveAll(dir) // the folder of all goes, too
+			_ = os.RemoveAll(dir) // inside the benchmark's folder, which is removed anyway
 		},
 	}, nil
 }
@@ -161,7 +161,7 @@ func remote(name string, settings map[string]string) (env []string) {
 	return env
 }
 
-// absent says whether an error is that a server is not installed.
+// absent reports whether an error means that a server is not installed.
 func absent(err error) bool {
 	var lack *emulator.NotInstalledError
 	return errors.As(err, &lack)

@@ -24,7 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// narrow is a store behind a way of a certain width, which all who read it share: as a bucket's limits are, or the link
+// narrow is a store behind a link of limited bandwidth that all readers share, like a bucket's limit or the link
 // between two clouds.
 type narrow struct {
 	server *http.Server
@@ -80,7 +80,7 @@ func newNarrow(ctx context.Context, to string, bytesASecond int) (*narrow, error
 	return n, nil
 }
 
-// behind is an S3 place as it is reached through the narrow way.
+// behind returns an S3 place that is accessed through the narrow link.
 func (n *narrow) behind(p *place) *place {
 	client := s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(n.url), UsePathStyle: true,
@@ -91,8 +91,8 @@ func (n *narrow) behind(p *place) *place {
 	return &far
 }
 
-// spreads measures how long it takes until all of many nodes, each a process, have a task's input: each by itself, and
-// passing it on.
+// spreads measures the time until all of many nodes (processes) have a task's input: when each reads it from the store,
+// and when the nodes share it.
 func (b *bench) spreads(ctx context.Context, s settings, at *place) (string, error) {
 	w := workload{name: "spread", files: 4, size: max(s.spread<<20/4, 1<<20)}
 	what := fmt.Sprintf("%d nodes read %d MiB, store of %d MB/s", s.nodes, w.bytes()>>20, s.width)
@@ -115,7 +115,7 @@ func (b *bench) spreads(ctx context.Context, s settings, at *place) (string, err
 				return "", err
 			}
 			u, err := b.spreadOnce(ctx, far.behind(at), w, s.nodes, mode == 1)
-			_ = far.server.Close() // nobody reads any more
+			_ = far.server.Close() // no longer used
 			if err != nil {
 				return "", fmt.Errorf("%s, %s: %w", what, modes[mode], err)
 			}
@@ -124,7 +124,7 @@ func (b *bench) spreads(ctx context.Context, s settings, at *place) (string, err
 		}
 	}
 	var body strings.Builder
-	body.WriteString("\n| work | how | wall, s | read from the store, MB | processor of all nodes, s | times as fast |\n" +
+	body.WriteString("\n| work | how | wall, s | read from the store, MB | processor of all nodes, s | speed-up |\n" +
 		"| --- | --- | --- | --- | --- | --- |\n")
 	for mode, name := range modes {
 		fmt.Fprintf(&body, "| %s | %s | %.2f | %d | %.2f | %.2f |\n", what, name, took[mode].median(wall),
@@ -138,7 +138,7 @@ func (b *bench) spreadOnce(ctx context.Context, at *place, w workload, nodes int
 	if err != nil {
 		return sum, err
 	}
-	defer g.Close() //nolint:errcheck // nobody asks it any more
+	defer g.Close() //nolint:errcheck // no longer used
 	self, err := os.Executable()
 	if err != nil {
 		return sum, err

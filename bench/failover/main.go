@@ -1,5 +1,5 @@
-// Command failover measures how long it takes from a cloud's refusal to the next launch on another cloud, in one
-// process that buys on two emulated ones by their real drivers: Lambda's GPU cloud has none of anything, Google has.
+// Command failover measures the time from a cloud's refusal to the next launch on another cloud, in one process that
+// buys on two emulated clouds with their real drivers: Lambda's GPU cloud has no capacity, Google Cloud has.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 
 func main() {
 	n := flag.Int("n", 200, "refusals")
-	page := flag.String("report", "", "page whose section is written anew, such as bench/RESULTS.md; empty prints it")
+	page := flag.String("report", "", "page whose section to update, such as bench/RESULTS.md; empty prints it")
 	flag.Parse()
 	if err := run(context.Background(), *n, *page); err != nil {
 		fmt.Fprintln(os.Stderr, "failover:", err)
@@ -34,7 +34,7 @@ func run(ctx context.Context, n int, page string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // of a folder that nobody needs
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	hops, err := measure(ctx, dir, n)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func run(ctx context.Context, n int, page string) error {
 	return benchreport.Write(page, title, body, time.Now())
 }
 
-// describe makes the section's body.
+// describe writes the section's body.
 func describe(hops []hop) string {
 	var took []time.Duration
 	launches := 0
@@ -60,9 +60,9 @@ func describe(hops []hop) string {
 		return took[min(int(share*float64(len(took))), len(took)-1)].Round(time.Millisecond).String()
 	}
 	const command = "make bench-failover"
-	return fmt.Sprintf("A job a refusal, %d of them, one after the other: Lambda's cloud has no capacity of the type "+
-		"that the plan chose, the broker plans anew, and asks Google for a machine. From the refusal's arrival to the "+
-		"next call. %d launches were asked for, two a job.\n\n", len(hops), launches) + benchreport.Table([]benchreport.Row{
+	return fmt.Sprintf("One job for each refusal, %d of them, one after the other: Lambda's cloud has no capacity of the "+
+		"type that the plan chose, so the broker replans and requests a machine from Google. Measured from the arrival of "+
+		"the refusal to the next call. %d launches were requested, two for each job.\n\n", len(hops), launches) + benchreport.Table([]benchreport.Row{
 		{What: "refusal to the next launch elsewhere, one process, 50th percentile", Got: at(0.5), Command: command},
 		{What: "the same, 99th percentile", Target: "5 s", Got: at(0.99), Command: command},
 		{What: "the same, the longest", Got: at(1), Command: command},

@@ -11,25 +11,25 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// hop is one job's way from a refusal to the next launch.
+// hop is one job's step from a refusal to the next launch.
 type hop struct {
 	took     time.Duration
 	launches int
 }
 
-// watch sees the launches of all clouds.
+// watch records the launches of all clouds.
 type watch struct {
 	mu       sync.Mutex
 	refused  time.Time
@@ -56,7 +56,7 @@ func (w *watch) ended(err error) {
 	w.refused = time.Now()
 }
 
-// take returns how many launches there were since it was asked last.
+// take returns the number of launches since its last call.
 func (w *watch) take() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +65,7 @@ func (w *watch) take() int {
 	return n
 }
 
-// watched is a cloud whose launches are seen.
+// watched is a cloud whose launches are recorded.
 type watched struct {
 	cloud.Cloud
 	by *watch
@@ -81,15 +81,15 @@ func (c watched) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 
 func ready(cloudkit.Settings, cloudkit.Lookup) error { return nil }
 
-// within is how long one hop may take before the measure is given up.
+// within is the maximum time of one hop.
 const within = 2 * time.Minute
 
 func typeName(i int) string { return fmt.Sprintf("cpu_%d", i) }
 
-// measure has n jobs refused on one cloud each, and returns how they went on to the other.
+// measure makes one cloud refuse n jobs, and returns how each continued on the other.
 func measure(ctx context.Context, dir string, n int) (hops []hop, err error) {
 	types := make([]lambdacloud.Type, n)
-	for i := range types { // one a job, as a refusal blocks its type for a while
+	for i := range types { // one type for each job, because a refusal blocks a type for a while
 		types[i] = lambdacloud.Type{Name: typeName(i), Cents: 5, VCPU: 2, MemoryGiB: 8, StorageGiB: 100,
 			Regions: []string{"us-east-1"}, Description: "2x CPU"}
 	}
@@ -161,11 +161,11 @@ func jump(ctx context.Context, h *host.Host, seen *watch, i int) (hop, error) {
 	}
 }
 
-// refuser is Lambda's cloud, without its bound on how often launches may be asked for.
+// refuser is Lambda's cloud without its rate limit for launches.
 func refuser(url string, seen *watch) cloudkit.Kit {
-	return cloudkit.Kit{Name: lambda.Name, Ready: ready,
+	return cloudkit.Kit{Name: lambdalabs.Name, Ready: ready,
 		Open: func(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
-			c := lambda.New(lambda.Config{
+			c := lambdalabs.New(lambdalabs.Config{
 				Deployment: r.Deployment, Endpoint: url, LaunchEvery: -1, Agents: r.Agents, Graves: r.Graves,
 				Key: func(context.Context) (string, error) { return lambdacloud.DefaultKey, nil },
 			})
@@ -187,7 +187,7 @@ func seller(seen *watch) cloudkit.Kit {
 	return k
 }
 
-// writeCatalog writes what the two sell, the first for less.
+// writeCatalog writes the offers of the two clouds; the first is cheaper.
 func writeCatalog(dir string, n int) error {
 	const head = "InstanceType,vCPUs,MemoryGiB," +
 		"AcceleratorName,AcceleratorCount,Region,AvailabilityZone,Price,SpotPrice\n"

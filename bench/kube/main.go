@@ -1,6 +1,6 @@
-// Command kube measures the broker on a large cluster of Kubernetes: ten thousand pods in gangs of 1 to 64 on a
-// thousand nodes that KWOK plays, of which some are there and the others come as Karpenter makes them. The API server
-// and the scheduler are real. Beside it `kubectl apply` makes the same pods on the same nodes, in the same run.
+// Command kube measures the broker on a large Kubernetes cluster: ten thousand pods in gangs of 1 to 64 on a thousand
+// nodes that KWOK simulates. Some nodes exist at the start, the others are added as Karpenter would. The API server and
+// the scheduler are real. For comparison, `kubectl apply` creates the same pods on the same nodes in the same run.
 //
 //	bin/bench/kube -report bench/RESULTS.md
 package main
@@ -17,28 +17,28 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
-// scale is how large the cluster is.
+// scale is the size of the cluster.
 type scale struct {
-	pods, nodes, there int // nodes there are from the beginning, and can be
-	cpus               int // of a node; a pod takes one
+	pods, nodes, there int // maximum number of nodes, and number at the start
+	cpus               int // of a node; a pod uses one
 	seed               uint64
 }
 
-// full is the scale that the command has by itself.
+// full is the command's default scale.
 var full = scale{pods: 10_000, nodes: 1_000, there: 900, cpus: 10, seed: 1}
 
 func main() {
-	page := flag.String("report", "", "page whose section is written anew, such as bench/RESULTS.md; empty prints it")
-	program := flag.String("tradewind", "bin/tradewind", "the command line, as it was built")
+	page := flag.String("report", "", "page whose section to update, such as bench/RESULTS.md; empty prints it")
+	program := flag.String("tradewind", "bin/tradewind", "the tradewind program")
 	agents := flag.String("agents", "dist/agent", "folder with the agents")
 	var s scale
 	flag.IntVar(&s.pods, "pods", full.pods, "pods, in gangs of 1 to 64")
-	flag.IntVar(&s.nodes, "nodes", full.nodes, "nodes that there can be")
-	flag.IntVar(&s.there, "there", full.there, "nodes that are there from the beginning")
-	flag.IntVar(&s.cpus, "cpus", full.cpus, "CPUs of a node; a pod takes one")
-	flag.Uint64Var(&s.seed, "seed", full.seed, "of the gangs' sizes")
-	gangs := flag.String("gangs", "gates,native", "who binds gangs, one run after the other")
-	peer := flag.Bool("kubectl", true, "measure kubectl apply as well, after the first")
+	flag.IntVar(&s.nodes, "nodes", full.nodes, "maximum number of nodes")
+	flag.IntVar(&s.there, "there", full.there, "number of nodes at the start")
+	flag.IntVar(&s.cpus, "cpus", full.cpus, "CPUs of a node; a pod uses one")
+	flag.Uint64Var(&s.seed, "seed", full.seed, "random seed of the gangs' sizes")
+	gangs := flag.String("gangs", "gates,native", "comma-separated values of --gang to measure, one run for each")
+	peer := flag.Bool("kubectl", true, "also measure kubectl apply, after the first run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

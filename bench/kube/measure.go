@@ -24,14 +24,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
-// within bounds each half of the run.
+// within limits each half of the run.
 const within = 40 * time.Minute
 
 // measure is one run.
 type measure struct {
 	scale
 	program, agents, dir string
-	gang                 string // who binds gangs
+	gang                 string // the value of --gang: what binds gangs
 	peer                 bool
 	world                *world
 
@@ -48,7 +48,7 @@ func (m *measure) run(ctx context.Context) (err error) {
 	if m.dir, err = os.MkdirTemp("", "tradewind-bench-kube-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(m.dir) //nolint:errcheck // of a folder that nobody needs
+	defer os.RemoveAll(m.dir) //nolint:errcheck // a temporary folder
 	say("starting the cluster, %d nodes; gangs are bound by %s", m.there, m.gang)
 	if m.world, err = open(ctx, m.dir, m.scale, m.gang); err != nil {
 		return err
@@ -69,9 +69,9 @@ func (m *measure) run(ctx context.Context) (err error) {
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench-kube: "+format+"\n", args...) }
 
-// sizes are the gangs', of 1 to 64, whose sum is the number of pods.
+// sizes are the sizes of the gangs, 1 to 64 each, whose sum is the number of pods.
 func (m *measure) sizes() (all []int) {
-	random := rand.New(rand.NewPCG(m.seed, 0)) //nolint:gosec // the same gangs again
+	random := rand.New(rand.NewPCG(m.seed, 0)) //nolint:gosec // reproducible gangs
 	for left := m.pods; left > 0; {
 		n := min(1+random.IntN(64), left)
 		all = append(all, n)
@@ -91,7 +91,7 @@ func (m *measure) job() string {
 	return b.String()
 }
 
-// broker submits the gangs to a broker and waits until every pod has a node. It returns the pods.
+// broker submits the gangs to a broker, waits until every pod is bound to a node, and returns the pods.
 func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -141,7 +141,7 @@ func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 	if m.saw.lost > 0 {
 		return nil, fmt.Errorf("%w: %d pods lost their nodes", errNotSo, m.saw.lost)
 	}
-	say("bound in %s; %d nodes were made; longest partly bound %s, on new nodes %s; %d with pods refused, longest %s; "+
+	say("bound in %s; %d nodes were added; longest partly bound %s, on new nodes %s; %d with pods refused, longest %s; "+
 		"%.0f MiB", m.ours, m.grown, m.saw.held, m.saw.grown, m.saw.refusals, m.saw.refused, m.most)
 	list, err := m.world.c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -150,7 +150,7 @@ func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// await waits until all pods have a node.
+// await waits until all pods are bound.
 func (m *measure) await(ctx context.Context, eye *eye, began time.Time, goesOn func() error) (time.Duration, error) {
 	for told, i := 0, 0; ; i++ {
 		if i%200 == 199 {
@@ -174,11 +174,11 @@ func (m *measure) await(ctx context.Context, eye *eye, began time.Time, goesOn f
 	}
 }
 
-// goesOn fails when the job has ended: its tasks would go on for an hour.
+// goesOn returns an error if the job has ended: its tasks would run for an hour.
 func (m *measure) goesOn(ctx context.Context, id string) error {
 	out, err := m.tradewind().Run(ctx, "status", "-o", "json", id)
 	if err != nil {
-		return nil //nolint:nilerr // asked again
+		return nil //nolint:nilerr // the next call asks again
 	}
 	var job struct{ State string }
 	if err := json.Unmarshal([]byte(out), &job); err != nil {
@@ -207,7 +207,7 @@ func (m *measure) up(ctx context.Context) (pid int, stop func(), err error) {
 	}
 	cmd := exec.CommandContext(ctx, m.program, "up", "--clouds", "kubernetes", //nolint:gosec // as it was built
 		"--addr", address, "--public-url", "http://"+address, "--agents", m.agents, "-o", "json",
-		"--boot-within", "6h") // pods that KWOK plays have no agents that would call
+		"--boot-within", "6h") // pods that KWOK simulates have no agents
 	cmd.Env, cmd.Stderr = m.tradewind().Env(), log
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -265,7 +265,7 @@ func (m *measure) kubectl(ctx context.Context, pods []corev1.Pod) error {
 	return err
 }
 
-// manifest writes pods as somebody would apply them.
+// manifest writes the pods to a file for kubectl apply.
 func manifest(file string, pods []corev1.Pod) error {
 	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
 	for i := range pods {
@@ -300,22 +300,22 @@ func (m *measure) rows() []benchreport.Row {
 	by, kept := "", ""
 	if m.gang != kubernetes.ByGates {
 		by = "gangs bound by `--gang " + m.gang + "`: "
-		kept = " (that all of it had been refused before, its pods show until each is bound)"
+		kept = " (pods show the old refusal until each is bound)"
 	}
 	rows := []benchreport.Row{
-		{What: fmt.Sprintf("%s%d pods in %d gangs of 1 to 64 on %d nodes, %d of which Karpenter's part made "+
+		{What: fmt.Sprintf("%s%d pods in %d gangs of 1 to 64 on %d nodes, %d of which the simulated Karpenter added "+
 			"meanwhile: from `tradewind submit` to the last pod bound", by, m.pods, m.gangs, m.there+m.grown, m.grown),
 			Target: "the API server's own pace", Got: seconds(m.ours)},
-		{What: by + "gangs that held nodes with some of their pods while the scheduler had found none for others; " +
-			"the longest" + kept, Target: "none", Got: fmt.Sprintf("%d; %s", m.saw.refusals, seconds(m.saw.refused))},
-		{What: by + "longest from the first pod bound to the last of a gang: on nodes that were there; on new ones",
+		{What: by + "gangs that held nodes with some of their pods while the scheduler found none for others; " +
+			"the longest time" + kept, Target: "none", Got: fmt.Sprintf("%d; %s", m.saw.refusals, seconds(m.saw.refused))},
+		{What: by + "longest time from the first to the last pod of a gang bound: on existing nodes; on new nodes",
 			Target: "the scheduler's own pace", Got: seconds(m.saw.held) + "; " + seconds(m.saw.grown)},
-		{What: by + "the broker's memory: before; at most",
+		{What: by + "the broker's memory: before; maximum",
 			Got: fmt.Sprintf("%.0f MiB; %.0f MiB", m.idle, m.most)},
 	}
 	if m.peer {
-		rows = append(rows, benchreport.Row{What: "the same pods without gates by `kubectl apply`: to its end; to the " +
-			"last pod bound", Target: "beside it", Got: seconds(m.made) + "; " + seconds(m.theirs)})
+		rows = append(rows, benchreport.Row{What: "the same pods without gates with `kubectl apply`: until it ends; until " +
+			"the last pod is bound", Target: "for comparison", Got: seconds(m.made) + "; " + seconds(m.theirs)})
 	}
 	for i := range rows {
 		rows[i].Command = command

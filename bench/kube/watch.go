@@ -12,29 +12,29 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// clusterLabel is that by which the driver knows the pods of one gang.
+// clusterLabel is the label by which the driver identifies the pods of one gang.
 const clusterLabel = "tradewind.dev/cluster"
 
-// eye watches pods being bound, and how long gangs have some of their pods bound and others not.
+// eye watches pods being bound, and records how long gangs are partly bound.
 type eye struct {
 	mu    sync.Mutex
 	gangs map[string]*seenGang
-	// newFrom is the name of the first node that was not there from the beginning.
+	// newFrom is the name of the first node that was added during the run.
 	newFrom string
 
 	bound int
-	last  time.Time // when the last was bound
-	lost  int       // pods that went away with a node
+	last  time.Time // when the last pod was bound
+	lost  int       // pods that disappeared with a node
 }
 
 type seenGang struct {
-	// bound are pods, and whether they are on a node that was there from the beginning; pending are pods, and whether
-	// the scheduler has found no node for them.
+	// bound maps bound pods to whether their node existed at the start; pending maps waiting pods to whether the
+	// scheduler found no node for them.
 	bound, pending       map[string]bool
 	held, grown, refused span
 }
 
-// span is the longest time that something was so.
+// span is the longest time that a condition held.
 type span struct {
 	since   time.Time
 	longest time.Duration
@@ -56,7 +56,7 @@ func (s *span) upTo(now time.Time) time.Duration {
 	return max(s.longest, now.Sub(s.since))
 }
 
-// look begins to watch; the watch ends with ctx.
+// look starts watching until ctx ends.
 func look(ctx context.Context, client kubernetes.Interface, newFrom string) (*eye, error) {
 	e := &eye{newFrom: newFrom, gangs: map[string]*seenGang{}}
 	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
@@ -83,7 +83,7 @@ func (e *eye) see(p *corev1.Pod, gone bool, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key, ours := p.Labels[clusterLabel]
-	if !ours { // it waits in a gang's place
+	if !ours { // a placeholder pod
 		return
 	}
 	g := e.gangs[key]
@@ -125,16 +125,16 @@ func anyOf(pods map[string]bool) bool {
 	return false
 }
 
-// seen is what an eye has seen up to now.
+// seen is a summary of what an eye has recorded.
 type seen struct {
 	bound, lost int       // pods
-	last        time.Time // when the last was bound
-	still       int       // gangs some of whose pods are bound, and others not
-	// held is the longest that a gang was so, and held a node that was there from the beginning; grown the longest that
-	// it held new ones alone, which had been made for it; refused the longest that the scheduler had found no node for
-	// some of its pods meanwhile: it held room that was of no use to it.
+	last        time.Time // when the last pod was bound
+	still       int       // gangs that are partly bound
+	// held is the longest time that a gang was partly bound and held a node that existed at the start; grown the
+	// longest time that it held only new nodes, which were added for it; refused the longest time that the scheduler
+	// meanwhile found no node for some of its pods, so that it held useless capacity.
 	held, grown, refused time.Duration
-	refusals             int // gangs of which that was so
+	refusals             int // number of such gangs
 }
 
 func (e *eye) sum(now time.Time) seen {

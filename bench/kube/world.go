@@ -33,9 +33,9 @@ type world struct {
 	nodes int
 }
 
-// open starts the cluster with the nodes that are there from the beginning.
+// open starts the cluster with its initial nodes.
 //
-// It has the PriorityClass of placeholders, as docs/kubernetes.md has people make it.
+// It has the PriorityClass of placeholders that docs/kubernetes.md describes.
 func open(ctx context.Context, dir string, s scale, gang string) (*world, error) {
 	c, err := kubetest.StartWith(ctx, dir, "bench", kubetest.Options{
 		NodeGrace: 10 * time.Minute, Gangs: gang == kubernetes.ByNative,
@@ -64,7 +64,7 @@ func open(ctx context.Context, dir string, s scale, gang string) (*world, error)
 	return w, nil
 }
 
-// grow adds nodes and waits until pods can be bound to them.
+// grow adds nodes and waits until they accept pods.
 func (w *world) grow(ctx context.Context, n int) error {
 	w.mu.Lock()
 	from := w.nodes
@@ -131,8 +131,8 @@ func (w *world) add(ctx context.Context, name string) error {
 	return err
 }
 
-// karpenter plays the autoscaler until ctx ends: it gathers for a time what pods the scheduler could not place, as
-// Karpenter does (its batchIdleDuration and batchMaxDuration), and makes nodes for all of them at once.
+// karpenter simulates the autoscaler until ctx ends: like Karpenter (batchIdleDuration and batchMaxDuration), it
+// collects pods that the scheduler could not place for a while, and adds nodes for all of them at once.
 func (w *world) karpenter(ctx context.Context) error {
 	const gathers, starts = 2 * time.Second, 3 * time.Second
 	for {
@@ -163,7 +163,7 @@ func (w *world) karpenter(ctx context.Context) error {
 		if err := w.grow(ctx, n); err != nil && ctx.Err() == nil {
 			return err
 		}
-		if err := pause(ctx, gathers); err != nil { // the scheduler finds them
+		if err := pause(ctx, gathers); err != nil { // time for the scheduler to find the nodes
 			return nil
 		}
 	}
@@ -188,7 +188,7 @@ func (w *world) shrink(ctx context.Context) error {
 	})
 }
 
-// empty removes all pods, and waits until they are gone.
+// empty removes all pods and waits until they are gone.
 func (w *world) empty(ctx context.Context) error {
 	now := int64(0)
 	for {
@@ -217,7 +217,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 func tail(text string) string { return text[max(0, len(text)-3000):] }
 
-// memory is what a process holds, and has held at most, in MiB (proc(5), VmRSS and VmHWM).
+// memory is the current and the peak memory of a process in MiB (proc(5), VmRSS and VmHWM).
 func memory(pid int) (now, most float64) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {

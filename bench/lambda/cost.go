@@ -6,18 +6,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/cost"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// targetCost is what the control plane may take for a DAG of a hundred tasks.
+// targetCost is the maximum cost of the control plane for a DAG of a hundred tasks.
 const targetCost = "0.0035 USD for tasks of 12 minutes"
 
-// hundred is a DAG of a hundred tasks, ten side by side, each of which waits for one before it.
+// hundred is a DAG of a hundred tasks, ten in parallel, each of which depends on an earlier one.
 func hundred(minutes int) (*dag.Job, error) {
 	var b strings.Builder
 	b.WriteString("apiVersion: tradewind/v1\nname: hundred\ntasks:\n")
@@ -30,7 +30,7 @@ func hundred(minutes int) (*dag.Job, error) {
 	return read.Job("hundred.yaml", strings.NewReader(b.String()))
 }
 
-// costs is what the control plane would cost on AWS, as `tradewind cost` says it.
+// costs is the control plane's cost on AWS as `tradewind cost` computes it.
 func costs(ctx context.Context) (string, error) {
 	c, err := catalog.Default()
 	if err != nil {
@@ -44,8 +44,8 @@ func costs(ctx context.Context) (string, error) {
 	opt.Clouds, opt.Now = []string{"aws"}, nil
 	plan := planner.New(c, moves, opt)
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nWhat `tradewind cost` says of a DAG of 100 tasks, ten side by side, all in (target: %s). The "+
-		"rehearsal above counts what the same functions ask of the emulators.\n\n"+
+	fmt.Fprintf(&b, "\nThe output of `tradewind cost` for a DAG of 100 tasks, ten in parallel, total (target: %s). The "+
+		"rehearsal above counts the requests of the same functions to the emulators.\n\n"+
 		"| tasks of | work is open | for the job's events | while open | USD |\n| --- | ---: | ---: | ---: | ---: |\n",
 		targetCost)
 	for _, minutes := range []int{1, 12, 60} {

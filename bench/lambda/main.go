@@ -1,10 +1,10 @@
-// Command lambda measures what a cold start of each Lambda function costs: the size of the binary, the time from the start of the process to
-// its first request for work, the time to the first answer, and the memory held by
-// then, beside the least that a Lambda function in Go can be. It is the Lambda Runtime API
-// that the binaries talk to, at its smallest; the rest of AWS answers nothing.
+// Command lambda measures the cold start of each Lambda function: the size of the binary, the time from the start of
+// the process to its first request for work, the time to the first response, and the memory used until then. For
+// comparison it measures the smallest possible Lambda function in Go. The binaries talk to a minimal Lambda Runtime
+// API; all other AWS calls get no useful answer.
 //
-// What it does not measure is Lambda's own part: fetching the code and starting the
-// sandbox, which is the same for any function of a size.
+// It does not measure Lambda's own part, fetching the code and starting the sandbox, which is the same for any function
+// of a given size.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 func main() {
 	var (
-		page = flag.String("report", "", "page whose section to rewrite; standard output if empty")
+		page = flag.String("report", "", "page whose section to update; standard output if empty")
 		runs = flag.Int("runs", 15, "starts of each function")
 	)
 	flag.Parse()

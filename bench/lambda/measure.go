@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdabuild"
 )
 
-// The targets that RESULTS.md shows beside what was measured.
+// The targets that RESULTS.md shows next to the measurements.
 const (
 	targetCold   = "100 ms"
 	targetSize   = "20 MB"
@@ -29,13 +29,13 @@ const (
 
 // start is one cold start.
 type start struct {
-	ready, first time.Duration // to the first request for work; to the first answer
-	cpu          time.Duration // of the processor, until the end
-	memory       int64         // most resident bytes
+	ready, first time.Duration // to the first request for work; to the first response
+	cpu          time.Duration // processor time until the end
+	memory       int64         // peak resident bytes
 }
 
-// event is what the first invocation of a function is given: it goes the whole way through the handler's own code, but
-// nothing in it concerns the records.
+// event is the first invocation of a function. It passes through all of the handler's code, but nothing in it concerns
+// any records.
 func event(name string) string {
 	switch name {
 	case "api":
@@ -49,7 +49,7 @@ func event(name string) string {
 	}
 }
 
-// settings are those of the functions that buy on another cloud.
+// settings are those of the functions for other clouds.
 var settings = map[string]string{
 	"cloud-azure":  "subscription=8d10da13-8125-4ba9-a717-bf7490507b3d,regions=eastus",
 	"cloud-gcp":    "project=demo,regions=us-central1",
@@ -82,7 +82,7 @@ func measureAll(ctx context.Context, runs int, page string) error {
 			return err
 		}
 	}
-	// All functions in turn, again and again, so that what else the machine does falls on all.
+	// All functions in turn, several times, so that other load on the machine affects all of them.
 	starts := map[string][]start{}
 	for range runs {
 		for name, file := range files {
@@ -141,7 +141,7 @@ func coldStart(ctx context.Context, file, event, cloud, aws string) (s start, er
 	return s, nil
 }
 
-// environment is what a deployed function would find.
+// environment is the environment of a deployed function.
 func environment(runtimeAPI, aws string) []string {
 	return []string{
 		"AWS_LAMBDA_RUNTIME_API=" + runtimeAPI, "AWS_LAMBDA_FUNCTION_NAME=tradewind",
@@ -164,11 +164,11 @@ func tell(ctx context.Context, names []string, files map[string]string, starts m
 		"*ready* is from the start of the process to its first request for work, *answered* to its first answer, "+
 		"which goes through the function's own code and reads no records. "+
 		"*hello* is a Lambda function in Go that does nothing. Lambda's own part, fetching the code and starting the "+
-		"sandbox, comes on top and is not ours.\n\n", len(starts["hello"]))
-	fmt.Fprintf(&b, "Targets: %s, %s, %s of memory. Measured again by `make bench-lambda`. Sizes are for the "+
-		"processors that it ran on: code for x86 is a tenth larger than for arm64, which deployments have unless told "+
-		"otherwise; beyond 20 MB a function fails the build of either.\n\n", targetSize, targetCold, targetMemory)
-	b.WriteString("| function | size | ready | slowest | answered | processor | memory | against hello |\n" +
+		"sandbox, is added to this and not measured.\n\n", len(starts["hello"]))
+	fmt.Fprintf(&b, "Targets: %s, %s, %s of memory. Measure again with `make bench-lambda`. Sizes are for the "+
+		"processor architecture of the measuring machine: x86 code is a tenth larger than arm64, the default of "+
+		"deployments; the build fails if a function is above 20 MB on either.\n\n", targetSize, targetCold, targetMemory)
+	b.WriteString("| function | size | ready | slowest | answered | processor | memory | relative to hello |\n" +
 		"| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	base := middle(starts["hello"], func(s start) float64 { return ms(s.ready) })
 	for _, name := range append([]string{"hello"}, names...) {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// runtimeAPI is the Lambda Runtime API (2018-06-01) for one request: it hands out an event, and notes when it was asked
-// for and when it was answered.
+// runtimeAPI is the Lambda Runtime API (2018-06-01) for one invocation: it returns one event, and records when the
+// function requested and when it answered it.
 type runtimeAPI struct {
 	server *http.Server
 	addr   string
 	event  string
-	asked  chan time.Time // the first and the second request for work: when the first was answered, the second comes
+	asked  chan time.Time // the first and the second request for work; the second follows the first response
 	answer chan answer
 	given  bool
 }
@@ -47,7 +47,7 @@ func newRuntimeAPI(event string) (*runtimeAPI, error) {
 
 func (a *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 	a.asked <- time.Now()
-	if a.given { // nothing more comes
+	if a.given { // there are no further events
 		<-r.Context().Done()
 		return
 	}
@@ -56,7 +56,7 @@ func (a *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(20*time.Second).UnixMilli()))
 	w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:us-east-1:123456789012:function:tradewind")
 	w.Header().Set("Lambda-Runtime-Trace-Id", "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Sampled=0")
-	_, _ = io.Copy(w, strings.NewReader(a.event)) // or the function has died
+	_, _ = io.Copy(w, strings.NewReader(a.event)) // an error means that the function has died
 }
 
 func (a *runtimeAPI) done(ok bool) http.HandlerFunc {

@@ -12,37 +12,37 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/agent/token"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/internal/agent/token"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/api/logstore"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// opener opens an empty store, with the meter of its units where it has one.
+// opener opens an empty store, and returns the meter of its capacity units if it has one.
 type opener func(ctx context.Context, name string) (store.Store, *dynamo.Meter, error)
 
-// place is where situations are played.
+// place is where situations are simulated.
 type place struct {
 	name   string
-	lambda bool // its API is behind a gateway, and its functions publish events that no record goes with
+	lambda bool // its API is behind a gateway, and its functions also publish events that have no record
 	open   opener
-	tell   func(format string, args ...any) // what is done and measured, as it goes
+	tell   func(format string, args ...any) // reports progress and measurements
 }
 
-// deployment is a broker and its API on a store. Nothing happens in it but what is asked for.
+// deployment is a broker and its API on a store. It only does what the benchmark requests.
 type deployment struct {
 	place
 	store   *apitest.Counted
@@ -62,7 +62,7 @@ type deployment struct {
 	rows    []*row
 }
 
-// inbox is a bus that keeps what is published on it.
+// inbox is a bus that keeps the events published on it.
 type inbox struct {
 	bus.Bus
 	messages []bus.Message
@@ -80,7 +80,7 @@ func (b *inbox) take() []bus.Message {
 	return out
 }
 
-// deploy makes a deployment on an empty store.
+// deploy creates a deployment on an empty store.
 func deploy(ctx context.Context, p place, name string) (*deployment, error) {
 	s, meter, err := p.open(ctx, name)
 	if err != nil {
@@ -119,11 +119,11 @@ func deploy(ctx context.Context, p place, name string) (*deployment, error) {
 }
 
 // unit reads records without the broker's cache.
-func (d *deployment) unit(ctx context.Context) *unit.Unit {
-	return unit.NewTransactor(d.ports.Store, d.ports.Now, record.DefaultConfig(), unit.Hooks{}).NewUnit(ctx, "bench")
+func (d *deployment) unit(ctx context.Context) *txn.Unit {
+	return txn.NewTransactor(d.ports.Store, d.ports.Now, record.DefaultConfig(), txn.Hooks{}).NewUnit(ctx, "bench")
 }
 
-// restart has a new process work on the store, whose caches are empty.
+// restart starts a new process on the store, with empty caches.
 func (d *deployment) restart() (err error) {
 	if d.server != nil {
 		d.api.Close()
@@ -152,7 +152,7 @@ func (d *deployment) close() error {
 
 func (d *deployment) client() *client.Client { return client.New(d.server.URL, apitest.Token) }
 
-// pending are the events that were published since it was last asked, and those in the outbox.
+// pending returns the events published since the last call, and those in the outbox.
 func (d *deployment) pending(ctx context.Context) (out []events.Event, err error) {
 	for n := 1; n > 0; {
 		if n, err = d.broker.Functions.Relay(ctx); err != nil {
@@ -169,7 +169,7 @@ func (d *deployment) pending(ctx context.Context) (out []events.Event, err error
 	return out, nil
 }
 
-// settle handles events until there are none but those of the types held back, which are lost.
+// settle handles events until only events of the held types are left; it drops those.
 func (d *deployment) settle(ctx context.Context, held ...string) error {
 	for {
 		list, err := d.pending(ctx)
@@ -189,7 +189,7 @@ func (d *deployment) settle(ctx context.Context, held ...string) error {
 	}
 }
 
-// batch are records to write as they are.
+// batch is a list of records to write unconditionally.
 type batch []store.Write
 
 func (b *batch) put(key store.Key, v any) error {
@@ -198,7 +198,7 @@ func (b *batch) put(key store.Key, v any) error {
 	return err
 }
 
-// write writes records, some at once and one transaction after the other: DynamoDB Local has each wait for a lock.
+// write writes the records in groups, one transaction at a time: concurrent ones wait for a lock in DynamoDB Local.
 func (d *deployment) write(ctx context.Context, b batch) error {
 	const together = 25
 	for some := range slices.Chunk(b, together) {
@@ -209,7 +209,7 @@ func (d *deployment) write(ctx context.Context, b batch) error {
 	return nil
 }
 
-// measure begins to count for a row, which is one of the table's when done is called.
+// measure starts counting for a row of the table; done adds the row.
 func (d *deployment) measure(what string, most int) (done func()) {
 	r, counted := d.counting(what, most)
 	return func() {
@@ -218,7 +218,7 @@ func (d *deployment) measure(what string, most int) (done func()) {
 	}
 }
 
-// counting begins to count; the row is complete when done is called.
+// counting starts counting; done completes the row.
 func (d *deployment) counting(what string, most int) (r *row, done func()) {
 	d.store.Take()
 	d.commits = 0
@@ -237,7 +237,7 @@ func (d *deployment) counting(what string, most int) (r *row, done func()) {
 	}
 }
 
-// pass has a function handle an event, and those to itself that follow from it, as on AWS one invocation each.
+// pass makes a function handle an event and the events to itself that follow, one invocation each, as on AWS.
 func (d *deployment) pass(ctx context.Context, what string, most int, fn string, data events.Data) error {
 	whole := &row{events: map[string]int{}}
 	for todo := []events.Event{events.New(fn, "bench", d.clock.Now(), data)}; len(todo) > 0; todo = todo[1:] {
@@ -263,7 +263,7 @@ func (d *deployment) pass(ctx context.Context, what string, most int, fn string,
 	return nil
 }
 
-// add takes an invocation into a row of several; the time is that of the longest.
+// add adds an invocation to a row of several; the time of the row is that of the longest.
 func (r *row) add(one *row) {
 	r.what, r.place, r.most, r.units = one.what, one.place, one.most, one.units
 	r.invocations++

@@ -9,12 +9,12 @@ import (
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 )
 
-// door is a deployment's API as it is reached from outside, and counts what goes through it: on AWS each request is an
-// event of API Gateway's that IAM has let through, and each answer one that Lambda passes on.
+// door is a deployment's API as seen from outside, and counts its traffic. On AWS each request is an API Gateway event
+// that IAM has authorised, and each response passes through Lambda.
 type door struct {
 	api    http.Handler
 	lambda bool
@@ -23,7 +23,7 @@ type door struct {
 	answers
 }
 
-// take returns what was answered since it was last asked.
+// take returns the responses since its last call.
 func (d *door) take() answers {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,18 +83,18 @@ func (d *door) serveLambda(w http.ResponseWriter, r *http.Request) {
 	if out.IsBase64Encoded {
 		answer = base64.NewDecoder(base64.StdEncoding, answer)
 	}
-	_, _ = io.Copy(w, answer) // who asked may be gone
+	_, _ = io.Copy(w, answer) // an error means that the client is gone
 }
 
-// plain counts the bytes of an answer, before a gateway compresses it, as they are written: a stream may have no end.
+// plain counts the bytes of a response before a gateway compresses it, while they are written: a stream may never end.
 type plain struct {
 	http.ResponseWriter
 	door  *door
 	bytes int
 }
 
-// Write implements http.ResponseWriter. What a gateway does not take is not answered; what goes straight to who asked
-// is counted before they have it.
+// Write implements http.ResponseWriter. It counts bytes before the client receives them, and does not send a response
+// that a gateway would refuse.
 func (p *plain) Write(b []byte) (n int, err error) {
 	if p.door.lambda {
 		n, err = p.ResponseWriter.Write(b)
@@ -110,5 +110,5 @@ func (p *plain) wrote(n, sent int) {
 	p.door.count(func(a *answers) { a.plain, a.sent, a.widest = a.plain+n, a.sent+sent, max(a.widest, p.bytes) })
 }
 
-// Unwrap is how a ResponseController finds what flushes.
+// Unwrap lets a ResponseController find the Flusher.
 func (p *plain) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -1,12 +1,12 @@
-// Command limits shows what a large deployment asks of its table and answers: a task that waits for ten thousand
-// others, a queue of ten thousand jobs behind one whose budget is used up, a thousand queues, and a job of twenty
-// thousand tasks that someone looks at. Each is played in one process, on a bolt file as pkg/host has it, and on the
-// table and behind the gateway of a deployment on AWS, on DynamoDB Local (`make emulators`). What is above its bound
-// fails the command.
+// Command limits measures what a large deployment requests from its table and how large its responses are, in four
+// situations: a task that depends on ten thousand others, a queue of ten thousand jobs behind one whose budget is used
+// up, a thousand queues, and a user who watches a job of twenty thousand tasks. Each runs in one process on a bolt
+// file, as in internal/host, and on the table and behind the gateway of an AWS deployment, with DynamoDB Local (`make
+// emulators`). The command fails if a value is above its limit.
 //
 //	bin/bench/limits -report bench/RESULTS.md
 //
-// Records are written as they would be where having it happen takes minutes. What is measured is the product's own.
+// Records are written directly if producing them would take minutes. Only the product's own work is measured.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
-	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
@@ -30,8 +30,8 @@ import (
 )
 
 func main() {
-	page := flag.String("report", "", "page whose section to write anew; standard output when empty")
-	only := flag.String("only", "", "the one situation to play: reduce, behind, queues or look; all when empty")
+	page := flag.String("report", "", "page whose section to update; standard output if empty")
+	only := flag.String("only", "", "the only situation to run: reduce, behind, queues or look; all if empty")
 	flag.Parse()
 	log.SetFlags(0)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -50,10 +50,10 @@ func run(ctx context.Context, page, only string) error {
 		return err
 	}
 	const title = "Limits of a large deployment"
-	body := "`make bench-limits`. A function has 29 s for an answer, and answers with at most 4 MiB before it is " +
-		"compressed; requests are what a store of DynamoDB's is asked, writes counted, and some hundred of them " +
-		"leave a function most of its time. Every call is the first of its process, with nothing in its caches, but " +
-		"for those that come again. Of DynamoDB Local the time is the emulator's.\n\n"
+	body := "`make bench-limits`. A function has 29 s for a response of at most 4 MiB before compression. Requests are " +
+		"those to a DynamoDB store, including writes; a few hundred of them leave a function most of its time. Every " +
+		"call is the first of its process, with empty caches, except for repeated ones. " +
+		"On DynamoDB Local, the time is the emulator's.\n\n"
 	var list []benchreport.Row
 	var over error
 	for _, r := range rows {
@@ -68,7 +68,7 @@ func run(ctx context.Context, page, only string) error {
 	return benchreport.Write(page, title, body, time.Now())
 }
 
-// everywhere plays all situations in one process and on AWS.
+// everywhere runs all situations in one process and as on AWS.
 func everywhere(ctx context.Context, only string) ([]*row, error) {
 	dir, err := os.MkdirTemp("", "tradewind-limits-*")
 	if err != nil {
@@ -91,7 +91,7 @@ func inFile(dir string) opener {
 	}
 }
 
-// onTable opens stores on tables, each in a DynamoDB Local of its own: it slows down with what it has held.
+// onTable opens stores on tables, each in a new DynamoDB Local: it slows down with the data it has held.
 func onTable(ctx context.Context, name string) (store.Store, *dynamo.Meter, error) {
 	p, err := emulator.Start(emulator.DynamoDBLocalServer())
 	if err != nil {
@@ -109,7 +109,7 @@ func onTable(ctx context.Context, name string) (store.Store, *dynamo.Meter, erro
 	return &emulated{s, p}, m, nil
 }
 
-// emulated is a store whose emulator ends with it.
+// emulated is a store that stops its emulator when it is closed.
 type emulated struct {
 	*dynamo.Store
 	process *emulator.Process

@@ -6,27 +6,27 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// sizes are how large situations are.
+// sizes are the sizes of the situations.
 type sizes struct {
-	parents         int // of a task
-	budgeted, small int // tasks of the job whose budget is used up, and jobs behind it
+	parents         int // dependencies of a task
+	budgeted, small int // tasks of the job whose budget is used up, and number of jobs behind it
 	queues          int
-	tasks, running  int // of the job that is looked at
+	tasks, running  int // of the job that the user watches
 }
 
-// large is what no limit is to be met at.
+// large are the sizes at which no limit may be reached.
 func large() sizes {
 	return sizes{parents: 10_000, budgeted: 10_000, small: 10_000, queues: 1_000, tasks: 20_000, running: 100}
 }
 
-// play plays every situation, or only the one of a name, in a deployment of its own.
+// play runs every situation, or only the named one, each in a new deployment.
 func play(ctx context.Context, z sizes, only string, p place) (rows []*row, err error) {
 	for _, s := range []struct {
 		name string
@@ -44,7 +44,7 @@ func play(ctx context.Context, z sizes, only string, p place) (rows []*row, err 
 			return nil, fmt.Errorf("%s, %s: %w", s.name, p.name, err)
 		}
 		rows = append(rows, d.rows...)
-		p.tell("%s, %s: %.0f s with its setup", s.name, p.name, time.Since(begin).Seconds())
+		p.tell("%s, %s: %.0f s including setup", s.name, p.name, time.Since(begin).Seconds())
 		for _, r := range d.rows {
 			p.tell("  %s: %s", r.what, r.line().Got)
 		}
@@ -52,8 +52,8 @@ func play(ctx context.Context, z sizes, only string, p place) (rows []*row, err 
 	return rows, nil
 }
 
-// wide is a job of n tasks side by side, by the names that name gives them, and one more that waits for all of them
-// where last is not empty.
+// wide is a job of n independent tasks, named by name, and, if last is not empty, one more task that depends on all of
+// them.
 func wide(queue string, n int, name func(int) string, last string) *dag.Job {
 	j := &dag.Job{Name: "wide", Queue: queue, Objective: dag.MinimizeCost, Format: dag.Native}
 	add := func(name string) {
@@ -73,10 +73,10 @@ func wide(queue string, n int, name func(int) string, last string) *dag.Job {
 	return j
 }
 
-// numbered names tasks as most jobs do.
+// numbered is the usual naming of tasks.
 func numbered(i int) string { return fmt.Sprintf("part-%05d", i) }
 
-// submit submits a job and handles what follows, but for events of the types held back.
+// submit submits a job and handles the events that follow, except those of the held types.
 func (d *deployment) submit(ctx context.Context, spec *dag.Job, held ...string) (record.Job, error) {
 	job, err := d.broker.Users.Submit(ctx, broker.Submission{Spec: spec, Token: spec.Name + spec.Queue})
 	if err == nil {
@@ -93,7 +93,7 @@ func (d *deployment) submit(ctx context.Context, spec *dag.Job, held ...string) 
 	return job, err
 }
 
-// run adds the records of a task that runs by the plan of its job, on a machine that is there.
+// run adds the records of a task that runs, as its job's plan says, on an existing machine.
 func (d *deployment) run(ctx context.Context, b *batch, job record.Job, plan *record.Plan, index int) error {
 	at, choice := d.clock.Now(), plan.Of(index)
 	id, node := record.ClusterID(job.ID, index, 1), record.Node{Address: "10.0.0.1", Seen: at, Started: true}
@@ -114,7 +114,7 @@ func (d *deployment) run(ctx context.Context, b *batch, job record.Job, plan *re
 		}))
 }
 
-// attempt is the first one of a task, which has been launched just now.
+// attempt is the first attempt of a task that was just launched.
 func attempt(job record.Job, choice *record.Planned, index int, d *deployment) apitypes.Attempt {
 	at := d.clock.Now()
 	return apitypes.Attempt{

@@ -13,33 +13,33 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 )
 
-// within is the time that API Gateway has for an answer, and a function of the broker's for a batch.
+// within is the time limit of API Gateway for a response, and of a broker function for a batch.
 const within = 29 * time.Second
 
-// row is what one call, or a look of several, asked and was answered.
+// row is the requests and responses of one call, or of several that belong together.
 type row struct {
 	what, place string
-	most        int // requests to the store that it may take, those of one invocation where there are several
+	most        int // maximum number of requests to the store; in one invocation, if there are several
 
 	requests, records int
-	invocations       int // of a function of the broker's; 0 is a call of the API
-	hardest           int // requests of the invocation that made most of them
+	invocations       int // of a function of the broker; 0 for a call of the API
+	hardest           int // requests of the invocation with the most requests
 	read, write       float64
 	units             bool // the store counts units
-	lambda            bool // its answers have a largest size
+	lambda            bool // its responses have a maximum size
 	answers
 	events map[string]int // by type
 	took   time.Duration
 }
 
-// answers are those of the API.
+// answers are responses of the API.
 type answers struct {
 	calls         int
-	sent          int // bytes as they went out, compressed where they were
-	plain, widest int // bytes before, of all and of the largest
+	sent          int // bytes as sent, after compression
+	plain, widest int // bytes before compression, of all and of the largest
 }
 
-// check says what is above its bound.
+// check returns an error that lists the values above their limits.
 func (r *row) check() error {
 	var over []string
 	asked := r.requests
@@ -52,7 +52,7 @@ func (r *row) check() error {
 	if r.lambda && r.widest > gateway.MaxAnswer {
 		over = append(over, fmt.Sprintf("an answer of %s, at most %s", size(r.widest), size(gateway.MaxAnswer)))
 	}
-	if r.took > within && (r.lambda || r.calls+r.invocations > 0) { // a stream that stays open has no end
+	if r.took > within && (r.lambda || r.calls+r.invocations > 0) { // an open stream has no time limit
 		over = append(over, fmt.Sprintf("%s, at most %s", r.took, within))
 	}
 	if len(over) == 0 {
@@ -61,7 +61,7 @@ func (r *row) check() error {
 	return fmt.Errorf("%s (%s): %s", r.what, r.place, strings.Join(over, "; "))
 }
 
-// line is the row as the table has it.
+// line is the row as it appears in the table.
 func (r *row) line() benchreport.Row {
 	got := []string{fmt.Sprintf("%s for %s", text.Count(r.requests, "request"), text.Count(r.records, "record"))}
 	if r.units {
@@ -74,7 +74,7 @@ func (r *row) line() benchreport.Row {
 	case r.calls > 0:
 		got = append(got, fmt.Sprintf("%s of %s", text.Count(r.calls, "answer"), size(r.plain)))
 	case r.plain > 0:
-		got = append(got, size(r.plain)+" in the stream that is open")
+		got = append(got, size(r.plain)+" in the open stream")
 	}
 	if r.invocations > 0 {
 		got = append(got, text.Count(r.invocations, "invocation"), told(r.events))
@@ -95,7 +95,7 @@ func (r *row) line() benchreport.Row {
 	}
 }
 
-// told are events by type.
+// told lists the number of events by type.
 func told(counts map[string]int) string {
 	if len(counts) == 0 {
 		return "no event"
@@ -107,7 +107,7 @@ func told(counts map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
-// size writes bytes in the unit that suits them.
+// size formats bytes in a suitable unit.
 func size(n int) string {
 	switch {
 	case n >= 1<<20:

@@ -12,26 +12,26 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/agent/token"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/agent/token"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// What a call may ask of the store: some hundred requests, which at 10 ms each leave a function most of its time.
+// Maximum numbers of requests to the store: a few hundred, which at 10 ms each leave a function most of its time.
 const (
 	mostOfHello     = 100
 	mostOfSession   = 300
-	mostOfReconcile = 1000 // an invocation: three requests for fifty jobs, and a pass over 10,000 is one
+	mostOfReconcile = 1000 // for an invocation: three requests for fifty jobs; a pass over 10,000 jobs is one invocation
 	mostOfLook      = 300
 	mostOfChange    = 100
 )
 
-// reduce has the machine of a task dial home that waited for so many others, whose names are as long as can be.
+// reduce makes the agent of a task call home that depends on many others, whose names have the maximum length.
 func reduce(ctx context.Context, d *deployment, z sizes) error {
 	name := func(i int) string { return fmt.Sprintf("part-%05d-%s", i, strings.Repeat("n", 128-11)) }
 	job, err := d.submit(ctx, wide("default", z.parents, name, "reduce"), events.TypeTaskReady, events.TypeDAGAdvance)
@@ -66,12 +66,12 @@ func reduce(ctx context.Context, d *deployment, z sizes) error {
 	})
 	end()
 	if err == nil && (w.Command != wire.Run || len(w.Assignment.Parents) != z.parents) {
-		err = fmt.Errorf("it is told %q", w.Command)
+		err = fmt.Errorf("the agent is given the command %q", w.Command)
 	}
 	return err
 }
 
-// hello dials home as an agent does.
+// hello calls home as an agent does.
 func (d *deployment) hello(ctx context.Context, c wire.Claims) (w wire.Work, err error) {
 	signed, err := token.Mint(d.key, c)
 	if err != nil {
@@ -87,13 +87,13 @@ func (d *deployment) hello(ctx context.Context, c wire.Claims) (w wire.Work, err
 	return w, get(req, &w)
 }
 
-// get makes a request and reads its answer.
+// get makes a request and decodes its response.
 func get(req *http.Request, out any) error {
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close() //nolint:errcheck // only read from
+	defer res.Body.Close() //nolint:errcheck // read-only
 	body, err := io.ReadAll(res.Body)
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %.300s", res.Status, body)
@@ -106,7 +106,7 @@ func get(req *http.Request, out any) error {
 
 func decode(body []byte, out any) error { return json.Unmarshal(body, out) }
 
-// behind has a queue admit jobs of one task behind a job whose many tasks its budget keeps waiting.
+// behind makes a queue admit jobs of one task behind a job whose many tasks wait because its budget is used up.
 func behind(ctx context.Context, d *deployment, z sizes) error {
 	if err := d.closed(ctx, "default", true); err != nil {
 		return err
@@ -126,7 +126,7 @@ func behind(ctx context.Context, d *deployment, z sizes) error {
 	err := d.pass(ctx, "reconcile over "+what, mostOfReconcile, events.FnReconcile, events.BrokerReconcile{})
 	for _, of := range []struct {
 		what  string
-		quota float64 // vCPUs; a session looks further in a queue that has one, to be fair between jobs
+		quota float64 // vCPUs; with a quota, a session looks further into the queue, to be fair between jobs
 	}{{"a session of ", 0}, {"a session with a quota of ", 1 << 20}} {
 		var b batch
 		err = errors.Join(err, b.put(record.QueueKey("default"), apitypes.Queue{Name: "default", MaxVCPU: of.quota}),
@@ -141,13 +141,14 @@ func behind(ctx context.Context, d *deployment, z sizes) error {
 	return err
 }
 
-// closed closes a queue, or opens it, without having it looked at.
+// closed closes or opens a queue without triggering a session.
 func (d *deployment) closed(ctx context.Context, queue string, closed bool) error {
 	var b batch
 	return errors.Join(b.put(record.QueueKey(queue), apitypes.Queue{Name: queue, Closed: closed}), d.write(ctx, b))
 }
 
-// exhausted has a job of so many tasks wait in the queue whose budget the one more that runs has used up.
+// exhausted makes a job with the given number of tasks wait in the queue: one more task is running and has used up the
+// job's budget.
 func (d *deployment) exhausted(ctx context.Context, tasks int) error {
 	const budget = 1000 // USD
 	spec := wide("default", tasks+1, numbered, "")
@@ -172,8 +173,8 @@ func (d *deployment) exhausted(ctx context.Context, tasks int) error {
 	return errors.Join(err, d.write(ctx, b))
 }
 
-// copies submits a job of one task to a closed queue, and writes what is recorded of it as often as there are to be
-// jobs, each in the queue that in names, under IDs of their own.
+// copies submits a job of one task to a closed queue, and copies its records n times, under new IDs, each in the queue
+// that in names.
 func (d *deployment) copies(ctx context.Context, queue string, n int, in func(int) string) error {
 	spec := wide(queue, 1, numbered, "")
 	spec.Name = "small"
@@ -190,7 +191,7 @@ func (d *deployment) copies(ctx context.Context, queue string, n int, in func(in
 	for i := range n - 1 {
 		id := fmt.Sprintf("copy-%06d", i)
 		named := []string{`"` + job.ID + `"`, `"` + id + `"`, `"queue":"` + queue + `"`, `"queue":"` + in(i) + `"`}
-		for _, blob := range []record.Blob{job.Spec, job.Plan, job.Bids} { // whose tokens no two jobs share
+		for _, blob := range []record.Blob{job.Spec, job.Plan, job.Bids} { // no two jobs share their tokens
 			if !blob.IsZero() {
 				named = append(named, blob.Token, fmt.Sprint(blob.Token, "-", i))
 			}
@@ -213,7 +214,7 @@ func (d *deployment) copies(ctx context.Context, queue string, n int, in func(in
 	return errors.Join(err, d.write(ctx, b))
 }
 
-// partition reads all records of one.
+// partition reads all records of a partition.
 func (d *deployment) partition(ctx context.Context, name string) (all []store.Record, err error) {
 	var page store.Page
 	for more := true; more; page.After = all[len(all)-1].Key.Sort {
@@ -226,7 +227,7 @@ func (d *deployment) partition(ctx context.Context, name string) (all []store.Re
 	return all, nil
 }
 
-// queues has someone list many queues, in each of which a job waits.
+// queues lists many queues, each of which has a waiting job.
 func queues(ctx context.Context, d *deployment, z sizes) error {
 	name := func(i int) string { return fmt.Sprintf("queue-%04d", i) }
 	var b batch
@@ -247,8 +248,8 @@ func queues(ctx context.Context, d *deployment, z sizes) error {
 		most       int
 	}{
 		{"the list of %s", "/v1/queues", mostOfLook},
-		// What waits is counted queue by queue, many at once: it is time that bounds it.
-		{"the dashboard's list of %s, with what waits", "/v1/queues?waiting=true", mostOfLook + z.queues},
+		// Waiting tasks are counted for each queue, many at once: time is the limit.
+		{"the dashboard's list of %s, with waiting tasks", "/v1/queues?waiting=true", mostOfLook + z.queues},
 	} {
 		end := d.measure(fmt.Sprintf(look.what, text.Count(z.queues, "queue")), look.most)
 		var list struct{ Queues []json.RawMessage }
@@ -268,19 +269,19 @@ func queues(ctx context.Context, d *deployment, z sizes) error {
 		events.FnReconcile, events.BrokerReconcile{})
 }
 
-// watched is the job that is looked at.
+// watched describes the job that the user watches.
 func (z sizes) watched() string {
 	return fmt.Sprintf("a job of %s, %d of them running", text.Count(z.tasks, "task"), z.running)
 }
 
-// look has someone look at a large job, and follow it.
+// look shows a large job and follows it.
 func look(ctx context.Context, d *deployment, z sizes) error {
 	job, err := d.halfway(ctx, z)
 	if err := errors.Join(err, d.restart()); err != nil {
 		return err
 	}
 	c := d.client()
-	for _, when := range []string{"", " once more"} {
+	for _, when := range []string{"", " again"} {
 		end := d.measure("`tradewind status`"+when+" of "+z.watched(), mostOfLook)
 		if err := status(ctx, c, job.ID, z.tasks); err != nil {
 			return err
@@ -290,7 +291,7 @@ func look(ctx context.Context, d *deployment, z sizes) error {
 	return errors.Join(d.restart(), d.follow(ctx, job.ID, z))
 }
 
-// status asks what the command of that name does, where its broker runs.
+// status makes the requests of `tradewind status` to a running broker.
 func status(ctx context.Context, c *client.Client, id string, tasks int) error {
 	const listed = 1000
 	if _, err := c.Jobs(ctx, listed); err != nil {
@@ -307,7 +308,8 @@ func status(ctx context.Context, c *client.Client, id string, tasks int) error {
 	return err
 }
 
-// halfway has a large job whose last task waits for the others, of which the last ones run and the others are done.
+// halfway creates a large job whose last task depends on all others; the last of those are running, the others
+// succeeded.
 func (d *deployment) halfway(ctx context.Context, z sizes) (record.Job, error) {
 	spec := wide("default", z.tasks-1, numbered, "merge")
 	job, err := d.submit(ctx, spec, events.TypeTaskReady, events.TypeDAGAdvance)
@@ -337,17 +339,17 @@ func (d *deployment) halfway(ctx context.Context, z sizes) (record.Job, error) {
 	return job, errors.Join(err, d.write(ctx, b))
 }
 
-// succeeded is a task that is done.
+// succeeded is a succeeded task.
 func (d *deployment) succeeded(job string, index int) record.Task {
 	at := d.clock.Now()
 	return record.Task{Job: job, Index: index, State: record.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at,
 		StartedAt: at, EndedAt: at.Add(time.Minute)}
 }
 
-// follow follows a job as the dashboard does, until everything is told, and then until one more task is done.
+// follow follows a job as the dashboard does, until it has received everything, and then until one more task succeeds.
 func (d *deployment) follow(ctx context.Context, job string, z sizes) error {
 	changed, last := 0, z.tasks-2
-	end := d.measure("the dashboard's first sight of "+z.watched(), mostOfLook)
+	end := d.measure("the dashboard's first load of "+z.watched(), mostOfLook)
 	for u, err := range d.client().Follow(ctx, job) {
 		if err != nil {
 			return err

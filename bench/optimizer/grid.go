@@ -16,12 +16,13 @@ const (
 	random   shape = "random"
 )
 
-// places is how many regions a generated model has: ten of each of three clouds.
+// places is the number of regions of a generated model: ten in each of three clouds.
 const places = 30
 
-// generate makes a model from a seed: places with prices and speeds between them drawn at random, cheap within a cloud
-// and dear between clouds; tasks with candidates of random speed and price at random places; edges by shape, 1 to 61
-// GiB each. In a random DAG each task waits for one to three of those before it.
+// generate makes a model from a seed. Prices and speeds between places are random, cheap within a cloud and expensive
+// between clouds; tasks have candidates of random speed and price at random places; edges follow the shape and carry
+// 1 to
+// 61 GiB each. In a random DAG each task depends on one to three earlier ones.
 func generate(seed uint64, s shape, tasks, candidates int) *optimizer.Model {
 	r := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // reproducible, not secret
 	m := &optimizer.Model{Objective: optimizer.Cost, Edges: []optimizer.Edge{}}
@@ -79,7 +80,7 @@ func edges(r *rand.Rand, s shape, n int) [][2]int {
 	return list
 }
 
-// form is one of the problems posed on a model.
+// form is one of the problems that are solved on a model.
 type form string
 
 const (
@@ -89,8 +90,8 @@ const (
 	budget   form = "makespan within a budget"
 )
 
-// pose is the model with the form's objective and bound. The bound lies four tenths of the way from the tightest one
-// that can be kept to the loosest one that matters.
+// pose returns the model with the form's objective and limit. The limit is four tenths of the way from the tightest
+// feasible one to the loosest one that matters.
 func pose(m *optimizer.Model, f form, cheap, fast *optimizer.Solution) *optimizer.Model {
 	posed := *m
 	posed.Objective = optimizer.Cost

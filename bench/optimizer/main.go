@@ -1,10 +1,11 @@
 // Command optimizer solves the same models with Tradewind's optimizer and with its peers: CBC with the formulation of
 // the intercloud broker's paper, HiGHS and CP-SAT with a tighter one, toulbar2, and SkyPilot's own optimizer. It checks
-// that all agree and writes what each took. `make bench-optimizer` installs the peers in an environment of the bench's
-// own and calls it.
+// the intercloud broker's paper, HiGHS and CP-SAT with a tighter one, toulbar2, and SkyPilot's own optimizer. It checks
+// that all agree, and reports the time of each. `make bench-optimizer` installs the peers in a separate environment and
+// calls it.
 //
-// Times are of solving alone: reading and building a model is not counted for a peer; for ours everything after reading
-// is. All run on one thread. The ratios are of processor time, which other work on the machine does not distort much.
+// Only solving is timed: for a peer, reading and building a model does not count; for ours, everything after reading
+// does. All run on one thread. The ratios are of processor time, which other work on the machine distorts little.
 package main
 
 import (
@@ -30,14 +31,14 @@ type options struct {
 
 func main() {
 	var o options
-	flag.BoolVar(&o.quick, "quick", false, "a part of the grid that takes some minutes")
-	flag.StringVar(&o.only, "only", "", "run the parts whose name contains this: grid, workflows, skypilot, replan")
-	flag.StringVar(&o.peers, "peers", "", "run the peers whose name contains this")
+	flag.BoolVar(&o.quick, "quick", false, "run only a part of the grid, which takes some minutes")
+	flag.StringVar(&o.only, "only", "", "run only the parts whose names contain this: grid, workflows, skypilot, replan")
+	flag.StringVar(&o.peers, "peers", "", "run only the peers whose names contain this")
 	flag.DurationVar(&o.limit, "limit", 12*time.Second, "time for a peer to solve one model")
-	flag.StringVar(&o.python, "python", ".tools/bench-optimizer/venv/bin/python", "interpreter that has the peers")
+	flag.StringVar(&o.python, "python", ".tools/bench-optimizer/venv/bin/python", "Python interpreter with the peers installed")
 	flag.StringVar(&o.scripts, "scripts", "bench/optimizer/peers", "the peers' scripts")
 	flag.StringVar(&o.data, "data", "../shared/data", "public data: catalogues and workflows")
-	flag.StringVar(&o.results, "results", "", "file whose section on the optimizer to write anew")
+	flag.StringVar(&o.results, "results", "", "file whose section on the optimizer to update")
 	flag.StringVar(&o.detail, "detail", "", "file for the table of all rows; empty is standard output")
 	flag.Parse()
 	runtime.GOMAXPROCS(1)

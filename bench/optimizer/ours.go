@@ -7,26 +7,26 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// timing is what solving once takes, seconds.
+// timing is the time of one run, in seconds.
 type timing struct {
 	wall, cpu float64
 }
 
-// answer is what one solver made of one model.
+// answer is the result of one solver on one model.
 type answer struct {
 	timing
 	proven    bool
 	objective float64
-	gap       float64 // of ours, relative, where not proven
-	why       string  // why there is no answer
+	gap       float64 // of ours, relative, if not proven
+	why       string  // why there is no result
 }
 
-// processor is the time that this process has had a processor, user and system. Unlike the clock it does not count what
-// other processes take.
+// processor is the user and system processor time of this process. Unlike wall time it does not include other
+// processes.
 func processor() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -35,7 +35,7 @@ func processor() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// measure repeats f for at least so long, and gives the mean of each run: garbage collection included.
+// measure repeats f for at least the given time and returns the mean of a run, including garbage collection.
 func measure(atLeast time.Duration, f func() error) (timing, error) {
 	if err := f(); err != nil { // warms up
 		return timing{}, err
@@ -50,9 +50,9 @@ func measure(atLeast time.Duration, f func() error) (timing, error) {
 	return timing{time.Since(begin).Seconds() / float64(n), (processor() - used) / float64(n)}, nil
 }
 
-// solve runs our optimizer on a model that was checked and laid out, as the peers' are when their time begins: it
-// counts folding and all that follows. The search may take what `tradewind plan` gives it, in steps, which other work
-// on the machine does not change.
+// solve runs our optimizer on a checked and prepared model; the peers' time starts at the same point. It includes
+// folding and everything after it. The search has the limit of `tradewind plan`, in steps, which do not depend on
+// other work on the machine.
 func solve(ctx context.Context, m *optimizer.Model) (answer, *optimizer.Solution, error) {
 	var s *optimizer.Solution
 	ready, err := optimizer.Prepare(m)
@@ -77,8 +77,8 @@ func solve(ctx context.Context, m *optimizer.Model) (answer, *optimizer.Solution
 	return a, s, nil
 }
 
-// priced is the objective of a peer's plan, straight from the model's definition (equations 1 to 3), and whether it
-// keeps the bounds to a millionth.
+// priced computes the objective of a peer's plan directly from the model's definition (equations 1 to 3), and whether
+// it keeps the limits to a millionth.
 func priced(m *optimizer.Model, picks []int) (objective float64, keeps bool) {
 	number := make(map[string]int, len(m.Tasks))
 	usd := 0.0

@@ -10,17 +10,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// row is one model with what everybody made of it.
+// row is one model with the results of all solvers.
 type row struct {
 	part, name    string
 	form          form
 	tasks, places int
 	candidates    int
 	ours          answer
-	theirs        []answer // by the report's peers
+	theirs        []answer // in the order of the report's peers
 }
 
-// bench solves models with ours and with the peers, which it keeps running.
+// bench solves models with ours and with the peers, whose processes stay running.
 type bench struct {
 	o     *options
 	r     *report
@@ -29,7 +29,7 @@ type bench struct {
 	n     int
 }
 
-// newBench starts the peers whose name is asked for. end stops them.
+// newBench starts the selected peers. end stops them.
 func newBench(ctx context.Context, o *options, r *report) (b *bench, end func() error, err error) {
 	b = &bench{o: o, r: r}
 	if b.dir, err = os.MkdirTemp("", "tradewind-bench-*"); err != nil {
@@ -107,7 +107,7 @@ func grid(ctx context.Context, o *options, r *report) (err error) {
 	return nil
 }
 
-// forms poses the four problems on one model.
+// forms solves the four problems on one model.
 func (b *bench) forms(ctx context.Context, part, name string, m *optimizer.Model) error {
 	cheap, err := b.row(ctx, part, name, cost, pose(m, cost, nil, nil))
 	if err != nil {
@@ -118,7 +118,7 @@ func (b *bench) forms(ctx context.Context, part, name string, m *optimizer.Model
 		return err
 	}
 	if !(fast.Hours < cheap.Hours*(1-1e-9) && cheap.USD < fast.USD*(1-1e-9)) {
-		return nil // one plan is best in both respects: no bound would bind
+		return nil // one plan is best for both objectives, so a limit has no effect
 	}
 	for _, f := range []form{deadline, budget} {
 		if _, err := b.row(ctx, part, name, f, pose(m, f, cheap, fast)); err != nil {

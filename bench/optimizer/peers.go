@@ -16,12 +16,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// peer is another solver, reached through a process that answers one line for each line.
+// peer is another solver, run as a process that answers each input line with one line.
 type peer struct {
 	name, module string
 	forms        []form
-	limit        time.Duration // less than the others', where it is not zero
-	// the most pairs of candidates, over all edges, that it is asked to take; 0 is any number
+	limit        time.Duration // a shorter time limit than the others', if not zero
+	// maximum number of candidate pairs over all edges that it is given; 0 means no limit
 	pairs int
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -63,13 +63,13 @@ func (p *peer) stop() error {
 	return errors.Join(err, p.cmd.Wait())
 }
 
-// solve asks the peer, which has so long, and prices its plan anew.
+// solve runs the peer with a time limit and recomputes the cost of its plan.
 func (p *peer) solve(m *optimizer.Model, f form, path string, limit time.Duration) (answer, error) {
 	switch {
 	case !slices.Contains(p.forms, f):
 		return answer{why: "-"}, nil
 	case p.pairs > 0 && pairs(m) > p.pairs:
-		return answer{why: fmt.Sprintf("not posed: %d pairs", pairs(m))}, nil
+		return answer{why: fmt.Sprintf("not attempted: %d pairs", pairs(m))}, nil
 	}
 	if p.limit > 0 {
 		limit = min(limit, p.limit)
@@ -82,7 +82,7 @@ func (p *peer) solve(m *optimizer.Model, f form, path string, limit time.Duratio
 		return answer{}, fmt.Errorf("%s: %w", p.name, err)
 	}
 	if !p.out.Scan() {
-		return answer{}, fmt.Errorf("%s: ended: %w", p.name, errors.Join(p.out.Err(), io.ErrUnexpectedEOF))
+		return answer{}, fmt.Errorf("%s: exited: %w", p.name, errors.Join(p.out.Err(), io.ErrUnexpectedEOF))
 	}
 	var got struct {
 		Status    string
@@ -104,7 +104,7 @@ func (p *peer) solve(m *optimizer.Model, f form, path string, limit time.Duratio
 	return a, nil
 }
 
-// pairs is the number of pairs of candidates at the ends of edges: the size of the paper's formulation.
+// pairs is the number of candidate pairs at the ends of edges: the size of the paper's formulation.
 func pairs(m *optimizer.Model) int {
 	candidates := make(map[string]int, len(m.Tasks))
 	for t := range m.Tasks {
@@ -117,7 +117,7 @@ func pairs(m *optimizer.Model) int {
 	return n
 }
 
-// save writes a model where the peers read it.
+// save writes a model to a file for the peers.
 func save(dir string, k int, m *optimizer.Model) (string, error) {
 	path := filepath.Join(dir, fmt.Sprintf("%d.json", k))
 	body, err := json.Marshal(m)

@@ -11,7 +11,7 @@ import (
 	page "github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
-// report gathers rows and says what they add up to.
+// report collects rows and summarises them.
 type report struct {
 	begin time.Time
 	quick bool
@@ -21,7 +21,7 @@ type report struct {
 	extra []measured
 }
 
-// measured is one line of the section: what was measured, what it should be and what it is.
+// measured is one line of the summary: the measure, its target and its value.
 type measured struct {
 	what, target, got string
 }
@@ -43,11 +43,11 @@ func peerIndex(name string) int {
 	return -1
 }
 
-// agrees tells whether two proven objectives are the same to a millionth.
+// agrees reports whether two proven objectives are equal to a millionth.
 func agrees(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(1, math.Abs(a), math.Abs(b)) }
 
-// wrong says what a row proves false about ours: the peer proves another optimum, or has a plan better than our bound
-// allows.
+// wrong returns how a row contradicts ours: the peer proves another optimum, or has a plan that is better than our
+// bound allows. It is empty if there is no contradiction.
 func (w *row) wrong(a *answer) string {
 	bound := w.ours.objective * (1 - w.ours.gap)
 	switch {
@@ -63,7 +63,7 @@ func (w *row) wrong(a *answer) string {
 	return ""
 }
 
-// line is the row for whoever watches.
+// line describes the row for the progress output.
 func (w *row) line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-28s %-26s ours %s", w.name, w.form, millis(w.ours.cpu))
@@ -79,7 +79,7 @@ func (w *row) line() string {
 	return b.String()
 }
 
-// cell is a peer's time and how many times ours it is.
+// cell is a peer's time and its ratio to ours.
 func (w *row) cell(a *answer) string {
 	switch wrong := w.wrong(a); {
 	case wrong != "":
@@ -114,8 +114,8 @@ func ratio(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// mean is the geometric mean of how many times ours a peer took, over the rows that pick; a peer that was not done in
-// time counts with the time it had, and so is flattered.
+// mean is the geometric mean of a peer's time relative to ours, over the selected rows. A peer that ran out of time
+// counts with its time limit, which favours it.
 type mean struct {
 	cpu, wall  float64
 	rows, lost int // lost: rows on which the peer was faster
@@ -149,10 +149,10 @@ func (r *report) mean(peer string, pick func(*row) bool) mean {
 }
 
 func (m mean) String() string {
-	s := fmt.Sprintf("%s× (wall clock %s×) over %d rows, least %s×", ratio(m.cpu), ratio(m.wall), m.rows,
+	s := fmt.Sprintf("%s× (wall clock %s×) over %d rows, minimum %s×", ratio(m.cpu), ratio(m.wall), m.rows,
 		ratio(m.least))
 	if m.unfinished > 0 {
-		s += fmt.Sprintf("; not done in time on %d", m.unfinished)
+		s += fmt.Sprintf("; out of time on %d", m.unfinished)
 	}
 	if m.lost > 0 {
 		s += fmt.Sprintf("; faster than ours on %d", m.lost)
@@ -160,7 +160,7 @@ func (m mean) String() string {
 	return s
 }
 
-// summary is the lines of the section.
+// summary returns the lines of the section.
 func (r *report) summary() []measured {
 	var lines []measured
 	agreed, compared, unproven := 0, 0, 0
@@ -195,7 +195,7 @@ func (r *report) summary() []measured {
 				if part == "grid" {
 					target = targets[f][p.name]
 				}
-				lines = append(lines, measured{fmt.Sprintf("%s, %s: geometric mean beside %s", part, f, p.name), target,
+				lines = append(lines, measured{fmt.Sprintf("%s, %s: geometric mean relative to ours, %s", part, f, p.name), target,
 					m.String()})
 			}
 		}
@@ -217,7 +217,7 @@ func (r *report) write(o *options) error {
 	return page.Write(o.results, "Optimizer", r.section(), r.begin)
 }
 
-// section is the part of bench/RESULTS.md that is about the optimizer.
+// section is the optimizer's part of bench/RESULTS.md.
 func (r *report) section() string {
 	command := "make bench-optimizer"
 	if r.quick {
@@ -228,7 +228,7 @@ func (r *report) section() string {
 		rows = append(rows, page.Row{What: l.what, Target: l.target, Got: l.got, Command: command})
 	}
 	return fmt.Sprintf(
-		"Beside the peers' solvers, one thread each, processor time of solving; a peer had %v for a model.\n"+
+		"Compared with the peers' solvers, one thread each, processor time of solving; a peer had %v for a model.\n"+
 			"All rows are in [bench/optimizer/RESULTS.md](optimizer/RESULTS.md).\n\n", r.limit) + page.Table(rows)
 }
 
@@ -236,7 +236,7 @@ func (r *report) section() string {
 func (r *report) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Optimizer, row by row\n\nWritten by `make bench-optimizer` on %s in %s. Processor time of "+
-		"solving on one thread; in brackets how many times ours.\n",
+		"solving on one thread; in brackets the ratio to ours.\n",
 		r.begin.UTC().Format("2006-01-02"), time.Since(r.begin).Round(time.Second))
 	for _, f := range []form{cost, makespan, deadline, budget} {
 		r.formTable(&b, f)
@@ -293,7 +293,7 @@ func count(of []bool) int {
 	return n
 }
 
-// verdict is an error if a peer proves ours wrong.
+// verdict returns an error if a peer proves ours wrong.
 func (r *report) verdict() error {
 	var errs []error
 	for k := range r.rows {

@@ -14,31 +14,31 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// skyRow is a DAG planned by SkyPilot and by ours: what each plan costs, egress between regions counted, and what each
-// took.
+// skyRow is a DAG planned by SkyPilot and by ours: the cost of each plan, including egress between regions, and the
+// time of each.
 type skyRow struct {
 	name             string
 	tasks            int
-	ours, theirs     float64 // USD; 0 where there was no plan in time
+	ours, theirs     float64 // USD; 0 if there was no plan in time
 	solving, planned timing
 	took             timing
 }
 
-// skyTask is what one task of a DAG asks for.
+// skyTask is the resources of one task of a DAG.
 type skyTask struct {
 	cpus        int
 	accelerator string
 	count       float64
 }
 
-// skyDAG is a DAG that both can plan: on-demand, an hour a task wherever it runs.
+// skyDAG is a DAG that both can plan: on-demand, one hour for each task on any machine.
 type skyDAG struct {
 	name  string
 	tasks []skyTask
@@ -48,8 +48,8 @@ type skyDAG struct {
 // skyLimit is the time SkyPilot has for a DAG: its largest takes over a minute.
 const skyLimit = 3 * time.Minute
 
-// skyDAGs are tasks of a usual mixture, in chains and in random DAGs in which each task waits for one or two before it.
-// A task sends the same to all that wait for it, as SkyPilot has it.
+// skyDAGs are tasks of a typical mix, in chains and in random DAGs in which each task depends on one or two earlier
+// ones. As in SkyPilot, a task sends the same data to all its successors.
 func skyDAGs(quick bool) []skyDAG {
 	kinds := []skyTask{{cpus: 8}, {accelerator: "V100", count: 1}, {cpus: 16}, {accelerator: "T4", count: 1}, {cpus: 4},
 		{accelerator: "A100", count: 8}}
@@ -85,8 +85,8 @@ func skyDAGs(quick bool) []skyDAG {
 	return list
 }
 
-// skypilot plans the DAGs with SkyPilot's Optimizer.optimize and with ours, each with the whole catalogue. For ours
-// both times are given: finding the candidates and solving, as SkyPilot's includes both, and solving alone.
+// skypilot plans the DAGs with SkyPilot's Optimizer.optimize and with ours, each on the whole catalogue. For ours it
+// reports two times: with finding the candidates, which SkyPilot's time includes, and of solving alone.
 func skypilot(ctx context.Context, o *options, r *report) (err error) {
 	if !strings.Contains("skypilot", strings.ToLower(o.peers)) {
 		return nil
@@ -124,7 +124,7 @@ func skypilot(ctx context.Context, o *options, r *report) (err error) {
 			return err
 		}
 		if !lines.Scan() {
-			return fmt.Errorf("SkyPilot ended: %w", lines.Err())
+			return fmt.Errorf("SkyPilot exited: %w", lines.Err())
 		}
 		if err := row.read(&d, lines.Bytes()); err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
@@ -136,7 +136,7 @@ func skypilot(ctx context.Context, o *options, r *report) (err error) {
 	return nil
 }
 
-// ask is the DAG for the peer's script.
+// ask is the DAG as input of the peer's script.
 func (d *skyDAG) ask(limit time.Duration) map[string]any {
 	tasks, edges := [][2]any{}, [][3]any{}
 	for _, t := range d.tasks {
@@ -191,8 +191,8 @@ func ourPlan(ctx context.Context, d *skyDAG) (*skyRow, error) {
 	return row, err
 }
 
-// read takes SkyPilot's answer and prices its plan with our list prices, which are the ones it read, and with egress
-// between regions, which it does not count within a cloud.
+// read parses SkyPilot's output and recomputes its plan's cost with our list prices, which it also read, and with
+// egress between regions, which it ignores within a cloud.
 func (row *skyRow) read(d *skyDAG, line []byte) error {
 	var got struct {
 		Plan      [][4]any
@@ -261,10 +261,10 @@ func (r *report) skySummary() {
 		return
 	}
 	r.extra = append(r.extra,
-		measured{"whole DAGs with the whole catalogue: geometric mean beside SkyPilot's optimizer", "1,000×",
-			fmt.Sprintf("%s× with the search for candidates, %s× solving alone; least %s×, over %d DAGs",
+		measured{"whole DAGs with the whole catalogue: geometric mean relative to ours, SkyPilot's optimizer", "1,000×",
+			fmt.Sprintf("%s× with the search for candidates, %s× solving alone; minimum %s×, over %d DAGs",
 				ratio(math.Exp(whole/n)), ratio(math.Exp(solving/n)), ratio(least), len(r.sky))},
-		measured{"plans of ours dearer than SkyPilot's, egress between regions counted", "none",
+		measured{"our plans more expensive than SkyPilot's, including egress between regions", "none",
 			fmt.Sprintf("%d of %d; at most %.1f %% cheaper", dearer, compared, 100*saved)})
 }
 
@@ -272,8 +272,8 @@ func (r *report) skyTable(b *strings.Builder) {
 	if len(r.sky) == 0 {
 		return
 	}
-	b.WriteString("\n## SkyPilot's optimizer\n\nThe whole catalogue, on demand, an hour a task. Its plan is priced " +
-		"again with egress between regions.\n\n" +
+	b.WriteString("\n## SkyPilot's optimizer\n\nThe whole catalogue, on demand, one hour for each task. The cost of its " +
+		"plan is recomputed with egress between regions.\n\n" +
 		"| DAG | ours, USD | SkyPilot, USD | ours, whole | ours, solving | SkyPilot |\n" +
 		"| --- | --- | --- | --- | --- | --- |\n")
 	for i := range r.sky {

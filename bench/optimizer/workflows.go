@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// newPlanner is the one that `tradewind plan` uses, on the whole catalogue.
+// newPlanner is the planner of `tradewind plan`, on the whole catalogue.
 func newPlanner() (*planner.Planner, error) {
 	c, err := catalog.Default()
 	if err != nil {
@@ -32,7 +32,7 @@ func newPlanner() (*planner.Planner, error) {
 	return planner.New(c, moves, planner.DefaultOptions()), nil
 }
 
-// workflows are the recorded ones, Pegasus DAX and WfFormat, on the whole catalogue, with the candidates that
+// workflows solves the recorded workflows, Pegasus DAX and WfFormat, on the whole catalogue, with the candidates that
 // `tradewind plan` gives the optimizer.
 func workflows(ctx context.Context, o *options, r *report) (err error) {
 	b, end, err := newBench(ctx, o, r)
@@ -89,8 +89,8 @@ func readWorkflow(file string) (*dag.Job, error) {
 	return read.Job(strings.TrimSuffix(filepath.Base(file), ".gz"), z)
 }
 
-// workflow poses the four problems on one workflow. The planner leaves out what cannot matter to a form, so each form
-// has a model of its own.
+// workflow solves the four problems on one workflow. The planner omits what is irrelevant to a form, so each form has a
+// different model.
 func (b *bench) workflow(ctx context.Context, p *planner.Planner, spec *dag.Job, name string) error {
 	candidates := func(f form, deadlineHours, budgetUSD *float64) (*optimizer.Model, error) {
 		job := *spec
@@ -111,7 +111,7 @@ func (b *bench) workflow(ctx context.Context, p *planner.Planner, spec *dag.Job,
 	if _, err = b.row(ctx, "workflows", name, cost, m); err != nil {
 		return err
 	}
-	// The bounds are drawn from the model that the bounded forms see: with a deadline, a spot run counts with its
+	// The limits are derived from the model of the limited forms: with a deadline, a spot run counts with its
 	// guaranteed time.
 	loose := 1e9
 	if m, err = candidates(deadline, &loose, nil); err != nil {
@@ -121,7 +121,7 @@ func (b *bench) workflow(ctx context.Context, p *planner.Planner, spec *dag.Job,
 	return b.forms(ctx, "workflows", name, m)
 }
 
-// workflowTargets are the figures that every workflow has to keep by itself.
+// workflowTargets adds the targets that every single workflow must meet.
 func (r *report) workflowTargets() {
 	slowest, gap, slowestTime, n := 0.0, 0.0, 0.0, 0
 	proven := true
@@ -141,14 +141,14 @@ func (r *report) workflowTargets() {
 		verdict = "not all proven"
 	}
 	r.extra = append(r.extra,
-		measured{"workflows, the slowest to its least cost", "100 ms, proven",
+		measured{"workflows, minimal cost, the slowest", "100 ms, proven",
 			fmt.Sprintf("%s, %s, of %d models", millis(slowest), verdict, n)},
 		measured{"workflows, makespan: the largest gap, the longest time", "1 %, 1 s",
 			fmt.Sprintf("%.2g %%, %s", 100*gap, millis(slowestTime))})
 }
 
-// replan blocks, in random DAGs of 30 tasks with 100 candidates, the place of one task after another of the plan in
-// force, and solves again from that plan, as the broker does.
+// replan takes random DAGs of 30 tasks with 100 candidates, blocks the place of one task of the current plan after
+// another, and solves again from that plan, as the broker does.
 func replan(ctx context.Context, _ *options, r *report) error {
 	total, n, worst := timing{}, 0, 0.0
 	for seed := range uint64(8) {
@@ -177,7 +177,7 @@ func replan(ctx context.Context, _ *options, r *report) error {
 	return nil
 }
 
-// without is the model without a place's candidates, and what is left of a plan of it.
+// without returns the model without a place's candidates, and the remaining part of a plan as a hint.
 func without(m *optimizer.Model, place int, picks []int) (posed *optimizer.Model, hint []int) {
 	out := *m
 	out.Tasks, hint = make([]optimizer.Task, len(m.Tasks)), make([]int, len(m.Tasks))

@@ -1,11 +1,11 @@
-// Command parsync has processes place tasks on the machines of one pool at once, over one table on DynamoDB Local
-// (`make emulators`), by each policy of the rotation: how many transactions another process made void, and how many
-// placements a second there are, beside what pkg/parsync's wind tunnel expects of as many schedulers.
+// Command parsync makes several processes place tasks on the machines of one pool at once, over one table on DynamoDB
+// Local (`make emulators`), with each policy of the rotation. It reports how many transactions conflicted with another
+// process and how many placements were made per second, compared with the model of pkg/parsync's wind tunnel.
 //
 //	bin/bench/parsync -report bench/RESULTS.md
 //
-// Each process is a real one, this program started anew, with a broker of its own that takes its number from the table
-// as functions on Lambda do, and handles the events that announce tasks of its own jobs.
+// Each process is a real one: this program started again, with a separate broker that takes its number from the
+// table, as functions on Lambda do, and handles the events that announce the tasks of its jobs.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
-	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
@@ -36,12 +36,12 @@ func main() {
 		err = place(ctx, os.Stdin, os.Stdout)
 	} else {
 		s, page := large(), ""
-		flag.StringVar(&page, "report", "", "page whose section to write anew; standard output when empty")
-		flag.IntVar(&s.jobs, "jobs", s.jobs, "jobs, each in a queue of its own")
-		flag.IntVar(&s.tasks, "tasks", s.tasks, "tasks of each")
+		flag.StringVar(&page, "report", "", "page whose section to update; standard output if empty")
+		flag.IntVar(&s.jobs, "jobs", s.jobs, "number of jobs, each in a separate queue")
+		flag.IntVar(&s.tasks, "tasks", s.tasks, "tasks of each job")
 		flag.IntVar(&s.machines, "machines", s.machines, "machines of the pool, each with room for eight tasks")
 		flag.IntVar(&s.partitions, "partitions", s.partitions, "partitions of the pool")
-		flag.DurationVar(&s.turn, "turn", s.turn, "how often a process looks at another partition")
+		flag.DurationVar(&s.turn, "turn", s.turn, "how often a process moves to another partition")
 		flag.Parse()
 		err = run(ctx, s, page)
 	}
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// sizes of an experiment.
+// sizes are the sizes of an experiment.
 type sizes struct {
 	jobs, tasks, machines, partitions int
 	turn                              time.Duration
@@ -60,7 +60,7 @@ type sizes struct {
 	policies                          []parsync.Policy
 }
 
-// slotsEach is how many tasks a machine has room for.
+// slotsEach is the number of tasks that fit on a machine.
 const slotsEach = 8
 
 func large() sizes {
@@ -78,7 +78,7 @@ func run(ctx context.Context, s sizes, page string) error {
 	case s.partitions <= most:
 		return fmt.Errorf("-partitions: more than %d processes", most)
 	case s.jobs*s.tasks > s.machines*slotsEach:
-		return errors.New("-machines: there has to be room for all tasks")
+		return errors.New("-machines: too few for all tasks")
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -115,7 +115,7 @@ func all(ctx context.Context, s sizes, child []string) (out []measure, err error
 	return out, nil
 }
 
-// once measures one policy with so many processes, on a DynamoDB Local of its own: it slows down with what it has held.
+// once measures one policy with n processes, on a new DynamoDB Local: it slows down with the data it has held.
 func once(ctx context.Context, s sizes, policy parsync.Policy, n int, child []string) (m measure, err error) {
 	p, err := emulator.Start(emulator.DynamoDBLocalServer())
 	if err != nil {
@@ -129,28 +129,28 @@ func once(ctx context.Context, s sizes, policy parsync.Policy, n int, child []st
 	return together(ctx, s, policy, n, child, p.Endpoint, ready)
 }
 
-// measure is what came of one experiment.
+// measure is the result of one experiment.
 type measure struct {
 	policy                             parsync.Policy
 	processes                          int
 	placed, bought, commits, conflicts int
 	took                               time.Duration
-	expected                           float64 // conflicts, by the model
+	expected                           float64 // conflicts according to the model
 }
 
 func (m measure) perSecond() float64 { return float64(m.placed) / m.took.Seconds() }
 
 func (m measure) perTask(conflicts float64) float64 { return conflicts / float64(max(m.placed, 1)) }
 
-// describe makes the section's body.
+// describe writes the section's body.
 func describe(s sizes, all []measure) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "`make bench-parsync`. %d tasks of %d jobs, each job in a queue of its own, are placed on %d "+
-		"machines with room for %d each, in %d partitions, of which each process looks at one anew every %v. "+
-		"Processes, emulator and table share the processors of this computer. A conflict is a transaction that "+
-		"another's made void: it is decided and written again. The model is the "+
-		"[wind tunnel](../docs/parsync.md#the-wind-tunnel) with as many schedulers, partitions and slots, at the rate "+
-		"that was measured.\n\n"+
+	fmt.Fprintf(&b, "`make bench-parsync`. %d tasks of %d jobs, each job in a separate queue, are placed on %d "+
+		"machines with room for %d each, in %d partitions. Each process refreshes its view of one partition every %v. "+
+		"Processes, emulator and table share the processors of this computer. A conflict is a transaction that fails "+
+		"because of another process: it is decided and written again. The model is the "+
+		"[wind tunnel](../docs/parsync.md#the-wind-tunnel) with the same numbers of schedulers, partitions and slots, at "+
+		"the measured rate.\n\n"+
 		"| policy | processes | placements a second | conflicts | a task | the model's | a task | not placed |\n"+
 		"| --- | --: | --: | --: | --: | --: | --: | --: |\n",
 		s.jobs*s.tasks, s.jobs, s.machines, slotsEach, s.partitions, s.turn)
@@ -162,17 +162,16 @@ func describe(s sizes, all []measure) string {
 	return b.String()
 }
 
-// why is what the two differ by.
-const why = "Where they differ, it is for what the model leaves out:\n" +
-	"\n" +
+// why explains the differences between the two.
+const why = "Differences come from what the model leaves out:\n" +
 	"- In the model two schedulers conflict over a slot; here over the record of a partition, so two that " +
-	"take different machines of one partition do as well.\n" +
+	"take different machines of one partition conflict as well.\n" +
 	"- The model decides and commits at once. Here a decision takes some reads and a transaction, during " +
-	"which others commit to the same partition: latency, which has no two look at one partition in a turn, " +
-	"conflicts where that takes longer than a turn.\n" +
-	"- Placing packs. Of all partitions that are looked at together the same machine is everybody's first " +
-	"choice, where the model's schedulers choose among slots of one grade at random.\n" +
-	"- parsync changes from quality to latency for tasks that have waited, here since their event was told, which " +
-	"takes in that the processes share the computer's processors; in the model it is since a scheduler was free.\n" +
-	"- A conflict brings the view of its partition up to date at once, where the model waits for the " +
-	"partition's turn. And tasks here do not end, while a part of the model's do.\n"
+	"which others commit to the same partition. Policy latency, in which no two schedulers look at one partition in a " +
+	"turn, conflicts if this takes longer than a turn.\n" +
+	"- Placement packs tasks: processes that look at the same partitions prefer the same machine, " +
+	"while the model's schedulers choose randomly among slots of one grade.\n" +
+	"- parsync changes from quality to latency for tasks that have waited: here since their event was sent, which " +
+	"includes waiting for the shared processors; in the model since a scheduler was free.\n" +
+	"- Here a conflict refreshes the view of its partition at once; the model waits for the " +
+	"partition's turn. Tasks here do not end, while some of the model's do.\n"

@@ -4,15 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/parsync/windtunnel"
+	"github.com/tradewind-broker/tradewind/internal/lab/windtunnel"
 )
 
-// modelSeeds is how many runs of the wind tunnel are the model's mean.
+// modelSeeds is the number of wind tunnel runs of which the model is the mean.
 const modelSeeds = 5
 
-// model is how many conflicts the wind tunnel has until as many tasks are placed, by as many schedulers that try as
-// many a second as was measured, beginning with nothing in use. It is none of one scheduler, which knows what it has
-// taken.
+// model is the number of conflicts in the wind tunnel until the same number of tasks is placed, by the same number of
+// schedulers at the measured rate of attempts, starting with nothing in use. It is zero for one scheduler, which
+// knows its own placements.
 func model(ctx context.Context, s sizes, m measure) (float64, error) {
 	if m.processes == 1 {
 		return 0, nil

@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	pools "github.com/tradewind-broker/tradewind/pkg/broker/pool"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	pools "github.com/tradewind-broker/tradewind/internal/broker/pool"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// work is what a process is to do, and done what came of it: lines of JSON.
+// work is the input of a process, and done its output: lines of JSON.
 type work struct {
 	Endpoint string
 	Name     string
@@ -34,7 +34,7 @@ type done struct {
 	Placed, Bought, Commits, Conflicts int
 }
 
-// counted counts the transactions of sessions, and those of them that were void.
+// counted counts the transactions of sessions, and those that conflicted.
 type counted struct {
 	store.Store
 	commits, conflicts atomic.Int64
@@ -45,7 +45,7 @@ func (c *counted) Commit(ctx context.Context, tx store.Tx) error {
 	err := c.Store.Commit(ctx, tx)
 	for i := range tx.Writes {
 		if tx.Writes[i].Key == record.SeatsKey() {
-			return err // that two sit down at once is no conflict over machines
+			return err // two brokers that take a number at once do not conflict over machines
 		}
 	}
 	c.commits.Add(1)
@@ -55,7 +55,7 @@ func (c *counted) Commit(ctx context.Context, tx store.Tx) error {
 	return err
 }
 
-// place is one process: it takes a number, says so, and when it is told to go places its tasks.
+// place is one process: it takes a number, reports it, and places its tasks when it is started.
 func place(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	var w work
@@ -71,8 +71,8 @@ func place(ctx context.Context, in io.Reader, out io.Writer) error {
 	p.Store = of
 	cfg := record.DefaultConfig()
 	cfg.Process, cfg.Rotates, cfg.Pool.Turn = w.Name, w.Policy, w.Turn
-	// It sits down before the others know of it: a broker that begins when all have knows how many they are.
-	txns := unit.NewTransactor(p.Store, p.Now, cfg, unit.Hooks{})
+	// It registers before the others start: a broker that starts after all have registered knows their number.
+	txns := txn.NewTransactor(p.Store, p.Now, cfg, txn.Hooks{})
 	if _, _, err := pools.New(txns, pools.NewKnown(), p.Tokens, nil).PoolsNow(ctx, time.Now()); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func place(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		for err := errors.New("first"); err != nil; { // its queue would bring it again
+		for err := errors.New("first"); err != nil; { // a queue would redeliver the event
 			if err = errors.Join(b.Functions.Handle(ctx, events.FnSchedule, []events.Event{e})...); ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -118,7 +118,7 @@ func writeLine(out io.Writer, v any) error {
 	return err
 }
 
-// process is a child at work.
+// process is a running child process.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -143,11 +143,11 @@ func begin(ctx context.Context, child []string, w work) (*process, error) {
 	return p, writeLine(in, w)
 }
 
-// together has processes place all tasks at once, each those of its jobs.
+// together makes processes place all tasks at once, each the tasks of its jobs.
 func together(ctx context.Context, s sizes, policy parsync.Policy, n int, child []string, endpoint string,
 	ready [][][]byte) (m measure, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends those that are left
+	defer cancel() // ends the remaining processes
 	m = measure{policy: policy, processes: n}
 	var all []*process
 	for i := range n {
@@ -188,7 +188,7 @@ func together(ctx context.Context, s sizes, policy parsync.Policy, n int, child 
 	return m, m.count(ctx, endpoint, s)
 }
 
-// count counts what was placed, and checks that no machine holds more than it has.
+// count counts the placed tasks, and checks that no machine holds more than its capacity.
 func (m *measure) count(ctx context.Context, endpoint string, s sizes) error {
 	p, records, err := ports(endpoint)
 	if err != nil {

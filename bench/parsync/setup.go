@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -25,7 +25,7 @@ const (
 	cpus  = 4 // of a task
 )
 
-// ports are a broker's on a table.
+// ports are the ports of a broker on a table.
 func ports(endpoint string) (broker.Ports, *dynamo.Store, error) {
 	s, err := dynamo.New(emulator.Config(endpoint), table, dynamo.Options{RequestTimeout: time.Minute})
 	if err != nil {
@@ -46,7 +46,7 @@ func ports(endpoint string) (broker.Ports, *dynamo.Store, error) {
 	}, s, nil
 }
 
-// prepare makes a table with a pool and jobs that are planned. It returns the events that announce their tasks, by job.
+// prepare creates a table with a pool and planned jobs. It returns the events that announce their tasks, by job.
 func prepare(ctx context.Context, endpoint string, s sizes) (ready [][][]byte, err error) {
 	p, records, err := ports(endpoint)
 	if err != nil {
@@ -60,7 +60,7 @@ func prepare(ctx context.Context, endpoint string, s sizes) (ready [][][]byte, e
 	if err := b.Users.SetPool(ctx, pool, record.PoolSettings{Partitions: s.partitions}); err != nil {
 		return nil, err
 	}
-	joined := time.Now().Add(time.Second) // not before the pool was made
+	joined := time.Now().Add(time.Second) // not before the pool was created
 	for i := range s.machines {
 		of := wire.PoolClaims{Pool: pool, Machine: fmt.Sprintf("m%03d", i), Joined: joined}
 		has := wire.PoolReport{Capacity: wire.PoolCapacity{CPUs: slotsEach * cpus, MemoryGiB: slotsEach * cpus * 4}}
@@ -89,7 +89,7 @@ func prepare(ctx context.Context, endpoint string, s sizes) (ready [][][]byte, e
 	return ready, announced(ctx, b, records, index, ready)
 }
 
-// announced handles events until all that is left are those that announce tasks, which it keeps.
+// announced handles events until only those that announce tasks are left, and returns these.
 func announced(ctx context.Context, b *broker.Broker, records *dynamo.Store, index map[string]int,
 	ready [][][]byte) error {
 	const together = 100

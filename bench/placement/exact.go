@@ -18,13 +18,13 @@ import (
 //go:embed ilp.py
 var ilp string
 
-// The small problems that are solved exactly, and how long pack searches each.
+// The small problems that are solved exactly, and the time limit of pack for each.
 const (
 	smallProblems = 300
 	smallSteps    = 20_000
 )
 
-// posed is a problem as ilp.py reads it: amounts in whole units, an instance is its app.
+// posed is a problem as ilp.py reads it: amounts in whole units; an instance is the index of its app.
 type posed struct {
 	Machines  [][]int64  `json:"machines"`
 	Apps      []posedApp `json:"apps"`
@@ -38,14 +38,14 @@ type posedApp struct {
 	Weight int64   `json:"weight"`
 }
 
-// answer is the exact solver's.
+// answer is the result of the exact solver.
 type answer struct {
 	Value    int64 `json:"value"`
-	Machines *int  `json:"machines"` // nil when not all can be placed
+	Machines *int  `json:"machines"` // nil if not all can be placed
 }
 
-// small draws a problem of a few machines of two sizes, two resources, priorities and rules, tight enough that some
-// have to wait in about half of them.
+// small generates a problem with a few machines of two sizes, two resources, priorities and rules, tight enough that in
+// about half of the problems some instances must wait.
 func small(seed uint64) posed {
 	rng := rand.New(rand.NewPCG(seed, 20)) //nolint:gosec // a draw
 	p := &placement.Problem{Resources: []placement.Resource{{Name: "cpu", Points: 1}, {Name: "memory", Points: 1}}}
@@ -78,7 +78,7 @@ func small(seed uint64) posed {
 	for a := range p.Apps {
 		for rank, priority := range priorities {
 			if p.Apps[a].Priority == priority {
-				q.Apps[a].Weight = weights[rank].Int64() // of so few instances, small
+				q.Apps[a].Weight = weights[rank].Int64() // small, with this few instances
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func units(whole []int64) []int64 {
 	return out
 }
 
-// exact compares both solvers with CP-SAT's proven optimum on small problems, and writes how often they reach it.
+// exact compares both solvers with CP-SAT's proven optimum on small problems, and reports how often they reach it.
 func exact(ctx context.Context, python string, body *strings.Builder) error {
 	if _, err := os.Stat(python); err != nil {
 		return fmt.Errorf("%w: `make bench-placement` installs it", err)
@@ -147,13 +147,13 @@ func exact(ctx context.Context, python string, body *strings.Builder) error {
 	}
 	fmt.Fprintf(body, "\n%d small problems of 3 to 5 machines against the optimum that OR-Tools' CP-SAT proves:\n\n"+
 		"| solver | at the optimum | of |\n| --- | --: | --: |\n"+
-		"| **flow network**: most weighted flow (%d proven by itself) | %d | %d |\n"+
+		"| **flow network**: maximum weighted flow (%d proven by the solver itself) | %d | %d |\n"+
 		"| **pack**: fewest machines, of those where all can be placed | %d | %d |\n",
 		len(problems), proven, flow, len(problems), fewest, complete)
 	return nil
 }
 
-// ask has CP-SAT solve the problems.
+// ask solves the problems with CP-SAT.
 func ask(ctx context.Context, python string, problems []posed) ([]answer, error) {
 	in, err := json.Marshal(problems)
 	if err != nil {

@@ -1,8 +1,8 @@
 """Solves small placement problems exactly with CP-SAT.
 
-Reads a JSON list of problems on standard input and prints for each the largest
-weighted flow and, where every instance can be placed, the fewest machines (else
-null). It shares nothing with pkg/placement but the problem.
+Reads a JSON list of problems on standard input and prints for each the maximum
+weighted flow and, if every instance can be placed, the minimum number of machines (else
+null). It shares only the problem with pkg/placement.
 """
 
 import json

@@ -1,9 +1,9 @@
 // Command placement places the data set of the Alibaba scheduling contest (Tianchi, 2018) and the setting of Aladdin's
-// evaluation with Tradewind's solvers and with what they are compared with, and writes its section of bench/RESULTS.md.
+// evaluation with Tradewind's solvers and with baselines, and writes its section of bench/RESULTS.md.
 // `make bench-placement` calls it.
 //
-// Each run is a process of `tradewind-lab place` on one thread, and what it placed is judged by its verifier. Time is the
-// clock's and the processor's, reading included: other work on the machine distorts the latter less.
+// Each run is a `tradewind-lab place` process on one thread, and its verifier checks the placement. Both wall and
+// processor time include reading; other work on the machine distorts processor time less.
 package main
 
 import (
@@ -33,8 +33,8 @@ func main() {
 	flag.StringVar(&o.data, "data", "../shared/data/cluster-traces/alibaba-tianchi-2018",
 		"folder of the contest's data set")
 	flag.StringVar(&o.python, "python", ".tools/bench-optimizer/venv/bin/python", "an interpreter with OR-Tools")
-	flag.StringVar(&o.only, "only", "", "run the settings whose name contains this")
-	flag.StringVar(&o.results, "report", "", "file whose section on placement to write anew; empty prints it")
+	flag.StringVar(&o.only, "only", "", "run only the settings whose names contain this")
+	flag.StringVar(&o.results, "report", "", "file whose section on placement to update; empty prints it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -51,11 +51,11 @@ type contender struct {
 	args   []string
 }
 
-// setting is what is placed.
+// setting is a problem to place.
 type setting struct {
 	name       string
 	what       string
-	generate   []string // flags that make it; none for the contest
+	generate   []string // flags that generate it; none for the contest
 	contenders []contender
 }
 
@@ -79,7 +79,7 @@ func settings() []setting {
 		{"paper", "Aladdin's evaluation: 100,000 containers of 13,056 apps, 10,000 machines, 70% of apps with " +
 			"anti-affinity, 15% of containers with priority",
 			[]string{"--machines", "10000"}, append([]contender{flow("none broken, < 1 s")}, baselines...)},
-		{"crowded", "The same on 6,500 machines, which cannot hold all: who waits?",
+		{"crowded", "The same on 6,500 machines, which cannot hold all instances: which ones wait?",
 			[]string{"--machines", "6500"}, append([]contender{flow("none broken")}, baselines...)},
 	}
 }
@@ -91,9 +91,9 @@ func run(ctx context.Context, o *options) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	var body strings.Builder
-	fmt.Fprintf(&body, "`make bench-placement`: each row is `tradewind-lab place` on one thread. Violations are by the "+
-		"independent verifier. "+
-		"Priority is violated where an instance waits although it would fit in place of lower priorities. Seconds "+
+	fmt.Fprintf(&body, "`make bench-placement`: each row is `tradewind-lab place` on one thread. Violations are counted by "+
+		"the independent verifier. "+
+		"A priority violation is an instance that waits although it would fit in place of lower priorities. Seconds "+
 		"include reading.\n")
 	for _, s := range settings() {
 		if !strings.Contains(s.name, o.only) {
@@ -145,7 +145,7 @@ func measure(ctx context.Context, o *options, s setting, dir string, body *strin
 	return nil
 }
 
-// result is what a run printed, and what it took of the processor.
+// result is the output of a run, and its processor time.
 type result struct {
 	Placed     int     `json:"placed"`
 	Violations int     `json:"violations"`
@@ -166,7 +166,7 @@ func place(ctx context.Context, tradewind, data string, c contender) (*result, e
 	if err != nil && (!errors.As(err, &exit) || out.Len() == 0) {
 		return nil, fmt.Errorf("%w: %s", err, told.String())
 	}
-	// That something is broken or left out is a result like others.
+	// A placement with violations or unplaced instances is a valid result, too.
 	r := &result{processor: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	if err := json.Unmarshal(out.Bytes(), r); err != nil {
 		return nil, err

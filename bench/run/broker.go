@@ -13,24 +13,24 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/instant"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 )
 
-// told passes on the ends of jobs.
+// told receives the ends of jobs.
 type told chan events.DAGFinished
 
 func (t told) Notify(_ context.Context, e events.Event) error {
@@ -40,7 +40,7 @@ func (t told) Notify(_ context.Context, e events.Event) error {
 	return nil
 }
 
-// rig is a broker on disk, every commit waiting for it, whose clouds answer at once.
+// rig is a broker on disk that waits for every commit, with clouds that answer immediately.
 type rig struct {
 	b     *broker.Broker
 	done  told
@@ -97,7 +97,7 @@ func newRig(ctx context.Context) (*rig, error) {
 	return r, nil
 }
 
-// layered is a DAG of n recorded tasks, in layers in which each task waits for one of the layer before.
+// layered is a DAG of n recorded tasks in layers; each task depends on one of the previous layer.
 func layered(n, width int) *dag.Job {
 	j := &dag.Job{Name: "layered", Objective: dag.MinimizeCost, Format: dag.Native}
 	for i := range n {
@@ -112,8 +112,8 @@ func layered(n, width int) *dag.Job {
 	return j
 }
 
-// transitionsOf is what a task goes through, each committed and waited for: ready, admitted, launching, running,
-// succeeded, released.
+// transitionsOf is the number of transitions of a task, each committed and waited for: ready, admitted, launching,
+// running, succeeded, released.
 const transitionsOf = 6
 
 func brokerRows(ctx context.Context) ([]benchreport.Row, error) {
@@ -128,7 +128,7 @@ func brokerRows(ctx context.Context) ([]benchreport.Row, error) {
 func measureBroker(ctx context.Context, r *rig) ([]benchreport.Row, error) {
 	const command = "bin/bench/run -only broker"
 	var rows []benchreport.Row
-	for name, width := range map[string]int{"2,000 tasks side by side": rateTasks,
+	for name, width := range map[string]int{"2,000 tasks in parallel": rateTasks,
 		"2,000 tasks in ten layers": rateTasks / 10} {
 		rates, err := rate(ctx, r, width)
 		if err != nil {
@@ -150,7 +150,7 @@ func measureBroker(ctx context.Context, r *rig) ([]benchreport.Row, error) {
 
 const rateTasks = 2000
 
-// rate runs a job several times over and returns the transitions a second of each, sorted.
+// rate runs a job several times and returns the transitions per second of each run, sorted.
 func rate(ctx context.Context, r *rig, width int) ([]float64, error) {
 	const repeats = 5
 	var rates []float64
@@ -169,10 +169,10 @@ func rate(ctx context.Context, r *rig, width int) ([]float64, error) {
 	return rates, nil
 }
 
-// eventToPlan submits jobs of 100 tasks one after the other, and measures from before the submission until the plan is
-// committed.
+// eventToPlan submits jobs of 100 tasks one after the other, and measures from just before the submission until the
+// plan is committed.
 func eventToPlan(ctx context.Context, r *rig) (p50, p99 float64, err error) {
-	const repeats = 1000 // of fewer, the 99th percentile is that of a handful, which collections of garbage decide
+	const repeats = 1000 // with fewer, garbage collections determine the 99th percentile
 	var took []float64
 	for i := range repeats {
 		begin := time.Now()

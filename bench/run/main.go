@@ -1,5 +1,5 @@
-// Command run measures what RESULTS.md shows of the packages that are here, and
-// writes their sections of bench/RESULTS.md. `make bench` calls it.
+// Command run measures the packages of this repository for RESULTS.md, and writes their sections of bench/RESULTS.md.
+// `make bench` calls it.
 package main
 
 import (
@@ -22,7 +22,7 @@ type section struct {
 
 func main() {
 	out := flag.String("out", "", "file to write; empty is standard output")
-	only := flag.String("only", "", "run the sections whose name contains this")
+	only := flag.String("only", "", "run only the sections whose names contain this")
 	tasks := flag.Int("tasks", 10_000, "tasks of the large job")
 	flag.Parse()
 
@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// write puts a section on the page, or prints it where there is no page.
+// write updates a section of the page, or prints it if there is no page.
 func write(out, name, body string) error {
 	if out != "" {
 		return benchreport.Write(out, name, body, time.Now())

@@ -57,7 +57,7 @@ func catalogue(ctx context.Context) ([]benchreport.Row, error) {
 	return rows, nil
 }
 
-// large runs a job of many recorded tasks as real processes that take no time, and reads the broker's peak memory.
+// large runs a job of many recorded tasks as real processes that take no time, and measures the broker's peak memory.
 func large(ctx context.Context, tasks int) ([]benchreport.Row, error) {
 	dir, err := os.MkdirTemp("", "tradewind-large-*")
 	if err != nil {
@@ -119,7 +119,7 @@ func watchMemory(pid int, stop <-chan struct{}) int {
 	}
 }
 
-// chaos runs the simulator over the seeds that the design names.
+// chaos runs the simulator with the seeds that the design specifies.
 func chaos(ctx context.Context) ([]benchreport.Row, error) {
 	begin := time.Now()
 	cmd := exec.CommandContext(ctx, "bin/tradewind-lab", "chaos", "--seeds", "0:500", "-o", "json")

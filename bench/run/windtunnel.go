@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
-// windtunnel plays the paper's phases of load under every policy, on one core, and compares them at its third phase of
-// 95%.
+// windtunnel simulates the paper's load phases with every policy, on one core, and compares the policies in the third
+// phase, at 95% load.
 func windtunnel(ctx context.Context) ([]benchreport.Row, error) {
 	const command = "GOMAXPROCS=1 bin/tradewind-lab windtunnel --policy all"
 	cmd := exec.CommandContext(ctx, "bin/tradewind-lab", "windtunnel", "--policy", "all", "-o", "json")
@@ -60,7 +60,7 @@ func windtunnel(ctx context.Context) ([]benchreport.Row, error) {
 		}
 	}
 	return append(rows, benchreport.Row{
-		What: "conflicts the model expects of " + full.Policy + ", against those that happened", Target: "10%",
-		Got: fmt.Sprintf("%+.1f%% in the phase where it is most wrong", 100*worst), Command: command,
+		What: "conflicts according to the model of " + full.Policy + ", compared with simulated ones", Target: "10%",
+		Got: fmt.Sprintf("%+.1f%% in the phase with the largest error", 100*worst), Command: command,
 	}), nil
 }

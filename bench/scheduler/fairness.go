@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/lab/replay"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/replay"
 )
 
-// The month of the trace that is replayed, the last of it, and on which part of its nodes: on all of them hardly any
+// The replayed month, the last of the trace, and the part of the trace's nodes that is used: on all nodes hardly any
 // pod would wait.
 const (
 	monthDays  = 30
@@ -22,12 +22,12 @@ const (
 	secondsDay = 24 * 60 * 60
 )
 
-// users are the five namespaces, and the part of the pods that is drawn for each: the trace names nobody.
+// users are the five namespaces and the share of the pods that each gets: the trace names no users.
 func users() (names []string, parts []float64) {
 	return []string{"ann", "bob", "cat", "dan", "eve"}, []float64{0.5, 0.2, 0.15, 0.1, 0.05}
 }
 
-// userOf draws whose a pod is, by its name.
+// userOf draws the user of a pod from its name.
 func userOf(pod string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(pod))
@@ -42,13 +42,13 @@ func userOf(pod string) string {
 	return names[len(names)-1]
 }
 
-// aStart is what a start elsewhere takes a pod that has saved its work, as the broker counts with it.
+// aStart is the time that a restart elsewhere costs a pod that has saved its work, as the broker assumes it.
 const aStart = 10 * time.Minute
 
-// rule is a way to share.
+// rule is a way to share the cluster.
 type rule struct {
 	name, policy string
-	queues       bool // a queue for each user, in place of a namespace in one queue
+	queues       bool // a queue for each user, instead of a namespace in one shared queue
 	saves        time.Duration
 	halfLife     time.Duration
 }
@@ -58,24 +58,24 @@ func rules() []rule {
 	return []rule{
 		{"plain FIFO", "actions: [allocate]\ntiers: [[" + nodes + "]]", false, 0, 0},
 		{"DRF between jobs", "actions: [allocate]\ntiers: [[drf], [" + nodes + "]]", false, 0, 0},
-		{"Volcano's rules as its paper has them", "actions: [enqueue, allocate, preempt, backfill]\n" +
+		{"Volcano's rules as in its paper", "actions: [enqueue, allocate, preempt, backfill]\n" +
 			"tiers: [[priority, gang], [namespace, drf, " + nodes + ", proportion]]", false, 0, 0},
-		{"**namespaces, and what has waited for a day first**", "actions: [enqueue, allocate, backfill, reserve]\n" +
+		{"**namespaces, and pods that have waited for a day first**", "actions: [enqueue, allocate, backfill, reserve]\n" +
 			"tiers: [[{name: sla, args: {maxWait: 24h}}, priority, gang], [namespace, drf, proportion, predicates, " +
 			"binpack]]", false, aStart, 0},
-		{"**the same, with what was held in the last week**", "actions: [enqueue, allocate, backfill, reserve]\n" +
+		{"**the same, with the usage of the last week**", "actions: [enqueue, allocate, backfill, reserve]\n" +
 			"tiers: [[{name: sla, args: {maxWait: 24h}}, priority, gang], [{name: usage, args: {halfLife: 168h}}, " +
 			"namespace, drf, proportion, predicates, binpack]]", false, aStart, 7 * 24 * time.Hour},
-		{"Volcano's rules, a queue for each", "actions: [enqueue, allocate, preempt, reclaim, backfill]\n" +
+		{"Volcano's rules, a queue for each user", "actions: [enqueue, allocate, preempt, reclaim, backfill]\n" +
 			"tiers: [[priority, gang], [drf, " + nodes + ", proportion]]", true, 0, 0},
-		{"**a queue for each, reclaimed**", "actions: [enqueue, allocate, preempt, reclaim, backfill, reserve]\n" +
+		{"**a queue for each user, with reclaim**", "actions: [enqueue, allocate, preempt, reclaim, backfill, reserve]\n" +
 			"tiers: [[{name: sla, args: {maxWait: 24h}}, priority, gang], " +
 			"[drf, proportion, predicates, binpack]]", true, aStart,
 			0},
 	}
 }
 
-// month is the last month of the trace, of pods that some node could take.
+// month returns the last month of the trace: the pods that fit on some node.
 func month(data string) (nodes []replay.Node, pods []replay.Pod, err error) {
 	all, err := read(filepath.Join(data, "openb_node_list_all_node.csv.gz"), replay.ReadNodes)
 	if err != nil {
@@ -104,7 +104,7 @@ func month(data string) (nodes []replay.Node, pods []replay.Pod, err error) {
 	return nodes, pods, nil
 }
 
-// fairness replays the month by each rule.
+// fairness replays the month with each rule.
 func fairness(ctx context.Context, data string) (string, error) {
 	nodes, pods, err := month(data)
 	if err != nil {
@@ -113,15 +113,15 @@ func fairness(ctx context.Context, data string) (string, error) {
 	names, parts := users()
 	var b strings.Builder
 	fmt.Fprintf(&b, "Five users share a cluster for a month: the last %d days of the trace, %d pods, on every %dth of "+
-		"its nodes, so that they wait. The trace names nobody: pods are drawn for %s with chances of %v, "+
-		"who all weigh the "+
-		"same. Share error is by how much their GPUs differ from max-min fairness of what is allocated, "+
-		"while any waits. "+
-		"Thrown away is what evicted pods had done, which begin again by Volcano's rules; "+
-		"by the others they save it, as "+
-		"the broker's tasks do, and what is lost is a start of ten minutes.\n\n"+
-		"| rule | share error | wait: mean, h | 95 %% | most | of who asks least | of who asks most "+
-		"| evicted | thrown away "+
+		"its nodes, so that pods have to wait. The trace names no users: pods are drawn for %s with probabilities %v; "+
+		"all users have the "+
+		"same weight. Share error is the difference between their GPUs and max-min fairness of the allocated ones, "+
+		"while any pod waits. "+
+		"Lost work is the work of evicted pods, which start again under Volcano's rules; "+
+		"under the other rules they save it, like "+
+		"the broker's tasks, and lose a start of ten minutes.\n\n"+
+		"| rule | share error | wait: mean, h | 95 %% | maximum | of the user with the fewest pods | with the most "+
+		"| evicted | lost work "+
 		"| never placed |\n| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n",
 		monthDays, len(pods), everyNode,
 		strings.Join(names, ", "), parts)

@@ -22,16 +22,16 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
+	"github.com/tradewind-broker/tradewind/internal/lab/replay"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/replay"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/schedulertest"
 )
 
 func main() {
-	results := flag.String("report", "", "page to write the section of; empty prints it")
+	results := flag.String("report", "", "page whose section to update; empty prints it")
 	data := flag.String("data", "../shared/data/cluster-traces/alibaba-gpu-2023", "folder of the recorded cluster")
-	repeats := flag.Int("repeats", 11, "rounds measured of each size")
-	only := flag.String("only", "", "measure this alone, and print it: sessions, replays or fairness")
+	repeats := flag.Int("repeats", 11, "measured rounds of each size")
+	only := flag.String("only", "", "measure and print only this: sessions, replays or fairness")
 	flag.Parse()
 	if err := run(context.Background(), *results, *data, *repeats, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -54,7 +54,7 @@ func run(ctx context.Context, results, data string, repeats int, only string) er
 		}
 		text, err := part.measure()
 		if errors.Is(err, fs.ErrNotExist) {
-			text, err = "The recorded cluster is not there: what is replayed of it was left out.\n", nil
+			text, err = "The recorded cluster is missing, so it was not replayed.\n", nil
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
@@ -68,17 +68,18 @@ func run(ctx context.Context, results, data string, repeats int, only string) er
 	return benchreport.Write(results, "Scheduler", strings.TrimRight(body, "\n")+"\n", time.Now())
 }
 
-// sessions measures on one core. Times are of the processor, so that what else the machine does counts for nothing.
+// sessions measures on one core. It measures processor time, so that other load on the machine does not count.
 func sessions(repeats int) (string, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var b strings.Builder
 	b.WriteString("`bin/bench/scheduler`: a session from snapshot to result (open, enqueue, allocate, preempt, " +
 		"reclaim, backfill, reserve, close) with sla, priority, gang, namespace, drf, proportion, predicates, " +
 		"binpack and topology, on one core; 20 weighted queues, 10 users, 32 shapes of requests, gangs of up to 16, " +
-		"shares of GPUs, labels and taints. Milliseconds of processor time, with collecting garbage: median, least " +
-		"and most of " +
-		fmt.Sprint(repeats) + " rounds, each the median of " + fmt.Sprint(perRound) + " sessions. With every " +
-		"plugin, usage, nodeorder and tdm " +
+		"shares of GPUs, labels and taints. Milliseconds of processor time, including garbage collection: median, " +
+		"minimum and maximum of " +
+		fmt.Sprint(repeats) + " rounds, each the median of " + fmt.Sprint(perRound) + " sessions. \"Every " +
+		"plugin\" adds usage, nodeorder and tdm " +
+		"and replaces proportion by capacity: the target is at most twice the time.\n\n" +
 		"are added, and capacity is in the place of proportion: at most twice the time is the target.\n\n" +
 		"| pending tasks | nodes | tasks that fit | target | milliseconds | a task |\n" +
 		"| --: | --: | --: | --- | --: | --: |\n")
@@ -92,11 +93,11 @@ func sessions(repeats int) (string, error) {
 			sizes = append(sizes, &size{tasks: tasks, full: full, policy: scheduler.DefaultPolicy()})
 		}
 	}
-	const ofEvery = 2 // the last sizes: all plugins on the smallest
+	const ofEvery = 2 // the last sizes: all plugins on the smallest snapshots
 	for _, full := range []float64{0.8, 2} {
 		sizes = append(sizes, &size{tasks: sizes[0].tasks, full: full, policy: every})
 	}
-	for range repeats { // in turns, so that what disturbs the machine for a while disturbs all sizes
+	for range repeats { // in turns, so that temporary load on the machine affects all sizes
 		for _, z := range sizes {
 			if err := z.measure(); err != nil {
 				return "", err
@@ -119,13 +120,13 @@ func sessions(repeats int) (string, error) {
 			ms(z.middle()), ms(z.took[0]), ms(z.took[len(z.took)-1]), 1000*z.each())
 	}
 	last := len(sizes) - 2 - ofEvery
-	fmt.Fprintf(&b, "\nA task of 100,000 costs %.2f times what one of 10,000 does where nearly all fit, and %.2f "+
-		"times where half do: geometric means of %d rounds; at most 1 is linear.\n",
+	fmt.Fprintf(&b, "\nA task of 100,000 costs %.2f times as much as one of 10,000 if nearly all fit, and %.2f "+
+		"times if half of them fit: geometric means of %d rounds; at most 1 is linear.\n",
 		sizes[last].each()/sizes[0].each(), sizes[last+1].each()/sizes[1].each(), repeats)
 	return b.String(), nil
 }
 
-// size is a size of snapshot, and what sessions over it cost.
+// size is a size of snapshot, and the measured sessions on it.
 type size struct {
 	tasks, bound int
 	full         float64
@@ -133,10 +134,10 @@ type size struct {
 	took         []time.Duration // medians of rounds
 }
 
-// middle is the median of rounds, which are sorted.
+// middle is the median of the sorted rounds.
 func (z *size) middle() time.Duration { return z.took[len(z.took)/2] }
 
-// everyPlugin names all there are but proportion, in whose place capacity is.
+// everyPlugin lists all plugins, with capacity instead of proportion.
 const everyPlugin = `
 actions: [enqueue, allocate, preempt, reclaim, backfill, reserve]
 tiers:
@@ -153,10 +154,10 @@ tiers:
     - topology
 `
 
-// perRound is how many sessions a round measures.
+// perRound is the number of sessions in a round.
 const perRound = 5
 
-// measure is a round. Only its own snapshot is in memory: what others hold would put off collecting garbage.
+// measure runs a round. Only its own snapshot is in memory: other live data would delay garbage collection.
 func (z *size) measure() error {
 	snapshot := schedulertest.New(schedulertest.Options{Nodes: 1000, Tasks: z.tasks, Full: z.full})
 	runtime.GC()
@@ -176,7 +177,7 @@ func (z *size) measure() error {
 	return nil
 }
 
-// each is the geometric mean of what a task costs, in milliseconds.
+// each is the geometric mean of the time for a task, in milliseconds.
 func (z *size) each() float64 {
 	sum := 0.0
 	for _, d := range z.took {
@@ -195,7 +196,7 @@ func processor() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// replays fills the recorded cluster under several policies.
+// replays fills the recorded cluster with several policies.
 func replays(ctx context.Context, data string) (string, error) {
 	nodes, err := read(filepath.Join(data, "openb_node_list_all_node.csv.gz"), replay.ReadNodes)
 	if err != nil {
@@ -206,9 +207,9 @@ func replays(ctx context.Context, data string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("The pods of cluster-trace-gpu-v2023 come as they did and stay, until the cluster is full " +
-		"(`tradewind-lab backtest cluster --stay --every 1h --policy FILE`). Fragmentation is the part of all GPUs that " +
-		"is idle where a pod drawn from the trace could not use it, at its most; it counts pods without GPUs.\n\n" +
+	b.WriteString("The pods of cluster-trace-gpu-v2023 arrive as recorded and stay, until the cluster is full " +
+		"(`tradewind-lab backtest cluster --stay --every 1h --policy FILE`). Fragmentation is the maximum share of all GPUs " +
+		"that is idle but cannot be used by a pod drawn from the trace, including pods without GPUs.\n\n" +
 		"| node order | pods placed | GPUs allocated | fragmentation | share error | seconds of processor |\n" +
 		"| --- | --: | --: | --: | --: | --: |\n")
 	for _, order := range []string{"binpack", "{name: binpack, args: {resources: {gpu: 5}}}", "nodeorder"} {

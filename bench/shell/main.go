@@ -1,5 +1,5 @@
-// Command shell measures how long it takes from a key to its echo on the machine where a task runs: by `tradewind exec`
-// in one process and on the emulated AWS, and by ssh to a server on this computer.
+// Command shell measures the time from a key press to its echo on the machine of a task: with `tradewind exec` in one
+// process and on the emulated AWS, and with ssh to a server on this computer.
 package main
 
 import (
@@ -15,15 +15,15 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
+	"github.com/tradewind-broker/tradewind/internal/tunnel/tunneltest"
 )
 
 const title = "From key to echo"
 
 func main() {
-	n := flag.Int("n", 300, "keys")
-	program := flag.String("tradewind", "bin/tradewind", "the program")
-	page := flag.String("report", "", "page whose section is written anew, such as bench/RESULTS.md; empty prints it")
+	n := flag.Int("n", 300, "number of keys")
+	program := flag.String("tradewind", "bin/tradewind", "the tradewind program")
+	page := flag.String("report", "", "page whose section to update, such as bench/RESULTS.md; empty prints it")
 	flag.Parse()
 	if err := run(context.Background(), *program, *n, *page); err != nil {
 		fmt.Fprintln(os.Stderr, "shell:", err)
@@ -43,7 +43,7 @@ func run(ctx context.Context, program string, n int, page string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // of a folder that nobody needs
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	body := strings.Builder{}
 	fmt.Fprintf(&body, "One byte at a time to `cat` and back, %d times; `make bench-shell`.\n\n", n)
 	body.WriteString("| by | half within | 99 of 100 within |\n|---|---:|---:|\n")
@@ -61,8 +61,8 @@ func run(ctx context.Context, program string, n int, page string) error {
 		}
 		fmt.Fprintf(&body, "| %s | %s | %s |\n", way.name, rounded(tunneltest.Quantile(took, 0.5)), rounded(tunneltest.Quantile(took, 0.99)))
 	}
-	body.WriteString("\nNeither has a network in between; what there is of one comes to each. On AWS a call that " +
-		"waits for the other side looks into the table after 50 ms, and then more and more seldom.\n")
+	body.WriteString("\nThere is no network in between; its latency would be added to all of them. On AWS, a call that " +
+		"waits for the other side polls the table after 50 ms, and then less and less often.\n")
 	if page == "" {
 		_, err := fmt.Println(benchreport.Section(title, body.String(), time.Now()))
 		return err
@@ -72,7 +72,7 @@ func run(ctx context.Context, program string, n int, page string) error {
 
 func rounded(d time.Duration) string { return d.Round(100 * time.Microsecond).String() }
 
-// through measures a command that sends back what it reads.
+// through measures a command that echoes its input.
 func through(cmd *exec.Cmd, n int) (took []time.Duration, err error) {
 	cmd.Stderr = os.Stderr
 	to, err := cmd.StdinPipe()
@@ -96,7 +96,7 @@ tasks:
   t: {run: 'until [ -e "$GO" ]; do sleep 0.2; done', resources: {cpus: 1}, time: 10m}
 `
 
-// oneProcess runs a task on this computer and gets beside it.
+// oneProcess runs a task on this computer and executes a command next to it.
 func oneProcess(ctx context.Context, dir, program string, n int) (took []time.Duration, err error) {
 	file, state, end := filepath.Join(dir, "job.yaml"), filepath.Join(dir, "state"), filepath.Join(dir, "go")
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(job, "$GO", end)), 0o600); err != nil {
@@ -120,7 +120,7 @@ func oneProcess(ctx context.Context, dir, program string, n int) (took []time.Du
 		//nolint:gosec // our own
 		return exec.CommandContext(ctx, program, "exec", "last", "t", "--state", state, "--", command)
 	}
-	for beside("true").Run() != nil { // it has not begun
+	for beside("true").Run() != nil { // the task has not started yet
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -129,7 +129,7 @@ func oneProcess(ctx context.Context, dir, program string, n int) (took []time.Du
 	return through(beside("cat"), n)
 }
 
-// onAWS has the end-to-end test of visits measure: functions that know each other by the emulated AWS alone.
+// onAWS measures with the end-to-end test of remote commands: functions that communicate only through the emulated AWS.
 func onAWS(ctx context.Context, dir, _ string, n int) (took []time.Duration, err error) {
 	file := filepath.Join(dir, "aws.json")
 	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "^TestACommandRunsBesideATaskOfADeployment$",

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// overSSH measures OpenSSH with a server of its own on loopback, by a key made for this.
+// overSSH measures OpenSSH with a new server on loopback and a new key.
 func overSSH(ctx context.Context, dir, _ string, n int) ([]time.Duration, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -27,14 +27,14 @@ func overSSH(ctx context.Context, dir, _ string, n int) ([]time.Duration, error)
 	if err != nil {
 		return nil, err
 	}
-	// The server wants an absolute path, and the folder of its unprivileged half.
-	_ = os.MkdirAll("/run/sshd", 0o755) //nolint:gosec // as Debian has it
+	// The server needs an absolute path and its privilege separation folder.
+	_ = os.MkdirAll("/run/sshd", 0o755) //nolint:gosec // the same as on Debian
 	sshd, err := exec.LookPath("sshd")
 	if err != nil {
-		sshd = "/usr/sbin/sshd" // not in the path of users
+		sshd = "/usr/sbin/sshd" // not in the users' PATH
 	}
 	if _, err := os.Stat(sshd); err != nil {
-		return nil, errors.New("there is no sshd to compare with: install openssh-server")
+		return nil, errors.New("sshd is not installed: install openssh-server")
 	}
 	server := exec.CommandContext(ctx, sshd, "-D", "-e", "-f", "/dev/null", "-p", port, "-h", path("host"), //nolint:gosec // ours
 		"-o", "ListenAddress=127.0.0.1", "-o", "AuthorizedKeysFile="+path("user.pub"), "-o", "StrictModes=no",

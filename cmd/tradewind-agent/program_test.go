@@ -45,7 +45,7 @@ func TestAgentImportsNoCloudSDK(t *testing.T) {
 	const here = "github.com/tradewind-broker/tradewind/"
 	refused := []string{
 		"github.com/aws/", "github.com/Azure/", "github.com/AzureAD/", "cloud.google.com/", "google.golang.org/", "gocloud.dev",
-		"golang.org/x/oauth2", here + "pkg/broker", here + "pkg/cloud", here + "pkg/store", here + "pkg/catalog", here + "pkg/api",
+		"golang.org/x/oauth2", here + "internal/broker", here + "pkg/cloud", here + "pkg/store", here + "pkg/catalog", here + "internal/api",
 		here + "pkg/grant/", here + "internal/cli",
 	}
 	for imported := range strings.Lines(string(out)) {

@@ -1,5 +1,5 @@
-// Command tradewind-lab has the research tools of Tradewind: back-tests, the optimizer, placement, the wind tunnel and the
-// simulator.
+// Command tradewind-lab contains Tradewind's research tools: back-tests, the optimizer, placement, the wind tunnel and
+// the simulator.
 package main
 
 import (

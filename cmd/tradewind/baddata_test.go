@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// badData are mistakes in what a job brings along: how each is made in the folder of the job's file, and what is
-// said. Each says file, line and field, and nothing is handed in.
+// badData are mistakes in the data of a job: how to create each in the folder of the job's file, and the expected
+// messages. Each message names file, line and field, and nothing is submitted.
 var badData = []struct {
 	name string
 	make func(dir string) error
@@ -47,13 +47,13 @@ var badData = []struct {
 		[]string{"job.yaml:5:", "tasks.a.inputs[1]: has the same path as ", "its own path"}},
 }
 
-// mkdir makes the folder of code.
+// mkdir creates the folder of code.
 func mkdir(dir string) string {
-	_ = os.Mkdir(dir+"/code", 0o755) // what is put there fails else
+	_ = os.Mkdir(dir+"/code", 0o755) // writing into it would fail otherwise
 	return dir + "/code"
 }
 
-// job writes a job's file with one task, and returns its path.
+// job writes a job file with one task, and returns its path.
 func job(t *testing.T, dir, fields, run string) string {
 	t.Helper()
 	p := filepath.Join(dir, "job.yaml")
@@ -64,7 +64,7 @@ func job(t *testing.T, dir, fields, run string) string {
 	return p
 }
 
-// testBadData hands in jobs that bring along what cannot be brought, and names that can.
+// testBadData submits jobs with invalid data, and with unusual but valid names.
 func testBadData(t *testing.T, s *shell) {
 	s.env = append(s.env, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/nonexistent", "AWS_PROFILE=",
 		"AWS_SHARED_CREDENTIALS_FILE=/nonexistent", "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=")
@@ -73,7 +73,7 @@ func testBadData(t *testing.T, s *shell) {
 		if c.make != nil {
 			if err := c.make(dir); err != nil {
 				if runtime.GOOS != "linux" {
-					continue // some systems have no such names
+					continue // some systems do not allow such names
 				}
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func testBadData(t *testing.T, s *shell) {
 	}
 }
 
-// noise fills a file with what nothing makes smaller.
+// noise fills a file with data that cannot be compressed.
 func noise(t *testing.T, file string, bytes int) {
 	t.Helper()
 	body := make([]byte, bytes)
@@ -115,8 +115,8 @@ func noise(t *testing.T, file string, bytes int) {
 	}
 }
 
-// testFullDisk has the broker's disk fill up: while packing, while a task's code is unpacked, while it writes, and
-// while its outputs are kept. Each is said, the job ends, and what filled the disk is gone.
+// testFullDisk fills the broker's disk: while packing, while a task's code is unpacked, while it writes, and while its
+// outputs are kept. Each time the error is reported, the job ends, and the data is removed.
 func testFullDisk(t *testing.T, s *shell) {
 	disk := t.TempDir()
 	mounted := exec.Command("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk)
@@ -128,7 +128,7 @@ func testFullDisk(t *testing.T, s *shell) {
 	const full, output = "no space left on device", "$TRADEWIND_OUTPUT/big"
 	for i, c := range []struct {
 		name string
-		code int // bytes of the folder of code
+		code int // size of the folder of code in bytes
 		run  string
 		says []string
 		exit int
@@ -147,7 +147,7 @@ func testFullDisk(t *testing.T, s *shell) {
 				t.Errorf("%s: exit %d, without %q:\n%s", c.name, code, want, errs)
 			}
 		}
-		if i < 2 { // the packs stay for the next try
+		if i < 2 { // the packs stay for the next attempt
 			_ = os.RemoveAll(state)
 		}
 		var fs syscall.Statfs_t
@@ -159,8 +159,8 @@ func testFullDisk(t *testing.T, s *shell) {
 
 var uploaded = regexp.MustCompile(`packed code: 1 file, 96\.0 MiB; (\S+) MiB uploaded`)
 
-// testInterruptedUpload interrupts submit while it uploads, and hands the job in again: nothing is sent twice, no
-// half piece is left, and there is one job.
+// testInterruptedUpload interrupts submit during the upload and submits the job again: nothing is sent twice, no partial
+// object remains, and there is one job.
 func testInterruptedUpload(t *testing.T, s *shell) {
 	up := s.command("tradewind up")
 	said, err := up.StdoutPipe()

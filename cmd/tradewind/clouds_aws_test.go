@@ -15,14 +15,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// hypervisor makes a process of each machine that the emulated EC2 reports in a region, and ends it when that says so.
+// hypervisor runs a process for each machine that the emulated EC2 reports in a region, and ends it with the machine.
 type hypervisor struct {
 	*testing.T
 	ec2       *ec2.Client
@@ -98,7 +98,7 @@ func (h *hypervisor) boot(ctx context.Context, i types.Instance, account string)
 	return m, err
 }
 
-// take announces that a machine will be taken, and takes it when that is due.
+// take announces an interruption of a machine, and ends the machine when it is due.
 func (h *hypervisor) take(ctx context.Context, id string, ahead time.Duration) {
 	h.mu.Lock()
 	m := h.machines[id]
@@ -130,8 +130,8 @@ tasks:
     time: 10m
 `
 
-// testAWS buys on AWS from one process, with the credentials that the SDK finds: machines prove which they are, and one
-// that is taken with notice leaves its checkpoint to the next.
+// testAWS buys on AWS with the one-process broker and the SDK's credentials. Machines prove their identity, and one that
+// is interrupted with notice leaves its checkpoint to the next.
 func testAWS(t *testing.T, s *shell) {
 	endpoint := emulator.Moto(t)
 	authority, err := imdstest.NewAuthority()

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 // bucketOf is a bucket of a fake-gcs-server.
@@ -61,8 +61,9 @@ tasks:
   one: {run: 'echo "on $TRADEWIND_MACHINE"', time: 5m, resources: {cpus: 1+}}
 `
 
-// testDAGBucket drops files into a bucket of Google's: the bucket tells by Pub/Sub, the broker pulls, reads the file and
-// buys. A file that is no job has its error beside it. What is told twice, late, or of what was written again, is one job.
+// testDAGBucket puts files into a Google bucket. The bucket sends Pub/Sub notifications; the broker pulls them, reads the
+// file and buys machines. A file that is not a job gets an error file next to it. Duplicate, late and outdated
+// notifications create only one job.
 func testDAGBucket(t *testing.T, s *shell) {
 	google, err := gce.New(gce.Config{Dir: t.TempDir(), Price: func(gce.Bill) float64 { return 0.02 }})
 	if err != nil {
@@ -108,7 +109,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 	if _, again := made(); len(again) > 0 {
 		t.Errorf("a second time made %q", again)
 	}
-	settings.ServiceAccount = "" // no proofs, whose keys are Google's own
+	settings.ServiceAccount = "" // no identity proofs: only Google has their keys
 	if err := cloudkit.Save(state, map[string]cloudkit.Settings{"gcp": settings}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 	if log := s.must("tradewind logs " + j.ID + " one"); !strings.HasPrefix(log, "on ") {
 		t.Errorf("log %q", log)
 	}
-	// told again, late, and of what was written over meanwhile
+	// a duplicate, a late and an outdated notification
 	topic := "tradewind-" + name
 	for _, generation := range []string{old, "17"} {
 		body, err := json.Marshal(map[string]string{"name": "dags/team/dropped.yaml", "bucket": "acme-jobs", "generation": generation,
@@ -185,7 +186,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 			t.Errorf("%d jobs of %s", n, name)
 		}
 	}
-	// capacity that the project has is found, said, and used first
+	// existing capacity of the project is found, printed, and used first
 	google.Reserve("us-central1-a", "team", "n2-standard-2", 1, true)
 	s.must("tradewind catalog refresh")
 	if said := s.must("tradewind catalog search --instance-type n2-standard-2 --region us-central1 --limit 1"); !strings.Contains(said, "reserved: 1") {
@@ -198,7 +199,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 	if said := s.must("tradewind plan " + file); !strings.Contains(said, "reserved") {
 		t.Errorf("plan:\n%s", said)
 	}
-	// so is what it has committed itself to use, which machines of several types share
+	// so are its commitments, which machines of several types share
 	google.Commit("us-central1", "year", "GENERAL_PURPOSE_E2", 12, 48, time.Now().Add(1000*time.Hour))
 	s.must("tradewind catalog refresh")
 	if said := s.must("tradewind catalog search --instance-type e2-standard-4 --region us-central1 --limit 1"); !strings.Contains(said, "committed: 3") {

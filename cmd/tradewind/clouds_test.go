@@ -31,7 +31,7 @@ func buildAgent(t *testing.T) (folder string) {
 	return folder
 }
 
-// freeAddress is one on loopback that nobody listens on.
+// freeAddress returns an unused loopback address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,7 +42,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// up starts a broker; stop interrupts it, and it has to end well.
+// up starts a broker; stop interrupts it, and it must end without errors.
 func (s *shell) up(flags string) (stop func()) {
 	s.t.Helper()
 	cmd := s.command("tradewind up -o json " + flags)
@@ -84,8 +84,8 @@ tasks:
   read: {after: [make], run: 'wc -l <"$TRADEWIND_INPUTS/make/numbers.txt"; sed s/^/number-/ "$TRADEWIND_INPUTS/make/numbers.txt" >"$TRADEWIND_OUTPUT/out.txt"', time: 5m, resources: {cpus: 2+}}
 `
 
-// testLambdaCloud buys on Lambda's cloud from one process: machines boot the real script, fetch the real agent from the
-// broker, and pass data on through it.
+// testLambdaCloud buys on Lambda's cloud with the one-process broker: machines boot the real script, download the real
+// agent from the broker, and pass data through it.
 func testLambdaCloud(t *testing.T, s *shell) {
 	const key = "secret_of_this_test_0123456789"
 	disks := t.TempDir()
@@ -178,7 +178,7 @@ func testLambdaCloud(t *testing.T, s *shell) {
 	s.must("tradewind cloud remove lambda")
 }
 
-// stateFolder is the one that the environment names.
+// stateFolder returns the state folder that the environment names.
 func (s *shell) stateFolder() string {
 	for _, kv := range slices.Backward(s.env) {
 		if dir, ok := strings.CutPrefix(kv, "TRADEWIND_STATE="); ok {

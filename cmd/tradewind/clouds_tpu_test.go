@@ -13,15 +13,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// What the two clouds sell here: a TPU that is the bargain for training, V100s that are the next best, and processors. AWS
-// and so moto have no p3.2xlarge any more: p3dn.24xlarge stands in for it, as if it had one V100.
+// The offers of the two clouds here: a TPU that is the cheapest for training, V100s that are the next best, and
+// processors. AWS, and so moto, no longer has p3.2xlarge: p3dn.24xlarge replaces it, as if it had one V100.
 var trainInferCatalog = map[string]string{
 	"gcp.csv": `InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,Region,AvailabilityZone,Price,SpotPrice
 n2-standard-2,2,8,,,us-central1,us-central1-a,0.0971,0.0232
@@ -35,11 +35,11 @@ m5.2xlarge,8,32,,,us-east-1,use1-az2,0.384,0.15
 `,
 }
 
-// testTPU trains examples/train-infer.yaml on a TPU of Google, which takes it away and has no other: the training goes on
+// testTPU trains examples/train-infer.yaml on a Google TPU. Google interrupts it and has no other, so the training resumes
 // from its checkpoint on a V100 of AWS, where the inference follows. Machines of both clouds are real processes that boot
 // the real script.
 func testTPU(t *testing.T, s *shell) {
-	endpoint := emulator.OwnMoto(t) // whose machines nobody else boots
+	endpoint := emulator.OwnMoto(t) // no other test boots its machines
 	google, err := gce.New(gce.Config{Dir: t.TempDir(), Price: func(gce.Bill) float64 { return 2.04 }})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func testTPU(t *testing.T, s *shell) {
 	}
 	certificates := write("certificates.pem", authority.Certificates())
 	image := anyImage(t, h.ec2)
-	// the example, but that its training waits at its third step while it is held there
+	// the example, except that its training waits at its third step until the test continues
 	hold := write("hold", "")
 	example, err := os.ReadFile("../../examples/train-infer.yaml")
 	if err != nil {
@@ -97,7 +97,7 @@ func testTPU(t *testing.T, s *shell) {
 	stop := s.up("--clouds aws,gcp --catalog " + dir + " --agents " + buildAgent(t) + " --addr " + address + " --public-url http://" + address)
 	id := strings.TrimSpace(s.must("tradewind submit " + job))
 	story := func() string { return s.must("tradewind explain " + id) }
-	saved := func() bool { // the broker knows of a checkpoint: one that only lies in the store is not resumed from
+	saved := func() bool { // whether the broker knows of a checkpoint: one that is only in the store is not used
 		var status struct {
 			TaskList []struct {
 				Name     string  `json:"name"`
@@ -157,7 +157,7 @@ func testTPU(t *testing.T, s *shell) {
 	}
 }
 
-// anyImage is one that the emulated EC2 has.
+// anyImage returns an image that the emulated EC2 has.
 func anyImage(t *testing.T, client *ec2.Client) string {
 	t.Helper()
 	out, err := client.DescribeImages(t.Context(), &ec2.DescribeImagesInput{Owners: []string{"amazon"}})

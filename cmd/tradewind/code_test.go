@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// testCode brings a folder of code along, twice, and one from a repository.
+// testCode runs jobs with a folder of code, twice, and with a repository.
 func testCode(t *testing.T, s *shell) {
 	dir := t.TempDir()
 	put := func(name, content string) {
@@ -57,9 +57,9 @@ tasks:
 		}
 	}
 	run("packed code: 4 files, 23 B; ")
-	run("packed code: 4 files, 23 B; all of it is there already\n")
+	run("packed code: 4 files, 23 B; nothing to upload\n")
 
-	// The job that is handed in has packs in it; what is refused of it is told at the line of the file.
+	// The submitted job contains packs; an error about it still names the line of the file.
 	put("mount.yaml", `# A remark that the broker
 # does not see.
 name: bring

@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// fence is a block of commands of a page, and shown one with a file, each with the remark before it.
+// fence matches a command block of a page, and shown a block with a file, each with the HTML comment before it.
 var (
 	fence = regexp.MustCompile("(?s)(<!--[^>]*-->\n)?```(?:sh|bash)\n(.*?)```")
 	shown = regexp.MustCompile("(?s)<!-- file: (\\S+) -->\n```\\w+\n(.*?)```")
 )
 
-// long is a job that still runs when a page's commands look at it.
+// long is a job that is still running when the commands of a page use it.
 const long = "apiVersion: tradewind/v1\nname: long\ntasks: {wait: {run: sleep 600, time: 1h}}\n"
 
-// testPages runs what other pages say is run, in a folder with the files that the page shows; beside a broker with a job
-// that runs, where the page says so.
+// testPages runs the blocks that other pages mark as run, in a folder with the files that the page shows. If the page asks
+// for it, a broker with a running job runs at the same time.
 func testPages(t *testing.T, s *shell) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -70,7 +70,7 @@ func testPage(t *testing.T, s *shell, page string) (ran int) {
 			t.Fatal(err)
 		}
 		await(t, bufio.NewScanner(told), "http://127.0.0.1:")
-		go io.Copy(io.Discard, told) //nolint:errcheck // it is not to wait for who reads it
+		go io.Copy(io.Discard, told) //nolint:errcheck // keeps the broker from blocking on its output
 		id := ""
 		defer func() {
 			s.must("tradewind cancel " + id)
@@ -89,8 +89,8 @@ func testPage(t *testing.T, s *shell, page string) (ran int) {
 	return ran
 }
 
-// testDocs runs every command of the first page that a user follows, as it stands there, in a folder of its own. What
-// is not run says why in a remark before it.
+// testDocs runs every command of the first page for users, unchanged, in a separate folder. A block that is not run has a
+// comment with the reason.
 func testDocs(t *testing.T, s *shell) {
 	page, err := os.ReadFile("../../docs/first-ten-minutes.md")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// testEnv gives a job variables in each of the ways that a person may, and makes the mistakes that one makes.
+// testEnv sets variables of a job in every supported way, and makes common mistakes.
 func testEnv(t *testing.T, s *shell) {
 	dir := t.TempDir()
 	put := func(name, content string) string {
@@ -41,7 +41,7 @@ tasks:
 		t.Errorf("printed %q, want %q", got, want)
 	}
 	for line, want := range map[string]string{
-		"run " + sky + " --env NOT_SET":       "error: --env NOT_SET: the variable NOT_SET is not set\nhint: --env NOT_SET=VALUE says it\n",
+		"run " + sky + " --env NOT_SET":       "error: --env NOT_SET: the variable NOT_SET is not set\nhint: set it with --env NOT_SET=VALUE\n",
 		"submit " + sky + " --env 1X=2":       "error: --env: \"1X\" is not the name of an environment variable\n",
 		"plan " + own + " --env-file " + own:  "error: " + own + ":1: is not NAME=value\n",
 		"plan " + own + " --env-file none":    "error: none: no such file or directory\n",

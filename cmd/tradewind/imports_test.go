@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// TestWhatTheBinariesCarry keeps out of the broker's functions and the agent what only the command line needs, and out of all binaries
-// the plotting and numerics libraries, which are larger than the charts that they would draw.
-func TestWhatTheBinariesCarry(t *testing.T) {
+// TestBinaryImports keeps command-line dependencies out of the broker's functions and the agent, and plotting and
+// numerics libraries, which are larger than the charts that they would draw, out of all binaries.
+func TestBinaryImports(t *testing.T) {
 	const here = "github.com/tradewind-broker/tradewind/"
-	// Each other cloud has a function of its own, which may link that cloud's SDK and no other's.
+	// Each other cloud has its own function, which may link only that cloud's SDK.
 	others, err := exec.Command("go", "list", "../../functions/...").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -24,10 +24,10 @@ func TestWhatTheBinariesCarry(t *testing.T) {
 		"../../functions/cloud-azure":       {"cloud.google.com/", "google.golang.org/"},
 		"../../functions/cloud-gcp":         {"github.com/Azure/"},
 		"../../functions/cloud-lambda":      {"github.com/Azure/", "cloud.google.com/", "google.golang.org/"},
-		"../../functions/api":               {here + "pkg/optimizer", here + "pkg/catalog/internal", here + "pkg/broker/planner"},
+		"../../functions/api":               {here + "pkg/optimizer", here + "pkg/catalog/internal", here + "internal/broker/planner"},
 		"../../functions/hook":              {"github.com/Azure/", "cloud.google.com/", "google.golang.org/api", here + "pkg/grant/ambient"}, // it sends traces
 		strings.Join(brokers, " "):          {"github.com/Azure/", "cloud.google.com/", "google.golang.org/", here + "pkg/grant/ambient"},
-		"../../functions/... ../../pkg/...": {"gonum.org/", here + "internal/chart", here + "internal/cli", "github.com/spf13/cobra"},
+		"../../functions/... ../../pkg/...": {"gonum.org/", here + "internal/base/chart", here + "internal/cli", "github.com/spf13/cobra"},
 	} {
 		out, err := exec.Command("go", append([]string{"list", "-deps"}, strings.Fields(packages)...)...).Output()
 		if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a failed task has left can be looked at while its machine is kept, and goes with a cancel.
-func TestTheMachineOfAFailedTaskIsKept(t *testing.T) {
+// A failed task's files can be inspected while its machine is kept, and cancelling releases the machine.
+func TestMachineOfFailedTaskIsKept(t *testing.T) {
 	s := build(t).in(t)
 	file := filepath.Join(t.TempDir(), "failing.yaml")
 	const failing = "apiVersion: tradewind/v1\nname: failing\ntasks:\n  t: {run: echo so far >note; exit 3, time: 1m, resources: {cpus: 1}}\n"
@@ -39,11 +39,11 @@ func TestTheMachineOfAFailedTaskIsKept(t *testing.T) {
 	if _, errs, code := s.run("tradewind exec last t -- true"); code != 1 || !strings.Contains(errs, "does not run") {
 		t.Errorf("a machine that is no longer kept: %d %s", code, errs)
 	}
-	if story := s.must("tradewind explain last"); !strings.Contains(story, "are kept to be looked at") {
+	if story := s.must("tradewind explain last"); !strings.Contains(story, "are kept for inspection") {
 		t.Errorf("its story:\n%s", story)
 	}
 
-	// While the task waits to be tried again it is the machine that is kept that is reached.
+	// While the task waits for its retry, exec reaches the kept machine.
 	s.must("tradewind queue set narrow --max-running 1")
 	again := strings.Replace(failing, "exit 3,", "exit 3, retries: 1,", 1)
 	if err := os.WriteFile(file, []byte(again), 0o600); err != nil {

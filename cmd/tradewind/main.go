@@ -1,14 +1,13 @@
-// Command tradewind is the broker, its command line, and the agent on its
-// machines.
+// Command tradewind is the broker, its command line, and the agent on its machines.
 package main
 
 import (
 	"os"
 
+	"github.com/tradewind-broker/tradewind/internal/agent"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
+	"github.com/tradewind-broker/tradewind/internal/agent/rsh"
 	"github.com/tradewind-broker/tradewind/internal/cli"
-	"github.com/tradewind-broker/tradewind/pkg/agent"
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
-	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
 )
 
 // version is set by the linker.
@@ -17,7 +16,7 @@ var version = "dev"
 func main() {
 	proc.Reexec()
 	rsh.Reexec()
-	// Machines start by the hundred on one computer: an agent builds none of the command line.
+	// One computer may start hundreds of machines, so an agent does not build the command line.
 	if len(os.Args) == 2 && os.Args[1] == "agent" {
 		os.Exit(agent.Main(os.Environ(), version))
 	}

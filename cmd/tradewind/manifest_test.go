@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/container"
-	"github.com/tradewind-broker/tradewind/pkg/agent/container/containertest"
+	"github.com/tradewind-broker/tradewind/internal/agent/container"
+	"github.com/tradewind-broker/tradewind/internal/agent/container/containertest"
 )
 
 // meeting is a JobSet whose pods find each other, with a ConfigMap, a Secret and an init container.
@@ -61,7 +61,7 @@ spec:
                     - {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
 `
 
-// withManifest is a shell with real containers, beside a manifest whose image is the tests' own.
+// withManifest returns a shell with real containers, in a folder with a manifest that uses the tests' own image.
 func withManifest(t *testing.T, name, manifest string) *shell {
 	t.Helper()
 	s := build(t).in(t)
@@ -78,8 +78,8 @@ func withManifest(t *testing.T, name, manifest string) *shell {
 	return s
 }
 
-// TestAManifestAsItStands runs it with the one-process broker, in real containers.
-func TestAManifestAsItStands(t *testing.T) {
+// TestKubernetesManifestRuns runs the manifest with the one-process broker, in real containers.
+func TestKubernetesManifestRuns(t *testing.T) {
 	s := withManifest(t, "meet.yaml", meeting)
 	if _, errs, code := s.run("tradewind run meet.yaml"); code != 0 {
 		t.Fatalf("exit %d:\n%s\n%s", code, errs, s.must("tradewind logs last"))
@@ -95,7 +95,7 @@ func TestAManifestAsItStands(t *testing.T) {
 	hides(t, s.state, "hunter2hunter2")
 }
 
-// leading is a JobSet that is over when its leader is: its workers would run on for ever.
+// leading is a JobSet that has finished when its leader has: its workers would run forever.
 const leading = `apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
 metadata: {name: lead}
@@ -111,9 +111,8 @@ spec:
         command: [sh, -c, 'while :; do sleep 1; done']}]}}}}
 `
 
-// TestAManifestThatEndsWithItsLeader runs it in the same way: its roles are tasks of a gang, and know each other's
-// names.
-func TestAManifestThatEndsWithItsLeader(t *testing.T) {
+// TestManifestEndsWithLeader runs the manifest the same way: its roles are tasks of a gang, and know each other's names.
+func TestManifestEndsWithLeader(t *testing.T) {
 	s := withManifest(t, "lead.yaml", leading)
 	if _, errs, code := s.run("tradewind run lead.yaml"); code != 0 {
 		t.Fatalf("exit %d:\n%s\n%s", code, errs, s.must("tradewind logs last lead-leader"))

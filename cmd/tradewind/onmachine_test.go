@@ -20,9 +20,9 @@ tasks:
   later: {run: "true", after: [t], time: 1m}
 `
 
-// A person runs commands beside a task, with its folder, variables and exit code; the story tells of it, without the
-// job's secrets; and nobody gets onto a machine where nothing runs.
-func TestACommandRunsBesideATask(t *testing.T) {
+// Users can run commands next to a task, with its folder, variables and exit code. The job's history records them without
+// the job's secrets, and commands on finished tasks are refused.
+func TestExecRunsNextToTask(t *testing.T) {
 	s := build(t).in(t)
 	file := filepath.Join(t.TempDir(), "visited.yaml")
 	if err := os.WriteFile(file, []byte(visited), 0o600); err != nil {
@@ -45,7 +45,7 @@ func TestACommandRunsBesideATask(t *testing.T) {
 		t.Errorf("of %d bytes %d come back: %v", len(large), len(back), err)
 	}
 	_, err := exec.LookPath("ssh")
-	ssh := err == nil // installed by scripts/packages.sh where one may
+	ssh := err == nil // scripts/packages.sh installs it if it can
 	if ssh {
 		testSSH(t, s, large)
 	} else {
@@ -58,7 +58,7 @@ func TestACommandRunsBesideATask(t *testing.T) {
 	if _, errs, code := s.run("tradewind exec last nope -- true"); code != 2 || !strings.Contains(errs, `no task "nope"`) {
 		t.Errorf("a task that is not there: %d %s", code, errs)
 	}
-	if _, errs, code := s.run("tradewind exec last later -- true"); code != 1 || !strings.Contains(errs, "has not been tried yet: it waits for others") {
+	if _, errs, code := s.run("tradewind exec last later -- true"); code != 1 || !strings.Contains(errs, "has not been tried yet: it waits for other tasks") {
 		t.Errorf("a task that waits: %d %s", code, errs)
 	}
 	s.must("tradewind exec last t -- touch done")
@@ -94,7 +94,7 @@ func TestACommandRunsBesideATask(t *testing.T) {
 	}
 }
 
-// testSSH reaches the task with OpenSSH's own programs, by the entry that ssh-config prints.
+// testSSH reaches the task with OpenSSH's own programs, using the entry that ssh-config prints.
 func testSSH(t *testing.T, s *shell, large []byte) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config")
@@ -116,7 +116,7 @@ func testSSH(t *testing.T, s *shell, large []byte) {
 	if said := s.must("echo 'echo so it goes' | " + ssh + "box"); said != "so it goes\n" {
 		t.Errorf("a script says %q", said)
 	}
-	// scp, by sftp where the machine has it, and by itself
+	// scp, by SFTP if the machine has it, and with its own protocol
 	here := filepath.Join(dir, "large")
 	if err := os.WriteFile(here, large, 0o600); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func testSSH(t *testing.T, s *shell, large []byte) {
 		}
 		s.must(ssh + "box rm copied")
 	}
-	// a port of the machine, and none beyond
+	// a port of the machine, but not of another host
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a notebook\n")) }))
 	defer web.Close()
 	_, port, _ := net.SplitHostPort(web.Listener.Addr().String())

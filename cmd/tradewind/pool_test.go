@@ -13,17 +13,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 )
 
-// resident is a machine of a pool: the process that `tradewind pool join` is.
+// resident is a machine of a pool: the process of `tradewind pool join`.
 type resident struct {
 	cmd  *exec.Cmd
 	errs bytes.Buffer
 	dir  string
 }
 
-// join has a machine join the pool lab, and returns when it is in.
+// join joins a machine to the pool lab, and returns when it has joined.
 func (s *shell) join(name string) *resident {
 	s.t.Helper()
 	r := &resident{cmd: s.command("tradewind pool join lab --name " + name + " --cpus 2 --memory 8 --gpu none -o json")}
@@ -35,7 +35,7 @@ func (s *shell) join(name string) *resident {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { // when the test gives up early
+	s.t.Cleanup(func() { // if the test fails early
 		_ = r.cmd.Process.Kill()
 		_ = r.cmd.Wait()
 		_, _ = r.killAgents()
@@ -50,7 +50,7 @@ func (s *shell) join(name string) *resident {
 	return r
 }
 
-// leave interrupts the machine, which has to leave cleanly.
+// leave interrupts the machine, which must leave cleanly.
 func (r *resident) leave(t *testing.T) {
 	t.Helper()
 	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -61,7 +61,7 @@ func (r *resident) leave(t *testing.T) {
 	}
 }
 
-// die is the machine's sudden end: nothing of it is left, its agents and their tasks included.
+// die ends the machine suddenly, with its agents and their tasks.
 func (r *resident) die(t *testing.T) {
 	t.Helper()
 	if err := r.cmd.Process.Kill(); err != nil {
@@ -73,7 +73,7 @@ func (r *resident) die(t *testing.T) {
 	}
 }
 
-// killAgents kills the machine's agents, and says how many there were. Their supervisors kill the tasks.
+// killAgents kills the machine's agents and returns their number. Their supervisors kill the tasks.
 func (r *resident) killAgents() (n int, err error) {
 	if r.dir == "" {
 		return 0, nil
@@ -94,7 +94,7 @@ func (r *resident) killAgents() (n int, err error) {
 	return n, err
 }
 
-// poolState is as much of `pool list -o json` as is looked at here.
+// poolState is the part of `pool list -o json` that this test needs.
 type poolState struct {
 	Pools []struct {
 		Name     string
@@ -105,7 +105,7 @@ type poolState struct {
 	}
 }
 
-// machine is the state of a machine of the first pool, and the tasks on it.
+// machine returns the state of a machine of the first pool, and its tasks.
 func (p poolState) machine(id string) (state, tasks string) {
 	for _, pool := range p.Pools {
 		for _, m := range pool.Machines {
@@ -130,7 +130,7 @@ func (s *shell) pools() (p poolState) {
 	return p
 }
 
-// until looks until ok, for a minute at most.
+// until polls until ok, for at most a minute.
 func (s *shell) until(what string, ok func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
@@ -140,7 +140,7 @@ func (s *shell) until(what string, ok func() bool) {
 	}
 }
 
-// jobState is as much of `status JOB -o json` as is looked at here.
+// jobState is the part of `status JOB -o json` that this test needs.
 type jobState struct {
 	State    string
 	SpentUSD float64
@@ -168,7 +168,7 @@ func testPool(t *testing.T, s *shell) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // when the test gives up early: it stops what it started
+	t.Cleanup(func() { // if the test fails early: it stops what it started
 		if up.Process.Signal(syscall.SIGINT) == nil {
 			_ = up.Wait()
 		}

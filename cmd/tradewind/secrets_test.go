@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// testSecrets gives a job its secrets in each of the ways that a person may, and makes the mistakes that one makes.
+// testSecrets gives a job its secrets in every supported way, and makes common mistakes.
 func testSecrets(t *testing.T, s *shell) {
 	dir := t.TempDir()
 	put := func(name, content string) string {
@@ -41,7 +41,7 @@ run: |
 	for line, want := range map[string]string{
 		file: "error: " + file + ":3:3: secrets.FROM_ENV: has no value\n" +
 			"hint: give it with --secret FROM_ENV, which takes it from the variable of that name\n",
-		file + " --secret FROM_ENV=hunter2": "error: --secret FROM_ENV: a value on the command line could be read by everyone on this computer\n",
+		file + " --secret FROM_ENV=hunter2": "error: --secret FROM_ENV: everyone on this computer could read a value on the command line\n",
 		file + " --secret NOT_SET":          "error: --secret NOT_SET: the variable NOT_SET is not set\n",
 		file + " --secret 1X":               "error: --secret: \"1X\" is not the name of an environment variable\n",
 		file + " --secret A=@none":          "error: none: no such file or directory\n",
@@ -52,7 +52,7 @@ run: |
 			t.Errorf("%s: exit %d\n%s\nwant %s", line, code, errs, want)
 		}
 	}
-	// Where it is kept cannot be asked, as nobody has logged in there.
+	// A reference cannot be resolved, because there are no credentials for it.
 	s.env = append(s.env, "AWS_EC2_METADATA_DISABLED=true", "AWS_ACCESS_KEY_ID=", "AWS_PROFILE=", "AWS_REGION=us-east-1",
 		"AWS_CONFIG_FILE="+dir+"/none", "AWS_SHARED_CREDENTIALS_FILE="+dir+"/none")
 	_, errs, code = s.run("tradewind run " + file + " --secret FROM_ENV=ssm:/a/b")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// serving is a service whose replicas say which version they are, and end when they are asked to.
+// serving is a service whose replicas return their version, and end on request.
 const serving = `apiVersion: tradewind/v1
 name: web
 tasks:
@@ -37,7 +37,7 @@ tasks:
     resources: {cpus: 2}
 `
 
-// served is what status says of a job.
+// served is the status of a job.
 type served struct {
 	State    string
 	Services []struct{ Replicas, Ready, Current int }
@@ -49,7 +49,7 @@ type served struct {
 	}
 }
 
-// awaitServed asks for the status of the last job until it is as it should be, and each replica answers at its address.
+// awaitServed polls the status of the last job until it is as expected and each replica answers at its address.
 func awaitServed(t *testing.T, s *shell, what string, ok func(served) bool) (is served) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
@@ -65,7 +65,7 @@ func awaitServed(t *testing.T, s *shell, what string, ok func(served) bool) (is 
 	}
 }
 
-// ask is what a replica answers; empty where it does not.
+// ask returns a replica's answer; empty if it does not answer.
 func ask(t *testing.T, address, path string) string {
 	t.Helper()
 	answer, err := http.Get("http://" + address + path) //nolint:noctx // of a test
@@ -77,7 +77,7 @@ func ask(t *testing.T, address, path string) string {
 	return string(body)
 }
 
-// forwarded is what a task of the last job answers at a port of its machine, and what forward says.
+// forwarded returns what a task of the last job answers at a port of its machine, and the output of forward.
 func forwarded(t *testing.T, s *shell, task, port string) (answer, said string) {
 	t.Helper()
 	forward := s.command("tradewind forward last " + task + " 0:" + port)
@@ -97,12 +97,12 @@ func forwarded(t *testing.T, s *shell, task, port string) (answer, said string) 
 	if err := forward.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = forward.Wait() // whoever ends it has seen enough
+	_ = forward.Wait() // it was interrupted
 	return answer, errs.String()
 }
 
-// A service comes up, has a replica replaced that ends, is updated without being gone, and stops an update that is no good.
-func TestAServiceIsKeptUp(t *testing.T) {
+// A service starts, replaces a replica that ends, is updated without downtime, and stops an update that fails.
+func TestServiceIsKeptRunning(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3")
 	}
@@ -115,7 +115,7 @@ func TestAServiceIsKeptUp(t *testing.T) {
 		}
 	}
 	write("1")
-	if out := s.must("tradewind plan " + file); !strings.Contains(out, "USD an hour for as long as they run") {
+	if out := s.must("tradewind plan " + file); !strings.Contains(out, "USD an hour while they run") {
 		t.Errorf("the plan says nothing of an hour:\n%s", out)
 	}
 	if _, errs, code := s.run("tradewind plan --deadline 2h " + file); code != 2 || !strings.Contains(errs, "deadline") {

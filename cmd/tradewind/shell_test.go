@@ -16,15 +16,15 @@ import (
 	"testing"
 )
 
-// The program as a user has it: built, and run from a shell on the examples.
+// Tests of the built program, run from a shell on the examples.
 
 // shell runs command lines with the built program in PATH.
 type shell struct {
 	t       *testing.T
 	program string
 	env     []string
-	dir     string // in which commands run
-	state   string // its state folder, if it has one of its own
+	dir     string // working directory of commands
+	state   string // its state folder, if it has its own
 }
 
 // build builds the program once for a test.
@@ -44,7 +44,7 @@ func build(t *testing.T) *shell {
 	}
 }
 
-// in is the shell with a state folder of its own.
+// in returns the shell with its own state folder.
 func (s *shell) in(t *testing.T) *shell {
 	state := filepath.Join(t.TempDir(), "state")
 	return &shell{
@@ -72,7 +72,7 @@ func (s *shell) run(line string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// must runs a command line that has to exit with 0.
+// must runs a command line that must exit with 0.
 func (s *shell) must(line string) string {
 	s.t.Helper()
 	out, errs, code := s.run(line)
@@ -82,7 +82,7 @@ func (s *shell) must(line string) string {
 	return out
 }
 
-// serves starts a broker that ends with the test, and returns once it serves: then it says where it is.
+// serves starts a broker that ends with the test, and returns once it has printed its address.
 func (s *shell) serves(line string) {
 	s.t.Helper()
 	up := s.command(line)
@@ -99,10 +99,10 @@ func (s *shell) serves(line string) {
 	}
 }
 
-// left are the processes of the program that still run.
+// left returns the running processes of the program.
 func (s *shell) left() (pids []string) {
 	if runtime.GOOS != "linux" {
-		return nil // where there is no /proc
+		return nil // without /proc
 	}
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, link := range links {
@@ -113,28 +113,28 @@ func (s *shell) left() (pids []string) {
 	return pids
 }
 
-func TestFromAShell(t *testing.T) {
+func TestShell(t *testing.T) {
 	built := build(t)
 	t.Run("pool", func(t *testing.T) {
-		t.Parallel() // it waits most of its time, for a machine to be missed
+		t.Parallel() // it mostly waits for a machine to be reported missing
 		apart := built.copy(t)
 		testPool(t, apart.in(t))
 		apart.mustBeGone(t)
 	})
 	t.Run("lambda", func(t *testing.T) {
-		t.Parallel() // it waits for the API's turns
+		t.Parallel() // it waits for the API's polling
 		apart := built.copy(t)
 		testLambdaCloud(t, apart.in(t))
 		apart.mustBeGone(t)
 	})
 	t.Run("aws", func(t *testing.T) {
-		t.Parallel() // it waits for a machine to be taken
+		t.Parallel() // it waits for an interruption
 		apart := built.copy(t)
 		testAWS(t, apart.in(t))
 		apart.mustBeGone(t)
 	})
 	t.Run("tpu", func(t *testing.T) {
-		t.Parallel() // it waits for a machine to be missed
+		t.Parallel() // it waits for a machine to be reported missing
 		apart := built.copy(t)
 		testTPU(t, apart.in(t))
 		apart.mustBeGone(t)
@@ -162,7 +162,7 @@ func TestFromAShell(t *testing.T) {
 	})
 }
 
-// copy is the program under a name of its own, so that its processes are told from those of others.
+// copy copies the program to its own name, so that its processes can be told apart from others.
 func (s *shell) copy(t *testing.T) *shell {
 	t.Helper()
 	dir := t.TempDir()
@@ -247,7 +247,7 @@ func testInterrupt(t *testing.T, s *shell) {
 	}
 }
 
-// await reads lines until one has a text.
+// await reads lines until one contains a text.
 func await(t *testing.T, lines *bufio.Scanner, text string) {
 	t.Helper()
 	for lines.Scan() {
@@ -270,10 +270,10 @@ func testUp(t *testing.T, s *shell) {
 	}
 	lines := bufio.NewScanner(stdout)
 	await(t, lines, `"dashboard"`)
-	if _, errs, code := s.run("tradewind up"); code != 1 || !strings.Contains(errs, "already (pid ") {
+	if _, errs, code := s.run("tradewind up"); code != 1 || !strings.Contains(errs, "a broker is already running for ") {
 		t.Errorf("a second one: exit %d\n%s", code, errs)
 	}
-	if _, errs, code := s.run("tradewind run examples/fan-out.yaml --time-scale 1"); code != 2 || !strings.Contains(errs, "has the time scale 0.01, not 1") {
+	if _, errs, code := s.run("tradewind run examples/fan-out.yaml --time-scale 1"); code != 2 || !strings.Contains(errs, "runs with time scale 0.01, not 1") {
 		t.Errorf("another time scale: exit %d\n%s", code, errs)
 	}
 	id := strings.TrimSpace(s.must("tradewind submit examples/fan-out.yaml"))

@@ -11,9 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/skytest"
 )
 
-// TestOneSkyPilotFileAsItStands runs a file with a work directory, mounts in all modes, buckets to be made, a container,
-// variables and a secret with the one-process broker, from a shell in the file's folder.
-func TestOneSkyPilotFileAsItStands(t *testing.T) {
+// TestSkyPilotFileRuns runs a file with a work directory, mounts in all modes, new buckets, a container, variables and a
+// secret with the one-process broker, from a shell in the file's folder.
+func TestSkyPilotFileRuns(t *testing.T) {
 	s := build(t).in(t)
 	world := skytest.New(t)
 	s.dir = skytest.Folder(t)
@@ -46,7 +46,7 @@ func TestOneSkyPilotFileAsItStands(t *testing.T) {
 	hides(t, s.state, skytest.Token)
 }
 
-// hides sees that a secret is in no file of a folder.
+// hides checks that no file of a folder contains a secret.
 func hides(t *testing.T, dir, secret string) {
 	t.Helper()
 	seen := 0

@@ -1,10 +1,10 @@
-// Package helm has the Helm chart of the broker as part of the program: `tradewind deploy kubernetes` applies the same
-// objects that Helm would.
+// Package helm embeds the broker's Helm chart in the program: `tradewind deploy kubernetes` applies the same
+// objects as Helm.
 package helm
 
 import "embed"
 
-// Chart is the folder tradewind, the chart.
+// Chart holds the chart, in the folder tradewind.
 //
 //go:embed tradewind/Chart.yaml tradewind/values.yaml tradewind/templates/*.yaml tradewind/crds/*.yaml
 var Chart embed.FS

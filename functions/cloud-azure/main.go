@@ -1,4 +1,4 @@
-// Command cloud-azure is the Lambda function that buys and frees machines on Azure.
+// Command cloud-azure is the Lambda function that buys and releases machines on Azure.
 package main
 
 import (
@@ -16,10 +16,10 @@ import (
 
 func main() { cloudhost.Serve(kit) }
 
-// audience is what Azure wants tokens of other issuers to be made for.
+// audience is the audience that Azure requires in tokens of other issuers.
 const audience = "api://AzureADTokenExchange"
 
-// kit is Azure's, where one is known by a token that AWS signs of the function's role (sts:GetWebIdentityToken).
+// kit returns Azure's kit, which authenticates by a token that AWS signs for the function's role (sts:GetWebIdentityToken).
 func kit(_ cloudhost.Env, cfg aws.Config) cloudkit.Kit {
 	client := sts.NewFromConfig(cfg)
 	return azurekit.KitBy(func(ctx context.Context) (string, error) {

@@ -1,4 +1,4 @@
-// Command cloud-gcp is the Lambda function that buys and frees machines on Google Cloud.
+// Command cloud-gcp is the Lambda function that buys and releases machines on Google Cloud.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command cloud-lambda is the AWS Lambda function that buys and frees machines on Lambda's GPU cloud.
+// Command cloud-lambda is the AWS Lambda function that buys and releases machines on Lambda's GPU cloud.
 package main
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/cloudhost"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
-	"github.com/tradewind-broker/tradewind/pkg/secret"
-	"github.com/tradewind-broker/tradewind/pkg/secret/awssecret"
+	"github.com/tradewind-broker/tradewind/internal/secret"
+	"github.com/tradewind-broker/tradewind/internal/secret/awssecret"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs"
 )
 
 func main() { cloudhost.Serve(kit) }
 
-// kit is the cloud's, with its key in the deployment's parameter.
+// kit returns the cloud's kit, which reads its API key from the deployment's parameter.
 func kit(env cloudhost.Env, cfg aws.Config) cloudkit.Kit {
 	client := ssm.NewFromConfig(cfg)
 	parameters := awssecret.Sources(func(context.Context) (awssecret.SSM, error) { return client, nil })
-	return lambdakit.KitBy(lambda.KeySecret(parameters[secret.SSM], "/"+env.Deployment+"/clouds/lambda-key"))
+	return lambdakit.KitBy(lambdalabs.KeySecret(parameters[secret.SSM], "/"+env.Deployment+"/clouds/lambda-key"))
 }

@@ -1,4 +1,4 @@
-// Command execute is the Lambda function that hands work to the agents of clusters that are up.
+// Command execute is the Lambda function that gives work to the agents of running clusters.
 package main
 
 import (

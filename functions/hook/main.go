@@ -1,12 +1,12 @@
-// Command hook is the Lambda function that tells people how jobs ended.
+// Command hook is the Lambda function that notifies users when jobs end.
 package main
 
 import (
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/hooks"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
 func main() {

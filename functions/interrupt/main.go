@@ -1,4 +1,4 @@
-// Command interrupt is the Lambda function that moves work off machines that will be taken.
+// Command interrupt is the Lambda function that moves work off machines that the cloud is about to take.
 package main
 
 import (

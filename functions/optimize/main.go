@@ -1,4 +1,4 @@
-// Command optimize is the Lambda function that plans jobs, and what is left of them.
+// Command optimize is the Lambda function that plans jobs and replans their remaining tasks.
 package main
 
 import (

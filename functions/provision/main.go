@@ -1,4 +1,4 @@
-// Command provision is the Lambda function that buys machines and frees them.
+// Command provision is the Lambda function that buys and releases machines.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command reconcile is the Lambda function that finds what was left half done, and lets an idle deployment sleep.
+// Command reconcile is the Lambda function that repairs incomplete work, and switches an idle deployment off.
 package main
 
 import (

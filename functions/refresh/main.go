@@ -1,4 +1,4 @@
-// Command refresh is the Lambda function that renews the catalogue, and says what the deployment sees of its clouds.
+// Command refresh is the Lambda function that updates the catalogue, and checks the deployment's access to its clouds.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command relay is the Lambda function that publishes what transactions left in the outbox.
+// Command relay is the Lambda function that publishes the events in the outbox.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command submit is the Lambda function that reads DAG files that appear in the bucket.
+// Command submit is the Lambda function that submits DAG files that appear in the bucket.
 package main
 
 import (

@@ -1,11 +1,11 @@
-// Command tick is the Lambda function that takes in spot prices and asks for better plans.
+// Command tick is the Lambda function that records spot prices and requests better plans.
 package main
 
 import (
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
 func main() { lambdahost.Start(events.FnTick, handler) }

@@ -11,21 +11,21 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// agentRoute is where machines report. They have no IAM identity that would say which job they work for; their token
-// does, and the function checks it.
+// agentRoute is the route on which agents report. Agents have no IAM identity that would identify their job; they send
+// a token, which the function checks.
 const agentRoute = "/v1/agent/{proxy+}"
 
-// pushRoute is where clouds push notices.
+// pushRoute is the route to which clouds push notices.
 const pushRoute = "/v1/push/{proxy+}"
 
-// Requests a second that the API lets through: a thousand agents that poll every few seconds, and a burst of their
-// starts.
+// API rate limits in requests a second: enough for a thousand agents that poll every few seconds, and for a burst when
+// they start.
 const (
 	apiRate  = 500
 	apiBurst = 1000
 )
 
-// httpAPI is the one way in: users by IAM, agents by token.
+// httpAPI adds the only entry point: users authenticate with IAM, agents with a token.
 func (d *deployment) httpAPI() {
 	d.api = awsapigatewayv2.NewHttpApi(d.stack, jsii.String("Http"), &awsapigatewayv2.HttpApiProps{
 		ApiName: &d.Name, Description: jsii.String("Tradewind's API"), CreateDefaultStage: jsii.Bool(false),
@@ -57,7 +57,7 @@ func (d *deployment) httpAPI() {
 	d.accessLog()
 }
 
-// accessLog makes the stage, which logs each request without its query, headers or body.
+// accessLog adds the stage, which logs each request without its query, headers or body.
 func (d *deployment) accessLog() {
 	logs := awslogs.NewLogGroup(d.stack, jsii.String("AccessLog"), &awslogs.LogGroupProps{
 		LogGroupName: jsii.String("/aws/apigateway/" + d.Name), Retention: awslogs.RetentionDays(retention(d.LogDays)),
@@ -85,5 +85,5 @@ func (d *deployment) accessLog() {
 	})
 }
 
-// endpoint is the API's base URL, without a slash at its end.
+// endpoint is the API's base URL without a trailing slash.
 func (d *deployment) endpoint() *string { return d.api.ApiEndpoint() }

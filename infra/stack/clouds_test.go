@@ -25,7 +25,8 @@ func clouds(tb testing.TB, settings map[string]string) func(*Config) {
 	}
 }
 
-// A cloud's function may note which clusters it ended and do nothing else here; those that buy may call it, and no others.
+// A cloud's function may note which clusters it ended and do nothing else here; those that buy may call it, and no
+// others.
 func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 	d := synthesise(t, clouds(t, map[string]string{
 		"gcp": "project=acme,regions=us-central1+europe-west4,serviceAccount=m@acme,stores=us-central1:acme-work,impersonate=b@acme", "azure": "subscription=s,regions=eastus,secrets=team/hf+team/wandb-*", "lambda": "regions=us-east-1",

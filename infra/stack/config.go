@@ -1,11 +1,8 @@
-// Package stack is Tradewind's deployment on AWS as CDK constructs: one table, one
-// event bus, a queue with its dead-letter queue and a function for each function
-// of the broker, two buckets, an HTTP API, schedules, and what watches them.
+// Package stack is Tradewind's deployment on AWS as CDK constructs: one table, one event bus, a Lambda function with a
+// queue and a dead-letter queue for each function of the broker, two buckets, an HTTP API, schedules, and monitoring.
 //
-// Which function there is, is not written down here: queues follow
-// events.Functions, so that a new function is deployed by being declared.
-// Roles are written out statement by statement (permissions.go)
-// rather than granted by the CDK's helpers, whose grants are wider than what the
+// The list of functions is not repeated here: queues follow events.Functions, so declaring a function there deploys it.
+// Roles are written out statement by statement (permissions.go), because the CDK's grant helpers allow more than the
 // adapters call.
 package stack
 
@@ -23,49 +20,50 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
-// Config is what a deployment can be told.
+// Config is the configuration of a deployment.
 type Config struct {
 	Name         string // prefix of everything
 	Architecture string // of the functions: arm64 or x86_64
 	Assets       string // folder with lambda/<function>/bootstrap and agent/<arch>/tradewind-agent
-	Out          string // folder of the cloud assembly
-	KeepData     bool   // the table and the buckets outlive the stack
+	Out          string // output folder of the cloud assembly
+	KeepData     bool   // keep the table and the buckets when the stack is deleted
 	Alarms       bool
-	LogDays      int      // one of the retentions that CloudWatch knows
-	DataBuckets  []string // that tasks may read and write besides their own
-	// Secrets are paths, such as /team/, below which jobs may refer to parameters and secrets, besides /NAME/secrets/.
+	LogDays      int      // one of CloudWatch's retention periods
+	DataBuckets  []string // additional buckets that tasks may read and write
+	// Secrets are additional paths, such as /team/, below which jobs may refer to parameters and secrets.
+	// /NAME/secrets/ is always allowed.
 	Secrets []string
-	// MakeBuckets are names, or beginnings of names that end in a star, of buckets that are made when jobs ask for them.
+	// MakeBuckets are names, or prefixes that end in a star, of buckets that the broker creates when jobs request them.
 	// They are data buckets, too.
 	MakeBuckets []string
-	// Regions are further ones in which machines are bought: EventBridge tells of an interruption in the machine's own
-	// region only. Account and Region say where this deployment is, for them.
+	// Regions are additional regions in which machines are bought; each needs a stack because EventBridge reports an
+	// interruption only in the machine's region. Account and Region say where this deployment is, for these stacks.
 	Regions         []string
 	Account, Region string
-	// Clouds are those beside AWS to buy on, each with its settings as driver.ParseSettings reads them.
+	// Clouds are the clouds to buy on in addition to AWS, each with its settings as driver.ParseSettings reads them.
 	Clouds  map[string]string
-	Webhook string // https URL for news; none when empty
-	Traces  string // https URL of a collector of OpenTelemetry, by OTLP; none when empty
-	// TraceHeaders is the SSM parameter with the headers that it wants, NAME=VALUE by comma; none when empty.
+	Webhook string // https URL for news; empty for none
+	Traces  string // https URL of an OpenTelemetry collector (OTLP); empty for none
+	// TraceHeaders is the SSM parameter with the collector's headers, comma-separated NAME=VALUE; empty for none.
 	TraceHeaders string
-	Announce     []string // types of events that are put on the event bus for others
-	Unproven     bool     // machines need not prove which one they are
+	Announce     []string // types of events that are published on the event bus for other consumers
+	Unproven     bool     // accept machines that do not prove their identity
 	Policy       bool     // sessions follow policyKey of the work bucket
-	// AgentsCall is how often agents that work call, 1s to 5m; 0 is 5m.
+	// AgentsCall is how often agents with running tasks call, 1s to 5m; 0 means 5m.
 	AgentsCall time.Duration
 }
 
-// Default is the configuration without any flag.
+// Default is the configuration without flags.
 func Default() Config {
 	return Config{Name: "tradewind", Architecture: "arm64", Assets: "../dist", Out: "cdk.out", KeepData: true,
 		Alarms: true, LogDays: 30, Announce: events.Announced()}
 }
 
-// retentions are the spans that CloudWatch Logs keeps logs for, days.
+// retentions are the retention periods of CloudWatch Logs in days.
 var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731}
 
 var (
@@ -77,12 +75,12 @@ var (
 	regionPattern    = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
 )
 
-// Validate says what of the configuration cannot be deployed.
+// Validate returns an error that names the first flag with an invalid value.
 func (c Config) Validate() error {
 	switch {
 	case !namePattern.MatchString(c.Name):
-		// The longest name made of it is a bucket's: <name>-work-<account>-<region>, 63 characters at most.
-		return fmt.Errorf("-name: %q has to be 3 to 20 lower-case letters, digits and dashes, and begin with a letter",
+		// The longest name derived from it is a bucket's: <name>-work-<account>-<region>, at most 63 characters.
+		return fmt.Errorf("-name: %q must be 3 to 20 lower-case letters, digits and dashes, and begin with a letter",
 			c.Name)
 	case c.Architecture != "arm64" && c.Architecture != "x86_64":
 		return fmt.Errorf("-architecture: %q is neither arm64 nor x86_64", c.Architecture)
@@ -93,47 +91,47 @@ func (c Config) Validate() error {
 	case c.AgentsCall != 0 && (c.AgentsCall < time.Second || c.AgentsCall > 5*time.Minute):
 		return fmt.Errorf("-agents-call: %v is not between 1s and 5m", c.AgentsCall)
 	case c.Webhook != "" && !strings.HasPrefix(c.Webhook, "https://"):
-		return fmt.Errorf("-webhook: %q is no https URL", c.Webhook)
+		return fmt.Errorf("-webhook: %q is not an https URL", c.Webhook)
 	case c.Traces != "" && !strings.HasPrefix(c.Traces, "https://"):
-		return fmt.Errorf("-traces: %q is no https URL", c.Traces)
+		return fmt.Errorf("-traces: %q is not an https URL", c.Traces)
 	case c.TraceHeaders != "" && !parameterPattern.MatchString(c.TraceHeaders):
-		return fmt.Errorf("-trace-headers: %q is no parameter such as /team/otlp", c.TraceHeaders)
+		return fmt.Errorf("-trace-headers: %q is not a parameter name such as /team/otlp", c.TraceHeaders)
 	case c.TraceHeaders != "" && c.Traces == "":
 		return errors.New("-trace-headers needs -traces")
 	}
 	for _, typ := range c.Announce {
 		if _, ok := events.Routes()[typ]; !ok {
-			return fmt.Errorf("-announce: there is no type of event %q", typ)
+			return fmt.Errorf("-announce: unknown event type %q", typ)
 		}
 	}
 	for _, b := range c.DataBuckets {
 		if !bucketPattern.MatchString(b) {
-			return fmt.Errorf("-data-buckets: %q is no name of a bucket", b)
+			return fmt.Errorf("-data-buckets: %q is not a bucket name", b)
 		}
 	}
 	for _, path := range c.Secrets {
 		if !pathPattern.MatchString(path) {
-			return fmt.Errorf("-secrets: %q is no path such as /team/", path)
+			return fmt.Errorf("-secrets: %q is not a path such as /team/", path)
 		}
 		for _, own := range []string{"/" + c.Name + "/token-key", c.lambdaKey()} {
 			if strings.HasPrefix(own, path) {
-				return fmt.Errorf("-secrets: %q has the deployment's own key below it", path)
+				return fmt.Errorf("-secrets: %q contains the deployment's own key", path)
 			}
 		}
 	}
 	for _, b := range c.MakeBuckets {
 		if !makePattern.MatchString(b) {
-			return fmt.Errorf("-make-buckets: %q is no name of a bucket, nor four letters or more of one and a star", b)
+			return fmt.Errorf("-make-buckets: %q is neither a bucket name nor a prefix of at least four letters with a star", b)
 		}
 	}
 	for _, r := range c.Regions {
 		if !regionPattern.MatchString(r) || r == c.Region {
-			return fmt.Errorf("-regions: %q is no other region", r)
+			return fmt.Errorf("-regions: %q is not an additional region", r)
 		}
 	}
 	for name, settings := range c.Clouds {
 		if !slices.Contains([]string{"gcp", "azure", "lambda"}, name) {
-			return fmt.Errorf("-cloud: %q is none of gcp, azure, lambda", name)
+			return fmt.Errorf("-cloud: %q is not one of gcp, azure, lambda", name)
 		}
 		if err := c.checkCloud(name, settings); err != nil {
 			return fmt.Errorf("-cloud %s: %w", name, err)
@@ -150,7 +148,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// checkCloud says what the settings of a cloud lack.
+// checkCloud returns an error if the settings of a cloud are incomplete.
 func (c Config) checkCloud(name, settings string) error {
 	got, err := driver.ParseSettings(settings)
 	if err != nil {
@@ -159,7 +157,7 @@ func (c Config) checkCloud(name, settings string) error {
 	needed := map[string][]string{
 		"gcp": {"project", "regions"}, "azure": {"subscription", "regions"}, "lambda": {"regions"},
 	}[name]
-	if name == "gcp" && !c.Unproven { // without one its machines have nothing to prove themselves with
+	if name == "gcp" && !c.Unproven { // without it, machines cannot prove their identity
 		needed = append(needed, "serviceAccount")
 	}
 	for _, n := range needed {
@@ -169,7 +167,7 @@ func (c Config) checkCloud(name, settings string) error {
 	}
 	if names := got["secrets"]; names != "" {
 		if name == "lambda" {
-			return errors.New("secrets= is of gcp and azure")
+			return errors.New("secrets= is only for gcp and azure")
 		}
 		if err := secret.CheckNames(strings.Split(names, "+")); err != nil {
 			return err
@@ -179,7 +177,7 @@ func (c Config) checkCloud(name, settings string) error {
 		return err
 	}
 	if got["dags"] != "" && (name != "gcp" || got["pushAccount"] == "") {
-		return errors.New("dags= is of gcp and needs pushAccount=, as which Pub/Sub tells the API of files")
+		return errors.New("dags= is only for gcp and needs pushAccount=, the account with which Pub/Sub announces files to the API")
 	}
 	stores, err := driver.StoreURLs(name, got)
 	if err != nil || len(stores) == 0 {
@@ -187,7 +185,7 @@ func (c Config) checkCloud(name, settings string) error {
 	}
 	for cloud, n := range map[string]string{"gcp": "impersonate", "azure": "storageAccount"} {
 		if name == cloud && got[n] == "" {
-			return fmt.Errorf("stores= needs %s=, by which its buckets are signed for", n)
+			return fmt.Errorf("stores= needs %s=, which signs requests for its buckets", n)
 		}
 	}
 	return nil
@@ -196,11 +194,11 @@ func (c Config) checkCloud(name, settings string) error {
 // code is the folder of a function's binary.
 func (c Config) code(fn string) string { return filepath.Join(c.Assets, "lambda", fn) }
 
-// agentArchs are the architectures of the machines that may be bought. All are needed: what is cheapest may be of
-// either.
+// agentArchs are the architectures of machines that the broker may buy. Both are needed, because either can be the
+// cheapest.
 func agentArchs() []string { return []string{"amd64", "arm64"} }
 
-// agentKeys are where the agent's binaries lie in the work bucket, by architecture: in their names is their digest,
+// agentKeys are the keys of the agent's binaries in the work bucket, by architecture. They contain the binary's digest,
 // which machines check.
 func (c Config) agentKeys() (map[string]string, error) {
 	keys := map[string]string{}

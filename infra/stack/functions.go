@@ -15,16 +15,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// The functions that no queue feeds.
+// Functions without a queue.
 const (
 	fnAPI   = "api"   // HTTP
 	fnRelay = "relay" // the table's stream
 )
 
-// functionNames are all Lambda functions of every deployment.
+// functionNames are the Lambda functions that every deployment has.
 func functionNames() []string { return append(events.Functions(), fnAPI, fnRelay) }
 
-// cloudPrefix begins the names of the functions of other clouds, which hold their drivers (internal/lambdahost).
+// cloudPrefix is the prefix of the functions for other clouds, which contain their drivers (internal/lambdahost).
 const cloudPrefix = "cloud-"
 
 // functionNames are all Lambda functions of this deployment.
@@ -36,22 +36,22 @@ func (c Config) functionNames() []string {
 	return names
 }
 
-// size is what a function gets, and how it is fed.
+// size is the resources of a function and how it receives events.
 type size struct {
 	memory  int // MiB; Lambda gives processor time in proportion
-	seconds int // a batch has to be done in
-	batch   int // most messages at once
-	// parallel is how many batches of its queue are under way at once, at most; at least 2, which is SQS's least.
+	seconds int // time limit of a batch
+	batch   int // maximum number of messages in a batch
+	// parallel is the maximum number of concurrent batches of the queue; at least 2, SQS's minimum.
 	parallel int
-	// door is set where EventBridge invokes the function itself: by a schedule, or with events of AWS's that come in while
+	// door is set if EventBridge invokes the function directly: by a schedule, or with AWS events that arrive while
 	// nothing is open and no queue is polled.
 	door bool
-	// keep is how long a message is worth something, seconds; as long as SQS can when 0.
+	// keep is how long a message is useful, in seconds; 0 means SQS's maximum.
 	keep int
 }
 
-// sizeOf says what a function gets. Those that share transactions over a batch take large ones and run a few at a time,
-// since they meet on the same records; those that wait for a cloud run wide.
+// sizeOf returns the size of a function. Functions that share transactions over a batch take large batches and run few
+// at a time, since they update the same records; functions that wait for a cloud run many at a time.
 func sizeOf(fn string) size {
 	switch fn {
 	case events.FnSubmit:
@@ -61,11 +61,11 @@ func sizeOf(fn string) size {
 	case events.FnProvision:
 		return size{memory: 256, seconds: 120, batch: 10, parallel: 50}
 	case events.FnInterrupt:
-		// an older notice is moot, and reconcile has found the machine gone
+		// An older notice is useless: by then reconcile has noticed that the machine is gone.
 		return size{memory: 256, seconds: 30, batch: 10, parallel: 10, keep: 3600}
 	case events.FnTick:
 		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, keep: 3600, door: true}
-	case events.FnRefresh: // what the last day's schedule left there is done when work comes in; it asks every cloud
+	case events.FnRefresh: // handles the event of the last daily schedule when work arrives; it queries every cloud
 		return size{memory: 512, seconds: 600, batch: 1, parallel: 2, keep: 25 * 3600}
 	case events.FnReconcile:
 		return size{memory: 256, seconds: 300, batch: 1, parallel: 2, keep: 3600, door: true}
@@ -75,30 +75,29 @@ func sizeOf(fn string) size {
 		return size{memory: 256, seconds: 29} // API Gateway waits for 30
 	case fnRelay:
 		return size{memory: 256, seconds: 60, batch: 100}
-	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda": // as long as those that wait for them
+	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda": // as long as the functions that call them
 		return size{memory: 512, seconds: 300} // refresh holds a catalogue
-	default: // bid, advance, schedule, execute: records that many share, so few at once with as much as there is
+	default: // bid, advance, schedule, execute: they share records, so few at a time with batches as large as possible
 		return size{memory: 256, seconds: 60, batch: 10, parallel: 2}
 	}
 }
 
-// What Lambda does with an event whose invocation failed: it tries again, after a minute and after two, and then keeps
-// it as a dead letter. Where it is throttled it tries for longer.
+// Lambda's handling of an event whose invocation failed: it retries after one and after two minutes, and then stores
+// the event as a dead letter. If the function is throttled, it retries for longer.
 const (
 	doorRetries = 2
 	doorSeconds = 6 * 3600
 )
 
-// visibilityFactor is how much longer than its function's time-out a message stays invisible: what AWS advises, so that
-// a batch which was throttled is not delivered twice.
+// visibilityFactor is the ratio of a message's visibility timeout to its function's timeout. AWS recommends it, so that
+// a throttled batch is not delivered twice.
 const visibilityFactor = 6
 
-// function makes a function with its role and its log group. The role starts with the right to write that log and
-// nothing else.
+// function adds a function with its role and its log group. At first, the role may only write that log.
 func (d *deployment) function(fn string) {
 	s, name := sizeOf(fn), d.named(fn)
 	if fn == events.FnHook && d.Traces != "" {
-		s.memory *= 2 // it reads whole jobs
+		s.memory *= 2 // for traces, hook reads whole jobs
 	}
 	logs := awslogs.NewLogGroup(d.stack, jsii.String(title(fn)+"Log"), &awslogs.LogGroupProps{
 		LogGroupName: jsii.String("/aws/lambda/" + name), Retention: awslogs.RetentionDays(retention(d.LogDays)),
@@ -118,7 +117,7 @@ func (d *deployment) function(fn string) {
 		Runtime: awslambda.Runtime_PROVIDED_AL2023(), Handler: jsii.String("bootstrap"),
 		Architecture: architecture(d.Architecture), Code: awslambda.Code_FromAsset(jsii.String(d.code(fn)), nil),
 		MemorySize: num(s.memory), Timeout: seconds(s.seconds), Role: role, LogGroup: logs,
-		// Lambda's own lines, three an invocation, would cost more than some functions do.
+		// Lambda's own log lines, three for each invocation, would cost more than some functions do.
 		LoggingFormat: awslambda.LoggingFormat_JSON, SystemLogLevelV2: awslambda.SystemLogLevel_WARN,
 		ApplicationLogLevelV2: awslambda.ApplicationLogLevel_INFO,
 	}
@@ -138,14 +137,14 @@ func (d *deployment) function(fn string) {
 			"an on-failure destination, HTTP or another function that waits; never asynchronously")
 	}
 	f := awslambda.NewFunction(d.stack, jsii.String(title(fn)), props)
-	if s.door { // its role may send there, as to every dead-letter queue of its own (permissions.go)
+	if s.door { // its role may send to all dead-letter queues of the deployment (permissions.go)
 		cfn(f).AddPropertyOverride(jsii.String("DeadLetterConfig.TargetArn"), d.dead[fn].QueueArn())
 	}
 	skip(f, reasons...)
 	d.functions[fn], d.roles[fn] = f, role
 }
 
-// environment is what internal/lambdahost reads, the same for every function.
+// environment sets the environment that internal/lambdahost reads, the same for every function.
 func (d *deployment) environment() {
 	env := map[string]*string{
 		"TRADEWIND_DEPLOYMENT": &d.Name, "TRADEWIND_TABLE": d.table.TableName(), "TRADEWIND_BUS": jsii.String(d.Name),
@@ -220,11 +219,11 @@ func (d *deployment) environment() {
 	}
 }
 
-// cloudRegions are the regions of other clouds: CLOUD:REGION.
+// cloudRegions are the regions of other clouds, as CLOUD:REGION.
 func (c Config) cloudRegions() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(c.Clouds)) {
-		settings, _ := driver.ParseSettings(c.Clouds[name]) // Validate has read them
+		settings, _ := driver.ParseSettings(c.Clouds[name]) // checked by Validate
 		for region := range strings.SplitSeq(settings["regions"], "+") {
 			out = append(out, name+":"+region)
 		}
@@ -232,7 +231,7 @@ func (c Config) cloudRegions() []string {
 	return out
 }
 
-// stores are the buckets of the other regions, REGION=BUCKET, and those of other clouds, CLOUD:REGION=URL, by comma.
+// stores are the buckets of the other regions, REGION=BUCKET, and of other clouds, CLOUD:REGION=URL, comma-separated.
 func (d *deployment) stores() *string {
 	var out []string
 	for _, region := range d.Regions {
@@ -247,20 +246,20 @@ func (d *deployment) stores() *string {
 	return jsii.String(strings.Join(out, ","))
 }
 
-// hasSecrets says whether the settings of a cloud name secrets for jobs.
+// hasSecrets reports whether the settings of a cloud name secrets for jobs.
 func hasSecrets(text string) bool {
-	settings, _ := driver.ParseSettings(text) // Validate has read them
+	settings, _ := driver.ParseSettings(text) // checked by Validate
 	return settings["secrets"] != ""
 }
 
-// dagBucket is the bucket of a cloud whose files are jobs; empty where there is none. Validate has read it.
+// dagBucket is the bucket of a cloud for job files; empty if there is none. Validate has checked it.
 func dagBucket(text string) string {
 	settings, _ := driver.ParseSettings(text)
 	bucket, _, _ := driver.DAGPlace(settings["dags"])
 	return bucket
 }
 
-// dagBuckets are those of all clouds: CLOUD=URL.
+// dagBuckets are the buckets for job files in all clouds, as CLOUD=URL.
 func (d *deployment) dagBuckets() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
@@ -271,9 +270,9 @@ func (d *deployment) dagBuckets() []string {
 	return out
 }
 
-// pushes says whether a cloud is to push notices.
+// pushes reports whether a cloud pushes notices.
 func pushes(text string) bool {
-	settings, _ := driver.ParseSettings(text) // Validate has read them
+	settings, _ := driver.ParseSettings(text) // checked by Validate
 	return settings["pushAccount"] != ""
 }
 
@@ -282,18 +281,18 @@ func (d *deployment) pushing() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(d.Clouds)), func(c string) bool { return !pushes(d.Clouds[c]) })
 }
 
-// storesOf are the URLs of a cloud's stores, by place. Validate has read them.
+// storesOf are the URLs of a cloud's stores, by place. Validate has checked them.
 func storesOf(cloud, text string) map[string]string {
 	settings, _ := driver.ParseSettings(text)
 	urls, _ := driver.StoreURLs(cloud, settings)
 	return urls
 }
 
-// agentObjects are the keys of the agents' binaries, as pkg/cloud/aws reads them: ARCH=KEY by comma.
+// agentObjects are the keys of the agents' binaries, as pkg/cloud/aws reads them: comma-separated ARCH=KEY.
 func (d *deployment) agentObjects() string {
 	keys, err := d.agentKeys()
 	if err != nil {
-		panic(err) // Validate has read them
+		panic(err) // checked by Validate
 	}
 	var out []string
 	for _, arch := range agentArchs() {
@@ -302,11 +301,11 @@ func (d *deployment) agentObjects() string {
 	return strings.Join(out, ",")
 }
 
-// tokenParameter names the SSM parameter with the key that signs agents' tokens; the functions that use it make it.
+// tokenParameter names the SSM parameter with the key that signs agents' tokens; the functions that use it create it.
 func (d *deployment) tokenParameter() string { return "/" + d.Name + "/token-key" }
 
-// idleMappings are the functions whose queues are polled only while work is open: polling an empty queue costs too. It
-// is all of them.
+// idleMappings are the functions whose queues are polled only while work is open, because polling an empty queue costs
+// money: all functions.
 func idleMappings() []string { return events.Functions() }
 
 func architecture(name string) awslambda.Architecture {
@@ -316,15 +315,15 @@ func architecture(name string) awslambda.Architecture {
 	return awslambda.Architecture_ARM_64()
 }
 
-// describe is a function's line in the console.
+// describe is a function's description in the console.
 func describe(fn string) string {
 	switch fn {
 	case fnAPI:
 		return "Tradewind: the HTTP API"
 	case fnRelay:
-		return "Tradewind: publishes what lies in the outbox"
+		return "Tradewind: publishes the outbox"
 	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda":
-		return "Tradewind: buys and frees machines of the cloud " + strings.TrimPrefix(fn, cloudPrefix)
+		return "Tradewind: buys and releases machines of the cloud " + strings.TrimPrefix(fn, cloudPrefix)
 	default:
 		return "Tradewind: the broker's function " + fn
 	}

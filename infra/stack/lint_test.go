@@ -11,8 +11,8 @@ import (
 // tools is where scripts/emulators.sh installs.
 const tools = "../../.tools/venv/bin"
 
-// The templates pass CloudFormation's linter, and a scanner for what is unsafe. What they are told to pass over is said, with its reason,
-// beside the resource.
+// The templates pass CloudFormation's linter, and a scanner for what is unsafe. What they are told to pass over is
+// said, with its reason, beside the resource.
 func TestLintersPass(t *testing.T) {
 	for _, tool := range []string{"cfn-lint", "checkov"} {
 		if _, err := os.Stat(filepath.Join(tools, tool)); err != nil {

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	unrouted = "unrouted" // whose dead-letter queue takes what reached no queue
+	unrouted = "unrouted" // its dead-letter queue receives events that reached no queue
 
-	deadDays    = 14 // SQS's most
-	maxReceives = 20 // deliveries of a message before it is a dead letter, as in pkg/host
+	deadDays    = 14 // SQS's maximum
+	maxReceives = 20 // deliveries of a message before it is a dead letter, as in internal/host
 )
 
-// The events of AWS itself, all on the account's default bus.
+// Events of AWS itself, all on the account's default bus.
 const (
 	s3Created    = "Object Created"
 	ec2Warning   = "EC2 Spot Instance Interruption Warning"
@@ -27,10 +27,10 @@ const (
 	ec2State     = "EC2 Instance State-change Notification"
 )
 
-// ec2Notices tell that a machine will be, may be, or was taken.
+// ec2Notices are the events that a machine will be, may be or was interrupted.
 func ec2Notices() []string { return []string{ec2Warning, ec2Rebalance, ec2State} }
 
-// messaging is the bus, the queues with their dead letters, and the rules between.
+// messaging adds the bus, the queues with their dead-letter queues, and the rules between them.
 func (d *deployment) messaging() {
 	d.bus = awsevents.NewEventBus(d.stack, jsii.String("Bus"), &awsevents.EventBusProps{
 		EventBusName: &d.Name, Description: jsii.String("Tradewind's events"),
@@ -70,17 +70,17 @@ func (d *deployment) messaging() {
 	d.rules()
 }
 
-// keyless says why queues have no key of the customer's.
+// keyless records why queues have no customer-managed key.
 func keyless(q awssqs.Queue) {
 	skip(q, "CKV_AWS_27",
 		"it is encrypted by SQS's own key; a customer's key costs 1 USD a month and requests of its own")
 }
 
-// rules bring what AWS tells of machines to the function that reacts to it. Events of our own are sent to the queues by
-// those who publish them.
+// rules route AWS's events about machines to the function that reacts to them. The broker's own events are sent to the
+// queues by the functions that publish them.
 func (d *deployment) rules() {
-	// A machine's state is told for every machine of the account: only their ends are of interest, once each, and the
-	// function knows which are ours.
+	// AWS sends state changes of every machine in the account. The rule selects only the end of a machine, once each,
+	// and the function knows which machines are ours.
 	d.rule("TakenRule", events.FnInterrupt, nil, &awsevents.EventPattern{
 		Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2State),
 		Detail: &map[string]interface{}{"state": []interface{}{"shutting-down", "stopping"}},
@@ -88,30 +88,30 @@ func (d *deployment) rules() {
 	d.rule("NoticeRule", events.FnInterrupt, nil, &awsevents.EventPattern{
 		Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2Warning, ec2Rebalance),
 	})
-	// From other regions they come by our own bus (notices.go).
+	// Events of other regions arrive on our bus (notices.go).
 	d.rule("FarNoticeRule", events.FnInterrupt, d.bus, &awsevents.EventPattern{
 		Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2Notices()...),
 		Account: jsii.Strings(*d.stack.Account()),
 	})
 }
 
-// rule sends what fits a pattern to a function's queue; what cannot be delivered there is kept.
+// rule sends events that match a pattern to a function's queue, and undeliverable ones to the dead-letter queue.
 func (d *deployment) rule(id, fn string, bus awsevents.IEventBus, pattern *awsevents.EventPattern) {
 	awsevents.NewRule(d.stack, &id, &awsevents.RuleProps{
-		EventBus: bus, EventPattern: pattern, Description: jsii.String("Tradewind: what " + fn + " reacts to"),
+		EventBus: bus, EventPattern: pattern, Description: jsii.String("Tradewind: events that " + fn + " handles"),
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewSqsQueue(d.queues[fn], &awseventstargets.SqsQueueProps{
 			DeadLetterQueue: d.dead[unrouted],
 		})},
 	})
 }
 
-// feed connects each function to what feeds it.
+// feed connects each function to its event source.
 func (d *deployment) feed() {
 	for _, fn := range events.Functions() {
 		s := sizeOf(fn)
 		awslambda.NewEventSourceMapping(d.stack, jsii.String(title(fn)+"Feed"), &awslambda.EventSourceMappingProps{
 			Target: d.functions[fn], EventSourceArn: d.queues[fn].QueueArn(), BatchSize: num(s.batch),
-			// until work comes in
+			// until work arrives
 			MaxConcurrency: num(s.parallel), ReportBatchItemFailures: jsii.Bool(true), Enabled: jsii.Bool(false),
 		})
 	}
@@ -119,11 +119,11 @@ func (d *deployment) feed() {
 	d.door()
 }
 
-// door has EventBridge invoke submit for each object in the bucket of DAG files. What it cannot deliver is kept beside
-// what submit gave up.
+// door makes EventBridge invoke submit for each object in the bucket of DAG files. Undeliverable events go to submit's
+// dead-letter queue.
 func (d *deployment) door() {
 	awsevents.NewRule(d.stack, jsii.String("DagFileRule"), &awsevents.RuleProps{
-		Description: jsii.String("Tradewind: what " + events.FnSubmit + " reacts to"),
+		Description: jsii.String("Tradewind: events that " + events.FnSubmit + " handles"),
 		EventPattern: &awsevents.EventPattern{
 			Source: jsii.Strings("aws.s3"), DetailType: jsii.Strings(s3Created),
 			Detail: &map[string]interface{}{
@@ -137,8 +137,8 @@ func (d *deployment) door() {
 	})
 }
 
-// stream feeds the relay with what was put in the outbox. A batch that fails again and again is no loss: reconcile
-// publishes whatever is left there.
+// stream feeds the relay with new outbox records. A batch that keeps failing is not lost: reconcile publishes the
+// records that remain in the outbox.
 func (d *deployment) stream() {
 	d.functions[fnRelay].AddEventSourceMapping(jsii.String("Stream"), &awslambda.EventSourceMappingOptions{
 		EventSourceArn: d.table.TableStreamArn(), BatchSize: num(sizeOf(fnRelay).batch),

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// mountable are the ARNs of the buckets that tasks may mount, and of what lies in them: those that are named for the
-// purpose. The work bucket is not among them.
+// mountable returns the ARNs of the buckets that tasks may mount, and of their objects: the buckets named with
+// -data-buckets and -make-buckets. The work bucket is not one of them.
 func (d *deployment) mountable() (buckets, objects []string) {
 	for _, b := range append(append([]string{}, d.DataBuckets...), d.MakeBuckets...) {
 		arn := "arn:" + *d.stack.Partition() + ":s3:::" + b
@@ -20,13 +20,13 @@ func (d *deployment) mountable() (buckets, objects []string) {
 	return buckets, objects
 }
 
-// mountsRole is the name of the role whose credentials are lent.
+// mountsRole is the name of the role whose credentials are lent to machines.
 func (d *deployment) mountsRole() string { return d.named("mounts") }
 
-// mounts is a role that the API may assume, for an hour at most, and of which it lends a machine credentials for
-// one prefix, by a session policy. What the role may do is the most that is ever lent. The API also signs for objects of
-// these buckets. Submit looks, when a file comes in by the bucket of DAGs, whether what it names is there and would be
-// lent: it reads there, and tries.
+// mounts adds a role that the API may assume for at most one hour. The API lends a machine credentials of this role,
+// limited to one prefix by a session policy; the role's own rights are the upper limit. The API also signs requests for
+// objects of these buckets. When a job file arrives in the DAG bucket, submit checks that the inputs it names exist and
+// that credentials for its mounts can be lent: it reads the buckets and assumes the role once as a test.
 func (d *deployment) mounts() {
 	buckets, objects := d.mountable()
 	if len(buckets) == 0 {
@@ -35,13 +35,14 @@ func (d *deployment) mounts() {
 	role := awsiam.NewRole(d.stack, jsii.String("MountsRole"), &awsiam.RoleProps{
 		RoleName: jsii.String(d.mountsRole()), AssumedBy: awsiam.NewCompositePrincipal(
 			awsiam.NewArnPrincipal(d.roles[fnAPI].RoleArn()), awsiam.NewArnPrincipal(d.roles[events.FnSubmit].RoleArn())),
-		Description: jsii.String("Tradewind: what tasks mount, lent one prefix at a time"),
+		Description: jsii.String("Tradewind: buckets that tasks mount, lent one prefix at a time"),
 	})
 	role.AddToPolicy(allow("MountsList", []string{"s3:ListBucket"}, buckets...))
 	role.AddToPolicy(allow("Mounts", []string{
 		"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts",
 	}, objects...))
-	// A policy of its own: the one that the API's role has would be too long with it for the CDK, which would make it two.
+	// A separate policy: added to the policy of the API's role it would exceed the size limit, and the CDK would
+	// split it.
 	awsiam.NewPolicy(d.stack, jsii.String("NamedBuckets"), &awsiam.PolicyProps{
 		Roles: &[]awsiam.IRole{d.roles[fnAPI]}, Statements: &[]awsiam.PolicyStatement{
 			allow("NamedData", []string{"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"}, objects...),
@@ -54,8 +55,8 @@ func (d *deployment) mounts() {
 	d.grant(events.FnSubmit, "TryToLend", []string{"sts:AssumeRole"}, *role.RoleArn())
 }
 
-// makeBuckets is making the buckets that jobs ask for, and removing those that were made for a time: by their names, and
-// no others.
+// makeBuckets allows provision to create the buckets that jobs request, and reconcile to remove the temporary ones. The
+// rights are limited to the configured names.
 func (d *deployment) makeBuckets() {
 	var buckets, objects []string
 	for _, b := range d.MakeBuckets {
@@ -71,8 +72,8 @@ func (d *deployment) makeBuckets() {
 	d.grant(events.FnReconcile, "EmptyBuckets", []string{"s3:DeleteObject", "s3:AbortMultipartUpload"}, objects...)
 }
 
-// rcloneObjects are the keys of rclone's binaries, as the API reads them: ARCH=KEY by comma; empty where they were not
-// built.
+// rcloneObjects returns the keys of rclone's binaries as the API reads them: comma-separated ARCH=KEY, or empty if the
+// binaries were not built.
 func (d *deployment) rcloneObjects() string {
 	var out []string
 	for _, arch := range agentArchs() {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What is lent for mounts is a role's that the API may assume, and submit, to try; it reaches the buckets that are named, and none of
-// the deployment's own. Without such buckets there is no role.
+// What is lent for mounts is a role's that the API may assume, and submit, to try; it reaches the buckets that are
+// named, and none of the deployment's own. Without such buckets there is no role.
 func TestTheRoleOfMountsIsTheAPIsToLendAndReachesNamedBucketsAlone(t *testing.T) {
 	if _, there := deployed()(t).roles()["tradewind-mounts"]; there {
 		t.Error("there is a role with nothing to mount")

@@ -8,14 +8,14 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newNotices adds a small stack for another region in which machines are bought. What tasks leave there stays in a bucket
-// of that region. EventBridge tells of a machine's interruption in the machine's own region; this passes it on to the
-// deployment's bus. Everything else that the broker does in another region it does from home.
+// newNotices adds a small stack for an additional region in which machines are bought. It has a bucket for the
+// outputs of the tasks that run there. EventBridge reports a machine's interruption only in the machine's region, so
+// the stack forwards these events to the deployment's bus. The broker does everything else from its home region.
 func newNotices(app awscdk.App, cfg Config, region string) awscdk.Stack {
 	name := cfg.Name + "-notices-" + region
 	s := awscdk.NewStack(app, &name, &awscdk.StackProps{
 		StackName: &name, Env: &awscdk.Environment{Account: &cfg.Account, Region: &region},
-		Description: jsii.String("Tradewind: keeps what tasks leave in this region, passes its spot notices on to " + cfg.Region),
+		Description: jsii.String("Tradewind: stores task outputs in this region and forwards its spot notices to " + cfg.Region),
 		Synthesizer: awscdk.NewCliCredentialsStackSynthesizer(&awscdk.CliCredentialsStackSynthesizerProps{
 			FileAssetsBucketName: jsii.String(AssetBucket), BucketPrefix: jsii.String("lambda/"),
 		}),

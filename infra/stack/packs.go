@@ -7,21 +7,23 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// prefixPacks is where the code and files that jobs bring along lie, in pieces.
+// prefixPacks is the prefix of the code and files that jobs upload, stored in pieces.
 const prefixPacks = "packs/"
 
-// packDays is how long a piece stays after it was written. It is Keep of pkg/pack/depot, which counts on it.
+// packDays is how many days a piece is kept after it was written. It must equal Keep of internal/pack/depot, which relies
+// on it.
 const packDays = 30
 
 func packRule() *awss3.LifecycleRule {
 	return &awss3.LifecycleRule{
 		Id: jsii.String("packs"), Prefix: jsii.String(prefixPacks), Expiration: days(packDays),
-		NoncurrentVersionExpiration: days(1), // the same bytes, written anew
+		NoncurrentVersionExpiration: days(1), // rewritten with the same bytes
 	}
 }
 
-// packs is signing uploads of pieces, which whoever has the URL then does with the API's rights; seeing whether a pack
-// is complete; and writing anew what a job needs for long. Machines read pieces and write none.
+// packs grants what uploaded packs need: the API signs uploads of pieces (the holder of such a URL acts with the API's
+// rights); API and submit check that a pack is complete; refresh rewrites pieces that long jobs still need. Machines
+// only read pieces.
 func (d *deployment) packs() {
 	work := *d.work.BucketArn()
 	pieces := work + "/" + prefixPacks + "*"
@@ -30,7 +32,7 @@ func (d *deployment) packs() {
 		events.FnRefresh: {"s3:GetObject", "s3:PutObject"},
 	} {
 		d.grant(fn, "Packs", may, pieces)
-		// Without it S3 says of what is not there that it is forbidden.
+		// Without ListBucket, S3 answers "forbidden" for a missing object.
 		d.grant(fn, "PacksMissing", []string{"s3:ListBucket"}, work)
 	}
 }

@@ -15,7 +15,7 @@ func seconds(n int) awscdk.Duration { return awscdk.Duration_Seconds(num(n)) }
 
 func days(n int) awscdk.Duration { return awscdk.Duration_Days(num(n)) }
 
-// title begins a logical ID.
+// title capitalises the first letter, as in a logical ID.
 func title(s string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(s, "-") {
@@ -24,7 +24,7 @@ func title(s string) string {
 	return b.String()
 }
 
-// retention is what the CDK calls a number of days.
+// retention is the CDK's name for a number of days.
 func retention(days int) string {
 	switch days {
 	case 1:
@@ -65,7 +65,7 @@ func allow(sid string, actions []string, resources ...string) awsiam.PolicyState
 	return allowIf(sid, actions, nil, resources...)
 }
 
-// allowIf is a statement that holds under conditions, by operator and key.
+// allowIf is a policy statement with conditions, by operator and key.
 func allowIf(sid string, actions []string, conditions map[string]interface{},
 	resources ...string) awsiam.PolicyStatement {
 	p := &awsiam.PolicyStatementProps{Sid: &sid, Actions: jsii.Strings(actions...),
@@ -81,14 +81,14 @@ func equals(key string, value ...string) map[string]interface{} {
 	return map[string]interface{}{"StringEquals": map[string]interface{}{key: value}}
 }
 
-// arn is one of this account and region.
+// arn returns the ARN of a resource in this account and region.
 func (d *deployment) arn(service, resource string) string {
 	return *d.stack.FormatArn(&awscdk.ArnComponents{
 		Service: &service, Resource: &resource, ArnFormat: awscdk.ArnFormat_NO_RESOURCE_NAME,
 	})
 }
 
-// anyRegion is an ARN of this account, or of an owner, in every region.
+// anyRegion is an ARN of this account, or of another owner, in every region.
 func (d *deployment) anyRegion(service, owner, resource string) string {
 	return *d.stack.FormatArn(&awscdk.ArnComponents{
 		Service: &service, Region: jsii.String("*"), Account: &owner, Resource: &resource,
@@ -104,7 +104,7 @@ func cfn(c constructs.IConstruct) awscdk.CfnResource {
 	return c.Node().DefaultChild().(awscdk.CfnResource)
 }
 
-// skip tells checkov which of its checks do not apply to a resource, each followed by the reason.
+// skip lists checkov checks that do not apply to a resource, each followed by the reason.
 func skip(c constructs.IConstruct, idsAndReasons ...string) {
 	list := make([]interface{}, 0, len(idsAndReasons)/2)
 	for i := 0; i+1 < len(idsAndReasons); i += 2 {
@@ -113,7 +113,7 @@ func skip(c constructs.IConstruct, idsAndReasons ...string) {
 	cfn(c).AddMetadata(jsii.String("checkov"), map[string]interface{}{"skip": list})
 }
 
-// quietLint tells cfn-lint which of its rules does not apply.
+// quietLint disables cfn-lint rules that do not apply.
 func quietLint(s awscdk.Stack) {
 	s.AddMetadata(jsii.String("cfn-lint"), map[string]interface{}{
 		"config": map[string]interface{}{"ignore_checks": []interface{}{"W3005"}},

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// rights gives each function what its adapters call, and nothing else. What a function needs follows from what it
-// does: all keep records; the ones that act reach outside.
+// rights gives each function the rights for the calls of its adapters, and no more: all functions use the records, and
+// some of them also call other services.
 func (d *deployment) rights() {
 	for _, fn := range events.Functions() {
 		d.records(fn)
@@ -43,7 +43,7 @@ func (d *deployment) rights() {
 	d.settle()
 	d.prices()
 	d.packs()
-	if d.Policy { // those that run sessions, or say what one would do
+	if d.Policy { // functions that run sessions, or explain what a session would do
 		for _, fn := range []string{events.FnSchedule, fnAPI} {
 			d.grant(fn, "Policy", []string{"s3:GetObject"}, *d.work.BucketArn()+"/"+policyKey)
 		}
@@ -54,8 +54,8 @@ func (d *deployment) grant(fn, sid string, actions []string, resources ...string
 	d.roles[fn].AddToPolicy(allow(sid, actions, resources...))
 }
 
-// records are read and written in transactions, whose parts IAM counts one by one. Nobody scans, and nobody describes
-// or changes the table.
+// records allows reading and writing records in transactions, for which IAM checks each operation separately. No
+// function may scan, describe or change the table.
 func (d *deployment) records(fn string) {
 	d.grant(fn, "Records", []string{
 		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem",
@@ -63,22 +63,22 @@ func (d *deployment) records(fn string) {
 	}, *d.table.TableArn())
 }
 
-// consume is what a function may do to its own queue: Lambda polls with the function's role.
+// consume allows a function to use its own queue: Lambda polls with the function's role.
 func (d *deployment) consume(fn string) {
 	d.grant(fn, "Queue", []string{
 		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes",
-		"sqs:GetQueueUrl", "sqs:SendMessage", // what came before its time goes back with the rest of its delay
+		"sqs:GetQueueUrl", "sqs:SendMessage", // a message that arrives early is sent again with the remaining delay
 	}, *d.queues[fn].QueueArn())
 	d.grant(fn, "DeadLetters", []string{"sqs:SendMessage", "sqs:GetQueueUrl"}, *d.dead[fn].QueueArn())
 	d.grant(fn, "LargePayloads", []string{"s3:GetObject"}, *d.work.BucketArn()+"/"+prefixEvents+"*")
 }
 
-// relay reads the outbox alone, and publishes. Lambda reads the stream for it, with its role: without these rights the
-// mapping cannot be made, and with it the stack.
+// relay may only read the outbox and publish. Lambda reads the stream with the relay's role: without these rights the
+// mapping, and so the stack, cannot be created.
 func (d *deployment) relay() {
 	d.grant(fnRelay, "Stream", []string{"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
 		*d.table.TableStreamArn())
-	d.grant(fnRelay, "FindStream", []string{"dynamodb:ListStreams"}, "*") // lists cannot be bounded
+	d.grant(fnRelay, "FindStream", []string{"dynamodb:ListStreams"}, "*") // list calls cannot be restricted
 	d.roles[fnRelay].AddToPolicy(allowIf("Outbox",
 		[]string{"dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem",
 			"dynamodb:BatchWriteItem"},
@@ -88,8 +88,8 @@ func (d *deployment) relay() {
 	d.publish(fnRelay)
 }
 
-// publish is sending events to the queues, and putting on the bus what others hear of: the relay what was committed,
-// every function what goes with no record.
+// publish allows sending events to the queues and publishing announced ones on the bus: the relay publishes committed
+// events, every function those without a record.
 func (d *deployment) publish(fn string) {
 	d.grant(fn, "Publish", []string{"events:PutEvents"}, *d.bus.EventBusArn())
 	d.grant(fn, "PublishLarge", []string{"s3:PutObject"}, *d.work.BucketArn()+"/"+prefixEvents+"*")
@@ -101,7 +101,7 @@ func (d *deployment) publish(fn string) {
 		append(queues, *d.dead[unrouted].QueueArn())...)
 }
 
-// settle is what reconcile does beside looking after jobs: switch off when nothing is open and every queue is empty.
+// settle allows reconcile to switch the deployment off when no work is open and every queue is empty.
 func (d *deployment) settle() {
 	d.toggle(events.FnReconcile)
 	var queues []string
@@ -111,8 +111,8 @@ func (d *deployment) settle() {
 	d.grant(events.FnReconcile, "Depths", []string{"sqs:GetQueueAttributes", "sqs:GetQueueUrl"}, queues...)
 }
 
-// toggle is switching the schedules and the polling of queues on and off. The functions by which work comes in wake
-// what sleeps while there is none; reconcile puts it to sleep.
+// toggle allows switching the schedules and the polling of queues on and off. The functions that accept work switch
+// them on; reconcile switches them off when no work is left.
 func (d *deployment) toggle(fn string) {
 	var schedules, functions []string
 	for _, s := range activitySchedules() {
@@ -124,7 +124,8 @@ func (d *deployment) toggle(fn string) {
 	d.grant(fn, "Schedules", []string{"scheduler:GetSchedule", "scheduler:UpdateSchedule"}, schedules...)
 	d.roles[fn].AddToPolicy(allowIf("ScheduleRole", []string{"iam:PassRole"},
 		equals("iam:PassedToService", "scheduler.amazonaws.com"), d.global("iam", "role/"+d.named("scheduler"))))
-	// A mapping is named by a number that AWS makes up: whose it is, the condition says. Lists cannot be bounded.
+	// AWS names a mapping with a generated ID, so a condition limits it to our functions. List calls cannot be
+	// restricted.
 	d.grant(fn, "FindPolling", []string{"lambda:ListEventSourceMappings"}, "*")
 	d.roles[fn].AddToPolicy(
 		allowIf("Polling", []string{"lambda:UpdateEventSourceMapping", "lambda:GetEventSourceMapping"},
@@ -132,7 +133,7 @@ func (d *deployment) toggle(fn string) {
 			d.arn("lambda", "event-source-mapping:*")))
 }
 
-// serve is what the API does beside keeping records: check tokens, keep logs, show and send back dead letters.
+// serve is what the API does besides keeping records: check tokens, store logs, show and redrive dead letters.
 func (d *deployment) serve() {
 	d.secrets(fnAPI)
 	work := *d.work.BucketArn()
@@ -150,11 +151,11 @@ func (d *deployment) serve() {
 	d.grant(fnAPI, "Redrive", []string{"sqs:SendMessage", "sqs:GetQueueUrl", "sqs:GetQueueAttributes"}, queues...)
 }
 
-// data is what the API may grant to machines, which have no rights: what it signs, S3 looks at as if it asked itself.
-// So it is the same for every job, and must not reach the places of the work bucket that are the control plane's own;
-// what a single attempt may reach, the broker checks before it signs (pkg/grant.Scope), which leaves out logs and
-// events too. Provision ends the uploads that machines leave behind. Submit looks whether the buckets that a file names
-// are there.
+// data is the access that the API can grant to machines, which have no rights of their own: S3 treats a signed request
+// like one of the API's. So the rights are the same for every job, and must exclude the control plane's prefixes of the
+// work bucket. Before it signs, the broker checks what the single attempt may reach (pkg/grant.Scope), which also
+// excludes logs and events. Provision aborts uploads that machines left unfinished. Submit checks whether the buckets
+// that a file names exist.
 func (d *deployment) data() {
 	work := *d.work.BucketArn()
 	buckets, objects := []string{work}, []string{work + "/*"}
@@ -175,8 +176,8 @@ func (d *deployment) data() {
 	d.grant(events.FnProvision, "LeftUploads", []string{"s3:AbortMultipartUpload"}, append(named, objects...)...)
 }
 
-// tokens is reading the key that signs agents' tokens, and making it once. SSM encrypts it with its own key, which
-// needs no grant.
+// tokens allows reading the key that signs agents' tokens, and creating it once. SSM encrypts it with its own key,
+// which needs no grant.
 func (d *deployment) tokens(fn string) {
 	d.grant(fn, "TokenKey", []string{"ssm:GetParameter", "ssm:PutParameter"},
 		d.arn("ssm", "parameter"+d.tokenParameter()))
@@ -191,8 +192,8 @@ func (d *deployment) secretPaths() []string {
 	return append([]string{"/" + d.Name + "/secrets/"}, d.Secrets...)
 }
 
-// secrets is sealing and opening the secrets of jobs with the key of tokens, and reading those that are kept where the
-// deployment may. SSM hands secrets of the Secrets Manager out to who may read them there.
+// secrets allows sealing and opening the secrets of jobs with the token key, and reading the secrets stored below
+// secretPaths. SSM returns secrets of the Secrets Manager to callers that may read them there.
 func (d *deployment) secrets(fn string) {
 	d.tokens(fn)
 	var parameters, secrets []string
@@ -205,7 +206,7 @@ func (d *deployment) secrets(fn string) {
 	d.grant(fn, "Secrets", []string{"secretsmanager:GetSecretValue"}, secrets...)
 }
 
-// buy is what provision, interrupt and reconcile do on EC2, in whichever region.
+// buy is what provision, interrupt and reconcile do on EC2, in all regions.
 func (d *deployment) buy() {
 	d.tokens(events.FnProvision)
 	d.launch(events.FnProvision)
@@ -220,8 +221,8 @@ func (d *deployment) buy() {
 	}
 }
 
-// launch is RunInstances, whose parts IAM looks at one by one: what it makes has to bear the deployment's tag, what it
-// uses may be any.
+// launch allows RunInstances. IAM checks each of its resources: those that it creates must carry the deployment's tag,
+// those that it uses may be any.
 func (d *deployment) launch(fn string) {
 	mine := *d.stack.Account()
 	tagged := equals("aws:RequestTag/"+TagDeployment, d.Name)
@@ -232,20 +233,20 @@ func (d *deployment) launch(fn string) {
 	role.AddToPolicy(allow("LaunchWith", []string{"ec2:RunInstances"},
 		d.anyRegion("ec2", mine, "subnet/*"), d.anyRegion("ec2", mine, "security-group/*"),
 		d.anyRegion("ec2", mine, "network-interface/*"),
-		d.anyRegion("ec2", "*", "capacity-reservation/*"), // one that is shared is its owner's
+		d.anyRegion("ec2", "*", "capacity-reservation/*"), // a shared reservation belongs to its owner
 		d.anyRegion("ec2", "", "image/*"), d.anyRegion("ec2", "", "snapshot/*")))
 	role.AddToPolicy(allowIf("TagLaunched", []string{"ec2:CreateTags"},
 		map[string]interface{}{"StringEquals": map[string]interface{}{
 			"ec2:CreateAction": "RunInstances", "aws:RequestTag/" + TagDeployment: d.Name,
 		}}, d.anyRegion("ec2", mine, "instance/*"), d.anyRegion("ec2", mine, "volume/*"),
 		d.anyRegion("ec2", mine, "spot-instances-request/*")))
-	// Machines of several are told apart once they are there: RunInstances gives all of them the same tags.
+	// Machines of a cluster get their rank tags after launch: RunInstances gives all of them the same tags.
 	role.AddToPolicy(allowIf("TagRank", []string{"ec2:CreateTags"}, map[string]interface{}{
 		"StringEquals":              map[string]interface{}{"aws:ResourceTag/" + TagDeployment: d.Name},
 		"ForAllValues:StringEquals": map[string]interface{}{"aws:TagKeys": []string{tagRank}},
 	}, d.anyRegion("ec2", mine, "instance/*")))
 	d.groups(role)
-	// EC2 makes its own role for spot at an account's first request, if whoever asks may.
+	// EC2 creates its spot role at an account's first request, if the caller may.
 	role.AddToPolicy(allowIf("SpotRole", []string{"iam:CreateServiceLinkedRole"},
 		equals("iam:AWSServiceName", "spot.amazonaws.com"),
 		d.global("iam", "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot")))
@@ -259,9 +260,9 @@ func (d *deployment) launch(fn string) {
 		d.anyRegion("ssm", "", "parameter/aws/service/*"))
 }
 
-// far is what buying on other clouds needs here: those that buy, free and list machines call the functions that do it
-// there. These keep in the table which clusters they have ended, and nothing else; the key of Lambda Cloud, which has
-// no other way, lies in SSM.
+// far grants what buying on other clouds needs in this account: the functions that buy, release and list machines call
+// the functions of the clouds. These only write to the table which clusters they have ended. The key of Lambda Cloud,
+// which supports no other credentials, is an SSM parameter.
 func (d *deployment) far() {
 	var functions, signing []string
 	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
@@ -270,7 +271,7 @@ func (d *deployment) far() {
 		if len(storesOf(name, d.Clouds[name])) > 0 || hasSecrets(d.Clouds[name]) {
 			signing = append(signing, *d.functions[fn].FunctionArn())
 		}
-		if dagBucket(d.Clouds[name]) != "" { // its function reads job files, and leaves remarks beside them
+		if dagBucket(d.Clouds[name]) != "" { // its function reads job files and writes remarks next to them
 			for _, reads := range []string{events.FnSubmit, events.FnHook} {
 				d.grant(reads, "FarDagFiles", []string{"lambda:InvokeFunction"}, *d.functions[fn].FunctionArn())
 			}
@@ -279,12 +280,12 @@ func (d *deployment) far() {
 			map[string]interface{}{"ForAllValues:StringLike": map[string]interface{}{
 				"dynamodb:LeadingKeys": []string{"grave#" + name + "#*"}}},
 			*d.table.TableArn()))
-		if name == "azure" { // AWS signs who the function is, for Azure to trust; it says for whom
+		if name == "azure" { // AWS signs the function's identity for Azure, for this audience
 			d.roles[fn].AddToPolicy(allowIf("SayWho", []string{"sts:GetWebIdentityToken"},
 				map[string]interface{}{"ForAllValues:StringEquals": map[string]interface{}{
 					"sts:IdentityTokenAudience": []string{"api://AzureADTokenExchange"}}}, "*"))
 		}
-		if pushes(d.Clouds[name]) { // its function reads what is pushed to the API
+		if pushes(d.Clouds[name]) { // its function verifies notices that are pushed to the API
 			d.grant(fnAPI, "Pushed", []string{"lambda:InvokeFunction"}, *d.functions[fn].FunctionArn())
 		}
 		if name == "lambda" {
@@ -296,7 +297,7 @@ func (d *deployment) far() {
 			d.grant(fn, "Clouds", []string{"lambda:InvokeFunction"}, functions...)
 		}
 	}
-	if len(signing) > 0 { // they sign for the stores of their clouds, and fetch secrets
+	if len(signing) > 0 { // they sign requests for the stores of their clouds and fetch secrets
 		d.grant(fnAPI, "Stores", []string{"lambda:InvokeFunction"}, signing...)
 		d.grant(events.FnSubmit, "Stores", []string{"lambda:InvokeFunction"}, signing...)
 	}
@@ -305,8 +306,8 @@ func (d *deployment) far() {
 // lambdaKey names the parameter with the key of Lambda Cloud.
 func (c Config) lambdaKey() string { return "/" + c.Name + "/clouds/lambda-key" }
 
-// groups is making the security group of the machines in a region where there is none yet, and opening it to itself. Of
-// others it touches none: what it opens has to bear the deployment's tag.
+// groups allows creating the machines' security group in a region that has none yet, and opening it to itself. It
+// cannot change other groups: a group that it opens must have the deployment's tag.
 func (d *deployment) groups(role awsiam.Role) {
 	mine := *d.stack.Account()
 	group := d.anyRegion("ec2", mine, "security-group/*")
@@ -321,10 +322,10 @@ func (d *deployment) groups(role awsiam.Role) {
 		equals("aws:ResourceTag/"+TagDeployment, d.Name), group))
 }
 
-// prices is what tick and refresh read of the market, and the catalogue that refresh keeps for optimize.
+// prices is what tick and refresh read of the market, and the catalogue that refresh stores for optimize.
 func (d *deployment) prices() {
 	d.grant(events.FnTick, "SpotPrices", []string{"ec2:DescribeSpotPriceHistory"}, "*")
-	// For `tradewind cloud check`: api has no rights at any cloud, and asks the function that has those to look.
+	// For `tradewind cloud check`: the API has no rights at any cloud, so it calls refresh, which has.
 	d.grant(fnAPI, "Check", []string{"lambda:InvokeFunction"}, *d.functions[events.FnRefresh].FunctionArn())
 	d.grant(events.FnRefresh, "Check", []string{"ec2:DescribeVpcs", "ec2:DescribeInstances"}, "*")
 	d.grant(events.FnRefresh, "Catalogue", []string{
@@ -336,7 +337,7 @@ func (d *deployment) prices() {
 	catalog := *d.work.BucketArn() + "/" + prefixCatalog + "*"
 	d.grant(events.FnRefresh, "CatalogueKept", []string{"s3:GetObject", "s3:PutObject"}, catalog)
 	d.grant(events.FnOptimize, "CatalogueRead", []string{"s3:GetObject"}, catalog)
-	// There is none before the first refresh; without it S3 says of what is not there that it is forbidden.
+	// No catalogue exists before the first refresh; without ListBucket, S3 answers "forbidden" for a missing object.
 	d.grant(events.FnOptimize, "CatalogueMissing", []string{"s3:ListBucket"}, *d.work.BucketArn())
 }
 

@@ -11,16 +11,16 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// schedule is an event that a clock sends.
+// schedule is an event that is sent periodically.
 type schedule struct {
 	fn   string
 	rate string
 	data events.Data
-	// idle is set when it goes on while no work is open.
+	// idle is set if the schedule stays on while no work is open.
 	idle bool
 }
 
-// schedules are few and slow: whatever happens is told by events, and these find what was not.
+// schedules are few and slow: events report every change, and the schedules only find what an event has missed.
 func schedules() []schedule {
 	return []schedule{
 		{fn: events.FnTick, rate: "rate(10 minutes)", data: events.MarketTicked{}},
@@ -40,9 +40,10 @@ func activitySchedules() []string {
 	return out
 }
 
-// schedules invoke functions with ready events: a queue between would cost three requests each time. What is on while
-// no work is open goes to its function's queue, where it waits for work. The scheduler fills in which execution it is
-// and for when, so that one that is delivered twice is handled once.
+// schedules adds the schedules, which invoke functions directly: a queue in between would cost three requests each
+// time. A schedule that stays on without open work sends to its function's queue instead, where the event waits for
+// work. The scheduler fills in the execution ID and the scheduled time, so that an event delivered twice is handled
+// once.
 func (d *deployment) schedules() {
 	group := awsscheduler.NewCfnScheduleGroup(d.stack, jsii.String("Schedules"),
 		&awsscheduler.CfnScheduleGroupProps{Name: &d.Name})
@@ -104,7 +105,7 @@ func scheduled(s schedule) string {
 	return unescape(string(body))
 }
 
-// unescape undoes what Go does to the brackets of the scheduler's place-holders, which would not be known as such.
+// unescape restores the angle brackets of the scheduler's placeholders, which Go's JSON encoder escapes.
 func unescape(s string) string {
 	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(s)
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// TagDeployment is the tag that everything bears: for the bill, and for the bounds of roles.
+// TagDeployment is the tag of every resource. It is used for cost allocation and to limit roles.
 const TagDeployment = "tradewind:deployment"
 
-// tagRank is the tag by which people tell machines of a cluster apart.
+// tagRank is the tag that distinguishes the machines of a cluster for users.
 const tagRank = "tradewind:rank"
 
-// AssetBucket is where the binaries of the functions are uploaded to. It belongs to the account, not to the stack,
-// since it has to be there first.
+// AssetBucket is the bucket for the binaries of the functions. It belongs to the account, not to the stack, because it
+// must exist before the stack does.
 const AssetBucket = "tradewind-assets-${AWS::AccountId}-${AWS::Region}"
 
-// deployment is what is being put together.
+// deployment is the state while a stack is built.
 type deployment struct {
 	Config
 	stack awscdk.Stack
@@ -87,7 +87,7 @@ func New(app awscdk.App, cfg Config) awscdk.Stack {
 	return d.stack
 }
 
-// outputs are what `tradewind deploy` and people need to know.
+// outputs adds the stack outputs that `tradewind deploy` and users need.
 func (d *deployment) outputs() {
 	for name, value := range map[string]*string{
 		"Api": d.endpoint(), "DagBucket": d.dags.BucketName(), "WorkBucket": d.work.BucketName(),
@@ -101,5 +101,5 @@ func (d *deployment) outputs() {
 	}
 }
 
-// deadNames are all dead-letter queues: of each function, of the relay's stream, and of what no queue was found for.
+// deadNames names all dead-letter queues: of each function, of the relay's stream, and of events that reached no queue.
 func deadNames() []string { return append(events.Functions(), fnRelay, unrouted) }

@@ -7,23 +7,23 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Prefixes of the work bucket. What lies beside them is jobs' own: <job>/<task>/….
+// Prefixes of the work bucket. All other keys belong to jobs: <job>/<task>/….
 const (
 	prefixAgent   = "agent/"   // binaries, by digest
 	prefixEvents  = "events/"  // payloads too large for the bus, by digest
-	prefixLogs    = "logs/"    // what tasks print
+	prefixLogs    = "logs/"    // output of tasks
 	prefixCatalog = "catalog/" // prices that refresh has read
-	prefixPolicy  = "policy/"  // what tells sessions how to decide
+	prefixPolicy  = "policy/"  // scheduling policy of sessions
 )
 
-// policyKey is the object with the policy of sessions.
+// policyKey is the object with the scheduling policy of sessions.
 const policyKey = prefixPolicy + "scheduling.yaml"
 
-// eventDays is how long a large payload is kept: longer than a queue and then a dead-letter queue keep the message that
-// refers to it.
+// eventDays is how long a large payload is kept: longer than a queue and its dead-letter queue together keep the
+// message that refers to the payload.
 const eventDays = 2*deadDays + 2
 
-// storage is the table and the two buckets: all that is worth keeping.
+// storage adds the table and the two buckets: all persistent data.
 func (d *deployment) storage() {
 	policy := d.removal()
 	d.table = awsdynamodb.NewTable(d.stack, jsii.String("Table"), &awsdynamodb.TableProps{
@@ -40,7 +40,7 @@ func (d *deployment) storage() {
 	skip(d.table, "CKV_AWS_119",
 		"it is encrypted with AWS's own key; a customer's key costs 1 USD a month and a request for each read")
 	d.dags = d.bucket("Dags", "dags", policy, nil)
-	// It is worth more than the convenience: an L2 notification would add a function of the CDK's with wide rights.
+	// A property override, because an L2 notification would add a CDK function with wide rights.
 	cfn(d.dags).AddPropertyOverride(
 		jsii.String("NotificationConfiguration.EventBridgeConfiguration.EventBridgeEnabled"), true)
 	d.work = d.bucket("Work", "work", policy, &[]*awss3.LifecycleRule{{
@@ -48,7 +48,7 @@ func (d *deployment) storage() {
 	}, packRule()})
 }
 
-// removal is what becomes of what is worth keeping when its stack is deleted.
+// removal is the removal policy of persistent data when its stack is deleted.
 func (c Config) removal() awscdk.RemovalPolicy {
 	if c.KeepData {
 		return awscdk.RemovalPolicy_RETAIN
@@ -56,14 +56,14 @@ func (c Config) removal() awscdk.RemovalPolicy {
 	return awscdk.RemovalPolicy_DESTROY
 }
 
-// bucket makes a bucket that nobody reads who is not told to.
+// bucket adds a private bucket.
 func (d *deployment) bucket(id, suffix string, policy awscdk.RemovalPolicy,
 	rules *[]*awss3.LifecycleRule) awss3.Bucket {
 	name := awscdk.Fn_Sub(jsii.String(d.Name+"-"+suffix+"-${AWS::AccountId}-${AWS::Region}"), nil)
 	return newBucket(d.stack, id, name, policy, rules)
 }
 
-// regionalBucket names the bucket of another region that jobs keep data in.
+// regionalBucket names the bucket in another region in which jobs store data.
 func (c Config) regionalBucket(region string) string {
 	return c.Name + "-work-" + c.Account + "-" + region
 }

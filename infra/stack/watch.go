@@ -9,10 +9,10 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// alarmed are the dead-letter queues that an alarm watches: those without whose events a job stands still. An alarm
-// costs 0.10 USD a month beyond the first ten of an account, and an idle deployment costs nothing; so there are nine,
-// and the relay's. What the others hold comes again by itself, with the next tick or refresh, or is news; the dashboard
-// shows all.
+// alarmed returns the functions whose dead-letter queues have an alarm: those whose lost events stop a job. Alarms
+// beyond an account's first ten cost 0.10 USD a month, and an idle deployment must cost nothing; so there are nine of
+// these, and one for the relay. Events in the other queues are repeated by the next tick or refresh, or are only
+// news. The dashboard shows all queues.
 func alarmed() []string {
 	return []string{
 		events.FnSubmit, events.FnOptimize, events.FnBid, events.FnAdvance, events.FnSchedule, events.FnProvision,
@@ -20,7 +20,7 @@ func alarmed() []string {
 	}
 }
 
-// watch is the dashboard, of which an account has three for nothing, and the alarms.
+// watch adds the dashboard (an account has three for free) and the alarms.
 func (d *deployment) watch() {
 	if d.Alarms {
 		d.mayAlarm()
@@ -35,8 +35,8 @@ func (d *deployment) watch() {
 	d.dashboard()
 }
 
-// mayAlarm lets the account's alarms publish to their topic. The topic's own policy, which refuses plain HTTP, has
-// taken the place of SNS's default one, which would have let them.
+// mayAlarm lets the account's alarms publish to their topic. The topic has its own policy, which refuses plain HTTP and
+// replaces SNS's default policy, which would have allowed alarms.
 func (d *deployment) mayAlarm() {
 	d.alarms.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: jsii.String("Alarms"), Actions: jsii.Strings("sns:Publish"), Resources: jsii.Strings(*d.alarms.TopicArn()),

@@ -1,5 +1,5 @@
-// Package benchreport keeps bench/RESULTS.md: a page of sections, each written anew by the command
-// that measured it while the others stay as they are.
+// Package benchreport maintains bench/RESULTS.md, a page of sections: each command updates only the section of its own
+// measurements.
 package benchreport
 
 import (
@@ -10,13 +10,12 @@ import (
 	"time"
 )
 
-// Row is one measure of a table: what was measured, what it should be, what it was, and the command that measures it
-// again.
+// Row is one measure of a table: its name, target and result, and the command that measures it again.
 type Row struct {
 	What, Target, Got, Command string
 }
 
-// Table makes the body of a section from rows.
+// Table returns the body of a section from rows.
 func Table(rows []Row) string {
 	var b strings.Builder
 	b.WriteString("| measure | target | measured | command |\n| --- | --- | --- | --- |\n")
@@ -28,27 +27,27 @@ func Table(rows []Row) string {
 
 const head = `# Results
 
-Each section is written by the command it names and says when and on what. Times are of the machine they
-were taken on; where a peer stands beside, both were measured in one run, and the ratio is what lasts.
+Each section is written by the command it names, with date and machine. Absolute times depend on that machine.
+Where a section compares with another program, both ran in the same run, so their ratio is meaningful elsewhere, too.
 `
 
-// Section returns a section as it stands on the page: its title, when and on what it was measured, and body, markdown
-// without a heading of the second level.
+// Section returns a section of the page: its title, the date and machine of the measurement, and body, which is
+// markdown without second-level headings.
 func Section(title, body string, now time.Time) string {
 	return fmt.Sprintf("## %s\n\n%s, %d processors (%s), %s.\n\n%s\n", title, now.UTC().Format("2006-01-02"),
 		runtime.NumCPU(), processor(), runtime.Version(), strings.TrimSpace(body))
 }
 
-// Write replaces a section of the page at path, or adds it at the end; the page is made when there is none.
+// Write replaces a section of the page at path, or adds it at the end. It creates the page if it does not exist.
 func Write(path, title, body string, now time.Time) error {
-	page, err := os.ReadFile(path) //nolint:gosec // a path the user named
+	page, err := os.ReadFile(path) //nolint:gosec // the user chooses the path
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	return os.WriteFile(path, []byte(Replace(string(page), title, Section(title, body, now))), 0o600) //nolint:gosec // the same path
 }
 
-// Replace puts a section in place of the one with its title on a page, or at the end.
+// Replace replaces the section with the same title on a page, or adds it at the end.
 func Replace(page, title, section string) string {
 	sections := split(page)
 	found := false
@@ -66,7 +65,7 @@ func Replace(page, title, section string) string {
 	return head + "\n" + strings.Join(sections, "\n")
 }
 
-// split returns the sections of a page, without what stands before the first.
+// split returns the sections of a page, without the text before the first.
 func split(page string) []string {
 	var out []string
 	for line := range strings.Lines(page) {
@@ -80,7 +79,7 @@ func split(page string) []string {
 	return out
 }
 
-// processor names the processor, where the system says.
+// processor names the processor model, or the architecture if the model is unknown.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -12,32 +12,32 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/grant/ambient"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 // Server is a broker in this process.
 type Server interface {
-	// Serve works until ctx ends, then stops the machines and returns.
+	// Serve runs the broker until ctx ends, then stops its machines and returns.
 	Serve(ctx context.Context) error
 	URL() string
 	Token() string
-	// Close frees the state folder. It comes after Serve.
+	// Close releases the state folder. Call it after Serve has returned.
 	Close() error
 }
 
-// Brokers finds the broker that works on a state folder, or opens one.
+// Brokers finds the broker that uses a state folder, or opens one.
 type Brokers interface {
 	Find(state string) (host.Running, bool, error)
 	Open(ctx context.Context, o host.Options) (Server, error)
 }
 
-// localBrokers are those of this computer.
+// localBrokers finds brokers on this computer.
 type localBrokers struct{}
 
 func (localBrokers) Find(state string) (host.Running, bool, error) { return host.Find(state) }
@@ -46,31 +46,31 @@ func (localBrokers) Open(ctx context.Context, o host.Options) (Server, error) {
 	return host.Open(ctx, o)
 }
 
-// conn is a broker to talk to.
+// conn is a connection to a broker.
 type conn struct {
 	*client.Client
 	running host.Running
 	state   string // absolute
-	// embedded brokers run in this process and end with it; passive ones only read.
+	// embedded: the broker runs in this process and ends with it. passive: the connection only reads.
 	embedded, passive bool
-	fresh             string // state, where no broker has worked there before
-	elsewhere         bool   // not on this computer
-	hint              string // flag that finds it again, where one elsewhere needs it
+	fresh             string // state, if no broker has used the folder before
+	elsewhere         bool   // on another computer
+	hint              string // flag that a suggested command needs to find this broker again
 	close             func() error
-	ended             chan struct{} // closed when the broker in this process ended by itself or was told to
+	ended             chan struct{} // closed when the broker in this process has ended
 }
 
-// wait returns nil when ctx ends, or an error when the broker ended by itself before.
+// wait returns nil when ctx ends, or an error if the broker ended on its own before.
 func (s *conn) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-s.ended:
-		return command.Failed("`tradewind up -v` logs more", "the broker ended by itself")
+		return command.Failed("`tradewind up -v` logs more", "the broker ended unexpectedly")
 	}
 }
 
-// Close ends an embedded or passive broker. What went wrong meanwhile is told then.
+// Close ends an embedded or passive broker and returns the error of its run, if any.
 func (s *conn) Close() error {
 	if s.close == nil {
 		return nil
@@ -78,15 +78,15 @@ func (s *conn) Close() error {
 	return s.close()
 }
 
-// found is the session with a broker that runs already.
+// found returns the connection to a running broker.
 func found(state string, r host.Running) *conn {
 	return &conn{Client: client.New(r.URL, r.Token), running: r, state: state}
 }
 
-// takeover is how long a broker that starts or ends on the same state folder is waited for.
+// takeover is how long to wait for another broker that starts or ends on the same state folder.
 const takeover = 5 * time.Second
 
-// reading does something with a session that read opens, until the command is interrupted, and closes it.
+// reading opens a read connection, calls do with it until the command is interrupted, and closes it.
 func (a *app) reading(c *cobra.Command, state string, do func(ctx context.Context, s *conn) error) error {
 	ctx, cancel := a.Stop.Context(c.Context())
 	defer cancel()
@@ -97,8 +97,8 @@ func (a *app) reading(c *cobra.Command, state string, do func(ctx context.Contex
 	return errors.Join(do(ctx, s), s.Close())
 }
 
-// read connects to the broker elsewhere that the command line names, or to that of a state folder, or, when none runs,
-// opens the folder for reading.
+// read connects to the remote broker that the command line names, or to the broker of a state folder. If none runs, it
+// opens the folder read-only.
 func (a *app) read(ctx context.Context, state string) (*conn, error) {
 	if s, err := a.remote(ctx); s != nil || err != nil {
 		return s, err
@@ -112,8 +112,8 @@ func (a *app) read(ctx context.Context, state string) (*conn, error) {
 		return found(state, r), nil
 	}
 	if !command.Exists(state) {
-		return nil, command.BadInput("`tradewind run FILE` or `tradewind up` makes one; --state names another",
-			"there is no state folder of a broker: %s does not exist", state)
+		return nil, command.BadInput("`tradewind run FILE` or `tradewind up` creates one; --state names another",
+			"no state folder: %s does not exist", state)
 	}
 	fresh := host.Fresh(state)
 	s, err := a.start(ctx, host.Options{State: state, Passive: true, TimeScale: 1})
@@ -123,7 +123,7 @@ func (a *app) read(ctx context.Context, state string) (*conn, error) {
 	return s, err
 }
 
-// running connects to a broker that runs, which is needed to get anything done.
+// running connects to a running broker, which every command that changes something needs.
 func (a *app) running(ctx context.Context, state, what string) (*conn, error) {
 	if s, err := a.remote(ctx); s != nil || err != nil {
 		return s, err
@@ -135,14 +135,14 @@ func (a *app) running(ctx context.Context, state, what string) (*conn, error) {
 	}
 	if !running {
 		return nil, command.Failed(
-			"start one with `tradewind up`, or use `tradewind run FILE` without --detach, which brings its own",
-			"no broker works on %s, so nothing would %s", state, what)
+			"start one with `tradewind up`, or use `tradewind run FILE` without --detach, which starts its own broker",
+			"no broker is running for %s; one is needed to %s", state, what)
 	}
 	return found(state, r), nil
 }
 
-// start opens a broker in this process. When another process holds the folder for a moment, it is waited for; a broker
-// that turns up meanwhile is as good.
+// start opens a broker in this process. If another process holds the folder for a moment, start waits for it; if that
+// process turns out to be a running broker, start connects to it instead.
 func (a *app) start(ctx context.Context, o host.Options) (*conn, error) {
 	o.State, o.Version, o.Stores = absolute(o.State), a.Version, ambient.Stores()
 	o.Secrets = ambient.Secrets()
@@ -170,9 +170,9 @@ func (a *app) start(ctx context.Context, o host.Options) (*conn, error) {
 	}
 }
 
-// serve has a broker work until the session is closed.
+// serve runs a broker until its connection is closed.
 func serve(server Server, o host.Options) *conn {
-	// Not the command's context: a broker is stopped when the command says so, after it cleaned up.
+	// Not the command's context: the command stops the broker itself, after cleaning up.
 	ctx, stop := context.WithCancel(context.Background())
 	var err error
 	ended := make(chan struct{})
@@ -193,10 +193,10 @@ func serve(server Server, o host.Options) *conn {
 
 func absolute(dir string) string { return command.Absolute(dir) }
 
-// listedJobs is how many jobs an ID is looked for in; the API lists no more.
+// listedJobs is how many jobs are searched for an ID; the API lists no more.
 const listedJobs = 1000
 
-// job finds the job that an argument means: its ID, the beginning of it that no other job shares, or "last".
+// job resolves a job argument: an ID, a unique beginning of one, or "last".
 func (a *app) job(ctx context.Context, s *conn, arg string) (string, error) {
 	limit := listedJobs
 	if arg == "last" {
@@ -226,13 +226,13 @@ func (a *app) job(ctx context.Context, s *conn, arg string) (string, error) {
 		return matches[0], nil
 	case 0:
 		if len(list.Jobs) == listedJobs {
-			return arg, nil // it may be older than those listed
+			return arg, nil // the job may be older than the listed ones
 		}
-		return "", command.BadInput("`tradewind status` lists the jobs", "there is no job %q in %s", arg, s.state)
+		return "", command.BadInput("`tradewind status` lists the jobs", "unknown job %q in %s", arg, s.state)
 	default:
 		const most = 5
 		shown := matches[:min(most, len(matches))]
-		hint := "it may be " + text.List(shown, "or")
+		hint := "it matches " + text.List(shown, "or")
 		if len(matches) > most {
 			hint += fmt.Sprintf(", or one of %d more", len(matches)-most)
 		}

@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/internal/host"
 )
 
-// buyFlags say on which clouds a broker on this computer buys machines.
+// buyFlags choose the clouds on which a local broker buys machines.
 type buyFlags struct {
 	clouds     []string
 	publicURL  string
@@ -23,45 +23,45 @@ type buyFlags struct {
 func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 	f := c.Flags()
 	f.StringSliceVar(&b.clouds, "clouds", nil,
-		"clouds to buy machines on, such as aws,lambda; local among them has this\n"+
-			"computer play the others (default: it plays all)")
+		"clouds to buy machines on, such as aws,lambda; add local to\n"+
+			"simulate the others here (default: simulate all clouds)")
 	_ = c.RegisterFlagCompletionFunc("clouds", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
 		return append(cloudkit.Names(a.kits), cloudkit.Local), cobra.ShellCompDirectiveNoFileComp
 	})
 	f.StringVar(&b.publicURL, "public-url", "",
-		"where bought machines reach this broker: https://HOST, a tunnel or an ingress\nthat leads to its address")
+		"URL where bought machines reach this broker: https://HOST of a tunnel or\ningress that forwards to its address")
 	f.StringVar(&b.deployment, "deployment", "",
-		"what bought machines are named or tagged after (default: a name that the\nstate folder keeps)")
+		"name or tag prefix of bought machines (default: a name stored in the state\nfolder)")
 	f.StringVar(&b.agents, "agents", "",
-		"folder with the agent's programs for bought machines, as make agent builds\n"+
-			"them (default: agent/ or ../dist/agent beside this program)")
+		"folder with the agent programs for bought machines, as built by make agent\n"+
+			"(default: agent/ or ../dist/agent next to this program)")
 	_ = c.MarkFlagDirname("agents")
 	f.DurationVar(&b.bootWithin, "boot-within", 0,
-		"how long a bought machine may take from its launch to its agent's first\n"+
-			"call, images pulled included (default: 15m)")
+		"maximum time from a machine's launch to its agent's first call, including\n"+
+			"image pulls (default: 15m)")
 }
 
-// What a machine may be given to boot: less than a minute none needs, and a token to boot with lasts a day.
+// Limits of --boot-within. No machine boots in less than a minute, and the boot token is valid for one day.
 const (
 	leastBoot = time.Minute
 	mostBoot  = 12 * time.Hour
 )
 
-// checkBoot checks how long machines may take to boot, of which some are bought or none.
+// checkBoot validates --boot-within. bought says whether the broker buys machines.
 func (b *buyFlags) checkBoot(bought bool) error {
 	switch {
 	case b.bootWithin == 0:
 		return nil
 	case !bought:
-		return command.BadInput("--clouds names the clouds", "--boot-within is for clouds that machines are bought on")
+		return command.BadInput("--clouds names the clouds", "--boot-within needs a cloud to buy machines on")
 	case b.bootWithin < leastBoot || b.bootWithin > mostBoot:
 		return command.BadInput("", "--boot-within: %s is not between %s and %s", b.bootWithin, leastBoot, mostBoot)
 	}
 	return nil
 }
 
-// buyOn fills the options of a broker with the clouds that it is to buy on.
+// buyOn sets the clouds to buy on in the broker's options.
 func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	for _, name := range b.clouds {
 		if _, _, err := cloudkit.Choose(a.kits, []string{name}); err != nil {
@@ -79,19 +79,19 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	if len(chosen) == 0 {
 		if b.publicURL != "" {
 			return command.BadInput("--clouds names the clouds",
-				"--public-url is for clouds that machines are bought on")
+				"--public-url needs a cloud to buy machines on")
 		}
 		return nil
 	}
 	if o.TimeScale != 1 {
-		return command.BadInput("leave --time-scale out, or --clouds", "bought machines run in real time")
+		return command.BadInput("leave out --time-scale or --clouds", "bought machines run in real time")
 	}
 	if !local && (o.Scenario != "" || o.Seed != 0) {
-		return command.BadInput("leave it out, or --clouds",
-			"--scenario and --seed are for clouds that this computer plays")
+		return command.BadInput("leave it out, or leave out --clouds",
+			"--scenario and --seed need simulated clouds")
 	}
 	if o.PublicURL, err = host.PublicURL(b.publicURL); err != nil {
-		return command.BadInput("docs/clouds.md says what leads to a broker that listens on loopback",
+		return command.BadInput("docs/clouds.md lists ways to forward to a broker that listens on loopback",
 			"--public-url: %v", err)
 	}
 	folders := cloudkit.AgentFolders()
@@ -107,7 +107,7 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	}
 	for _, k := range chosen {
 		if err := k.Ready(settings[k.Name], a.Lookup); err != nil {
-			return command.BadInput("`tradewind cloud check` says more", "--clouds: %s: %v", k.Name, err)
+			return command.BadInput("`tradewind cloud check` shows details", "--clouds: %s: %v", k.Name, err)
 		}
 		o.Clouds = append(o.Clouds, host.Bought{Kit: k, Settings: settings[k.Name]})
 	}

@@ -16,13 +16,13 @@ func (a *app) cancelCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel JOB...",
 		Short: "Cancel jobs and free their machines",
-		Long: "Cancels jobs: nothing new of them starts and their machines are freed. JOB is an ID, the beginning of\n" +
-			"one, or \"last\". Where no broker runs, the job ends when the next one starts.",
+		Long: "Cancels jobs: no more of their tasks start and their machines are freed. JOB is an ID, the beginning of\n" +
+			"one, or \"last\". If no broker is running, the job ends when the next one starts.",
 		Example: "  tradewind cancel last\n  tradewind cancel train-infer --reason \"wrong data\"",
 		Args:    command.Args(1, listedJobs), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
-	c.Flags().StringVar(&reason, "reason", "", "why, for the job's story")
+	c.Flags().StringVar(&reason, "reason", "", "reason, recorded in the job's history")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
@@ -46,7 +46,7 @@ func (a *app) cancel(ctx context.Context, s *conn, arg, reason string, output *c
 	}
 	view, err := s.Cancel(ctx, id, reason)
 	if client.Status(err) == http.StatusConflict {
-		return command.Because(err, command.ExitFailed, "", "%s is over already", id)
+		return command.Because(err, command.ExitFailed, "", "%s has already finished", id)
 	}
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (a *app) cancel(ctx context.Context, s *conn, arg, reason string, output *c
 		return a.PrintJSON(view)
 	}
 	if s.passive {
-		return a.Printf("%s ends when the next broker starts on %s\n", id, s.state)
+		return a.Printf("%s will be cancelled when the next broker starts on %s\n", id, s.state)
 	}
 	return a.Printf("%s is being cancelled\n", id)
 }

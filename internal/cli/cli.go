@@ -33,8 +33,8 @@ import (
 func Main(version string) int {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	// Whoever reads the output may go away; that ends a write, not a broker with machines to free. Unlike an ignored
-	// signal, one that is listened to is not inherited by tasks.
+	// The reader of the output may go away. That must end only the write, not a broker with machines to free. Tasks
+	// inherit ignored signals, but not signals with a handler.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return Run(context.Background(), &Env{Env: command.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version,
@@ -42,7 +42,7 @@ func Main(version string) int {
 	}}, os.Args[1:])
 }
 
-// Run runs one command and returns its exit code. It has told env.Err of any error.
+// Run runs one command and returns its exit code. It prints any error to env.Err.
 func Run(ctx context.Context, env *Env, args []string) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -54,7 +54,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	root.SetErr(env.Err)
 	err := root.ExecuteContext(ctx)
 	if errors.Is(err, syscall.EPIPE) {
-		return command.ExitFailed // whoever read the output has seen enough; there is nobody to tell
+		return command.ExitFailed // the reader of the output has gone; no one reads an error message
 	}
 	if err != nil {
 		command.Report(env.Err, env.Style(env.Err), err, describe)
@@ -62,12 +62,12 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	return exitCode(err)
 }
 
-// Env is the process that a command runs in, and where it finds brokers.
+// Env is the process that a command runs in.
 type Env struct {
 	command.Env
-	// Brokers finds and opens brokers; nil is the real ones.
+	// Brokers finds and opens brokers; nil means the real ones.
 	Brokers Brokers
-	// Kits are the clouds that machines can be bought on; nil is all of them.
+	// Kits are the clouds that machines can be bought on; nil means all.
 	Kits []cloudkit.Kit
 }
 
@@ -78,12 +78,12 @@ type app struct {
 	kits    []cloudkit.Kit
 
 	logFormat command.Choice
-	// The broker elsewhere that is meant, and the flags of the commands that take one.
+	// The remote broker, and the flag sets of the commands that accept one.
 	endpoint string
 	chosen   []*pflag.FlagSet
 }
 
-// newApp makes what the commands of a run share; interrupts are counted until ctx ends.
+// newApp returns the shared state of one run; it counts interrupts until ctx ends.
 func newApp(ctx context.Context, env *Env, args []string) *app {
 	a := &app{App: command.New(ctx, &env.Env, args), brokers: env.Brokers, kits: env.Kits}
 	if a.kits == nil {
@@ -102,16 +102,16 @@ const (
 	groupOperate = "operate"
 )
 
-// root makes the tree of commands.
+// root returns the command tree.
 func (a *app) root() *cobra.Command {
 	a.logFormat = command.NewChoice("text", "text", "json")
 	root := &cobra.Command{
 		Use:   "tradewind",
 		Short: "Run DAGs of batch tasks wherever in the clouds they cost least",
-		Long: "Tradewind runs a DAG of batch tasks on the cloud, zone, machine and market where each task costs least (or\n" +
-			"finishes first), and moves a task when a zone is full or its spot machine is taken away.",
+		Long: "Tradewind runs a DAG of batch tasks, each on the cloud, zone, machine and market where it costs least (or\n" +
+			"finishes first). It moves a task when a zone is full or the cloud takes back its spot machine.",
 		Example: "  tradewind run examples/train-infer.yaml      # plan, run and follow a DAG on this computer\n" +
-			"  tradewind plan job.yaml --deadline 6h        # only show where it would run and what it would cost\n" +
+			"  tradewind plan job.yaml --deadline 6h        # only show where it would run and at what cost\n" +
 			"  tradewind up --dags dags/                    # the broker with its dashboard, until Ctrl-C",
 		SilenceErrors: true, SilenceUsage: true,
 	}
@@ -153,7 +153,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// researchTools are the commands of tradewind-lab.
+// researchTools maps former commands to their replacements in tradewind-lab.
 func researchTools() map[string]string {
 	tools := map[string]string{}
 	for _, name := range []string{"backtest", "chaos", "optimize", "place", "windtunnel"} {
@@ -169,7 +169,7 @@ func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command)
 	}
 }
 
-// logger logs to standard error when --verbose asks for it, and else what a person must know from level on.
+// logger logs to standard error: everything with --verbose, otherwise only messages from level on.
 func (a *app) logger(level slog.Level) *slog.Logger {
 	if a.Verbose {
 		level = slog.LevelDebug
@@ -181,14 +181,14 @@ func (a *app) logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Err, opt))
 }
 
-// agentCommand is here for the help of whoever looks for it: the program becomes an agent before any command is
-// parsed, see cmd/tradewind.
+// agentCommand only documents the agent: the program becomes an agent before it parses any command, see
+// cmd/tradewind.
 func agentCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "agent", Short: "Be the agent on a machine (the broker starts it)", Hidden: true, Args: cobra.NoArgs,
+		Use: "agent", Short: "Run the agent on a machine (started by the broker)", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return command.BadInput("the broker starts agents on its machines; there is no use for it by hand",
-				"agent has to be the first word of the command line")
+			return command.BadInput("the broker starts agents on its machines; do not start one by hand",
+				"agent must be the first word of the command line")
 		},
 	}
 }

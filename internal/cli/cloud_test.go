@@ -19,14 +19,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
-	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs"
 )
 
-// cloudProgram is a program beside an emulated account of Lambda's cloud, whose key lies in a file.
+// cloudProgram returns a program and an emulated account of Lambda's cloud, with its key in a file.
 func cloudProgram(t *testing.T) (p *program, account *lambdacloud.Cloud, keyFile string) {
 	t.Helper()
 	account = lambdacloud.New(lambdacloud.Config{Fault: func(err error) { t.Error(err) }})
@@ -58,7 +58,7 @@ func entry(l clouds.CloudList, name string) clouds.CloudEntry {
 	return clouds.CloudEntry{}
 }
 
-func TestACloudIsAddedCheckedAndRemoved(t *testing.T) {
+func TestCloudAddCheckRemove(t *testing.T) {
 	p, account, keyFile := cloudProgram(t)
 	if e := entry(printed[clouds.CloudList](t, p.ok(t, "cloud", "list", "-o", "json").out), "lambda"); e.Added || !strings.Contains(e.Lacks, "cloud add lambda --key-file") {
 		t.Errorf("before: %+v", e)
@@ -93,7 +93,7 @@ func TestACloudIsAddedCheckedAndRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.hosts.running = &host.Running{URL: "http://127.0.0.1:1", Clouds: []string{"lambda"}}
-	if r := p.run("cloud", "remove", "lambda"); r.code != command.ExitFailed || !strings.Contains(r.err, "buys on lambda") {
+	if r := p.run("cloud", "remove", "lambda"); r.code != command.ExitFailed || !strings.Contains(r.err, "is buying on lambda") {
 		t.Errorf("with a broker: exit %d %s", r.code, r.err)
 	}
 	p.hosts.running = nil
@@ -103,7 +103,7 @@ func TestACloudIsAddedCheckedAndRemoved(t *testing.T) {
 	}
 }
 
-// launchOne buys a machine as a broker on the program's state folder does.
+// launchOne buys a machine like a broker on the program's state folder.
 func launchOne(t *testing.T, p *program, keyFile string) (id string) {
 	t.Helper()
 	name, err := host.DeploymentOf(p.state)
@@ -111,7 +111,7 @@ func launchOne(t *testing.T, p *program, keyFile string) (id string) {
 		t.Fatal(err)
 	}
 	url := strings.TrimPrefix(p.environ[len(p.environ)-1], lambdakit.EnvURL+"=")
-	c := lambda.New(lambda.Config{Deployment: name, Endpoint: url, Key: lambda.KeyFile(keyFile), Agents: driver.Agents{"": strings.Repeat("a", 64)}})
+	c := lambdalabs.New(lambdalabs.Config{Deployment: name, Endpoint: url, Key: lambdalabs.KeyFile(keyFile), Agents: driver.Agents{"": strings.Repeat("a", 64)}})
 	machines, err := c.Launch(t.Context(), cloud.LaunchSpec{Cluster: "c", Nodes: 1,
 		Offer:     apitypes.Offer{Cloud: "lambda", Region: "us-east-1", InstanceType: "gpu_1x_a10"},
 		Bootstrap: cloud.Bootstrap{Endpoint: "https://broker.example", Tokens: []string{"t"}}})
@@ -121,7 +121,7 @@ func launchOne(t *testing.T, p *program, keyFile string) (id string) {
 	return machines[0].ID
 }
 
-func TestACloudThatRefusesIsNotAdded(t *testing.T) {
+func TestCloudAddStoresNothingOnRefusal(t *testing.T) {
 	p, account, keyFile := cloudProgram(t)
 	if r := p.run("cloud", "add", "lambda"); r.code != command.ExitBadInput || !strings.Contains(r.err, "--key-file") {
 		t.Errorf("without a key: exit %d %s", r.code, r.err)
@@ -149,7 +149,7 @@ func TestACloudThatRefusesIsNotAdded(t *testing.T) {
 	}
 }
 
-func TestACloudThatCannotBeAskedIsForgottenOnDemand(t *testing.T) {
+func TestCloudRemoveForget(t *testing.T) {
 	p, account, keyFile := cloudProgram(t)
 	p.ok(t, "cloud", "add", "lambda", "--key-file", keyFile)
 	account.Revoke(true)
@@ -162,7 +162,7 @@ func TestACloudThatCannotBeAskedIsForgottenOnDemand(t *testing.T) {
 	p.ok(t, "cloud", "remove", "lambda", "--forget")
 }
 
-func TestSettingsThatCannotBeReadNameTheLine(t *testing.T) {
+func TestInvalidCloudSettingsNameLine(t *testing.T) {
 	p, _, _ := cloudProgram(t)
 	if err := os.MkdirAll(p.state, 0o700); err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestSettingsThatCannotBeReadNameTheLine(t *testing.T) {
 	}
 }
 
-func TestThePublicAddressIsAskedForASignOfLife(t *testing.T) {
+func TestCloudCheckProbesPublicURL(t *testing.T) {
 	p, _, _ := cloudProgram(t)
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
@@ -205,7 +205,7 @@ func TestThePublicAddressIsAskedForASignOfLife(t *testing.T) {
 	}
 }
 
-func TestUpRefusesWhatItCannotBuyWith(t *testing.T) {
+func TestUpRejectsInvalidClouds(t *testing.T) {
 	p, _, keyFile := cloudProgram(t)
 	agents := filepath.Join(t.TempDir(), "amd64")
 	if err := os.MkdirAll(agents, 0o700); err != nil {
@@ -240,7 +240,7 @@ func TestUpRefusesWhatItCannotBuyWith(t *testing.T) {
 	}
 }
 
-// fitted is a cloud in which something has to be made.
+// fitted is a cloud that needs a setup.
 type fitted struct{ made, removed bool }
 
 func (f *fitted) Print(w io.Writer) error {
@@ -259,7 +259,7 @@ func (f *fitted) Remove(context.Context, func(string)) error {
 	return nil
 }
 
-// empty is a cloud that allows everything, without machines but one that has ended or is about to.
+// empty is a cloud that allows everything. Its only machines have ended or are about to.
 type empty struct {
 	cloud.Cloud
 	last *cloud.State
@@ -273,7 +273,7 @@ func (empty) Check(context.Context) (driver.Report, error) {
 	return driver.Report{Identity: "me"}, nil
 }
 
-func TestWhatACloudNeedsIsMadePrintedAndRemoved(t *testing.T) {
+func TestCloudSetupIsCreatedPrintedAndRemoved(t *testing.T) {
 	p, f, last := newProgram(t), &fitted{}, cloud.Terminating
 	p.kits = []cloudkit.Kit{{
 		Name: "aws", Title: "A cloud", Flags: func(fs *pflag.FlagSet, s *cloudkit.Settings) { fs.StringVar(&s.Project, "project", "", "project") },

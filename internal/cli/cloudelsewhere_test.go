@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// A broker elsewhere says what it sees of its clouds, and its address is tried from here as a machine would.
-func TestTheCloudsOfABrokerElsewhere(t *testing.T) {
+// A remote broker reports on its clouds, and its address is tried from here as a machine would.
+func TestCloudCheckOfRemoteBroker(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.clouds = apitypes.CloudReports{Clouds: []apitypes.CloudReport{
 		{Name: "aws", Identity: "arn:aws:sts::1:assumed-role/tradewind-refresh", Account: "1", Regions: []string{"us-east-1"},
@@ -45,17 +45,17 @@ func TestTheCloudsOfABrokerElsewhere(t *testing.T) {
 		apitypes.CloudReport{Name: "azure", Missing: []apitypes.CloudLack{}, Played: true})
 	if r := p.run("cloud", "check", "--endpoint", endpoint); r.code != command.ExitDone ||
 		!strings.Contains(r.out, "note  azure") || !strings.Contains(r.out, "nothing is bought there") {
-		t.Errorf("one of two is played: exit %d: %s%s", r.code, r.out, r.err)
+		t.Errorf("one of two is simulated: exit %d: %s%s", r.code, r.out, r.err)
 	}
 	r = p.run("cloud", "check", "azure", "--endpoint", endpoint, "-o", "json")
 	if got := printed[clouds.CloudCheck](t, r.out); r.code != command.ExitFailed || got.OK || !got.Clouds[0].Played {
-		t.Errorf("the one that is played: exit %d: %s%s", r.code, r.out, r.err)
+		t.Errorf("the simulated one: exit %d: %s%s", r.code, r.out, r.err)
 	}
 	played := p.hosts.clouds.Clouds
 	p.hosts.clouds.Clouds = played[1:]
 	if r := p.run("cloud", "check", "--endpoint", endpoint); r.code != command.ExitFailed ||
 		!strings.Contains(r.out, "fail  azure") {
-		t.Errorf("all are played: exit %d: %s%s", r.code, r.out, r.err)
+		t.Errorf("all are simulated: exit %d: %s%s", r.code, r.out, r.err)
 	}
 	p.hosts.clouds.Clouds = played
 	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

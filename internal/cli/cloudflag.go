@@ -12,16 +12,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// cloudFlag adds --cloud to a command that hands jobs in.
+// cloudFlag adds --cloud to a command that submits jobs.
 func (a *app) cloudFlag(c *cobra.Command, clouds *[]string) {
-	c.Flags().StringSliceVar(clouds, "cloud", nil, "only these clouds: aws,gcp (default: those that are enabled)")
+	c.Flags().StringSliceVar(clouds, "cloud", nil, "only these clouds: aws,gcp (default: the enabled ones)")
 	_ = c.RegisterFlagCompletionFunc("cloud", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
 		return cloudkit.Names(a.kits), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// onClouds has a job run on some clouds only; all that its broker may use when none is named.
+// onClouds restricts a job to the named clouds. With no names, the job may use all clouds of its broker.
 func onClouds(f *jobfile.File, dir string, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func onClouds(f *jobfile.File, dir string, names []string) error {
 		return err
 	}
 	if err := f.Spec.Validate(); err != nil {
-		return command.BadInput("leave --cloud out, or change what the task asks for", "--cloud: %v", err)
+		return command.BadInput("leave out --cloud, or change what the task asks for", "--cloud: %v", err)
 	}
 	return nil
 }

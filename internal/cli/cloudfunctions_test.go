@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 )
 
-// TestACloudTrustsTheFunctionsOfADeployment: what they need is made once, told as `deploy aws` takes it, and removed.
-func TestACloudTrustsTheFunctionsOfADeployment(t *testing.T) {
+// TestCloudAddForFunctions: the setup is created once, printed in the form of `deploy aws`, and removed.
+func TestCloudAddForFunctions(t *testing.T) {
 	google, err := gce.New(gce.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestACloudTrustsTheFunctionsOfADeployment(t *testing.T) {
 	const issuer = "https://8d10da13.tokens.sts.global.api.aws"
 	for name, c := range map[string]struct {
 		flags string
-		want  map[string]string // of the settings; "*" is any
+		want  map[string]string // expected settings; "*" matches anything
 	}{
 		"gcp": {
 			"--project demo --regions us-central1", map[string]string{
@@ -96,7 +96,7 @@ func TestACloudTrustsTheFunctionsOfADeployment(t *testing.T) {
 			if r := p.run(strings.Fields(remove)...); r.code != 0 || !strings.Contains(r.err, ": removed") {
 				t.Errorf("%+v", r)
 			}
-			if r := p.run(strings.Fields(remove)...); r.code == 0 || !strings.Contains(r.err, "nothing is known") {
+			if r := p.run(strings.Fields(remove)...); r.code == 0 || !strings.Contains(r.err, "has no record") {
 				t.Errorf("again: %+v", r)
 			}
 		})

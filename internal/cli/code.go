@@ -8,10 +8,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
+	"github.com/tradewind-broker/tradewind/internal/pack"
 )
 
-// packCode packs what a job brings along and uploads what its broker lacks. The first interrupt ends it.
+// packCode packs the job's code and uploads the parts that its broker lacks. The first interrupt stops it.
 func (a *app) packCode(ctx context.Context, s *conn, f *jobfile.File, o pack.Options) error {
 	ctx, cancel := a.Stop.Context(ctx)
 	defer cancel()
@@ -39,7 +39,7 @@ func (a *app) packCode(ctx context.Context, s *conn, f *jobfile.File, o pack.Opt
 			return "", err
 		}
 		bar.Close()
-		news := "all of it is there already"
+		news := "nothing to upload"
 		if sent > 0 {
 			news = text.Bytes(sent) + " uploaded"
 		}

@@ -10,20 +10,20 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // TestCommands runs the command lines of testdata/commands and compares what they print and how they exit.
 //
-//	up [scale=X]                   a broker works on the state folder from now on
-//	outcome STATE [plan=N]         how jobs that are submitted end
-//	job ID STATE                   there is a job
-//	suspended QUEUE                Ada has suspended a queue
-//	letter ID QUEUE REASON         an event was given up
-//	tradewind                      runs the command line below
-//	tradewind-lab                  runs the command line below in the research program
+//	up [scale=X]                   start a broker on the state folder
+//	outcome STATE [plan=N]         set how submitted jobs end
+//	job ID STATE                   add a job
+//	suspended QUEUE                Ada suspends a queue
+//	letter ID QUEUE REASON         add a dead letter
+//	tradewind                      run the command line below
+//	tradewind-lab                  run the command line below in the research program
 func TestCommands(t *testing.T) {
 	datadriven.Walk(t, "testdata/commands", func(t *testing.T, path string) {
 		p := newProgram(t)
@@ -72,7 +72,7 @@ var (
 	blanks      = regexp.MustCompile(`(?m)[ \t]+$`)
 )
 
-// normalise takes out what differs from run to run.
+// normalise removes everything that differs between runs.
 func (p *program) normalise(r result) string {
 	var b strings.Builder
 	if r.out != "" {

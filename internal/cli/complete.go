@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completeWithin is how long a shell is kept waiting.
+// completeWithin is how long completion may block the shell.
 const completeWithin = 2 * time.Second
 
-// completing completes the first most arguments by words that the broker knows; where it does not answer in time, by
-// none.
+// completing completes the first N arguments (N = most) with words from the broker. If the broker does not answer in
+// time, it offers none.
 func (a *app) completing(
 	state *string, words func(ctx context.Context, s *conn, given []string,
 		typed string) ([]string, cobra.ShellCompDirective), most int,
@@ -27,12 +27,12 @@ func (a *app) completing(
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		defer s.Close() //nolint:errcheck // a completion has nobody to tell
+		defer s.Close() //nolint:errcheck // completion cannot report errors
 		return words(ctx, s, given, typed)
 	}
 }
 
-// bit is 1 where a command takes one argument more.
+// bit returns 1 if more, otherwise 0.
 func bit(more bool) int {
 	if more {
 		return 1
@@ -40,8 +40,7 @@ func bit(more bool) int {
 	return 0
 }
 
-// completeJob completes the ID of a job as the first argument, and, where the command takes one, the name of a task as
-// the second.
+// completeJob completes a job ID as the first argument and, if tasks, a task name as the second.
 func (a *app) completeJob(state *string, tasks bool) cobra.CompletionFunc {
 	return a.completing(state,
 		func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {

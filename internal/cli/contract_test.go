@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// tree is every command of the program.
+// tree returns every command of the program.
 func tree(t *testing.T) []*cobra.Command {
 	t.Helper()
 	a := newApp(context.Background(), &Env{}, nil)
@@ -42,8 +42,8 @@ func tree(t *testing.T) []*cobra.Command {
 	return all
 }
 
-// TestTheCommandsAreTheContract names what docs/cli.md promises to users and programs.
-func TestTheCommandsAreTheContract(t *testing.T) {
+// TestCommandsMatchContract lists the commands and flags that docs/cli.md promises.
+func TestCommandsMatchContract(t *testing.T) {
 	const contract = `
 tradewind init: run needs time force output
 tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach keep-on-failure secret secret-file pack-size pack-files output
@@ -130,13 +130,13 @@ tradewind schema:
 	}
 }
 
-func TestEachCommandHelps(t *testing.T) {
+func TestEveryCommandHasHelp(t *testing.T) {
 	for _, c := range tree(t) {
 		if c.Short == "" || !c.Hidden && (c.Long == "" || c.Example == "") {
 			t.Errorf("%s has no short, long or example text", c.CommandPath())
 		}
 		if strings.HasSuffix(c.Short, ".") || c.Short[:1] != strings.ToUpper(c.Short[:1]) {
-			t.Errorf("%s: %q is not written as the others are", c.CommandPath(), c.Short)
+			t.Errorf("%s: %q must begin with a capital and have no final dot", c.CommandPath(), c.Short)
 		}
 		for line := range strings.Lines(c.Long + "\n" + c.Example) {
 			if n := len([]rune(strings.TrimSpace(line))); n > 120 {
@@ -151,15 +151,15 @@ func TestEachCommandHelps(t *testing.T) {
 		for line := range strings.Lines(c.Example) {
 			if words := strings.Fields(line); len(words) > 1 && words[0] == "tradewind" {
 				if found, _, err := c.Root().Find(words[1:]); err != nil || found == c.Root() {
-					t.Errorf("%s: the example %q is of no command", c.CommandPath(), line)
+					t.Errorf("%s: the example %q uses an unknown command", c.CommandPath(), line)
 				}
 			}
 		}
 	}
 }
 
-// TestTheFieldsOfJSONAreDocumented compares what -o json prints with docs/cli.md.
-func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
+// TestJSONFieldsAreDocumented compares the output of -o json with docs/cli.md.
+func TestJSONFieldsAreDocumented(t *testing.T) {
 	body, err := os.ReadFile("../../docs/cli.md")
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 	}
 }
 
-// jsonFields are the names that a type's own fields have in JSON.
+// jsonFields returns the JSON names of a type's own fields.
 func jsonFields(t reflect.Type) []string {
 	var names []string
 	for i := range t.NumField() {
@@ -222,7 +222,7 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	if p.hosts.open != 0 {
-		t.Errorf("%d brokers are left", p.hosts.open)
+		t.Errorf("%d brokers are still open", p.hosts.open)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if r := p.run("completion", shell); r.code != command.ExitDone || !strings.Contains(r.out, "tradewind") {
@@ -231,7 +231,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-func TestColourIsForTerminalsThatWantIt(t *testing.T) {
+func TestColourDependsOnTerminal(t *testing.T) {
 	p := newProgram(t)
 	p.environ = []string{"CLICOLOR_FORCE=1", "TERM=xterm-256color"}
 	if r := p.run("rnu"); !strings.Contains(r.err, "\x1b[31merror:") {
@@ -239,7 +239,7 @@ func TestColourIsForTerminalsThatWantIt(t *testing.T) {
 	}
 	p.environ = []string{"TERM=xterm-256color"}
 	if r := p.run("rnu"); strings.Contains(r.err, "\x1b") {
-		t.Errorf("painted although it is no terminal: %q", r.err)
+		t.Errorf("painted although it is not a terminal: %q", r.err)
 	}
 	p.environ = []string{"CLICOLOR_FORCE=1", "NO_COLOR=1", "TERM=xterm-256color"}
 	if r := p.run("rnu"); strings.Contains(r.err, "\x1b[31m") {
@@ -247,7 +247,7 @@ func TestColourIsForTerminalsThatWantIt(t *testing.T) {
 	}
 }
 
-func TestSignsOfTheLocale(t *testing.T) {
+func TestGlyphsDependOnLocale(t *testing.T) {
 	for environ, ascii := range map[string]bool{
 		"": false, "LANG=C": true, "LANG=en_US.UTF-8": false, "LC_ALL=POSIX LANG=en_US.UTF-8": true, "LC_CTYPE=C.utf8 LANG=C": false, "TERM=linux": true,
 	} {

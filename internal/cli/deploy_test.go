@@ -17,14 +17,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// withAWS has the SDK find an emulator and nothing of this computer.
+// withAWS makes the SDK use an emulator and no credentials of this computer.
 func withAWS(t *testing.T, endpoint string) {
 	t.Helper()
 	for _, kv := range emulator.Env(endpoint) {
 		name, value, _ := strings.Cut(kv, "=")
 		t.Setenv(name, value)
 	}
-	t.Setenv("AWS_ENDPOINT_URL", "") // the flag has to do
+	t.Setenv("AWS_ENDPOINT_URL", "") // only the flag sets the endpoint
 	t.Setenv("AWS_PROFILE", "")
 }
 
@@ -58,10 +58,10 @@ func TestDeployAWS(t *testing.T) {
 	if r = p.run(destroy...); r.code != command.ExitBadInput || !strings.Contains(r.err, "--yes") {
 		t.Errorf("destroy unasked: exit %d\n%s", r.code, r.err)
 	}
-	if r = p.run(append(destroy, "--yes")...); r.code != command.ExitDone || !strings.Contains(r.out, "cli is deleted") {
+	if r = p.run(append(destroy, "--yes")...); r.code != command.ExitDone || !strings.Contains(r.out, "deleted cli") {
 		t.Errorf("destroy: exit %d\n%s\n%s", r.code, r.out, r.err)
 	}
-	left := leftGroup(t, endpoint, "cli") // as by a call that a machine which was still ending held up
+	left := leftGroup(t, endpoint, "cli") // as if a machine that was still ending had blocked its deletion
 	if r = p.run(append(destroy, "--yes")...); r.code != command.ExitBadInput || !strings.Contains(r.err, "no such stack: cli") {
 		t.Errorf("destroy again: exit %d\n%s\n%s", r.code, r.out, r.err)
 	}
@@ -70,7 +70,7 @@ func TestDeployAWS(t *testing.T) {
 	}
 }
 
-// leftGroup makes the security group of a deployment's machines. left says whether it is there.
+// leftGroup creates the security group of a deployment's machines. left reports whether it still exists.
 func leftGroup(t *testing.T, endpoint, name string) (left func() bool) {
 	t.Helper()
 	client := ec2.NewFromConfig(emulator.Config(endpoint))
@@ -93,7 +93,7 @@ func leftGroup(t *testing.T, endpoint, name string) (left func() bool) {
 	}
 }
 
-func TestDeployAWSSaysWhatIsWrong(t *testing.T) {
+func TestDeployAWSErrors(t *testing.T) {
 	withAWS(t, "http://127.0.0.1:1")
 	for line, want := range map[string]string{
 		"--diff --destroy":                    "leave out one of them",
@@ -115,14 +115,14 @@ func TestDeployAWSSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestDeployAWSNeedsAClone(t *testing.T) {
+func TestDeployAWSNeedsClone(t *testing.T) {
 	endpoint := emulator.Moto(t)
 	withAWS(t, endpoint)
 	p := newProgram(t)
 	if r := p.run("deploy", "aws", "--endpoint-url", endpoint, "--source", t.TempDir()); r.code != command.ExitBadInput || !strings.Contains(r.err, "clone the repository") {
 		t.Errorf("exit %d\n%s", r.code, r.err)
 	}
-	// A clone is known from any folder in it; what is built there is the real thing, so this one is made to fail at once.
+	// A clone is found from any of its folders. Its build is the real one, so the test makes it fail at once.
 	root := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module github.com/tradewind-broker/tradewind\n", "infra/main.go": "package main\n", "docs/x": ""} {
 		path := filepath.Join(root, name)

@@ -17,14 +17,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// mostLetters is how many dead letters one call of the API lists.
+// mostLetters is the maximum number of dead letters in one API response.
 const mostLetters = 1000
 
 func (a *app) dlqCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "dlq", Short: "List and redrive events that were given up",
-		Long: "An event that a function could not handle, however often it was tried, is kept as a dead letter with the reason,\n" +
-			"until it is redriven: delivered again, as if for the first time.",
+		Use: "dlq", Short: "List and redrive dead letters",
+		Long: "If a function cannot handle an event after several tries, the event is kept as a dead letter with the reason.\n" +
+			"Redriving a dead letter delivers it again, as if for the first time.",
 		Example: "  tradewind dlq list\n  tradewind dlq show ID\n  tradewind dlq redrive ID\n" +
 			"  tradewind dlq redrive --all --queue provision",
 	}
@@ -33,10 +33,10 @@ func (a *app) dlqCommand() *cobra.Command {
 	return c
 }
 
-// functionFlag adds --queue, which is completed with the functions' names.
+// functionFlag adds --queue and completes it with the names of the functions.
 func functionFlag(c *cobra.Command, queue *string) {
-	c.Flags().StringVar(queue, "queue", "", "only those of this function")
-	// It fails for a flag that does not exist only.
+	c.Flags().StringVar(queue, "queue", "", "only dead letters of this function")
+	// It fails only for a missing flag.
 	_ = c.RegisterFlagCompletionFunc("queue",
 		cobra.FixedCompletions(events.Functions(), cobra.ShellCompDirectiveNoFileComp))
 }
@@ -45,19 +45,19 @@ func (a *app) dlqListCommand() *cobra.Command {
 	var state, queue string
 	limit := 100
 	c := &cobra.Command{
-		Use: "list", Short: "List events that were given up, the oldest first",
-		Long: "Lists dead letters, the oldest first, with the function that could not handle each and why.",
+		Use: "list", Short: "List dead letters, oldest first",
+		Long: "Lists dead letters, oldest first, with the function that could not handle each and the reason.",
 		Example: "  tradewind dlq list\n  tradewind dlq list --queue provision\n" +
 			"  tradewind dlq list -o json | jq -r '.deadLetters[].id'",
 		Args: command.Args(0, 0),
 	}
 	a.brokerFlags(c, &state)
 	functionFlag(c, &queue)
-	c.Flags().IntVar(&limit, "limit", limit, fmt.Sprintf("how many to list, at most %d", mostLetters))
+	c.Flags().IntVar(&limit, "limit", limit, fmt.Sprintf("number of dead letters to list, at most %d", mostLetters))
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if limit < 1 || limit > mostLetters {
-			return command.BadInput("", "--limit %d is not from 1 to %d", limit, mostLetters)
+			return command.BadInput("", "--limit %d is not between 1 and %d", limit, mostLetters)
 		}
 		return a.reading(c, state, func(ctx context.Context, s *conn) error {
 			return a.listLetters(ctx, s, queue, limit, output)
@@ -75,7 +75,7 @@ func (a *app) listLetters(ctx context.Context, s *conn, queue string, limit int,
 		return a.PrintJSON(list)
 	}
 	if len(list.DeadLetters) == 0 {
-		a.Tell("no event was given up")
+		a.Tell("there are no dead letters")
 		return nil
 	}
 	if err := a.PrintTable(letterTable(list.DeadLetters)); err != nil {
@@ -99,7 +99,7 @@ func letterTable(letters []apitypes.DeadLetter) *text.Table {
 	return t
 }
 
-// letterQueue names a letter's queue, where none is a dash.
+// letterQueue returns the name of a letter's queue, or a dash.
 func letterQueue(l apitypes.DeadLetter) string {
 	if l.Queue == "" {
 		return "-"
@@ -107,7 +107,7 @@ func letterQueue(l apitypes.DeadLetter) string {
 	return text.Clean(l.Queue)
 }
 
-// shortType is an event's type without what all have in common.
+// shortType returns an event's type without the common prefix.
 func shortType(t string) string {
 	return strings.TrimPrefix(t, "tradewind.")
 }
@@ -122,9 +122,9 @@ func moment(t time.Time) string {
 func (a *app) dlqShowCommand() *cobra.Command {
 	var state, queue string
 	c := &cobra.Command{
-		Use: "show ID", Short: "Show an event that was given up",
-		Long: "Shows a dead letter: why it was given up, and the event itself. An event that several functions could not handle\n" +
-			"is shown once for each; --queue picks one.",
+		Use: "show ID", Short: "Show a dead letter",
+		Long: "Shows a dead letter: the reason and the event itself. An event that several functions could not handle is\n" +
+			"shown once for each function; --queue picks one.",
 		Example: "  tradewind dlq show 01J8\n  tradewind dlq show 01J8 -o json | jq '.deadLetters[0].event.data'",
 		Args:    command.Args(1, 1),
 	}
@@ -150,8 +150,8 @@ func (a *app) showLetter(ctx context.Context, s *conn, queue, id string, output 
 	switch {
 	case len(list.DeadLetters) > 0:
 	case read == mostLetters:
-		return command.BadInput("--queue looks at one function's alone",
-			"none of the %d oldest events that were given up has ID %q", read, id)
+		return command.BadInput("--queue searches only one function's dead letters",
+			"none of the %d oldest dead letters has ID %q", read, id)
 	default:
 		return noLetter(id)
 	}
@@ -172,10 +172,10 @@ func (a *app) showLetter(ctx context.Context, s *conn, queue, id string, output 
 }
 
 func noLetter(id string) error {
-	return command.BadInput("`tradewind dlq list` lists them", "no event that was given up has ID %q", id)
+	return command.BadInput("`tradewind dlq list` lists them", "unknown dead letter %q", id)
 }
 
-// describeLetter writes a letter for a person, and its event as it would be delivered again.
+// describeLetter renders a letter for a person, with its event as it would be delivered again.
 func describeLetter(l apitypes.DeadLetter) string {
 	var b strings.Builder
 	for _, row := range [][2]string{
@@ -197,26 +197,26 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 	var state, queue string
 	var all bool
 	c := &cobra.Command{
-		Use: "redrive [ID]...", Short: "Deliver events again that were given up",
-		Long: "Delivers dead letters again, with their failed deliveries forgotten: those with the given IDs, or, with --all,\n" +
-			"all, or all of one function. Do it when what they failed of has been put right.",
+		Use: "redrive [ID]...", Short: "Deliver dead letters again",
+		Long: "Delivers dead letters again and forgets their failed deliveries: those with the given IDs or, with --all,\n" +
+			"all of them, or all of one function. Fix the cause of the failure first.",
 		Example: "  tradewind dlq redrive 01J8 01J9\n  tradewind dlq redrive --all --queue provision\n" +
 			"  tradewind dlq redrive --all",
 	}
 	a.brokerFlags(c, &state)
 	functionFlag(c, &queue)
-	c.Flags().BoolVar(&all, "all", false, "all there are, of the function if --queue names one")
+	c.Flags().BoolVar(&all, "all", false, "all dead letters, or all of the function in --queue")
 	output := command.OutputFlag(c)
 	c.ValidArgsFunction = a.completeLetter(&state, &queue, mostLetters)
 	c.Args = func(_ *cobra.Command, given []string) error {
 		switch {
 		case all && len(given) > 0:
-			return command.BadInput("leave out one of them", "--all is every event, and %q names one", given[0])
+			return command.BadInput("leave out one of them", "--all selects every dead letter, and %q names one", given[0])
 		case !all && len(given) == 0:
-			return command.BadInput("`tradewind dlq list` lists them; --all delivers every one again",
-				"no ID of an event to deliver again")
+			return command.BadInput("`tradewind dlq list` lists the IDs; --all delivers every dead letter again",
+				"no ID given")
 		case len(given) > mostLetters:
-			return command.BadInput("--all --queue NAME delivers all of a function again", "%d IDs are more than %d",
+			return command.BadInput("--all --queue NAME delivers all of a function again", "%d IDs are more than the maximum %d",
 				len(given), mostLetters)
 		}
 		return nil
@@ -246,13 +246,13 @@ func (a *app) redrive(ctx context.Context, s *conn, queue string, ids []string, 
 		return noLetter(ids[0])
 	case done.Redriven < len(ids):
 		return command.BadInput("`tradewind dlq list` lists them",
-			"%d of the %d IDs are of no event that was given up, or of one that no function wants",
+			"%d of the %d IDs are not dead letters, or no function handles their events any more",
 			len(ids)-done.Redriven, len(ids))
 	}
 	return nil
 }
 
-// completeLetter completes IDs of dead letters, most of them.
+// completeLetter completes up to N IDs of dead letters (N = most).
 func (a *app) completeLetter(state, queue *string, most int) cobra.CompletionFunc {
 	return a.completing(state,
 		func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {

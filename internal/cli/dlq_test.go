@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// addLetter adds an event that was given up.
+// addLetter adds a dead letter.
 func addLetter(p *program, id, queue, reason string) {
 	p.hosts.dead.Add(bus.DeadLetter{
 		Message: bus.Message{
@@ -18,7 +18,7 @@ func addLetter(p *program, id, queue, reason string) {
 	})
 }
 
-func TestDeadLettersAreCompleted(t *testing.T) {
+func TestCompleteDeadLetters(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.up(1)
 	addLetter(p, "aa1", "provision", "x")
@@ -39,5 +39,5 @@ func TestDeadLettersAreCompleted(t *testing.T) {
 	}
 }
 
-// splitWords splits a command line as a shell hands it to a completion: what is being typed may be empty.
+// splitWords splits a command line like a shell does for completion: the last word may be empty.
 func splitWords(line string) []string { return strings.Split(line, " ") }

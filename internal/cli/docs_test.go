@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fences are the blocks of commands of a page, with the remark before each.
+// fences matches the command blocks of a page, with the HTML comment before each.
 var fences = regexp.MustCompile("(?sm)^([ ]*<!--[^>]*-->\n)?[ ]*```(?:sh|bash|console|shell)\n(.*?)^[ ]*```")
 
-// pages are those that a user reads.
+// pages returns the pages for users.
 func pages(t *testing.T) []string {
 	t.Helper()
 	all := []string{"../../README.md", "../../CONTRIBUTING.md"}
@@ -34,9 +34,9 @@ func pages(t *testing.T) []string {
 	return all
 }
 
-// TestTheDocsKnowTheCommands reads every command of this program, and every target of make, in the blocks of all pages:
-// each is there, and takes the flags and the number of arguments that the page gives it.
-func TestTheDocsKnowTheCommands(t *testing.T) {
+// TestDocsListAllCommands reads every tradewind and make command in the blocks of all pages. Each must exist and accept
+// the flags and the number of arguments that the page shows.
+func TestDocsListAllCommands(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
@@ -75,9 +75,9 @@ func TestTheDocsKnowTheCommands(t *testing.T) {
 	}
 }
 
-// TestEachBlockOfTheDocsIsRunOrSaysWhyNot reads the remarks before blocks of commands: what is to be run a test of
-// cmd/tradewind runs, and all else says why it does not.
-func TestEachBlockOfTheDocsIsRunOrSaysWhyNot(t *testing.T) {
+// TestDocBlocksAreRunOrExcused reads the HTML comments before command blocks: each block is either run by a test in
+// cmd/tradewind or has a reason why not.
+func TestDocBlocksAreRunOrExcused(t *testing.T) {
 	why := regexp.MustCompile(`^ *<!-- (not run: .{5,}|run|run beside a broker) -->\n$`)
 	ran := 0
 	for _, page := range pages(t) {
@@ -87,7 +87,7 @@ func TestEachBlockOfTheDocsIsRunOrSaysWhyNot(t *testing.T) {
 		}
 		for _, block := range fences.FindAllStringSubmatch(string(body), -1) {
 			switch {
-			case strings.HasPrefix(block[1], "<!-- file: "): // what it shows is no command
+			case strings.HasPrefix(block[1], "<!-- file: "): // a file, not a command
 			case block[1] == "" && strings.HasSuffix(page, "first-ten-minutes.md"), strings.HasPrefix(block[1], "<!-- run"):
 				ran++
 			case !why.MatchString(block[1]):
@@ -100,7 +100,7 @@ func TestEachBlockOfTheDocsIsRunOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-// parses says whether there is such a command, with such flags.
+// parses returns an error unless the command exists with these flags.
 func parses(words []string) error {
 	root := newApp(context.Background(), &Env{}, nil).root()
 	root.SetOut(io.Discard)
@@ -117,8 +117,8 @@ func parses(words []string) error {
 	return c.ValidateArgs(c.Flags().Args())
 }
 
-// shellCommands splits a script into commands of words, as a shell does as far as pages go: quotes, comments, lines that
-// go on, pipes, lists and what stands in $(…). Redirections and signs that are for readers alone are left out.
+// shellCommands splits a script into commands of words like a shell. It supports what pages use: quotes, comments,
+// continued lines, pipes, lists and $(…). It drops redirections and placeholders for readers.
 func shellCommands(script string) (all [][]string) {
 	script = strings.ReplaceAll(script, "\\\n", " ")
 	var words []string

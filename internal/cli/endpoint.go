@@ -9,29 +9,29 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// brokerFlags adds the flags that say which broker is meant: the one of a state folder here, or one elsewhere.
+// brokerFlags adds the flags that choose the broker: that of a local state folder, or a remote one.
 func (a *app) brokerFlags(c *cobra.Command, state *string) {
 	a.StateFlag(c, state)
 	c.Flags().StringVar(&a.endpoint, "endpoint", a.Lookup(command.EnvEndpoint),
-		"`URL` of a broker elsewhere, as \"tradewind deploy\" prints it: https://…, or\nkubernetes://CONTEXT/NAMESPACE")
-	c.Flags().Lookup("endpoint").DefValue = "" // what the environment says is no default of the program
+		"`URL` of a remote broker, as printed by \"tradewind deploy\": https://…, or\nkubernetes://CONTEXT/NAMESPACE")
+	c.Flags().Lookup("endpoint").DefValue = "" // do not show the environment's value as the program's default
 	a.chosen = append(a.chosen, c.Flags())
 }
 
-// remote returns the session with the broker elsewhere that flags or environment name, nil when they name none.
+// remote returns the connection to the remote broker that flags or environment name, or nil if they name none.
 func (a *app) remote(ctx context.Context) (*conn, error) {
 	state, endpoint := false, false
-	for _, f := range a.chosen { // of the one command that runs
+	for _, f := range a.chosen { // the flag sets of all commands; only one command runs
 		state, endpoint = state || f.Changed("state"), endpoint || f.Changed("endpoint")
 	}
 	switch {
 	case state && endpoint:
 		return nil, command.BadInput("leave out one of them",
-			"--state is of a broker on this computer, --endpoint of one elsewhere")
+			"--state names a broker on this computer, --endpoint a remote one")
 	case a.endpoint == "" || state:
 		return nil, nil
 	}
@@ -50,14 +50,14 @@ func (a *app) remote(ctx context.Context) (*conn, error) {
 	switch {
 	case errors.Is(err, client.ErrNoCredentials):
 		return nil, command.Because(err, command.ExitFailed,
-			"`aws configure` or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY give some", "%v", err)
+			"`aws configure`, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, provide credentials", "%v", err)
 	case err != nil:
 		return nil, command.Because(err, command.ExitBadInput, "AWS_PROFILE picks another profile", "%v", err)
 	}
 	return s, nil
 }
 
-// brokerHint is the flag that a suggested command needs to find the same broker.
+// brokerHint returns the flag that a suggested command needs to find the same broker.
 func (a *app) brokerHint(s *conn) string {
 	if s.elsewhere {
 		return s.hint
@@ -65,7 +65,7 @@ func (a *app) brokerHint(s *conn) string {
 	return a.stateHint(s.state)
 }
 
-// readEndpoint is client.ReadEndpoint with the command line's kind of error.
+// readEndpoint calls client.ReadEndpoint and turns its error into a command error.
 func readEndpoint(raw, sign string) (base, region string, err error) {
 	base, region, err = client.ReadEndpoint(raw, sign)
 	var bad *client.EndpointError
@@ -75,7 +75,7 @@ func readEndpoint(raw, sign string) (base, region string, err error) {
 	return base, region, err
 }
 
-// elsewhere is how the commands of clouds find a broker that is not of a state folder here.
+// elsewhere returns how the cloud commands find a remote broker.
 func (a *app) elsewhere() clouds.Elsewhere {
 	return clouds.Elsewhere{Flags: a.brokerFlags, Find: func(ctx context.Context) (clouds.Asked, string, error) {
 		s, err := a.remote(ctx)

@@ -16,12 +16,12 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// elsewhere is a broker behind a gateway that notes how requests are authorised.
+// elsewhere is a remote broker behind a gateway that records how requests are authorised.
 func elsewhere(t *testing.T, p *program) (endpoint string, seen func() []string) {
 	t.Helper()
 	to, err := url.Parse(p.hosts.serve().URL)
@@ -35,7 +35,7 @@ func elsewhere(t *testing.T, p *program) (endpoint string, seen func() []string)
 		mu.Lock()
 		all = append(all, r.Header.Get("Authorization"))
 		mu.Unlock()
-		if strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") { // what an IAM authoriser has checked
+		if strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") { // verified by an IAM authoriser
 			r.Header.Set("Authorization", "Bearer "+testToken)
 		}
 		proxy.ServeHTTP(w, r)
@@ -48,7 +48,7 @@ func elsewhere(t *testing.T, p *program) (endpoint string, seen func() []string)
 	}
 }
 
-func TestABrokerElsewhere(t *testing.T) {
+func TestRemoteBroker(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-4k7q2a", apitypes.JobRunning, 1))
 	endpoint, seen := elsewhere(t, p)
@@ -111,8 +111,8 @@ func TestRequestsToAWSAreSigned(t *testing.T) {
 	}
 }
 
-// TestWorkflowEnginesAreLetIn: tes asks the broker before it says that it is there, signed, and ends when it is told to.
-func TestWorkflowEnginesAreLetIn(t *testing.T) {
+// TestTESServesWorkflowEngines: tes sends a signed request to the broker before it reports success, and ends on interrupt.
+func TestTESServesWorkflowEngines(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	t.Setenv("AWS_CONFIG_FILE", "/nowhere")
@@ -158,23 +158,23 @@ func TestWorkflowEnginesAreLetIn(t *testing.T) {
 	}
 	p.environ = []string{command.EnvEndpoint + "=" + endpoint, client.EnvToken + "=wrong"}
 	if r := p.run("tes"); r.code != command.ExitFailed || !strings.Contains(r.err, "refuses these credentials: 401") ||
-		!strings.Contains(r.err, "$TRADEWIND_TOKEN has to have its token") {
+		!strings.Contains(r.err, "$TRADEWIND_TOKEN must contain its token") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	n := len(seen())
-	for _, name := range []string{"tes", "dashboard"} { // said before anybody is asked
+	for _, name := range []string{"tes", "dashboard"} { // refused before any request
 		r := p.run(name, "--port", "70000")
-		if r.code != command.ExitBadInput || !strings.Contains(r.err, "70000 is no port") || len(seen()) != n {
+		if r.code != command.ExitBadInput || !strings.Contains(r.err, "70000 is not a port") || len(seen()) != n {
 			t.Errorf("%s: exit %d: %s", name, r.code, r.err)
 		}
 	}
 }
 
-// A broker that takes a call and does not answer it is left by Ctrl-C, whatever it was asked for.
-func TestABrokerThatDoesNotAnswerIsLeftByCtrlC(t *testing.T) {
+// Ctrl-C ends every command that waits for a remote broker that accepts the connection but does not answer.
+func TestInterruptStopsWaitingForRemoteBroker(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the client goes
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not detect that the client has gone
 		asked <- struct{}{}
 		select {
 		case <-r.Context().Done():
@@ -188,7 +188,7 @@ func TestABrokerThatDoesNotAnswerIsLeftByCtrlC(t *testing.T) {
 	} {
 		p := newProgram(t)
 		p.environ = []string{client.EnvToken + "=" + testToken, command.EnvEndpoint + "=" + s.URL}
-		if strings.HasPrefix(line, "run testdata") { // by the broker of this computer
+		if strings.HasPrefix(line, "run testdata") { // uses the broker of this computer
 			p.environ = nil
 			p.hosts.running = &host.Running{URL: s.URL, PID: 4242, Started: begin, TimeScale: 1, Token: testToken}
 		}

@@ -17,9 +17,9 @@ func (a *app) explainCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use:   "explain JOB",
-		Short: "Tell the story of a job: every plan, attempt, price and reason",
-		Long: "Tells what happened to a job in the order of time (every plan, every attempt with what it cost and how\n" +
-			"it ended, every place that was refused and why), then for each task why it runs where it does. JOB is\n" +
+		Short: "Show the history of a job: every plan, attempt, price and reason",
+		Long: "Shows what happened to a job in order of time (every plan, every attempt with its cost and outcome,\n" +
+			"every place that was refused and why), then for each task why it runs where it does. JOB is\n" +
 			"an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind explain last\n  tradewind explain train-infer -o json | jq '.entries[] | select(.kind " +
 			"== \"preempted\")'",
@@ -50,7 +50,7 @@ func (a *app) explain(ctx context.Context, s *conn, arg string, output *command.
 	return a.tellStory(story)
 }
 
-// tones of the kinds of entries that stand out.
+// kindTones are the tones of entries that stand out.
 var kindTones = map[string]text.Tone{
 	"planned": text.Active, "refused": text.Warn, "blocked": text.Warn, "preempted": text.Warn, "lost": text.Warn,
 	"budget": text.Warn, "failed": text.Bad, "succeeded": text.Good, "waiting": text.Warn,
@@ -82,7 +82,7 @@ func (a *app) tellStory(s *apitypes.Story) error {
 	return a.PrintTable(&t)
 }
 
-// entry tells one thing, indented below its time and task so that long reasons can be read.
+// entry prints one entry, indented below its time and task so that long reasons stay readable.
 func (a *app) entry(e apitypes.Entry, since time.Time, style text.Style) error {
 	at := text.Clock(e.At.Sub(since))
 	kind := fmt.Sprintf("%-9s", e.Kind)

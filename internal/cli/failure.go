@@ -7,17 +7,17 @@ import (
 	"io/fs"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// exitCode is the exit code for an error.
+// exitCode returns the exit code for an error.
 func exitCode(err error) int {
 	var known *command.Failure
 	var file *dag.Error
@@ -47,7 +47,7 @@ func exitCode(err error) int {
 	}
 }
 
-// describe takes an error apart into what was wrong, with its place in front, and what to do.
+// describe splits an error into its text, preceded by its position, and a hint.
 func describe(err error) (what, hint string) {
 	var known *command.Failure
 	var file *dag.Error
@@ -66,13 +66,13 @@ func describe(err error) (what, hint string) {
 	case errors.As(err, &problem):
 		return describeProblem(problem)
 	case errors.Is(err, client.ErrUnreachable):
-		return err.Error(), "`tradewind doctor` looks at the broker and its state folder"
+		return err.Error(), "`tradewind doctor` checks the broker and its state folder"
 	case errors.Is(err, host.ErrLocked):
-		return err.Error(), "another tradewind starts or ends there; try again, or name another folder with --state"
+		return err.Error(), "another tradewind is starting or ending there; try again, or name another folder with --state"
 	case errors.Is(err, fs.ErrPermission):
-		return err.Error(), "the state folder, and all files in it, have to be the user's own"
+		return err.Error(), "you must own the state folder and all files in it"
 	case errors.Is(err, context.Canceled):
-		return "", "" // whoever interrupted knows
+		return "", "" // the user interrupted and needs no message
 	default:
 		return err.Error(), ""
 	}

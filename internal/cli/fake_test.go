@@ -13,41 +13,41 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/api/logstore"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/view"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/lab"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
+	"github.com/tradewind-broker/tradewind/internal/pack/depot"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
-	"github.com/tradewind-broker/tradewind/pkg/host"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
-// begin is when everything in these tests begins, on the broker's clock.
+// begin is the start time of these tests, on the broker's clock.
 var begin = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 func at(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
 
 // fakeBroker answers the real API with made-up jobs.
 type fakeBroker struct {
-	// What is not below is not called.
+	// Methods that are not defined below are not called.
 	api.Submitter
 	api.JobViews
 	api.QueueSetter
 	api.QueueViews
 
 	mu        sync.Mutex
-	outcome   apitypes.JobState // of jobs that are submitted; JobRunning runs until it is cancelled
-	plan      int               // version of the plan of those
-	short     bool              // they take less time than planned
+	outcome   apitypes.JobState // final state of submitted jobs; JobRunning runs until it is cancelled
+	plan      int               // plan version of submitted jobs
+	short     bool              // submitted jobs take less time than planned
 	submitted []broker.Submission
-	arrived   chan struct{}         // one for each submission, as far as there is room
+	arrived   chan struct{}         // gets one value per submission, unless it is full
 	jobs      []*apitypes.JobDetail // oldest first
 	queues    []apitypes.Queue
 }
@@ -69,7 +69,7 @@ func (b *fakeBroker) Submit(_ context.Context, s broker.Submission) (record.Job,
 	return record.Job{ID: d.ID}, nil
 }
 
-// detail is a job of two tasks in a state.
+// detail returns a job of two tasks in a state.
 func detail(id string, state apitypes.JobState, plan int) *apitypes.JobDetail {
 	d := &apitypes.JobDetail{JobView: apitypes.JobView{
 		ID: id, Name: "train-infer", Queue: "default", State: state, Objective: "cost", Submitted: begin, Tasks: 2, Plan: plan,
@@ -90,7 +90,7 @@ func detail(id string, state apitypes.JobState, plan int) *apitypes.JobDetail {
 	return d
 }
 
-// end brings a job to its end.
+// end finishes a job.
 func end(d *apitypes.JobDetail, state apitypes.JobState) {
 	d.State, d.Finished = state, at(150)
 	switch {
@@ -227,21 +227,21 @@ func (b *fakeBroker) WhyWaiting(_ context.Context, id string) (*apitypes.Why, er
 
 const testToken = "0123456789abcdef0123456789abcdef"
 
-// fakeHosts finds and opens brokers whose API is real and which run nothing.
+// fakeHosts finds and opens brokers that have the real API but run no tasks.
 type fakeHosts struct {
 	clouds  apitypes.CloudReports
 	t       *testing.T
 	broker  *fakeBroker
 	logs    *logstore.Store
 	dead    apitest.Dead
-	packs   *depot.Depot  // of the broker that was opened last
-	running *host.Running // a broker that works on the folder
+	packs   *depot.Depot  // of the latest opened broker
+	running *host.Running // a broker that is running for the folder
 
 	mu     sync.Mutex
-	locked int // how many times to say that the folder is locked
+	locked int // how often opening fails because the folder is locked
 	opened []host.Options
 	open   int   // brokers opened and not closed
-	left   error // what a broker says when it is closed
+	left   error // error of closing a broker
 }
 
 func newHosts(t *testing.T) *fakeHosts {
@@ -254,7 +254,7 @@ func newHosts(t *testing.T) *fakeHosts {
 	return &fakeHosts{t: t, broker: &fakeBroker{outcome: apitypes.JobSucceeded, plan: 1, arrived: make(chan struct{}, 1)}, logs: logs}
 }
 
-// up has a broker work on the folder.
+// up starts a broker on the folder.
 func (h *fakeHosts) up(scale float64) {
 	s := h.serve()
 	h.running = &host.Running{URL: s.URL, PID: 4242, Started: begin, TimeScale: scale, Token: testToken}
@@ -339,7 +339,7 @@ type program struct {
 	state   string
 	in      string
 	environ []string
-	kits    []cloudkit.Kit // nil is all of them
+	kits    []cloudkit.Kit // nil means all
 	signals chan os.Signal
 	exited  chan int
 	now     func() time.Time
@@ -360,7 +360,7 @@ func newProgram(t *testing.T) *program {
 	}
 }
 
-// result is what a command did.
+// result is the outcome of a command.
 type result struct {
 	code     int
 	out, err string
@@ -388,7 +388,7 @@ func (p *program) lab(args ...string) result {
 	return result{code: code, out: out.String(), err: errs.String()}
 }
 
-// lockedBuffer can be written by several goroutines, as a terminal can.
+// lockedBuffer is safe for concurrent writes, like a terminal.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

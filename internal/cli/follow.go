@@ -19,8 +19,8 @@ type follower interface {
 	Job() *progress.Job // after Close
 }
 
-// newFollower shows a job on standard error: painted where that is a terminal, else as lines. Logs would tear a painted
-// view, so --verbose gives lines as well.
+// newFollower shows a job on standard error: as a live view on a terminal, otherwise as lines. Log lines would break a
+// live view, so --verbose also selects lines.
 func (a *app) newFollower(scale float64, hint string) follower {
 	out := a.paintable()
 	style := a.Style(a.Err)
@@ -34,7 +34,7 @@ func (a *app) newFollower(scale float64, hint string) follower {
 	return live
 }
 
-// follow shows a job until it is over or ctx ends.
+// follow shows a job until it has finished or ctx ends.
 func (a *app) follow(ctx context.Context, s *conn, id string, f follower) error {
 	for u, err := range s.Follow(ctx, id) {
 		if err != nil {
@@ -45,7 +45,7 @@ func (a *app) follow(ctx context.Context, s *conn, id string, f follower) error 
 	return nil
 }
 
-// paintable returns the terminal that a live view can be painted on, or nil.
+// paintable returns the terminal for a live view, or nil.
 func (a *app) paintable() *os.File {
 	out := command.Terminal(a.Err)
 	if kind := a.Lookup("TERM"); out == nil || kind == "dumb" || kind == "" {
@@ -54,8 +54,8 @@ func (a *app) paintable() *os.File {
 	return out
 }
 
-// glyphs are the signs that the locale admits. Where none is set, which is common in containers, terminals show Unicode
-// all the same.
+// glyphs returns the symbols that the locale supports. If no locale is set, which is common in containers, it assumes
+// that the terminal shows Unicode.
 func (a *app) glyphs() progress.Glyphs {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		locale := strings.ToUpper(a.Lookup(name))
@@ -68,7 +68,7 @@ func (a *app) glyphs() progress.Glyphs {
 		return progress.ASCII()
 	}
 	if a.Lookup("TERM") == "linux" {
-		return progress.ASCII() // the console's font lacks most of them
+		return progress.ASCII() // the console's font lacks most symbols
 	}
 	return progress.Unicode()
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// rootHelp prints the help of the whole program on one screen: the commands that most people need with a line each, and
-// the names of the others.
+// rootHelp prints the help of the whole program on one screen: the most common commands with a line each, and the names
+// of the others.
 func rootHelp(w io.Writer, root *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString(root.Long + "\n\nUsage:\n  tradewind COMMAND [flags]\n\nExamples:\n" + root.Example + "\n")
@@ -36,8 +36,8 @@ func rootHelp(w io.Writer, root *cobra.Command) error {
 		}
 		fmt.Fprintf(&b, "  also: %s\n", strings.Join(others, ", "))
 	}
-	b.WriteString("\n`tradewind COMMAND --help` explains a command. --verbose logs what the broker does, --log-format json as JSON,\n" +
-		"--version prints the version, `completion` the code that completes commands in a shell.\n")
+	b.WriteString("\n`tradewind COMMAND --help` explains a command. --verbose logs what the broker does, --log-format json as JSON.\n" +
+		"--version prints the version. `completion` prints the code for shell completion.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -7,17 +7,17 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// kubernetesScheme is that of an endpoint which is a deployment in a cluster: kubernetes://CONTEXT/NAMESPACE.
+// kubernetesScheme starts the endpoint of a deployment in a cluster: kubernetes://CONTEXT/NAMESPACE.
 const kubernetesScheme = "kubernetes://"
 
-// inCluster is the session with the broker of a cluster, through a port of this computer that leads to its pod for as
-// long as the command lasts. The token is that which the broker has left in a secret.
+// inCluster connects to the broker in a cluster through a local port that is forwarded to its pod while the command
+// runs. It reads the token from the secret that the broker wrote.
 func (a *app) inCluster(ctx context.Context, raw string, given bool) (*conn, error) {
 	name, namespace, err := readCluster(raw)
 	if err != nil {
@@ -28,7 +28,7 @@ func (a *app) inCluster(ctx context.Context, raw string, given bool) (*conn, err
 		return nil, command.Because(
 			err,
 			command.ExitBadInput,
-			"`kubectl config get-contexts` lists them",
+			"`kubectl config get-contexts` lists the contexts",
 			"%s: %v",
 			raw,
 			err,
@@ -37,7 +37,7 @@ func (a *app) inCluster(ctx context.Context, raw string, given bool) (*conn, err
 	pods, err := api.Get(ctx, kubeapi.Path("v1", "pods", namespace, "")+"?labelSelector=app.kubernetes.io%2Fname%3D"+
 		kubedeploy.Name)
 	if err != nil {
-		return nil, command.Because(err, command.ExitFailed, "", "%s: the pods cannot be listed: %v", raw, err)
+		return nil, command.Because(err, command.ExitFailed, "", "%s: cannot list the pods: %v", raw, err)
 	}
 	pod := ""
 	for _, p := range pods.Items() {
@@ -46,13 +46,13 @@ func (a *app) inCluster(ctx context.Context, raw string, given bool) (*conn, err
 		}
 	}
 	if pod == "" {
-		return nil, command.Failed("`tradewind deploy kubernetes` makes one, and `kubectl get pods -n "+namespace+
-			"` says how it is", "%s: no broker runs there", raw)
+		return nil, command.Failed("`tradewind deploy kubernetes` deploys one, and `kubectl get pods -n "+namespace+
+			"` shows its state", "%s: no broker is running", raw)
 	}
 	token := a.Lookup(client.EnvToken)
 	if token == "" {
 		if token, err = clusterToken(ctx, api, namespace); err != nil {
-			return nil, command.Because(err, command.ExitFailed, "or give it in $"+client.EnvToken, "%s: %v", raw, err)
+			return nil, command.Because(err, command.ExitFailed, "or set $"+client.EnvToken, "%s: %v", raw, err)
 		}
 	}
 	port, err := api.Forward(ctx, namespace, pod, kubedeploy.Port)
@@ -68,25 +68,25 @@ func (a *app) inCluster(ctx context.Context, raw string, given bool) (*conn, err
 	return s, nil
 }
 
-// readCluster reads kubernetes://CONTEXT/NAMESPACE. Names of contexts may have slashes, those of namespaces have none.
+// readCluster parses kubernetes://CONTEXT/NAMESPACE. Context names may contain slashes, namespaces cannot.
 func readCluster(raw string) (name, namespace string, err error) {
 	rest := strings.TrimSuffix(strings.TrimPrefix(raw, kubernetesScheme), "/")
 	i := strings.LastIndexByte(rest, '/')
 	if i < 0 || rest[i+1:] == "" || strings.ContainsAny(rest[i+1:], "?#:@") {
 		return "", "", command.BadInput(
-			"as in kubernetes://my-context/tradewind; kubernetes:///tradewind is the current context",
-			"%q does not say which namespace",
+			"use kubernetes://my-context/tradewind, or kubernetes:///tradewind for the current context",
+			"%q has no namespace",
 			raw,
 		)
 	}
 	return rest[:i], rest[i+1:], nil
 }
 
-// clusterToken is the token that the broker of a namespace has left for those who may read its secrets.
+// clusterToken reads the token from the secret that the broker of a namespace wrote.
 func clusterToken(ctx context.Context, api *kubeapi.API, namespace string) (string, error) {
 	o, err := api.Get(ctx, kubeapi.Path("v1", "secrets", namespace, kubedeploy.TokenSecret))
 	if err != nil {
-		return "", fmt.Errorf("the token cannot be read: %w", err)
+		return "", fmt.Errorf("cannot read the token: %w", err)
 	}
 	token, err := base64.StdEncoding.DecodeString(o.Text("data", kubedeploy.TokenKey))
 	if err != nil || len(token) == 0 {

@@ -12,20 +12,20 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/doctor"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
+	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// started runs a command that does not end by itself, and returns its result to come.
+// started runs a command in the background and returns a channel for its result.
 func (p *program) started(args ...string) <-chan result {
 	done := make(chan result, 1)
 	go func() { done <- p.run(args...) }()
 	return done
 }
 
-func TestTheFirstInterruptCancelsTheJobAndEndsTheBroker(t *testing.T) {
+func TestFirstInterruptCancelsJob(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.outcome = apitypes.JobRunning
 	done := p.started("run", "testdata/jobs/two.yaml")
@@ -43,22 +43,22 @@ func TestTheFirstInterruptCancelsTheJobAndEndsTheBroker(t *testing.T) {
 	}
 }
 
-func TestTheSecondInterruptLeavesAtOnce(t *testing.T) {
+func TestSecondInterruptExitsAtOnce(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.outcome = apitypes.JobRunning
 	done := p.started("run", "testdata/jobs/two.yaml")
 	<-p.hosts.broker.arrived
-	p.signals <- syscall.SIGINT // the clock of these tests goes on by a second each time it is read
+	p.signals <- syscall.SIGINT // the clock of these tests advances by a second at each reading
 	p.signals <- syscall.SIGINT
 	if code := <-p.exited; code != command.ExitInterrupted {
 		t.Errorf("left with %d", code)
 	}
-	if r := <-done; !strings.Contains(r.err, "left at once") {
+	if r := <-done; !strings.Contains(r.err, "exited at once") {
 		t.Errorf("said %q", r.err)
 	}
 }
 
-func TestUpServesUntilItIsInterrupted(t *testing.T) {
+func TestUpServesUntilInterrupted(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", apitypes.JobRunning, 1))
 	done := p.started("up", "--dags", "dags", "--addr", "127.0.0.1:7000", "--time-scale", "0.5", "--max-machines", "3", "-o", "json")
@@ -71,8 +71,8 @@ func TestUpServesUntilItIsInterrupted(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.State != p.state || !strings.HasSuffix(got.Dashboard, "/?token="+testToken) {
 		t.Errorf("%v: %s", err, r.out)
 	}
-	if !strings.Contains(r.err, "go on as well: 1") {
-		t.Errorf("what goes on is not said: %s", r.err)
+	if !strings.Contains(r.err, "also resuming unfinished jobs") {
+		t.Errorf("unfinished jobs are not reported: %s", r.err)
 	}
 	o := p.hosts.opened[0]
 	if o.DAGs != "dags" || o.Addr != "127.0.0.1:7000" || o.TimeScale != 0.5 || o.MaxMachines != 3 || o.State != p.state || o.Passive || o.Version != "v1.2.3" {
@@ -83,20 +83,20 @@ func TestUpServesUntilItIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestUpSaysThatItMakesTheFolder(t *testing.T) {
+func TestUpReportsCreatedDAGFolder(t *testing.T) {
 	p := newProgram(t)
 	dir := t.TempDir()
 	for dags, made := range map[string]bool{dir: false, filepath.Join(dir, "typo") + "/": true} {
 		done := p.started("up", "--dags", dags, "-o", "json")
 		p.signals <- syscall.SIGTERM
 		r := <-done
-		if said := strings.Contains(r.err, "made the folder "+dags+", which was not there"); r.code != command.ExitDone || said != made {
+		if said := strings.Contains(r.err, "created the folder "+dags); r.code != command.ExitDone || said != made {
 			t.Errorf("%s: exit %d, %s", dags, r.code, r.err)
 		}
 	}
 }
 
-func TestABrokerThatIsJustEndingIsWaitedFor(t *testing.T) {
+func TestStartWaitsForEndingBroker(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.locked = 2
 	if r := p.run("run", "testdata/jobs/two.yaml"); r.code != command.ExitDone {
@@ -104,12 +104,12 @@ func TestABrokerThatIsJustEndingIsWaitedFor(t *testing.T) {
 	}
 	p.hosts.locked = 1000
 	r := p.run("run", "testdata/jobs/two.yaml")
-	if r.code != command.ExitFailed || !strings.Contains(r.err, "hint: another tradewind starts or ends there") {
+	if r.code != command.ExitFailed || !strings.Contains(r.err, "hint: another tradewind is starting or ending there") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }
 
-func TestCommandsThatOnlyReadStartNothing(t *testing.T) {
+func TestReadCommandsStartNoBroker(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", apitypes.JobRunning, 1))
 	for _, line := range []string{"status", "status last", "explain last", "logs last", "queue list"} {
@@ -132,8 +132,8 @@ func TestCommandsThatOnlyReadStartNothing(t *testing.T) {
 	}
 }
 
-func TestSettingAQueueSaysThatTheStateFolderIsNew(t *testing.T) {
-	const said = "a new state folder was made at "
+func TestQueueSetWarnsOfNewStateFolder(t *testing.T) {
+	const said = "created a new state folder at "
 	p := newProgram(t)
 	if r := p.run("queue", "set", "lab", "--max-vcpu", "8"); r.code != command.ExitDone || !strings.Contains(r.err, said+p.state) {
 		t.Errorf("exit %d: %s", r.code, r.err)
@@ -149,7 +149,7 @@ func TestSettingAQueueSaysThatTheStateFolderIsNew(t *testing.T) {
 	}
 }
 
-func TestOverridesAndPathsReachTheBroker(t *testing.T) {
+func TestRunSubmitsOverridesAndPaths(t *testing.T) {
 	p := newProgram(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "job.yaml")
@@ -200,7 +200,7 @@ tasks:
 	}
 }
 
-func TestAFileThatNeedsNoChangeIsHandedInAsItIs(t *testing.T) {
+func TestRunSubmitsUnchangedFileVerbatim(t *testing.T) {
 	p := newProgram(t)
 	if r := p.run("run", "testdata/jobs/sky.yaml"); r.code != command.ExitDone {
 		t.Fatalf("exit %d: %s", r.code, r.err)
@@ -210,7 +210,7 @@ func TestAFileThatNeedsNoChangeIsHandedInAsItIs(t *testing.T) {
 	}
 }
 
-func TestAnOverrideThatMakesNoSenseNamesItsFlag(t *testing.T) {
+func TestInvalidOverrideNamesFlag(t *testing.T) {
 	r := newProgram(t).run("run", "testdata/jobs/two.yaml", "--queue", "no/such queue")
 	if r.code != command.ExitBadInput || !strings.Contains(r.err, "error: --queue: ") {
 		t.Errorf("exit %d: %s", r.code, r.err)
@@ -251,12 +251,12 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = p.run("doctor", "--catalog", "testdata/catalog")
-	if r.code != command.ExitFailed || !strings.Contains(r.out, "does not take the token") || !strings.Contains(r.out, "chmod 600") {
+	if r.code != command.ExitFailed || !strings.Contains(r.out, "does not accept the token") || !strings.Contains(r.out, "chmod 600") {
 		t.Errorf("exit %d:\n%s", r.code, r.out)
 	}
 }
 
-// Volcano's Queues become the commands that set them, those above first.
+// convert turns Volcano Queues into the commands that create them, parents first.
 func TestConvertQueues(t *testing.T) {
 	p := newProgram(t)
 	file := filepath.Join(t.TempDir(), "queues.yaml")
@@ -289,7 +289,7 @@ func TestConvertAndSchema(t *testing.T) {
 	if err != nil || spec.Format != dag.Native || spec.Tasks[0].Resources[0].Market != dag.MarketSpot {
 		t.Errorf("%v: %+v", err, spec)
 	}
-	if r := p.run("convert", "testdata/jobs/sky.yaml", "--out", out); r.code != command.ExitDone || !strings.Contains(r.err, "over the file that was there") {
+	if r := p.run("convert", "testdata/jobs/sky.yaml", "--out", out); r.code != command.ExitDone || !strings.Contains(r.err, "overwriting the old file") {
 		t.Errorf("once more: exit %d: %s", r.code, r.err)
 	}
 	sky := filepath.Join(t.TempDir(), "sky.yaml")
@@ -312,7 +312,7 @@ func TestConvertAndSchema(t *testing.T) {
 	}
 }
 
-func TestAPlanAddsUp(t *testing.T) {
+func TestPlanTotalsAddUp(t *testing.T) {
 	r := newProgram(t).run("plan", "testdata/jobs/two.yaml", "--catalog", "testdata/catalog", "--objective", "makespan", "-o", "json")
 	var got planning.PlanResult
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil {

@@ -25,8 +25,8 @@ func (a *app) logsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs JOB [TASK]",
 		Short: "Show what tasks printed",
-		Long: "Shows what a task printed, or what all tasks of a job did, each line after the name of its task. With\n" +
-			"--follow it goes on with what is printed from now on, through every attempt. JOB is an ID, the\n" +
+		Long: "Shows the output of a task, or of all tasks of a job with each line prefixed by its task's name. With\n" +
+			"--follow it continues with new output, through every attempt. JOB is an ID, the\n" +
 			"beginning of one, or \"last\".",
 		Example: "  tradewind logs last train\n  tradewind logs last -f\n" +
 			"  tradewind logs train-infer train --attempt 1 --rank 3",
@@ -34,14 +34,14 @@ func (a *app) logsCommand() *cobra.Command {
 	}
 	a.brokerFlags(c, &state)
 	f := c.Flags()
-	f.BoolVarP(&o.Follow, "follow", "f", false, "go on with what is printed from now on, until the task is done")
-	f.IntVar(&o.Attempt, "attempt", 0, "number of the attempt (default: the last one)")
-	f.IntVar(&o.Rank, "rank", 0, "machine of a task that runs on several, from 0")
-	f.Int64Var(&o.Tail, "tail", 0, "begin with the last so many bytes, at the start of a line")
+	f.BoolVarP(&o.Follow, "follow", "f", false, "continue with new output until the task has finished")
+	f.IntVar(&o.Attempt, "attempt", 0, "number of the attempt (default: the latest)")
+	f.IntVar(&o.Rank, "rank", 0, "machine of a task that runs on several, counted from 0")
+	f.Int64Var(&o.Tail, "tail", 0, "start at most `N` bytes before the end, at the start of a line")
 	c.RunE = func(c *cobra.Command, given []string) error {
 		for _, n := range []int64{int64(o.Attempt), int64(o.Rank), o.Tail} {
 			if n < 0 {
-				return command.BadInput("", "--attempt, --rank and --tail are at least 0")
+				return command.BadInput("", "--attempt, --rank and --tail must be at least 0")
 			}
 		}
 		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.logs(ctx, s, given, o) })
@@ -55,7 +55,7 @@ func (a *app) logs(ctx context.Context, s *conn, given []string, o client.LogOpt
 		return err
 	}
 	if s.passive {
-		o.Follow = false // nothing will be printed
+		o.Follow = false // there will be no more output
 	}
 	if len(given) > 1 {
 		return a.copyLog(ctx, s, id, given[1], o)
@@ -70,7 +70,7 @@ func (a *app) logs(ctx context.Context, s *conn, given []string, o client.LogOpt
 	return a.allLogs(ctx, s, detail, o)
 }
 
-// copyLog shows the log of one task as it is.
+// copyLog prints the log of one task unchanged.
 func (a *app) copyLog(ctx context.Context, s *conn, id, task string, o client.LogOptions) error {
 	r, err := s.Log(ctx, id, task, o)
 	if client.Status(err) == http.StatusNotFound {
@@ -79,13 +79,12 @@ func (a *app) copyLog(ctx context.Context, s *conn, id, task string, o client.Lo
 	if err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // only read from
+	defer r.Close() //nolint:errcheck // only read
 	_, err = io.Copy(a.Out, r)
 	return errors.Join(ctx.Err(), err)
 }
 
-// noLog says that a job has no task of a name, where that is why there is no log. A task may be named by its index as
-// well.
+// noLog reports an unknown task name if that is why there is no log. A task may also be named by its index.
 func (a *app) noLog(ctx context.Context, s *conn, id, task string, why error) error {
 	if _, err := strconv.Atoi(task); err == nil {
 		return why
@@ -97,11 +96,11 @@ func (a *app) noLog(ctx context.Context, s *conn, id, task string, why error) er
 	return cmp.Or(onmachine.Knows(detail, task), why)
 }
 
-// followedAtOnce bounds the logs that are followed together.
+// followedAtOnce is the maximum number of logs followed together.
 const followedAtOnce = 64
 
-// allLogs shows the logs of all tasks, each line after its task's name: one after the other, or, when they are
-// followed, as they are printed.
+// allLogs prints the logs of all tasks, each line after its task's name: one after the other or, with --follow, as they
+// are printed.
 func (a *app) allLogs(ctx context.Context, s *conn, d *apitypes.JobDetail, o client.LogOptions) error {
 	if o.Follow && len(d.TaskList) > followedAtOnce {
 		return command.BadInput("name one of them", "%s has %d tasks; at most %d are followed together", d.ID,
@@ -135,7 +134,7 @@ func (a *app) allLogs(ctx context.Context, s *conn, d *apitypes.JobDetail, o cli
 	if len(has) == 0 && o.Attempt > 0 {
 		return noAttempt(d, o)
 	}
-	return cmp.Or(has...) // what broke one of them broke all
+	return cmp.Or(has...) // one cause usually breaks all of them
 }
 
 func noAttempt(d *apitypes.JobDetail, o client.LogOptions) error {
@@ -145,15 +144,15 @@ func noAttempt(d *apitypes.JobDetail, o client.LogOptions) error {
 func (a *app) prefixedLog(ctx context.Context, s *conn, id string, t *apitypes.TaskView, o client.LogOptions,
 	p *text.Lines) error {
 	if !o.Follow && o.Attempt > t.Attempts || o.Rank >= max(t.Nodes, 1) {
-		return nil // another task has that many
+		return nil // this task has fewer attempts; another has enough
 	}
 	r, err := s.Log(ctx, id, t.Name, o)
 	if client.Status(err) == http.StatusNotFound && !o.Follow {
-		return nil // not tried yet
+		return nil // no attempt yet
 	}
 	if err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // only read from
+	defer r.Close() //nolint:errcheck // only read
 	return errors.Join(ctx.Err(), p.Copy(t.Name, r))
 }

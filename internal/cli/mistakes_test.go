@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 )
 
-// Mistakes that people make in their first hour, and what they read.
-func TestMistakesOfAFirstHour(t *testing.T) {
+// TestBeginnerMistakes checks the messages for mistakes that new users make.
+func TestBeginnerMistakes(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"where.yaml": "apiVersion: tradewind/v1\nname: j\nregions: [eu-wst-1]\ntasks: {a: {run: ls}}\n",
@@ -39,22 +39,22 @@ func TestMistakesOfAFirstHour(t *testing.T) {
 	}{
 		{"plan " + at("where.yaml"), command.ExitInfeasible, []string{`no cloud has "eu-wst-1"`, `did you mean "eu-west-1"?`}},
 		{"plan " + at("union.yaml"), command.ExitInfeasible,
-			[]string{"the regions that the job allows leave out all that suits"}},
+			[]string{"no matching offer is in the regions that the job allows"}},
 		{"plan " + at("odd.yaml"), command.ExitBadInput, []string{"odd.yaml:3:", `tasks.a.resources`, `unknown accelerator "H1OO"`}},
 		{"plan " + at("late.sbatch"), command.ExitBadInput, []string{"none of Slurm", "before its first command"}},
 		{"plan " + at("image.yaml"), command.ExitDone, []string{":3:", "a container's is written docker:python:3.12"}},
-		{"plan " + at("in/a.sbatch"), command.ExitDone, []string{"train.py and 1 more beside it is not there where it runs"}},
+		{"plan " + at("in/a.sbatch"), command.ExitDone, []string{"train.py and 1 more will be missing where it runs"}},
 		{"convert " + at("in/sky.yaml") + " --out " + at("out/job.yaml"), command.ExitBadInput, []string{"out"}},
 		{"convert " + at("in/sky.yaml") + " --out " + at("job.yaml"), command.ExitDone, nil},
-		{"queue set lab --max memry=8", command.ExitBadInput, []string{`no resource "memry"; did you mean memory?`}},
-		{"queue set lab --max A1000=8", command.ExitBadInput, []string{`no resource "A1000"; did you mean`}},
+		{"queue set lab --max memry=8", command.ExitBadInput, []string{`unknown resource "memry"; did you mean memory?`}},
+		{"queue set lab --max A1000=8", command.ExitBadInput, []string{`unknown resource "A1000"; did you mean`}},
 		{"catalog search --gpu A100x8", command.ExitBadInput, []string{"did you mean A100:8?"}},
 		{kube + "--clouds awss --public-url https://x.example", command.ExitBadInput, []string{`did you mean "aws"?`}},
 		{kube + "--clouds aws", command.ExitBadInput, []string{"--public-url"}},
 		{kube + "--clouds aws --public-url http://x", command.ExitBadInput, []string{"not https"}},
 		{kube + "--public-url https://x.example", command.ExitBadInput, []string{"--clouds names"}},
-		{kube + "--namespace Bad_NS", command.ExitBadInput, []string{`--namespace: "Bad_NS" is no namespace`}},
-		{kube + "--storage lots", command.ExitBadInput, []string{`--storage: "lots" is no size`}},
+		{kube + "--namespace Bad_NS", command.ExitBadInput, []string{`--namespace: invalid namespace "Bad_NS"`}},
+		{kube + "--storage lots", command.ExitBadInput, []string{`--storage: "lots" is not a size`}},
 	} {
 		p := newProgram(t)
 		r := p.run(strings.Fields(c.args)...)
@@ -63,7 +63,7 @@ func TestMistakesOfAFirstHour(t *testing.T) {
 		}
 		for _, says := range c.says {
 			if !strings.Contains(r.out+r.err, says) {
-				t.Errorf("%s: not said: %s\n%s%s", c.args, says, r.out, r.err)
+				t.Errorf("%s: missing output: %s\n%s%s", c.args, says, r.out, r.err)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func TestMistakesOfAFirstHour(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, err := os.Getwd() // where paths of SkyPilot's files begin
+	here, err := os.Getwd() // base of the paths in SkyPilot files
 	if err != nil {
 		t.Fatal(err)
 	}

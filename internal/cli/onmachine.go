@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
 )
 
-// onMachines is how the commands that get onto a machine find its broker.
+// onMachines returns how the commands that open a shell or port on a machine find the broker.
 func (a *app) onMachines() onmachine.Brokers {
 	return onmachine.Brokers{
 		Flags: func(c *cobra.Command, state *string) {
@@ -17,7 +17,7 @@ func (a *app) onMachines() onmachine.Brokers {
 			c.ValidArgsFunction = a.completeJob(state, true)
 		},
 		Find: func(ctx context.Context, state, job string) (onmachine.Asked, string, func() error, error) {
-			s, err := a.running(ctx, state, "have a machine")
+			s, err := a.running(ctx, state, "reach a machine")
 			if err != nil {
 				return nil, "", nil, err
 			}

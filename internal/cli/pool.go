@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -18,10 +18,10 @@ import (
 
 func (a *app) poolCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "pool", Short: "Lend machines that you have already to the broker",
-		Long: "A pool is machines that you have already: your own, reserved, or kept warm. Tasks are placed on them where\n" +
-			"that costs less than buying. A machine is in a pool as long as `tradewind pool join` runs on it.\n" +
-			"docs/scheduling.md tells more.",
+		Use: "pool", Short: "Lend your own machines to the broker",
+		Long: "A pool holds machines that you already have: your own, reserved, or kept warm. Tasks run on them if that\n" +
+			"costs less than buying. A machine is in a pool as long as `tradewind pool join` runs on it.\n" +
+			"See docs/scheduling.md.",
 		Example: "  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n" +
 			"  tradewind pool join lab      # on each machine, until Ctrl-C\n" +
 			"  tradewind pool list\n  tradewind pool drain lab m1 --now\n  tradewind pool remove lab",
@@ -35,9 +35,9 @@ func (a *app) poolCommand() *cobra.Command {
 func (a *app) poolListCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
-		Use: "list [POOL]", Short: "List pools with their machines and what runs there",
-		Long: "Lists pools with their machines: what these have and how much of it is in use, what runs there, and how long\n" +
-			"ago each was heard of.",
+		Use: "list [POOL]", Short: "List pools with their machines and running tasks",
+		Long: "Lists pools with their machines: the capacity of each, how much of it is in use, its tasks, and when it\n" +
+			"last reported.",
 		Example: "  tradewind pool list\n  tradewind pool list lab -o json | jq -r '.pools[].machines[].tasks[].job'",
 		Args:    command.Args(0, 1), ValidArgsFunction: a.completePool(&state, false),
 	}
@@ -67,7 +67,7 @@ func (a *app) listPools(ctx context.Context, s *conn, given []string, output *co
 		return a.PrintJSON(list)
 	}
 	if len(list.Pools) == 0 {
-		a.Tell("there is no pool yet in %s; `tradewind pool add NAME` makes one", s.state)
+		a.Tell("there is no pool yet in %s; `tradewind pool add NAME` creates one", s.state)
 		return nil
 	}
 	return a.PrintTable(poolTable(list.Now, list.Pools...))
@@ -79,8 +79,8 @@ func findPool(list *apitypes.PoolList, name string) (*apitypes.PoolView, error) 
 			return &list.Pools[i], nil
 		}
 	}
-	return nil, command.BadInput("`tradewind pool list` lists them, `tradewind pool add "+name+"` makes it",
-		"there is no pool %s", name)
+	return nil, command.BadInput("`tradewind pool list` lists them, `tradewind pool add "+name+"` creates it",
+		"unknown pool %s", name)
 }
 
 // poolTable has a line for each machine, and for each pool without one.
@@ -114,7 +114,7 @@ func poolState(p *apitypes.PoolView) string {
 	return ""
 }
 
-// share is how much is in use of what there is.
+// share renders used capacity over total capacity.
 func share(used, has float64) string { return text.Tenth(used) + "/" + text.Tenth(has) }
 
 func gpus(used, has apitypes.Capacity) string {
@@ -124,7 +124,7 @@ func gpus(used, has apitypes.Capacity) string {
 	return share(used.Accelerators, has.Accelerators) + " " + text.Clean(has.Accelerator)
 }
 
-// tasksOf names what runs on a machine, or says why nothing does.
+// tasksOf lists the tasks of a machine, or the reason why it has none.
 func tasksOf(m *apitypes.MachineView) string {
 	words := make([]string, 0, len(m.Tasks))
 	for i := range m.Tasks {
@@ -139,7 +139,7 @@ func tasksOf(m *apitypes.MachineView) string {
 	return "-"
 }
 
-// ago is how long ago a machine was heard of, as exactly as it is known.
+// ago renders how long ago a machine last reported.
 func ago(now, seen time.Time) string {
 	if seen.IsZero() {
 		return "-"
@@ -151,10 +151,10 @@ func (a *app) poolAddCommand() *cobra.Command {
 	var state, tokenFile string
 	var p apitypes.PoolSettings
 	c := &cobra.Command{
-		Use: "add NAME", Short: "Create a pool or change it, and say how machines join",
-		Long: "Creates a pool, or changes the settings of one; a flag that is left out leaves what it is about as it was.\n" +
-			"Each time, a new token to join with is written to a file that you alone can read, and the command that a\n" +
-			"machine joins with is printed. The token is good for a day; machines that have joined need it no more.",
+		Use: "add NAME", Short: "Create or change a pool, and print how machines join",
+		Long: "Creates a pool, or changes its settings; settings whose flag you leave out stay unchanged. Each call\n" +
+			"writes a new join token to a file that only you can read, and prints the command that a machine joins\n" +
+			"with. The token is valid for a day; machines that have joined no longer need it.",
 		Example: "  tradewind pool add lab                                     # machines that cost nothing\n" +
 			"  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n" +
 			"  tradewind pool add lab -o json | jq -r .join.command",
@@ -162,13 +162,13 @@ func (a *app) poolAddCommand() *cobra.Command {
 	}
 	a.brokerFlags(c, &state)
 	f := c.Flags()
-	f.Float64Var(&p.USDPerHour, "usd-per-hour", 0, "what an hour of a whole machine counts as, USD; 0 is paid already")
+	f.Float64Var(&p.USDPerHour, "usd-per-hour", 0, "cost of an hour of a whole machine in USD; 0 means already paid")
 	f.StringVar(&p.Place, "place", "",
-		"where the machines are, `CLOUD:REGION`: for what moving data costs; empty is nowhere in particular")
+		"`CLOUD:REGION` of the machines, to estimate the cost of moving data; empty means unspecified")
 	f.IntVar(&p.Partitions, "partitions", 0,
-		"into how many records its machines are divided, for more sessions at once; 0 is 8")
-	f.StringVar(&p.Description, "description", "", "for people")
-	f.StringVar(&tokenFile, "token-file", "", "`FILE` for the token (default: in the state folder)")
+		"number of records to divide its machines into, for more parallel sessions; 0 means 8")
+	f.StringVar(&p.Description, "description", "", "description for people")
+	f.StringVar(&tokenFile, "token-file", "", "`FILE` to write the token to (default: in the state folder)")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *conn) error {
@@ -178,11 +178,11 @@ func (a *app) poolAddCommand() *cobra.Command {
 	return c
 }
 
-// PoolJoin says how a machine joins a pool.
+// PoolJoin is how a machine joins a pool.
 type PoolJoin struct {
 	Command   string    `json:"command"` // to run on each machine
 	TokenFile string    `json:"tokenFile"`
-	Expires   time.Time `json:"expires"` // of the token, on the broker's clock
+	Expires   time.Time `json:"expires"` // of the token, by the broker's clock
 }
 
 // PoolAdded is what `pool add -o json` prints.
@@ -191,7 +191,7 @@ type PoolAdded struct {
 	Join PoolJoin           `json:"join"`
 }
 
-// tokenFile is where the token to join a pool with is kept.
+// tokenFile returns the file of the join token.
 func (a *app) tokenFile(state, file, pool string) string {
 	if file != "" {
 		return absolute(file)
@@ -233,7 +233,7 @@ func (a *app) addPool(ctx context.Context, s *conn, name string, p apitypes.Pool
 	return nil
 }
 
-// joinCommandLine is what a machine joins with. On the broker's own computer it needs no token from a file.
+// joinCommandLine returns the command with which a machine joins. On the broker's computer it needs no token file.
 func (a *app) joinCommandLine(s *conn, pool, file string) string {
 	if !s.elsewhere {
 		return "tradewind pool join " + pool + a.stateHint(s.state)
@@ -242,23 +242,23 @@ func (a *app) joinCommandLine(s *conn, pool, file string) string {
 }
 
 func (a *app) tellJoin(s *conn, pool string, j PoolJoin) {
-	a.Tell("on each machine, until Ctrl-C:\n  %s", j.Command)
+	a.Tell("run this on each machine, until Ctrl-C:\n  %s", j.Command)
 	if !s.elsewhere && !s.passive {
-		a.Tell("or, where this broker is reached by a tunnel:\n  tradewind pool join %s --endpoint %s --token-file %s",
+		a.Tell("or, if machines reach this broker through a tunnel:\n  tradewind pool join %s --endpoint %s --token-file %s",
 			pool, s.running.URL, j.TokenFile)
 	}
-	a.Tell("the token in %s is a secret, and good until %s", j.TokenFile, j.Expires.Local().Format(time.DateTime))
+	a.Tell("keep the token in %s secret; it is valid until %s", j.TokenFile, j.Expires.Local().Format(time.DateTime))
 }
 
-// writeSecret replaces a file that its owner alone can read.
+// writeSecret replaces a file that only its owner can read.
 func writeSecret(file, secret string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil { //nolint:gosec // the user's own folder
 		return err
 	}
-	return atomicfile.Write(file, 0o600, []byte(secret+"\n"))
+	return files.Write(file, 0o600, []byte(secret+"\n"))
 }
 
-// keepPool leaves what no flag is about as it was.
+// keepPool copies the old value of every setting whose flag is not given.
 func keepPool(p *apitypes.PoolSettings, old *apitypes.PoolView, set func(string) bool) {
 	if !set("usd-per-hour") {
 		p.USDPerHour = old.USDPerHour

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// poolProgram is a program beside a broker that keeps pools.
+// poolProgram returns a program and a broker with pools.
 func poolProgram(t *testing.T) (*program, *apitest.World) {
 	t.Helper()
 	p, w := newProgram(t), apitest.New(t)
@@ -25,7 +25,7 @@ func poolProgram(t *testing.T) (*program, *apitest.World) {
 	return p, w
 }
 
-// ok runs a command that has to exit with 0.
+// ok runs a command that must exit with 0.
 func (p *program) ok(t *testing.T, args ...string) result {
 	t.Helper()
 	r := p.run(args...)
@@ -35,7 +35,7 @@ func (p *program) ok(t *testing.T, args ...string) result {
 	return r
 }
 
-// synced has a machine join by the API and sync.
+// synced joins a machine through the API and syncs it.
 func synced(t *testing.T, w *apitest.World, pool, machine string) {
 	t.Helper()
 	now := w.Clock.Now()
@@ -46,7 +46,7 @@ func synced(t *testing.T, w *apitest.World, pool, machine string) {
 	}
 }
 
-func TestAPoolIsAddedAndSaysHowMachinesJoin(t *testing.T) {
+func TestPoolAddPrintsJoinCommand(t *testing.T) {
 	p, w := poolProgram(t)
 	r := p.ok(t, "pool", "add", "lab", "--usd-per-hour", "0.02", "--place", "aws:us-east-1")
 	file := filepath.Join(p.state, "pools", "lab", "join-token")
@@ -61,7 +61,7 @@ func TestAPoolIsAddedAndSaysHowMachinesJoin(t *testing.T) {
 	if !strings.Contains(r.err, "tradewind pool join lab\n") || !strings.Contains(r.err, file) || !strings.Contains(r.out, "aws:us-east-1") {
 		t.Errorf("%s%s", r.out, r.err)
 	}
-	p.ok(t, "pool", "add", "lab", "--description", "Ada's") // and leaves the rest
+	p.ok(t, "pool", "add", "lab", "--description", "Ada's") // other settings stay
 	list := answer[struct{ Pools []apitypes.PoolView }](t, p.ok(t, "pool", "list", "-o", "json"))
 	if len(list.Pools) != 1 || list.Pools[0].USDPerHour != 0.02 || list.Pools[0].Description != "Ada's" {
 		t.Errorf("%+v", list)
@@ -78,7 +78,7 @@ func TestAPoolIsAddedAndSaysHowMachinesJoin(t *testing.T) {
 	}
 }
 
-// answer reads what a command printed.
+// answer parses the JSON output of a command.
 func answer[T any](t *testing.T, r result) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(r.out), &v); err != nil {
@@ -87,7 +87,7 @@ func answer[T any](t *testing.T, r result) (v T) {
 	return v
 }
 
-func TestPoolsAreListedDrainedAndRemoved(t *testing.T) {
+func TestPoolListDrainRemove(t *testing.T) {
 	p, w := poolProgram(t)
 	if r := p.ok(t, "pool", "list"); r.out != "" || !strings.Contains(r.err, "no pool yet") {
 		t.Errorf("without any: %s%s", r.out, r.err)
@@ -106,7 +106,7 @@ func TestPoolsAreListedDrainedAndRemoved(t *testing.T) {
 	if r := p.ok(t, "pool", "list", "spare"); strings.Contains(r.out, "lab") {
 		t.Errorf("%s", r.out)
 	}
-	if r := p.run("pool", "list", "lap"); r.code != command.ExitBadInput || !strings.Contains(r.err, "no pool lap") {
+	if r := p.run("pool", "list", "lap"); r.code != command.ExitBadInput || !strings.Contains(r.err, "unknown pool lap") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	if r := p.run("pool", "remove", "lab"); r.code != command.ExitFailed || !strings.Contains(r.err, "drain lab --now") || !strings.Contains(r.err, "m1, m2") {
@@ -136,7 +136,7 @@ func TestPoolsAreListedDrainedAndRemoved(t *testing.T) {
 	}
 }
 
-func TestAMachineJoinsAndLeavesAtAnInterrupt(t *testing.T) {
+func TestPoolJoinLeavesOnInterrupt(t *testing.T) {
 	p, w := poolProgram(t)
 	p.ok(t, "pool", "add", "lab")
 	done := make(chan result, 1)
@@ -168,7 +168,7 @@ func TestAMachineJoinsAndLeavesAtAnInterrupt(t *testing.T) {
 	}
 }
 
-func TestWhyAMachineCannotJoin(t *testing.T) {
+func TestPoolJoinErrors(t *testing.T) {
 	p, w := poolProgram(t)
 	p.ok(t, "pool", "add", "lab")
 	p.ok(t, "pool", "add", "other", "--token-file", filepath.Join(p.state, "other"))
@@ -184,12 +184,12 @@ func TestWhyAMachineCannotJoin(t *testing.T) {
 		code int
 		says string
 	}{
-		"a pool that is not there": {[]string{"pool", "join", "lap", "--gpu", "none"}, command.ExitBadInput, "no pool lap"},
+		"a pool that is not there": {[]string{"pool", "join", "lap", "--gpu", "none"}, command.ExitBadInput, "unknown pool lap"},
 		"a name that is taken":     {join("--name", "taken"), command.ExitBadInput, "has a machine taken already"},
 		"another pool's token":     {join("--token-file", filepath.Join(p.state, "other")), command.ExitBadInput, "is of pool other"},
 		"no token":                 {join("--token-file", filepath.Join(p.state, "empty")), command.ExitBadInput, "no token to join with"},
 		"no file":                  {join("--token-file", filepath.Join(p.state, "none")), command.ExitBadInput, "no such file"},
-		"no processors":            {join("--cpus", "0"), command.ExitBadInput, "--cpus 0 is not above 0"},
+		"no processors":            {join("--cpus", "0"), command.ExitBadInput, "--cpus 0 must be above 0"},
 		"no GPU of that name":      {join("--gpu", "V1000"), command.ExitBadInput, "V1000"},
 		"a name that cannot be":    {join("--name", "a b"), command.ExitBadInput, "machine"},
 		"http in the clear":        {join("--endpoint", "http://192.0.2.1"), command.ExitBadInput, "in the clear"},
@@ -199,7 +199,7 @@ func TestWhyAMachineCannotJoin(t *testing.T) {
 		}
 	}
 	p.hosts.running = nil
-	if r := p.run(join()...); r.code != command.ExitFailed || !strings.Contains(r.err, "no broker works on") {
+	if r := p.run(join()...); r.code != command.ExitFailed || !strings.Contains(r.err, "no broker is running for") {
 		t.Errorf("without a broker: exit %d\n%s", r.code, r.err)
 	}
 }

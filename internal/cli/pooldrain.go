@@ -14,23 +14,23 @@ func (a *app) poolDrainCommand() *cobra.Command {
 	var state string
 	var now, undo bool
 	c := &cobra.Command{
-		Use: "drain POOL [MACHINE]", Short: "Give a pool or a machine nothing new, or empty it",
-		Long: "Gives a pool, or one machine of it, nothing new; what runs there runs to its end. With --now it saves its\n" +
-			"work, as before an interruption, stops, and goes on elsewhere. --undo puts pool or machine back " +
-			"to work.",
+		Use: "drain POOL [MACHINE]", Short: "Stop placing tasks on a pool or a machine, or empty it",
+		Long: "Places no new tasks on a pool, or on one of its machines; running tasks run to their end. With --now they\n" +
+			"save their work, as before an interruption, stop, and resume elsewhere. --undo accepts tasks " +
+			"again.",
 		Example: "  tradewind pool drain lab m1\n  tradewind pool drain lab --now\n" +
 			"  tradewind pool drain lab m1 --undo",
 		Args: command.Args(1, 2), ValidArgsFunction: a.completePool(&state, true),
 	}
 	a.brokerFlags(c, &state)
-	c.Flags().BoolVar(&now, "now", false, "have what runs there save its work and go on elsewhere")
-	c.Flags().BoolVar(&undo, "undo", false, "put it back to work")
+	c.Flags().BoolVar(&now, "now", false, "running tasks save their work and resume elsewhere")
+	c.Flags().BoolVar(&undo, "undo", false, "accept tasks again")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		how := apitypes.DrainSoon
 		switch {
 		case now && undo:
-			return command.BadInput("leave out one of them", "--now drains and --undo takes that back")
+			return command.BadInput("leave out one of them", "--now and --undo exclude each other")
 		case now:
 			how = apitypes.DrainNow
 		case undo:
@@ -43,7 +43,7 @@ func (a *app) poolDrainCommand() *cobra.Command {
 	return c
 }
 
-// machineArg is the machine that the arguments name; empty is all.
+// machineArg returns the machine argument; empty means all machines.
 func machineArg(given []string) string {
 	if len(given) < 2 {
 		return ""
@@ -69,17 +69,17 @@ func (a *app) drainPool(ctx context.Context, s *conn, given []string, how apityp
 // PoolRemoved is what `pool remove -o json` prints.
 type PoolRemoved struct {
 	Pool     string   `json:"pool"`
-	Machines []string `json:"machines"`          // that were removed
-	Removed  bool     `json:"removed,omitempty"` // the pool was, too
+	Machines []string `json:"machines"`          // the removed machines
+	Removed  bool     `json:"removed,omitempty"` // whether the pool was removed, too
 }
 
 func (a *app) poolRemoveCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use: "remove POOL [MACHINE]", Short: "Remove a pool, or a machine from it",
-		Long: "Removes a machine from a pool, or the pool with all its machines. What was given to a machine to prove itself\n" +
-			"with is worth nothing from then on; to come back it joins anew. A machine on which something runs is not\n" +
-			"removed: drain it first.",
+		Long: "Removes a machine from a pool, or the pool with all its machines. The machine's credentials become invalid;\n" +
+			"to come back it must join again. A machine that still runs tasks is not removed:\n" +
+			"drain it first.",
 		Example: "  tradewind pool remove lab m1\n  tradewind pool drain lab --now && tradewind pool remove lab",
 		Args:    command.Args(1, 2), ValidArgsFunction: a.completePool(&state, true),
 	}
@@ -136,7 +136,7 @@ func (a *app) removePool(ctx context.Context, s *conn, given []string, output *c
 	return nil
 }
 
-// busyMachines refuses to remove half of a pool.
+// busyMachines refuses to remove a pool if some of its machines still run tasks.
 func busyMachines(p *apitypes.PoolView) error {
 	var busy []string
 	for i := range p.Machines {
@@ -147,12 +147,11 @@ func busyMachines(p *apitypes.PoolView) error {
 	if len(busy) == 0 {
 		return nil
 	}
-	return command.Failed("`tradewind pool drain "+p.Name+" --now` empties it", "something runs on %s",
+	return command.Failed("`tradewind pool drain "+p.Name+" --now` empties it", "tasks still run on %s",
 		strings.Join(busy, ", "))
 }
 
-// completePool completes the name of a pool as the first argument, and where the command takes one, that of a machine
-// as the second.
+// completePool completes a pool name as the first argument and, if machines, a machine name as the second.
 func (a *app) completePool(state *string, machines bool) cobra.CompletionFunc {
 	return a.completing(state,
 		func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {

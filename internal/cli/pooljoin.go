@@ -17,16 +17,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/pool"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
+	"github.com/tradewind-broker/tradewind/internal/agent/token"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/agent/pool"
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
-	"github.com/tradewind-broker/tradewind/pkg/agent/token"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
-// joinFlags are what a machine says of itself.
+// joinFlags describe the joining machine.
 type joinFlags struct {
 	state, name, kind, gpu string
 	cpus, memory           float64
@@ -39,13 +39,13 @@ func (a *app) poolJoinCommand() *cobra.Command {
 	var f joinFlags
 	c := &cobra.Command{
 		Use: "join POOL", Short: "Lend this machine to a pool until stopped",
-		Long: "Lends this machine to a pool: it is told of with its processors, memory and GPUs (as nvidia-smi lists them),\n" +
-			"and runs the tasks that the broker places on it, as the user who runs this command and without a fence between\n" +
-			"them. Ctrl-C has them save their work, which goes on elsewhere, and takes the machine out of the pool; a\n" +
-			"second one ends them at once. Started again on the same folder after it was killed, it finds what still runs.\n" +
+		Long: "Lends this machine to a pool. It reports its processors, memory and GPUs (as nvidia-smi lists them) and runs the\n" +
+			"tasks that the broker places on it, as the user who runs this command and without isolation between tasks.\n" +
+			"On Ctrl-C the tasks save their work and resume elsewhere, and the machine leaves the pool; a second Ctrl-C\n" +
+			"kills them at once. If this command was killed, start it again with the same folder: it finds running tasks.\n" +
 			"\n" +
-			"On the broker's own computer nothing else is needed. Elsewhere --endpoint names the broker and --token-file\n" +
-			"the token that `tradewind pool add` wrote; it is needed once.",
+			"On the broker's own computer you need no flags. On another one, --endpoint names the broker and --token-file\n" +
+			"the token that `tradewind pool add` wrote. A machine needs the token only once.",
 		Example: "  tradewind pool join lab\n  tradewind pool join lab --name m1 --cpus 8 --memory 30 --label arch=arm64\n" +
 			"  tradewind pool join lab --gpu V100:2 --type dgx\n" +
 			"  tradewind pool join lab --endpoint https://abc.execute-api.us-east-1.amazonaws.com --token-file " +
@@ -54,16 +54,16 @@ func (a *app) poolJoinCommand() *cobra.Command {
 	}
 	a.brokerFlags(c, &f.state)
 	fs := c.Flags()
-	fs.StringVar(&f.name, "name", "", "the machine's name in the pool (default: this computer's)")
-	fs.StringVar(&f.kind, "type", "", "what tasks may ask for as its instance type (default: machine)")
+	fs.StringVar(&f.name, "name", "", "name of the machine in the pool (default: this computer's name)")
+	fs.StringVar(&f.kind, "type", "", "instance type that tasks can ask for (default: machine)")
 	fs.Float64Var(&f.cpus, "cpus", 0, "vCPUs for tasks (default: all)")
 	fs.Float64Var(&f.memory, "memory", 0, "memory for tasks, `GIB` (default: all)")
 	fs.StringVar(&f.gpu, "gpu", "",
-		"accelerators for tasks, with their number: V100:2; none (default: all that nvidia-smi lists)")
-	fs.StringToStringVar(&f.labels, "label", nil, "what else is to be known of it, `NAME=VALUE`; arch is known")
-	fs.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token to join with; - is standard input")
+		"accelerators for tasks, such as V100:2, or none (default: all that nvidia-smi lists)")
+	fs.StringToStringVar(&f.labels, "label", nil, "label `NAME=VALUE` of the machine; arch is set already")
+	fs.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the join token; - is standard input")
 	_ = c.MarkFlagFilename("token-file")
-	fs.StringVar(&f.dir, "dir", "", "folder of what runs here (default: in the state folder)")
+	fs.StringVar(&f.dir, "dir", "", "folder for the tasks (default: in the state folder)")
 	_ = c.MarkFlagDirname("dir")
 	f.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error { return a.joinPool(c, given[0], &f) }
@@ -76,7 +76,7 @@ type PoolJoined struct {
 	Machine  string            `json:"machine"`
 	Type     string            `json:"type,omitempty"`
 	Endpoint string            `json:"endpoint"`
-	Dir      string            `json:"dir"` // of what runs there
+	Dir      string            `json:"dir"` // folder of its tasks
 	PID      int               `json:"pid"`
 	Capacity wire.PoolCapacity `json:"capacity"`
 	Labels   map[string]string `json:"labels,omitempty"`
@@ -100,16 +100,16 @@ func (a *app) joinPool(c *cobra.Command, name string, f *joinFlags) error {
 	a.Stop.OnLeave(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), killWithin)
 		defer cancel()
-		_ = m.Kill(ctx) // what it cannot end the next one on the folder does
+		_ = m.Kill(ctx) // the next process on this folder ends the rest
 	})
 	err = m.Run(ctx)
 	return errors.Join(explainJoin(&cfg, err), m.Close())
 }
 
-// killWithin is how long a second interrupt waits for what runs.
+// killWithin is how long a second interrupt waits for the running tasks to end.
 const killWithin = 20 * time.Second
 
-// machineConfig says what the machine is and where it joins.
+// machineConfig returns the machine's configuration from its flags.
 func (a *app) machineConfig(ctx context.Context, c *cobra.Command, name string,
 	f *joinFlags) (cfg pool.Config, err error) {
 	cfg = pool.Config{Pool: name, Name: f.name, Type: f.kind, Labels: map[string]string{"arch": runtime.GOARCH},
@@ -123,8 +123,8 @@ func (a *app) machineConfig(ctx context.Context, c *cobra.Command, name string,
 		}
 	}
 	if !machineName.MatchString(cfg.Name) {
-		return cfg, command.BadInput("it has up to 63 letters, digits, and after the first also . _ and -",
-			"--name: %q is no name of a machine", cfg.Name)
+		return cfg, command.BadInput("use up to 63 letters, digits, and (not first) . _ and -",
+			"--name: invalid machine name %q", cfg.Name)
 	}
 	if cfg.Capacity, err = a.capacity(ctx, c, f); err != nil {
 		return cfg, err
@@ -137,10 +137,10 @@ func (a *app) machineConfig(ctx context.Context, c *cobra.Command, name string,
 	return cfg, nil
 }
 
-// machineName is what machines can be called.
+// machineName matches valid machine names.
 var machineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// hostName is this computer's name, without its domain, as far as a machine may be called so.
+// hostName returns this computer's name without its domain and without characters that machine names cannot have.
 func hostName() (string, error) {
 	full, err := os.Hostname()
 	short, _, _ := strings.Cut(full, ".")
@@ -151,12 +151,12 @@ func hostName() (string, error) {
 		return -1
 	}, short)
 	if short = strings.TrimLeft(short, "-_"); err != nil || short == "" {
-		return "", command.BadInput("--name names it", "this computer has no name that a machine can have")
+		return "", command.BadInput("name it with --name", "this computer has no name that is a valid machine name")
 	}
 	return short[:min(len(short), 63)], nil
 }
 
-// capacity is what there is for tasks, as far as no flag says otherwise.
+// capacity returns the capacity for tasks: what this computer has, unless flags override it.
 func (a *app) capacity(ctx context.Context, c *cobra.Command, f *joinFlags) (wire.PoolCapacity, error) {
 	computer := pool.ThisComputer()
 	set := c.Flags().Changed
@@ -167,7 +167,7 @@ func (a *app) capacity(ctx context.Context, c *cobra.Command, f *joinFlags) (wir
 	if err != nil {
 		return wire.PoolCapacity{},
 			command.Because(err, command.ExitFailed,
-				"--gpu says what there is without asking, as in --gpu V100:2 or --gpu none", "%v", err)
+				"--gpu sets it without detection, as in --gpu V100:2 or --gpu none", "%v", err)
 	}
 	a.Warn(found.Notes)
 	has := wire.PoolCapacity{CPUs: found.CPUs, MemoryGiB: found.MemoryGiB, Accelerator: found.Accelerator,
@@ -187,16 +187,16 @@ func (a *app) capacity(ctx context.Context, c *cobra.Command, f *joinFlags) (wir
 	}
 	switch {
 	case !(has.CPUs > 0):
-		return has, command.BadInput("", "--cpus %s is not above 0", text.Number(has.CPUs))
+		return has, command.BadInput("", "--cpus %s must be above 0", text.Number(has.CPUs))
 	case !(has.MemoryGiB > 0):
-		return has, command.BadInput("--memory says how much",
-			"it has no memory for tasks, or how much cannot be found out")
+		return has, command.BadInput("set it with --memory",
+			"the memory for tasks is 0 or cannot be detected")
 	}
 	return has, nil
 }
 
-// joinWhere finds the broker and what there is to join with, and returns the folder below the pool's where machines of
-// that broker are kept.
+// joinWhere finds the broker and the token source, and returns the name of the subfolder of the pool's folder for
+// machines of that broker.
 func (a *app) joinWhere(ctx context.Context, cfg *pool.Config, f *joinFlags) (string, error) {
 	if f.tokenFile != "" {
 		cfg.Invite = func(context.Context) (string, error) { return a.readJoinToken(f.tokenFile, cfg.Pool) }
@@ -207,12 +207,12 @@ func (a *app) joinWhere(ctx context.Context, cfg *pool.Config, f *joinFlags) (st
 		if f.tokenFile == "" || a.endpoint == "" || errors.As(err, &known) && known.Code == command.ExitBadInput {
 			return "", err
 		}
-		s = nil // no credentials of a user are needed where there is a token
+		s = nil // with a token, no user credentials are needed
 	}
 	switch {
 	case s != nil:
 		cfg.Endpoint = s.running.URL
-	case err != nil: // by the endpoint alone
+	case err != nil: // use the endpoint without credentials
 		if cfg.Endpoint, _, err = readEndpoint(a.endpoint, ""); err != nil {
 			return "", err
 		}
@@ -243,14 +243,14 @@ func (a *app) joinWhere(ctx context.Context, cfg *pool.Config, f *joinFlags) (st
 
 const maxTokenBytes = 16 << 10
 
-// readJoinToken reads the token to join a pool with.
+// readJoinToken reads a join token from a file.
 func (a *app) readJoinToken(file, pool string) (string, error) {
 	from := a.In
 	if file != "-" {
-		f, err := os.Open(file) //nolint:gosec // whatever the user names
+		f, err := os.Open(file) //nolint:gosec // the user names the file
 		if err != nil {
-			return "", command.Because(err, command.ExitBadInput, "`tradewind pool add` writes it, where the broker is",
-				"the token to join with: %v", err)
+			return "", command.Because(err, command.ExitBadInput, "`tradewind pool add` writes it on the broker's computer",
+				"the join token: %v", err)
 		}
 		defer f.Close() //nolint:errcheck // only read
 		from = f
@@ -263,38 +263,38 @@ func (a *app) readJoinToken(file, pool string) (string, error) {
 	claims, err := token.ReadPool(secret)
 	switch {
 	case err != nil || claims.Machine != "":
-		return "", command.BadInput("`tradewind pool add "+pool+"` writes one", "%s holds no token to join with", file)
+		return "", command.BadInput("`tradewind pool add "+pool+"` writes one", "%s contains no join token", file)
 	case claims.Pool != pool:
-		return "", command.BadInput("`tradewind pool add "+pool+"` writes one", "the token in %s is of pool %s", file,
+		return "", command.BadInput("`tradewind pool add "+pool+"` writes one", "the token in %s is for pool %s", file,
 			text.Clean(claims.Pool))
 	}
 	return secret, nil
 }
 
-// tellMachine tells a person what happens, and whoever reads the output that the machine is in its pool.
+// tellMachine prints the machine's events for a person, and the joined machine on standard output.
 func (a *app) tellMachine(cfg *pool.Config, output *command.Choice, e pool.Event) {
 	what := func(e pool.Event) string { return cmp.Or(e.Cluster, "an agent") }
 	switch e.Kind {
 	case pool.Joined:
 		a.announceMachine(cfg, output)
 	case pool.Began:
-		a.Tell("runs %s: %s", what(e), amounts(e.Hold))
+		a.Tell("running %s: %s", what(e), amounts(e.Hold))
 	case pool.Ended:
 		a.Tell("ended %s", what(e))
 	case pool.Failed:
 		a.Tell("%s: %v", what(e), e.Err)
 	case pool.Draining:
-		a.Tell("draining: nothing new comes")
+		a.Tell("draining: no new tasks are placed here")
 	case pool.Undrained:
-		a.Tell("back to work")
+		a.Tell("accepting tasks again")
 	case pool.Unreachable:
-		a.Tell("the broker does not answer, what runs goes on meanwhile: %v", text.Clean(e.Err.Error()))
+		a.Tell("the broker does not answer; running tasks continue: %v", text.Clean(e.Err.Error()))
 	case pool.Reached:
 		a.Tell("the broker answers again")
 	case pool.Leaving:
 		wait := ""
 		if e.Running > 0 {
-			wait = ": " + text.Count(e.Running, "task") + " to save first; interrupt again to leave at once"
+			wait = ": saving " + text.Count(e.Running, "task") + " first; interrupt again to leave at once"
 		}
 		a.Tell("leaving pool %s%s", cfg.Pool, wait)
 	}
@@ -305,7 +305,7 @@ func (a *app) announceMachine(cfg *pool.Config, output *command.Choice) {
 		_ = a.PrintJSON(PoolJoined{
 			Pool: cfg.Pool, Machine: cfg.Name, Type: cfg.Type, Endpoint: cfg.Endpoint, Dir: absolute(cfg.Dir),
 			PID: os.Getpid(), Capacity: cfg.Capacity, Labels: cfg.Labels,
-		}) // a machine works on when nobody listens
+		}) // the machine works even if no one reads the output
 		return
 	}
 	style := a.Style(a.Out)
@@ -319,7 +319,7 @@ func (a *app) announceMachine(cfg *pool.Config, output *command.Choice) {
 	_ = a.PrintLines(t.Lines(0, style))
 }
 
-// amounts writes what a machine has, or a task holds of it.
+// amounts renders a capacity: what a machine has or a task holds.
 func amounts(c wire.PoolCapacity) string {
 	s := fmt.Sprintf("%s vCPU, %s GiB", text.Tenth(c.CPUs), text.Tenth(c.MemoryGiB))
 	if c.Accelerators > 0 {
@@ -328,21 +328,21 @@ func amounts(c wire.PoolCapacity) string {
 	return s
 }
 
-// explainJoin says what to do about why a machine is not in its pool.
+// explainJoin adds a hint to an error that kept the machine out of its pool.
 func explainJoin(cfg *pool.Config, err error) error {
-	add := "`tradewind pool add " + cfg.Pool + "`, where the broker is, writes a new token"
+	add := "`tradewind pool add " + cfg.Pool + "` on the broker's computer writes a new token"
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, pool.ErrInUse):
-		return command.Because(err, command.ExitBadInput, "--name joins this computer as another machine",
-			"%s/%s is this computer already, by another process", cfg.Pool, cfg.Name)
+		return command.Because(err, command.ExitBadInput, "use another --name to join as another machine",
+			"another process on this computer already runs %s/%s", cfg.Pool, cfg.Name)
 	case errors.Is(err, pool.ErrRefused):
 		return command.Because(err, command.ExitFailed, add, "%v", err)
 	case errors.Is(err, pool.ErrTaken):
-		return command.Because(err, command.ExitBadInput, "--name joins it as another machine", "%v", err)
+		return command.Because(err, command.ExitBadInput, "use another --name to join as another machine", "%v", err)
 	case errors.Is(err, pool.ErrRemoved):
-		return command.Because(err, command.ExitFailed, "`tradewind pool join "+cfg.Pool+"` joins anew", "%v", err)
+		return command.Because(err, command.ExitFailed, "`tradewind pool join "+cfg.Pool+"` joins again", "%v", err)
 	case errors.Is(err, pool.ErrReport):
 		return command.Because(err, command.ExitBadInput, "", "%v", err)
 	}

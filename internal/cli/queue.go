@@ -17,10 +17,10 @@ import (
 
 func (a *app) queueCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "queue", Short: "List queues, set their quotas and shares, and say why a job waits",
-		Long: "Jobs wait in queues; a queue's quota says how many tasks, and how many vCPUs, may hold machines at " +
-			"once. Queues below\n" +
-			"another share its quota, by weight or by what each deserves. docs/scheduling.md tells how.",
+		Use: "queue", Short: "List queues, set their quotas and shares, and explain why a job waits",
+		Long: "Jobs wait in queues. A queue's quota limits how many tasks, and how many vCPUs, may hold machines at " +
+			"once. Child\n" +
+			"queues share their parent's quota, by weight or by deserved amounts. See docs/scheduling.md.",
 		Example: "  tradewind queue list\n  tradewind queue set research --max-running 20 --max-vcpu 256\n" +
 			"  tradewind queue create vision --parent research --weight 3\n  tradewind queue explain last",
 	}
@@ -33,8 +33,8 @@ func (a *app) queueCommand() *cobra.Command {
 func (a *app) queueListCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
-		Use: "list", Short: "List queues with their quotas and what is in use",
-		Long:    "Lists the queues that were configured or used, with their quotas and what is in use.",
+		Use: "list", Short: "List queues with their quotas and usage",
+		Long:    "Lists the queues that were configured or used, with their quotas and usage.",
 		Example: "  tradewind queue list\n  tradewind queue list -o json",
 		Args:    command.Args(0, 0),
 	}
@@ -55,7 +55,7 @@ func (a *app) listQueues(ctx context.Context, s *conn, output *command.Choice) e
 		return a.PrintJSON(list)
 	}
 	if len(list.Queues) == 0 {
-		a.Tell("no queue was used yet in %s", s.state)
+		a.Tell("no queue has been used yet in %s", s.state)
 		return nil
 	}
 	return a.PrintTable(quota.Table(list.Queues...))
@@ -64,8 +64,8 @@ func (a *app) listQueues(ctx context.Context, s *conn, output *command.Choice) e
 func (a *app) queueSetCommand() *cobra.Command {
 	return a.queueSettingsCommand(&cobra.Command{
 		Use: "set NAME", Short: "Create a queue or change its quota and share",
-		Long: "Creates a queue, or changes the settings of one; a flag that is left out leaves what it is about as it was.\n" +
-			"What is in use stays so.",
+		Long: "Creates a queue, or changes its settings; settings whose flag you leave out stay unchanged.\n" +
+			"Running tasks keep their machines.",
 		Example: "  tradewind queue set research --max-running 20\n  tradewind queue set research --max-vcpu 0   # no limit\n" +
 			"  tradewind queue set vision --parent research --deserved 96 --guaranteed 32\n" +
 			"  tradewind queue set research --max usd-per-month=500",
@@ -75,33 +75,33 @@ func (a *app) queueSetCommand() *cobra.Command {
 func (a *app) queueCreateCommand() *cobra.Command {
 	return a.queueSettingsCommand(&cobra.Command{
 		Use: "create NAME", Short: "Create a queue",
-		Long: "Creates a queue with its quota and share. Exits with 2 if there is one of that name.",
+		Long: "Creates a queue with its quota and share. Exits with code 2 if the queue exists.",
 		Example: "  tradewind queue create research --max-vcpu 256\n" +
 			"  tradewind queue create vision --parent research --weight 3 --preempt",
 	}, true)
 }
 
-// queueSettingsCommand is create or set.
+// queueSettingsCommand completes the create or the set command.
 func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command {
 	var state string
 	var q apitypes.QueueQuota
 	c.Args = command.Args(1, 1)
 	a.brokerFlags(c, &state)
 	f := c.Flags()
-	quota.Count(f, &q.MaxRunning, "max-running", "tasks that may hold machines at once; 0 is no limit")
-	quota.Amount(f, &q.MaxVCPU, "max-vcpu", "vCPUs that they may hold; 0 is no limit")
-	f.StringVar(&q.Parent, "parent", "", "queue whose quota it shares with its siblings; empty is none")
-	quota.Count(f, &q.Weight, "weight", "its part among its siblings; 0 is 1")
+	quota.Count(f, &q.MaxRunning, "max-running", "maximum tasks that hold machines at once; 0 means no limit")
+	quota.Amount(f, &q.MaxVCPU, "max-vcpu", "maximum vCPUs that they hold; 0 means no limit")
+	f.StringVar(&q.Parent, "parent", "", "parent queue, whose quota it shares with its siblings; empty means none")
+	quota.Count(f, &q.Weight, "weight", "its weight among its siblings; 0 means 1")
 	var of limits
-	f.Var(&of.most, "max", "the most it may hold: vcpus, memory (GiB), usd-per-hour or a kind of accelerator, "+
-		"as in memory=512,A100=8; or spend in a calendar month (UTC): usd-per-month=500; 0 is no limit")
+	f.Var(&of.most, "max", "maximum it may hold: vcpus, memory (GiB) or an accelerator, as in memory=512,A100=8; "+
+		"or spend in a calendar month (UTC): usd-per-month=500; 0 means no limit")
 	f.Var(&of.deserved, "deserved",
-		"what it may take back from its siblings: vCPUs, or as --max; 0 is what its weight gives it")
-	f.Var(&of.guaranteed, "guaranteed", "what is kept for it even while it has no use for it: vCPUs, or as --max")
+		"what it may reclaim from its siblings: vCPUs, or like --max; 0 means its share by weight")
+	f.Var(&of.guaranteed, "guaranteed", "what is reserved for it even while unused: vCPUs, or like --max")
 	f.BoolVar(&q.Preempt, "preempt", false,
-		"jobs of higher priority take the machines of those of lower, whose work is saved first")
-	f.BoolVar(&q.Closed, "closed", false, "admit nothing")
-	f.StringVar(&q.Description, "description", "", "for people")
+		"jobs of higher priority take machines from jobs of lower priority, whose work is saved first")
+	f.BoolVar(&q.Closed, "closed", false, "admit no tasks")
+	f.StringVar(&q.Description, "description", "", "description for people")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if err := quota.CheckTexts(given[0], q.Parent, q.Description); err != nil {
@@ -114,7 +114,7 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	return c
 }
 
-// limits are the flags that are about several resources.
+// limits are the flags that set amounts of several resources.
 type limits struct{ most, deserved, guaranteed quota.Flag }
 
 func (a *app) setQueue(ctx context.Context, s *conn, name string, q apitypes.QueueQuota, of limits,
@@ -129,11 +129,11 @@ func (a *app) setQueue(ctx context.Context, s *conn, name string, q apitypes.Que
 			continue
 		}
 		if create {
-			return command.BadInput("`tradewind queue set "+name+"` changes it", "there is a queue %s", name)
+			return command.BadInput("`tradewind queue set "+name+"` changes it", "queue %s already exists", name)
 		}
 		if set("closed") && !q.Closed && !old.Suspended.Since.IsZero() {
 			return command.BadInput("`tradewind resume --queue "+name+"` opens it; nothing was changed",
-				"queue %s is %s: no setting opens it", name, old.Suspended.Tell())
+				"queue %s is %s: set cannot open it", name, old.Suspended.Tell())
 		}
 		keepQueue(&q, old, set)
 		q.Max, q.DeservedVCPU, q.GuaranteedVCPU = of.most.Over(old.Max), old.DeservedVCPU, old.GuaranteedVCPU
@@ -150,7 +150,7 @@ func (a *app) setQueue(ctx context.Context, s *conn, name string, q apitypes.Que
 	return a.PrintTable(quota.Table(*queue))
 }
 
-// keepQueue leaves what no flag is about as it was.
+// keepQueue copies the old value of every setting whose flag is not given.
 func keepQueue(q *apitypes.QueueQuota, old apitypes.Queue, set func(string) bool) {
 	keep := func(flag string, leave func()) {
 		if !set(flag) {
@@ -169,11 +169,11 @@ func keepQueue(q *apitypes.QueueQuota, old apitypes.Queue, set func(string) bool
 func (a *app) queueExplainCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
-		Use: "explain JOB", Short: "Say why a job waits",
-		Long: "Says why a job's tasks wait in their queue: its quota or that of one above it, what is guaranteed to " +
-			"others, the job's\n" +
-			"budget, a place that is not tried now, a plan that is being made. It asks as the scheduler would, and changes\n" +
-			"nothing. JOB is an ID, the beginning of one, or \"last\".",
+		Use: "explain JOB", Short: "Explain why a job waits",
+		Long: "Explains why a job's tasks wait in their queue: its quota or that of a parent queue, capacity guaranteed to " +
+			"others,\n" +
+			"the job's budget, a place that is currently avoided, or a plan in progress. It evaluates the same rules as the\n" +
+			"scheduler and changes nothing. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind queue explain last\n  tradewind queue explain train-infer -o json | jq -r " +
 			"'.tasks[].reasons[]'",
 		Args: command.Args(1, 1), ValidArgsFunction: a.completeJob(&state, false),

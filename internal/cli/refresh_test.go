@@ -15,11 +15,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// silent is a kit of a cloud that does not answer.
+// silent returns a kit of a cloud that does not answer.
 func silent(name string) cloudkit.Kit {
 	return cloudkit.Kit{
 		Name: name, Title: name, Ready: func(cloudkit.Settings, cloudkit.Lookup) error { return nil },
@@ -32,7 +32,7 @@ func silent(name string) cloudkit.Kit {
 	}
 }
 
-func TestTheCatalogueIsRenewedWithADifference(t *testing.T) {
+func TestCatalogRefreshShowsChanges(t *testing.T) {
 	p, _, keyFile := cloudProgram(t)
 	if r := p.run("catalog", "refresh"); r.code != command.ExitBadInput || !strings.Contains(r.err, "cloud add") {
 		t.Errorf("without clouds: exit %d %s", r.code, r.err)
@@ -54,7 +54,7 @@ func TestTheCatalogueIsRenewedWithADifference(t *testing.T) {
 	p.kits = append(p.kits, silent("gcp"))
 	down := p.run("catalog", "refresh", "--cloud", "gcp")
 	after, _ := os.ReadFile(filepath.Join(p.state, "catalog.snapshot"))
-	if down.code != command.ExitFailed || !strings.Contains(down.err, "gcp keeps what was known of it") || string(after) != string(before) {
+	if down.code != command.ExitFailed || !strings.Contains(down.err, "gcp keeps its old data") || string(after) != string(before) {
 		t.Errorf("exit %d %s%s", down.code, down.out, down.err)
 	}
 	if r := p.run("catalog", "refresh", "--cloud", "lamda"); r.code != command.ExitBadInput || !strings.Contains(r.err, `did you mean "lambda"`) {
@@ -64,7 +64,7 @@ func TestTheCatalogueIsRenewedWithADifference(t *testing.T) {
 
 const smallJob = "apiVersion: tradewind/v1\nname: job\ntasks: {a: {run: x, time: 1h, resources: {cpus: 2+}}}\n"
 
-func TestPlansAreMadeOnWhatIsEnabled(t *testing.T) {
+func TestPlanUsesEnabledClouds(t *testing.T) {
 	p, _, keyFile := cloudProgram(t)
 	file := filepath.Join(t.TempDir(), "job.yaml")
 	if err := os.WriteFile(file, []byte(smallJob), 0o600); err != nil {
@@ -82,7 +82,7 @@ func TestPlansAreMadeOnWhatIsEnabled(t *testing.T) {
 	if r, said := plan(); len(r.Clouds) != 1 || r.Tasks[0].Cloud != "lambda" || r.Tasks[0].Region != "us-west-1" || !strings.Contains(said, "planned on lambda") {
 		t.Errorf("on %v: %+v %s", r.Clouds, r.Tasks, said)
 	}
-	if r, said := plan("--cloud", "azure"); r.Tasks[0].Cloud != "azure" || !strings.Contains(said, "no broker here could buy on azure") {
+	if r, said := plan("--cloud", "azure"); r.Tasks[0].Cloud != "azure" || !strings.Contains(said, "no broker here can buy on azure") {
 		t.Errorf("on %v: %+v %s", r.Clouds, r.Tasks, said)
 	}
 	p.hosts.running = &host.Running{URL: "http://127.0.0.1:1", PID: 7, Clouds: []string{"aws"}}

@@ -15,19 +15,19 @@ func (a *app) rerunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rerun JOB...",
 		Short: "Submit jobs again, as new ones",
-		Long: "Submits jobs once more as they were handed in, each as a new job, and prints the new IDs. Values of\n" +
-			"secrets that were handed in with a job are not kept: such a job is to be submitted anew. JOB is an ID, the\n" +
+		Long: "Submits jobs again, each as a new job, and prints the new IDs. The values of submitted secrets are not\n" +
+			"kept: submit such a job with `tradewind submit` instead. JOB is an ID, the\n" +
 			"beginning of one, or \"last\".",
 		Example: "  tradewind rerun last\n  tradewind status -w $(tradewind rerun train-infer)",
 		Args:    command.Args(1, listedJobs), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().StringVar(&key, "key", "",
-		"the same key is the same new job, however often it is asked for (default: a new one)")
+		"idempotency key: calls with the same key create only one new job (default: a new key)")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if key != "" && len(given) > 1 {
-			return command.BadInput("name one job, or leave out --key", "--key is of one job")
+			return command.BadInput("name one job, or leave out --key", "--key works with one job only")
 		}
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()

@@ -18,11 +18,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/host"
+	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/host"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // runOptions are the flags of run.
@@ -42,14 +42,14 @@ func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Plan a DAG, run it and follow it",
-		Long: "Plans the DAG in FILE, runs it and shows how it goes until it is done. FILE is Tradewind or SkyPilot\n" +
-			"YAML, manifests of Kubernetes, WfCommons JSON, Pegasus DAX or a batch script of Slurm, gzipped or not;\n" +
+		Long: "Plans the DAG in FILE, runs it and shows its progress until it has finished. FILE is Tradewind or SkyPilot\n" +
+			"YAML, Kubernetes manifests, WfCommons JSON, Pegasus DAX or a Slurm batch script, optionally gzipped;\n" +
 			"- is standard input.\n\n" +
-			"A broker that works on the state folder (`tradewind up`) gets the job; otherwise one runs inside this\n" +
-			"command and ends with it. Ctrl-C cancels the job and frees its machines; a second one leaves at once.",
+			"If a broker is running for the state folder (`tradewind up`), it gets the job; otherwise this command runs\n" +
+			"its own broker until it ends. Ctrl-C cancels the job and frees its machines; a second one exits at once.",
 		Example: "  tradewind run examples/train-infer.yaml\n" +
 			"  tradewind run job.yaml --deadline 6h --budget 20\n" +
-			"  tradewind run Montage_1000.xml.gz --time-scale 0.0001 --seed 7   # in compressed time, in a rough world\n" +
+			"  tradewind run Montage_1000.xml.gz --time-scale 0.0001 --seed 7   # in compressed time, with random failures\n" +
 			"  tradewind run job.yaml -o json 2>progress.log",
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
@@ -57,15 +57,15 @@ func (a *app) runCommand() *cobra.Command {
 	o.limits, o.secret = jobfile.LimitFlags(c), jobfile.SecretFlags(c)
 	a.worldFlags(c, &o.host)
 	a.cloudFlag(c, &o.clouds)
-	c.Flags().BoolVar(&o.detach, "detach", false, "hand the job to a broker that runs already and return at once")
-	a.chosen = append(a.chosen, c.Flags()) // --state outweighs an endpoint of the environment
+	c.Flags().BoolVar(&o.detach, "detach", false, "submit the job to a running broker and return at once")
+	a.chosen = append(a.chosen, c.Flags()) // --state overrides an endpoint from the environment
 	o.output = command.OutputFlag(c)
 	o.set = c.Flags().Changed
 	c.RunE = func(c *cobra.Command, given []string) error { return a.run(c.Context(), given[0], o) }
 	return c
 }
 
-// RunResult is what `run -o json` prints: the job as `status JOB -o json` does, and where its outputs are.
+// RunResult is the output of `run -o json`: the job as in `status JOB -o json`, and the folder of its outputs.
 type RunResult struct {
 	*apitypes.JobDetail
 	Outputs string `json:"outputs"`
@@ -93,7 +93,7 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 	return errors.Join(a.runOn(ctx, s, f, o), s.Close())
 }
 
-// loadJob reads a job file as run and submit hand it in.
+// loadJob reads a job file for run and submit.
 func (a *app) loadJob(ctx context.Context, path string, over *jobfile.Overrides, secrets *jobfile.Secrets,
 	o pack.Options) (*jobfile.File, error) {
 	f, err := over.Read(a.App, path)
@@ -103,13 +103,13 @@ func (a *app) loadJob(ctx context.Context, path string, over *jobfile.Overrides,
 	if err := secrets.Fill(a.App, f); err != nil {
 		return nil, err
 	}
-	o.Note = nil // it is told when it is packed
+	o.Note = nil // packing prints the notes later
 	ctx, cancel := a.Stop.Context(ctx)
 	defer cancel()
 	return f, f.Settle(ctx, a.Lookup("HOME"), o)
 }
 
-// leftOut tells of what is not packed.
+// leftOut warns about a file that is not packed.
 func (a *app) leftOut(note string) { a.Warn([]string{note}) }
 
 // brokerFor finds the broker that will run the job, or starts one.
@@ -139,13 +139,13 @@ func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*con
 	o.host.Log, o.host.Anew = a.logger(slog.LevelError), true
 	s, err := a.start(ctx, o.host)
 	if err == nil && !s.embedded {
-		err = a.suits(s.running, o) // somebody else was faster
+		err = a.suits(s.running, o) // another process started its broker first
 	}
 	return s, err
 }
 
-// onOffer refuses a job before anything of it is stored when a task asks for what nobody sells, unless it would wait
-// for that.
+// onOffer refuses a job before anything of it is stored if a task asks for something that no cloud sells, unless the
+// job says that it waits for it.
 func onOffer(spec *dag.Job, c *catalog.Catalog) error {
 	if spec.Infeasible == dag.Wait {
 		return nil
@@ -153,17 +153,17 @@ func onOffer(spec *dag.Job, c *catalog.Catalog) error {
 	return planning.NoOffer(c, spec, nil)
 }
 
-// suits refuses flags that a broker that runs already was not started with.
+// suits refuses flags that a running broker was not started with.
 func (a *app) suits(r host.Running, o *runOptions) error {
 	hint := "leave the flag out, stop that broker, or use another folder with --state"
 	if o.set("time-scale") && o.host.TimeScale != r.TimeScale {
-		return command.BadInput(hint, "the broker that works on %s (pid %d) has the time scale %v, not %v",
+		return command.BadInput(hint, "the broker of %s (pid %d) runs with time scale %v, not %v",
 			absolute(o.host.State), r.PID, r.TimeScale, o.host.TimeScale)
 	}
 	for _, flag := range []string{"scenario", "seed", "catalog", "max-machines", "policy"} {
 		if o.set(flag) {
 			return command.BadInput(hint,
-				"--%s is for a broker that this command starts, but one works on %s already (pid %d)", flag,
+				"--%s needs a broker started by this command, but one is already running for %s (pid %d)", flag,
 				absolute(o.host.State), r.PID)
 		}
 	}
@@ -202,14 +202,14 @@ func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions
 	return errors.Join(err, verdict(detail))
 }
 
-// answerWithin is how long an interrupt waits for the answer that says what there is to cancel.
+// answerWithin is how long an interrupt waits for the submitted job's ID, which is needed to cancel it.
 const answerWithin = 2 * time.Second
 
-// tellUnfinished says that a broker of this command goes on with what an earlier one left.
+// tellUnfinished reports unfinished jobs of an earlier broker, which the broker of this command resumes.
 func (a *app) tellUnfinished(ctx context.Context, s *conn) {
 	list, err := s.Jobs(ctx, listedJobs)
 	if err != nil {
-		return // the job itself will meet the same
+		return // submitting the job will report the same error
 	}
 	n := 0
 	for _, j := range list.Jobs {
@@ -218,17 +218,17 @@ func (a *app) tellUnfinished(ctx context.Context, s *conn) {
 		}
 	}
 	if n > 0 {
-		a.Tell("jobs that an earlier broker has left in %s go on as well: %d", s.state, n)
+		a.Tell("also resuming unfinished jobs of an earlier broker in %s: %d", s.state, n)
 	}
 }
 
-// handIn submits a job, with the code and files that it brings along, under a key of its own and tells of warnings. It
-// may be an update of another one's services.
+// handIn submits a job with its code and files under an idempotency key, prints warnings, and returns its ID. If
+// updates names a job, the submission updates that job's services instead.
 func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Options, key, updates string) (string,
 	error) {
 	if err := a.packCode(ctx, s, f, o); err != nil {
 		if errors.Is(err, context.Canceled) {
-			a.Tell("interrupted: nothing was submitted; the same again sends what is missing")
+			a.Tell("interrupted: nothing was submitted; run the command again to upload the rest")
 		}
 		return "", err
 	}
@@ -241,7 +241,7 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Optio
 	}
 	job, err := s.Update(ctx, updates, f.Path, key, body, f.Secrets)
 	if errors.Is(err, context.Canceled) {
-		a.Tell("interrupted while it was handed in; `tradewind status%s` tells whether it arrived", a.brokerHint(s))
+		a.Tell("interrupted during submission; `tradewind status%s` shows whether the job arrived", a.brokerHint(s))
 	}
 	if err != nil {
 		return "", f.Locate(err)
@@ -257,7 +257,7 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Optio
 // cancelWithin is how long a cancelled job may take to free its machines.
 const cancelWithin = 90 * time.Second
 
-// attend shows a job until it is over. The first interrupt cancels it.
+// attend shows a job until it has finished. The first interrupt cancels it.
 func (a *app) attend(ctx context.Context, s *conn, id string) error {
 	show := a.newFollower(s.running.TimeScale, "Ctrl-C cancels the job")
 	defer show.Close()
@@ -276,13 +276,13 @@ func (a *app) attend(ctx context.Context, s *conn, id string) error {
 	}()
 	err := a.follow(over, s, id, show)
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
-		return command.Failed("`tradewind status "+id+"` shows what is left",
+		return command.Failed("`tradewind status "+id+"` shows its state",
 			"%s was cancelled but has not ended within %s", id, cancelWithin)
 	}
 	return err
 }
 
-// verdict is the exit code for how a job ended.
+// verdict returns the exit code for a finished job.
 func verdict(d *apitypes.JobDetail) error {
 	switch {
 	case d.State == apitypes.JobSucceeded:
@@ -294,10 +294,10 @@ func verdict(d *apitypes.JobDetail) error {
 	}
 }
 
-// infeasibleJob says whether there never was a plan for a job. One for which nothing was left in the middle has failed.
+// infeasibleJob reports whether a job never had a plan. A job that had a plan and then ran out of offers has failed.
 func infeasibleJob(d *apitypes.JobDetail) bool { return d.State == apitypes.JobFailed && d.Plan == 0 }
 
-// tookTime is how long a job took, and how late it was.
+// tookTime renders how long a job took and how late it was.
 func tookTime(d *apitypes.JobDetail, scale float64, wall time.Duration) string {
 	took := text.Span(d.Finished.Sub(d.Submitted))
 	if scale != 1 && scale != 0 {
@@ -309,7 +309,7 @@ func tookTime(d *apitypes.JobDetail, scale float64, wall time.Duration) string {
 	return took
 }
 
-// summarise tells how a job ended.
+// summarise prints how a job ended.
 func (a *app) summarise(s *conn, d *apitypes.JobDetail, outputs string, wall time.Duration) error {
 	style := a.Style(a.Out)
 	took := tookTime(d, s.running.TimeScale, wall)
@@ -318,9 +318,9 @@ func (a *app) summarise(s *conn, d *apitypes.JobDetail, outputs string, wall tim
 		saved := ""
 		scale := s.running.TimeScale
 		if less := text.Saved(d.SpentUSD, d.OnDemandUSD); scale > 0 && scale < 1 && d.SpentUSD > d.OnDemandUSD {
-			// What a process takes does not shrink with the plan's hours, but is billed by them.
+			// A process does not get faster with the time scale, but its machine is billed in scaled time.
 			saved = fmt.Sprintf(
-				"; planned %s USD: time passes %.0f times as fast here, and each second of a machine is billed as %s",
+				"; planned %s USD: time runs %.0f times faster here, and each second of a machine is billed as %s",
 				text.USD(d.PlannedUSD), 1/scale, text.Span(time.Duration(float64(time.Second)/scale)))
 		} else if !text.AsPlanned(d.SpentUSD, d.PlannedUSD) {
 			saved = fmt.Sprintf("; planned %s USD, or %s on demand, for longer tasks", text.USD(d.PlannedUSD),
@@ -355,10 +355,10 @@ func (a *app) summarise(s *conn, d *apitypes.JobDetail, outputs string, wall tim
 			return err
 		}
 	}
-	return a.Printf("story:     tradewind explain %s%s\n", d.ID, a.stateHint(s.state))
+	return a.Printf("history:   tradewind explain %s%s\n", d.ID, a.stateHint(s.state))
 }
 
-// stateHint is the flag that a suggested command needs to find the same folder.
+// stateHint returns the flag that a suggested command needs to find the same folder.
 func (a *app) stateHint(state string) string {
 	if state == absolute(a.DefaultState()) {
 		return ""

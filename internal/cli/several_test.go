@@ -11,17 +11,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestEachOfSeveralFailuresIsTold(t *testing.T) {
+func TestEveryFailureIsPrinted(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("done-aaaaaa", apitypes.JobSucceeded, 1))
 	p.hosts.up(1)
 	r := p.run("cancel", "nope1", "done-aaaaaa", "nope2")
-	for _, says := range []string{"nope1", "is over already", "nope2"} {
+	for _, says := range []string{"nope1", "has already finished", "nope2"} {
 		if r.code == command.ExitDone || strings.Count(r.err, says) != 1 {
 			t.Errorf("exit %d, and %q is not said once:\n%s", r.code, says, r.err)
 		}
 	}
-	// What is left of a run that failed is told as well, though all else of it was said.
+	// The error of closing the broker is printed, too, although the job's failure was already printed.
 	p = newProgram(t)
 	p.hosts.broker.outcome, p.hosts.left = apitypes.JobFailed, errors.New("machines of aws may still run")
 	r = p.run("run", "testdata/jobs/two.yaml")
@@ -30,24 +30,24 @@ func TestEachOfSeveralFailuresIsTold(t *testing.T) {
 	}
 }
 
-// --state outweighs $TRADEWIND_ENDPOINT.
-func TestAStateFolderOutweighsTheEnvironment(t *testing.T) {
+// --state overrides $TRADEWIND_ENDPOINT.
+func TestStateFlagOverridesEnvironment(t *testing.T) {
 	p, _ := poolProgram(t)
 	p.environ = []string{command.EnvEndpoint + "=http://127.0.0.1:1"}
 	r := p.run("pool", "join", "lap", "--gpu", "none", "--state", p.state)
-	if r.code != command.ExitBadInput || !strings.Contains(r.err, "no pool lap") {
+	if r.code != command.ExitBadInput || !strings.Contains(r.err, "unknown pool lap") {
 		t.Errorf("pool join: exit %d: %s", r.code, r.err)
 	}
 	p = newProgram(t)
 	p.environ = []string{command.EnvEndpoint + "=http://127.0.0.1:1"}
 	r = p.run("run", "testdata/jobs/two.yaml", "--detach", "--state", p.state)
-	if r.code != command.ExitFailed || !strings.Contains(r.err, "no broker works on "+p.state) {
+	if r.code != command.ExitFailed || !strings.Contains(r.err, "no broker is running for "+p.state) {
 		t.Errorf("run: exit %d: %s", r.code, r.err)
 	}
 }
 
-// Nobody will change what a job is that no broker works on.
-func TestStatusWatchEndsAsTheJobDidWhereNoBrokerRuns(t *testing.T) {
+// Without a broker, a job does not change.
+func TestStatusWatchWithoutBroker(t *testing.T) {
 	for state, code := range map[apitypes.JobState]int{
 		apitypes.JobSucceeded: command.ExitDone, apitypes.JobFailed: command.ExitFailed,
 		apitypes.JobCancelled: command.ExitFailed, apitypes.JobRunning: command.ExitFailed,
@@ -64,8 +64,8 @@ func TestStatusWatchEndsAsTheJobDidWhereNoBrokerRuns(t *testing.T) {
 	}
 }
 
-// A converted job means the files that the first one meant.
-func TestConvertedPathsMeanWhatTheyMeant(t *testing.T) {
+// A converted job refers to the same files as the original.
+func TestConvertRewritesPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{
 		"sub/sky.yaml": "workdir: .\nfile_mounts: {/data/a.txt: ./data.csv, /out: {name: b, source: ./local}}\nrun: ls\n",

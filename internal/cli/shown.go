@@ -3,13 +3,13 @@ package cli
 import (
 	"context"
 
+	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/dashboard"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
-	"github.com/tradewind-broker/tradewind/pkg/api"
 )
 
-// shown is how the command dashboard finds its broker, and plans beside it.
+// shown returns how the dashboard command finds its broker and makes plans.
 func (a *app) shown(enabled clouds.EnabledOn) dashboard.Brokers {
 	return dashboard.Brokers{
 		Flags: a.brokerFlags,

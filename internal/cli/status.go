@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -23,15 +23,15 @@ func (a *app) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [JOB]",
 		Short: "List the jobs, or show one with its tasks",
-		Long: "Lists the jobs, the newest first, or shows one: its tasks, where each runs, its attempts, what was\n" +
-			"spent. JOB is an ID, the beginning of one, or \"last\". With --watch it is followed until it is done.",
+		Long: "Lists the jobs, newest first, or shows one job: its tasks, where each runs, its attempts and its\n" +
+			"cost. JOB is an ID, the beginning of one, or \"last\". With --watch it follows the job until it has finished.",
 		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n" +
 			"  tradewind status last -o json | jq .spentUSD",
 		Args: command.Args(0, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "follow the job, the newest one when none is named")
-	c.Flags().IntVar(&limit, "limit", 20, "most jobs to list")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "follow the job (default: the newest one)")
+	c.Flags().IntVar(&limit, "limit", 20, "maximum number of jobs to list")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if limit < 1 || limit > listedJobs {
@@ -63,7 +63,7 @@ func (a *app) status(ctx context.Context, s *conn, arg string, watch bool, limit
 		return err
 	}
 	if watch && s.passive {
-		a.Tell("no broker works on %s, so nothing will change", s.state)
+		a.Tell("no broker is running for %s, so nothing will change", s.state)
 	} else if watch {
 		return a.watch(ctx, s, id, output)
 	}
@@ -72,13 +72,13 @@ func (a *app) status(ctx context.Context, s *conn, arg string, watch bool, limit
 		return err
 	}
 	var ended error
-	if watch { // nothing will change: what has not succeeded never does
+	if watch { // the job will not change: if it has not succeeded, it never will
 		ended = verdict(detail)
 	}
 	if output.JSON() {
 		return errors.Join(a.PrintJSON(detail), ended)
 	}
-	// Where no broker works, time has stood since the last thing that happened.
+	// If no broker is running, time stopped at the last event.
 	now := latest(detail)
 	if !s.passive {
 		list, err := s.Jobs(ctx, 1)
@@ -90,9 +90,9 @@ func (a *app) status(ctx context.Context, s *conn, arg string, watch bool, limit
 	return errors.Join(a.showJob(detail, s, now), ended)
 }
 
-// watch follows a job to its end, without a hand in it.
+// watch follows a job to its end; an interrupt does not affect the job.
 func (a *app) watch(ctx context.Context, s *conn, id string, output *command.Choice) error {
-	show := a.newFollower(s.running.TimeScale, "Ctrl-C stops watching; the job goes on")
+	show := a.newFollower(s.running.TimeScale, "Ctrl-C stops watching; the job continues")
 	err := a.follow(ctx, s, id, show)
 	show.Close()
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *app) watch(ctx context.Context, s *conn, id string, output *command.Cho
 	return errors.Join(err, verdict(detail))
 }
 
-// showJob shows a job as it is at a moment of the broker's clock.
+// showJob prints a job as of now, a time on the broker's clock.
 func (a *app) showJob(d *apitypes.JobDetail, s *conn, now time.Time) error {
 	wall := a.Now()
 	job := progress.NewJob(s.running.TimeScale)
@@ -135,12 +135,12 @@ func (a *app) showJob(d *apitypes.JobDetail, s *conn, now time.Time) error {
 	return a.Printf("%s", out)
 }
 
-// mostTroubles is how many tasks that failed and are tried again are told of: many fail for the same reason.
+// mostTroubles is the maximum number of failed tasks to print: many fail for the same reason.
 const mostTroubles = 3
 
-// troubles say why tasks that are not over failed when they were tried last.
+// troubles describes why the latest attempts of unfinished tasks failed.
 func troubles(d *apitypes.JobDetail) (lines []string) {
-	last := map[int]apitypes.Attempt{} // of each task that has ended, the last
+	last := map[int]apitypes.Attempt{} // latest ended attempt by task
 	for _, x := range d.Attempts {
 		if x.Outcome != "" && x.Number > last[x.Task].Number {
 			last[x.Task] = x
@@ -161,12 +161,12 @@ func troubles(d *apitypes.JobDetail) (lines []string) {
 			fmt.Sprintf("%s: attempt %d failed: %s", text.Clean(t.Name), x.Number, text.Gist(x.Reason)))
 	}
 	if more > 0 {
-		lines = append(lines, fmt.Sprintf("%s more failed when they were tried last", text.Count(more, "task")))
+		lines = append(lines, fmt.Sprintf("the latest attempts of %s more failed, too", text.Count(more, "task")))
 	}
 	return lines
 }
 
-// tried says whether a task is, or will be, tried again.
+// tried reports whether a task is being retried or will be.
 func tried(t *apitypes.TaskView) bool {
 	switch record.TaskState(t.State) {
 	case record.TaskQueued, record.TaskAdmitted, record.TaskLaunching:
@@ -177,7 +177,7 @@ func tried(t *apitypes.TaskView) bool {
 	return false
 }
 
-// servicesText says how many replicas of services are ready, and what becomes of an update.
+// servicesText describes how many replicas of each service are ready, and the state of an update.
 func servicesText(d *apitypes.JobDetail) string {
 	var parts []string
 	for _, s := range d.Services {
@@ -193,10 +193,10 @@ func servicesText(d *apitypes.JobDetail) string {
 	return strings.Join(parts, "; ")
 }
 
-// wide is the width of a line where it has no end.
+// wide is the line width if there is no terminal.
 const wide = 1 << 12
 
-// latest is when something last happened to a job, by the broker's clock.
+// latest returns the time of the last event of a job, by the broker's clock.
 func latest(d *apitypes.JobDetail) time.Time {
 	at := d.Submitted
 	note := func(t time.Time) {

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
+	"github.com/tradewind-broker/tradewind/internal/pack"
 )
 
 func (a *app) submitCommand() *cobra.Command {
@@ -17,9 +17,9 @@ func (a *app) submitCommand() *cobra.Command {
 	var clouds []string
 	c := &cobra.Command{
 		Use:   "submit FILE",
-		Short: "Hand a DAG to the broker that runs and return",
-		Long: "Hands the DAG in FILE to the broker that works on the state folder (`tradewind up`), or to one\n" +
-			"elsewhere (--endpoint), and prints the job's ID. - is standard input.",
+		Short: "Submit a DAG to the running broker and return",
+		Long: "Submits the DAG in FILE to the broker of the state folder (`tradewind up`), or to a remote broker\n" +
+			"(--endpoint), and prints the job's ID. - is standard input.",
 		Example: "  tradewind submit job.yaml --queue research\n" +
 			"  tradewind status -w $(tradewind submit job.yaml)\n" +
 			"  tradewind submit nightly.yaml --key nightly-$(date +%F)\n" +
@@ -32,9 +32,9 @@ func (a *app) submitCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	a.cloudFlag(c, &clouds)
 	c.Flags().StringVar(&key, "key", "",
-		"the same key and job name are the same job, however often they are submitted (default: a new one)")
+		"idempotency key: submissions with the same key and job name are one job (default: a new key)")
 	c.Flags().StringVar(&update, "update", "",
-		"a job whose services are to be what the file says, instead of another job")
+		"update the services of this job to the file's version, instead of creating a job")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		packing := limits.Options(a.leftOut)
@@ -53,7 +53,7 @@ func (a *app) submitCommand() *cobra.Command {
 	return c
 }
 
-// submitTo hands a job to a broker that runs. Standard output gets the ID alone, for other programs.
+// submitTo submits a job to a running broker. It prints only the ID to standard output, for scripts.
 func (a *app) submitTo(ctx context.Context, f *jobfile.File, o pack.Options, state, key, update string,
 	output *command.Choice) error {
 	ctx, cancel := a.Stop.Context(ctx)
@@ -79,7 +79,7 @@ func (a *app) submitTo(ctx context.Context, f *jobfile.File, o pack.Options, sta
 		return a.PrintJSON(list.JobView)
 	}
 	if update != "" {
-		a.Tell("its services are updated; `tradewind status %s%s` tells how far it is", id, a.brokerHint(s))
+		a.Tell("updating its services; `tradewind status %s%s` shows the progress", id, a.brokerHint(s))
 		return a.Printf("%s\n", id)
 	}
 	a.Tell("submitted %s; `tradewind status -w %s%s` follows it", text.Count(len(f.Spec.Tasks), "task"), id,

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/suspending"
 )
 
-// suspended is how the commands that have jobs and queues wait find their broker.
+// suspended returns how the suspend and resume commands find their broker.
 func (a *app) suspended() suspending.Brokers {
 	return suspending.Brokers{
 		Flags: func(c *cobra.Command, state *string) {

@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
 )
 
-// spoken is how the command tes finds its broker.
+// spoken returns how the tes command finds its broker.
 func (a *app) spoken() tesproxy.Brokers {
 	return tesproxy.Brokers{
 		Flags: a.brokerFlags,

@@ -10,14 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
 	"github.com/tradewind-broker/tradewind/internal/kubejobs"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 func (a *app) upCommand() *cobra.Command {
@@ -27,25 +27,25 @@ func (a *app) upCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Run the broker with its dashboard until stopped",
-		Long: "Runs the broker: it serves the API and the dashboard on this computer, runs every job file that is put\n" +
-			"into the DAG folder, and goes on with what an earlier one left. Ctrl-C stops its machines and ends it;\n" +
-			"unfinished jobs go on at the next start.\n\n" +
-			"With --clouds machines are bought where `tradewind cloud add` has been told how, and cost money; they dial this\n" +
-			"broker at --public-url. Without it this computer plays every cloud, and nothing is bought.\n" +
-			"docs/clouds.md tells more.",
+		Long: "Runs the broker. It serves the API and the dashboard on this computer, runs every job file in the DAG\n" +
+			"folder, and resumes the unfinished jobs of an earlier broker. Ctrl-C stops its machines and the broker;\n" +
+			"unfinished jobs resume at the next start.\n\n" +
+			"With --clouds it buys machines on the clouds that `tradewind cloud add` has set up. They cost money, and they\n" +
+			"connect to this broker at --public-url. Without it, this computer simulates every cloud and buys nothing.\n" +
+			"See docs/clouds.md.",
 		Example: "  tradewind up\n  tradewind up --dags dags/ --addr 127.0.0.1:8080\n" +
 			"  tradewind up --time-scale 0.001 --seed 7\n" +
 			"  tradewind up --clouds aws,lambda --public-url https://broker.example.org",
 		Args: command.Args(0, 0),
 	}
 	a.worldFlags(c, &o)
-	c.Flags().StringVar(&o.DAGs, "dags", "", "folder that is watched for job files")
+	c.Flags().StringVar(&o.DAGs, "dags", "", "folder to watch for job files")
 	_ = c.MarkFlagDirname("dags")
 	loopback.AddrFlag(c, &o.Addr, "addr",
-		"where the API listens (default: a loopback port, the same one at each start)")
+		"address of the API (default: a loopback port, the same one at each start)")
 	a.buyFlags(c, &buy)
 	c.Flags().BoolVar(&clusterJobs, "kubernetes-jobs", false,
-		"run the objects Job.tradewind.dev of the kubeconfig's or the pod's namespace")
+		"run the Job.tradewind.dev objects in the namespace of the kubeconfig or pod")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := a.buyOn(&o, &buy); err != nil {
@@ -65,7 +65,7 @@ func (a *app) upCommand() *cobra.Command {
 	return c
 }
 
-// UpResult is what `up -o json` prints when the broker is ready.
+// UpResult is the output of `up -o json` when the broker is ready.
 type UpResult struct {
 	URL       string  `json:"url"`
 	Dashboard string  `json:"dashboard"` // with the token
@@ -73,22 +73,22 @@ type UpResult struct {
 	DAGs      string  `json:"dags,omitempty"`
 	PID       int     `json:"pid"`
 	TimeScale float64 `json:"timeScale"`
-	// Clouds are those that machines are bought on, and PublicURL where these reach the broker.
+	// Clouds are the clouds to buy machines on, and PublicURL is where these machines reach the broker.
 	Clouds    []string `json:"clouds,omitempty"`
 	PublicURL string   `json:"publicUrl,omitempty"`
 }
 
-// lookAtJobsEvery is how soon an object of the cluster is noticed.
+// lookAtJobsEvery is how often the cluster is polled for new objects.
 const lookAtJobsEvery = 2 * time.Second
 
-// runClusterJobs runs the jobs that are handed over as objects of a cluster until the context ends, and leaves the
-// token where those find it who may read the namespace's secrets. It waits for neither.
+// runClusterJobs runs the Job objects of a cluster until the context ends, and stores the token in a secret of the
+// namespace. It returns at once.
 func (a *app) runClusterJobs(ctx context.Context, jobs *kubeapi.API, s *conn, log *slog.Logger) (wait func()) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		left := func() error { return kubejobs.LeaveToken(ctx, jobs, jobs.Namespace, s.running.Token) }
 		for err := left(); err != nil && ctx.Err() == nil; err = left() {
-			log.Warn("the token cannot be left in the cluster", "err", err)
+			log.Warn("cannot store the token in the cluster", "err", err)
 			if clock.Pause(ctx, lookAtJobsEvery) != nil {
 				return
 			}
@@ -122,7 +122,7 @@ func (a *app) up(ctx context.Context, o host.Options, jobs *kubeapi.API, output 
 		return alreadyUp(s.state, s.running)
 	}
 	if newDAGs {
-		a.Tell("made the folder %s, which was not there", o.DAGs)
+		a.Tell("created the folder %s", o.DAGs)
 	}
 	err = a.announce(s, o, output)
 	if err == nil {
@@ -141,13 +141,13 @@ func (a *app) up(ctx context.Context, o host.Options, jobs *kubeapi.API, output 
 func alreadyUp(state string, r host.Running) error {
 	return command.Failed("its dashboard is "+signInURL(r)+
 		"\nsubmit to it with `tradewind submit FILE`, or use another folder with --state",
-		"a broker works on %s already (pid %d, %s)", state, r.PID, r.URL)
+		"a broker is already running for %s (pid %d, %s)", state, r.PID, r.URL)
 }
 
-// signInURL is the address that signs a browser in.
+// signInURL returns the URL that signs a browser in.
 func signInURL(r host.Running) string { return r.URL + "/?token=" + url.QueryEscape(r.Token) }
 
-// announce tells where the broker is.
+// announce prints the broker's addresses.
 func (a *app) announce(s *conn, o host.Options, output *command.Choice) error {
 	result := UpResult{
 		URL: s.running.URL, Dashboard: signInURL(s.running), State: s.state, PID: s.running.PID, TimeScale: o.TimeScale,

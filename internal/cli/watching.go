@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/watching"
 )
 
-// watched is how the commands that look at markets and queues find their broker.
+// watched returns how the markets and usage commands find their broker.
 func (a *app) watched() watching.Brokers {
 	return watching.Brokers{
 		Flags: a.brokerFlags,

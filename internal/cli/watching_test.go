@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestMarketsAreToldWithTheirBids(t *testing.T) {
+func TestMarketsShowsBids(t *testing.T) {
 	p, w := poolProgram(t)
-	if r := p.ok(t, "markets"); r.out != "" || !strings.Contains(r.err, "nothing is known of a spot market yet") {
+	if r := p.ok(t, "markets"); r.out != "" || !strings.Contains(r.err, "there is no data about spot markets yet") {
 		t.Errorf("before anything is known: %q, %q", r.out, r.err)
 	}
 	if r := p.ok(t, "markets", "-o", "json"); !strings.Contains(r.out, `"markets": []`) {
@@ -33,12 +33,12 @@ func TestMarketsAreToldWithTheirBids(t *testing.T) {
 	if l := answer[apitypes.MarketList](t, p.ok(t, "markets", "--only", "gcp/", "-o", "json")); len(l.Markets) != 1 || l.Markets[0].Offer != other {
 		t.Errorf("of Google: %+v", l.Markets)
 	}
-	if r := p.ok(t, "markets", "--only", "mars"); r.out != "" || !strings.Contains(r.err, "none of 2 markets is like that") {
+	if r := p.ok(t, "markets", "--only", "mars"); r.out != "" || !strings.Contains(r.err, "none of 2 markets matches") {
 		t.Errorf("of nobody: %q, %q", r.out, r.err)
 	}
 }
 
-func TestUsageIsDrawn(t *testing.T) {
+func TestUsageDrawsGraph(t *testing.T) {
 	p, w := poolProgram(t)
 	w.Clock.Advance(24 * time.Hour)
 	job := w.Submit(apitest.Wide("mosaic", 2))
@@ -59,7 +59,7 @@ func TestUsageIsDrawn(t *testing.T) {
 	}
 }
 
-func TestAJobIsSubmittedAgain(t *testing.T) {
+func TestRerunSubmitsNewJob(t *testing.T) {
 	p, w := poolProgram(t)
 	job := w.Submit(apitest.Training())
 	again := strings.TrimSpace(p.ok(t, "rerun", "last", "--key", "a").out)

@@ -3,39 +3,39 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/session"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
-	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/internal/host"
 )
 
-// worldFlags add what a broker on this computer can be told.
+// worldFlags adds the options of a broker on this computer.
 func (a *app) worldFlags(c *cobra.Command, o *host.Options) {
 	a.StateFlag(c, &o.State)
 	command.CatalogFlag(c, &o.Catalog)
 	f := c.Flags()
 	f.Float64Var(&o.TimeScale, "time-scale", 1,
 		"wall seconds per second of the job: at 0.001 an hour takes 3.6 s;\nat 0 recorded tasks take no time")
-	f.StringVar(&o.Scenario, "scenario", "", "file that says which launches fail and which machines are taken")
+	f.StringVar(&o.Scenario, "scenario", "", "file that lists which launches fail and which machines are interrupted")
 	_ = c.MarkFlagFilename("scenario", "yaml", "yml", "json")
 	f.Uint64Var(&o.Seed, "seed", 0,
-		"have launches fail and spot machines be taken at random, the same\nway for the same number; 0 is a calm world")
+		"make launches fail and spot machines be interrupted at random, the\nsame way for the same number; 0 means no failures")
 	policyFlag(c, o)
-	f.IntVar(&o.MaxMachines, "max-machines", 0, "most machines at once on this computer (default: by its processors)")
+	f.IntVar(&o.MaxMachines, "max-machines", 0, "maximum machines at once on this computer (default: by its processors)")
 }
 
-// checkWorld refuses values that no broker can take.
+// checkWorld refuses invalid values.
 func checkWorld(o *host.Options) error {
-	const most = 1000 // a second in sixteen minutes: slower than real is for looking closely
+	const most = 1000 // one second takes sixteen minutes: slower than real time helps to watch details
 	switch {
 	case o.TimeScale < 0 || o.TimeScale > most || o.TimeScale != o.TimeScale:
 		return command.BadInput("1 is real time, 0.001 a thousand times faster",
 			"--time-scale: %v is not between 0 and %d", o.TimeScale, most)
 	case o.Scenario != "" && o.Seed != 0:
-		return command.BadInput("a scenario says what goes wrong, a seed makes it up",
+		return command.BadInput("a scenario lists the failures, a seed draws them at random",
 			"--scenario and --seed exclude each other")
 	case o.MaxMachines < 0:
 		return command.BadInput("", "--max-machines: %d is below 0", o.MaxMachines)
-	case o.Policy != "": // before anything is started
+	case o.Policy != "": // check it before anything starts
 		body, err := command.ReadFile(o.Policy)
 		if err != nil {
 			return err
@@ -46,9 +46,9 @@ func checkWorld(o *host.Options) error {
 	return nil
 }
 
-// policyFlag is the file that tells the broker's sessions how to decide.
+// policyFlag adds the flag for the file that configures the broker's scheduling.
 func policyFlag(c *cobra.Command, o *host.Options) {
-	c.Flags().StringVar(&o.Policy, "policy", "", "file that says how queued tasks are admitted, read again when it "+
-		"changes\n(see \"tradewind queue policy check\")")
+	c.Flags().StringVar(&o.Policy, "policy", "", "file that configures how queued tasks are admitted; changes are "+
+		"applied\n(see \"tradewind queue policy check\")")
 	_ = c.MarkFlagFilename("policy", "yaml", "yml")
 }

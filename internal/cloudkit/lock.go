@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/flock"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 )
 
 // lockPause is the time between attempts to take a lock that another process holds.
@@ -21,7 +21,7 @@ func lock(ctx context.Context, file string) (unlock func(), err error) {
 		return nil, err
 	}
 	for {
-		switch taken, err := flock.Try(f, flock.Exclusive); {
+		switch taken, err := files.Try(f, files.Exclusive); {
 		case err != nil:
 			return nil, errors.Join(err, f.Close())
 		case taken:

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
@@ -305,7 +305,7 @@ func save(file string, clouds map[string]Settings) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Write(file, 0o600, append(body, '\n'))
+	return files.Write(file, 0o600, append(body, '\n'))
 }
 
 // Local is the name of this computer's stand-in for the clouds on which it does not buy.

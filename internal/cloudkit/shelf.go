@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
@@ -49,7 +49,7 @@ func (s Shelf) Put(_ context.Context, data []byte) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Write(s.file(), 0o600, data)
+	return files.Write(s.file(), 0o600, data)
 }
 
 // Answered returns when each cloud last reported its catalogue.
@@ -97,7 +97,7 @@ func (s Shelf) Renew(ctx context.Context, now func() time.Time, sources []renew.
 	body, noted := json.MarshalIndent(map[string]any{"answered": answered}, "", "  ")
 	if noted == nil {
 		if noted = os.MkdirAll(s.dir, 0o700); noted == nil {
-			noted = atomicfile.Write(s.file()+".json", 0o600, append(body, '\n'))
+			noted = files.Write(s.file()+".json", 0o600, append(body, '\n'))
 		}
 	}
 	return reports, errors.Join(err, noted)

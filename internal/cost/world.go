@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
-	"github.com/tradewind-broker/tradewind/internal/quiet"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -95,7 +95,7 @@ func newWorld(ctx context.Context, p broker.Planner, cfg record.Config, start ti
 	for _, fn := range append(events.Functions(), fnAPI, fnRelay) {
 		w.queues[fn] = &queue{}
 		w.brokers[fn] = broker.New(cfg, broker.Ports{
-			Store: quiet.New(w.table), Clouds: map[string]cloud.Cloud{"aws": w.machines}, Planner: p,
+			Store: outbox.DropUnheard(w.table), Clouds: map[string]cloud.Cloud{"aws": w.machines}, Planner: p,
 			Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: func() time.Time { return w.now },
 			Hook: w, Bus: direct{world: w},
 		})

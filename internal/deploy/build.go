@@ -14,26 +14,26 @@ import (
 	"time"
 )
 
-// Settings are what a deployment can be told; infra/ checks them. Zero values are infra's defaults.
+// Settings of a deployment; infra/ checks them. Zero values are infra's defaults.
 type Settings struct {
 	Name         string // prefix of everything
 	Architecture string // of the functions: arm64 or x86_64
-	DropData     bool   // the table and the buckets go with the stack
+	DropData     bool   // deleting the stack deletes the table and the buckets
 	NoAlarms     bool
 	LogDays      int
-	DataBuckets  []string      // that tasks may read, write and mount besides their own
-	MakeBuckets  []string      // that are made when jobs ask for them; a name may end in a star
-	Secrets      []string      // paths below which jobs may refer to secrets, besides /NAME/secrets/
-	Regions      []string      // further ones to buy machines in
-	Clouds       []string      // further ones to buy on: NAME:SETTINGS, as driver.ParseSettings reads these
-	Announce     []string      // types of events that are put on the event bus; those of infra/ when nil
+	DataBuckets  []string      // that tasks may read, write and mount in addition to their own
+	MakeBuckets  []string      // that jobs may create; a name may end in a star
+	Secrets      []string      // paths below which jobs may refer to secrets, in addition to /NAME/secrets/
+	Regions      []string      // additional regions in which to buy machines
+	Clouds       []string      // additional clouds on which to buy: NAME:SETTINGS, as for driver.ParseSettings
+	Announce     []string      // event types to put on the event bus; nil for the default of infra/
 	Webhook      string        // https URL for news
-	Traces       string        // https URL of a collector of OpenTelemetry
+	Traces       string        // https URL of an OpenTelemetry collector
 	TraceHeaders string        // SSM parameter with its headers
-	Unproven     bool          // machines need not prove which one they are
-	AgentsCall   time.Duration // how often agents that work call, 1s to 5m
-	Policy       bool          // sessions follow the object that PutPolicy writes
-	// Account and Region say where it is deployed; needed with Regions.
+	Unproven     bool          // machines need not prove their identity
+	AgentsCall   time.Duration // how often working agents call, 1s to 5m
+	Policy       bool          // sessions use the policy that PutPolicy writes
+	// Account and Region say where it is deployed; required with Regions.
 	Account, Region string
 }
 
@@ -41,20 +41,20 @@ type Settings struct {
 var (
 	ErrNoSource = errors.New("deploy: not in a clone of Tradewind's repository")
 	ErrNoTool   = errors.New("deploy: a tool is missing")
-	ErrBuild    = errors.New("deploy: it could not be built")
+	ErrBuild    = errors.New("deploy: the build failed")
 )
 
-// module is how a clone of the repository is known.
+// module is the line by which a clone of the repository is recognised.
 const module = "module github.com/tradewind-broker/tradewind\n"
 
-// FindSource returns the clone of the repository that a folder is in. It fails with ErrNoSource.
+// FindSource returns the clone of the repository that contains a folder, or ErrNoSource.
 func FindSource(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
 	for at := dir; ; at = filepath.Dir(at) {
-		raw, err := os.ReadFile(filepath.Join(at, "go.mod")) //nolint:gosec // looked at for its first line
+		raw, err := os.ReadFile(filepath.Join(at, "go.mod")) //nolint:gosec // only its first line is read
 		if err == nil && bytes.HasPrefix(raw, []byte(module)) {
 			if _, err := os.Stat(filepath.Join(at, "infra", "main.go")); err == nil {
 				return at, nil
@@ -66,20 +66,20 @@ func FindSource(dir string) (string, error) {
 	}
 }
 
-// Builder builds a deployment from a clone of the repository. It runs go and, by the CDK, node.
+// Builder builds a deployment from a clone of the repository. It runs go and, through the CDK, node.
 type Builder struct {
 	Source  string
-	Version string    // that the agents say they are
-	Log     io.Writer // what the tools print; discarded when nil
-	// Progress is told of each step; may be nil.
+	Version string    // version of the agents
+	Log     io.Writer // output of the tools; discarded when nil
+	// Progress is called for each step; may be nil.
 	Progress func(Step)
 }
 
-// Assets is the folder of the binaries that were built.
+// Assets returns the folder of the built binaries.
 func (b *Builder) Assets() string { return filepath.Join(b.Source, "dist") }
 
-// Build builds the functions and the agents and synthesises the template, and returns the assembly. It fails with
-// ErrNoTool, with ErrBuild and what the tool printed, or with ErrAssembly.
+// Build builds the functions and the agents, synthesises the template, and returns the assembly. It returns ErrNoTool,
+// ErrBuild with the output of the tool, or ErrAssembly.
 func (b *Builder) Build(ctx context.Context, s Settings) (*Assembly, error) {
 	for _, tool := range []string{"go", "node"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -106,7 +106,7 @@ func (b *Builder) Build(ctx context.Context, s Settings) (*Assembly, error) {
 	if err := b.rclone(ctx, s); err != nil {
 		return nil, err
 	}
-	// A template of another name would be deployed as well.
+	// Remove earlier templates, which would be deployed as well.
 	if err := os.RemoveAll(out); err != nil {
 		return nil, err
 	}
@@ -118,12 +118,12 @@ func (b *Builder) Build(ctx context.Context, s Settings) (*Assembly, error) {
 	return ReadAssembly(out)
 }
 
-// rclone builds what machines mount with, where there is anything to mount.
+// rclone builds the mount program, if the deployment has anything to mount.
 func (b *Builder) rclone(ctx context.Context, s Settings) error {
 	for _, arch := range Archs() {
 		binary := filepath.Join(b.Assets(), "agent", arch, "rclone")
 		if len(s.DataBuckets)+len(s.MakeBuckets) == 0 {
-			if err := os.RemoveAll(binary); err != nil { // of a deployment that mounts
+			if err := os.RemoveAll(binary); err != nil { // from a deployment with mounts
 				return err
 			}
 			continue
@@ -136,7 +136,7 @@ func (b *Builder) rclone(ctx context.Context, s Settings) error {
 	return nil
 }
 
-// flags are what infra's command is told.
+// flags returns the arguments of infra's command.
 func (s Settings) flags() []string {
 	var out []string
 	for _, f := range []struct{ name, value string }{
@@ -174,12 +174,12 @@ func (s Settings) flags() []string {
 	return out
 }
 
-// lastWords is how much of what a failed tool printed an error holds, bytes.
+// lastWords is how many bytes of a failed tool's output an error includes.
 const lastWords = 2000
 
 func (b *Builder) run(ctx context.Context, what, dir string, env []string, command ...string) error {
 	var said bytes.Buffer
-	c := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // go, with arguments of our own
+	c := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // go, with fixed arguments
 	c.Dir, c.Env = dir, append(os.Environ(), env...)
 	c.Stdout, c.Stderr = &said, &said
 	if b.Log != nil {

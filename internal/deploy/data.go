@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 )
 
-// Archs are the architectures that agents are built for.
+// Archs returns the architectures for which agents are built.
 func Archs() []string { return []string{"amd64", "arm64"} }
 
-// policyKey is where infra/ has sessions look for their policy.
+// policyKey is the key at which sessions read their policy, as in infra/.
 const policyKey = "policy/scheduling.yaml"
 
 // PutPolicy puts the scheduling policy into the work bucket, where sessions find it within a minute.
@@ -27,8 +27,8 @@ func (t *Target) PutPolicy(ctx context.Context, bucket string, body []byte) erro
 	return nil
 }
 
-// UploadAgents puts the agents' binaries below a folder of assets into the work bucket, each under its digest, and
-// those of rclone where they were built. Machines launched before an upgrade still find theirs.
+// UploadAgents uploads the agents' binaries in a folder of assets to the work bucket, each under its digest, and those
+// of rclone if they were built. Machines launched before an upgrade still find theirs.
 func (t *Target) UploadAgents(ctx context.Context, assets, bucket string) error {
 	for _, arch := range Archs() {
 		for name, what := range map[string]string{"tradewind-agent": "agent", "rclone": "rclone"} {
@@ -42,7 +42,7 @@ func (t *Target) UploadAgents(ctx context.Context, assets, bucket string) error 
 }
 
 func (t *Target) uploadProgram(ctx context.Context, path, bucket, what string) error {
-	body, err := os.ReadFile(path) //nolint:gosec // the caller names the folder
+	body, err := os.ReadFile(path) //nolint:gosec // the caller chooses the folder
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

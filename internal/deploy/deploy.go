@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// ErrData says that a change would take the records or files of a deployment away.
+// ErrData: a change would remove records or files of a deployment.
 var ErrData = errors.New("deploy: it would lose data")
 
-// keepers are the types of resource that hold what cannot be made again.
+// keepers returns the types of resources that contain data.
 func keepers() []string { return []string{"AWS::DynamoDB::Table", "AWS::S3::Bucket"} }
 
-// Loses lists what a change set would remove or replace of what holds data.
+// Loses lists the data resources that a change set would remove or replace.
 func (c *ChangeSet) Loses() []Change {
 	var out []Change
 	for _, ch := range c.Changes {
@@ -24,9 +24,9 @@ func (c *ChangeSet) Loses() []Change {
 	return out
 }
 
-// Deploy brings a stack to where its template says, with the agents that its machines fetch below a folder of assets;
-// no agents when that is empty. It returns what was changed. It fails with ErrData before anything is changed if that
-// would lose any, with ErrFailed if CloudFormation rolled it back, and with ErrBusy.
+// Deploy updates a stack to its template, and uploads the agents from a folder of assets unless that is empty. It
+// returns the changes. If these would lose data, it changes nothing and returns ErrData. It returns ErrFailed if
+// CloudFormation rolled back, and ErrBusy if the stack is being changed.
 func (t *Target) Deploy(ctx context.Context, s Stack, assets string) (*ChangeSet, error) {
 	if err := t.Upload(ctx, s); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (t *Target) Deploy(ctx context.Context, s Stack, assets string) (*ChangeSet
 		err := fmt.Errorf("%w: %s of %s would be replaced or removed", ErrData, lost[0].ID, s.Name)
 		return set, errors.Join(err, t.Discard(ctx, set))
 	}
-	// Functions that are there already name the new agent from the moment they are changed.
+	// Existing functions use the new agent from the moment they are changed.
 	if !set.New {
 		if err := t.agents(ctx, s, assets); err != nil {
 			return set, errors.Join(err, t.discardOpen(ctx, set))
@@ -56,7 +56,7 @@ func (t *Target) Deploy(ctx context.Context, s Stack, assets string) (*ChangeSet
 	return set, nil
 }
 
-// Empty says that there is nothing to change; the set was discarded then.
+// Empty reports whether there is nothing to change; the change set was then discarded.
 func (c *ChangeSet) Empty() bool { return c.discarded }
 
 func (t *Target) discardOpen(ctx context.Context, set *ChangeSet) error {
@@ -66,7 +66,7 @@ func (t *Target) discardOpen(ctx context.Context, set *ChangeSet) error {
 	return t.Discard(ctx, set)
 }
 
-// WorkBucket is where a deployment keeps outputs, checkpoints and the agents: its name follows from the deployment's.
+// WorkBucket returns the name of the bucket for outputs, checkpoints and agents, which is derived from the deployment's.
 func (t *Target) WorkBucket(name string) string {
 	return fmt.Sprintf("%s-work-%s-%s", name, t.Account, t.Region)
 }
@@ -78,7 +78,7 @@ func (t *Target) agents(ctx context.Context, s Stack, assets string) error {
 	return t.UploadAgents(ctx, assets, t.WorkBucket(s.Name))
 }
 
-// Diff says what Deploy would change. It uploads the template and what it refers to, which nothing uses yet.
+// Diff returns what Deploy would change. It uploads the template and its assets, which nothing uses yet.
 func (t *Target) Diff(ctx context.Context, s Stack) (*ChangeSet, error) {
 	if err := t.Upload(ctx, s); err != nil {
 		return nil, err

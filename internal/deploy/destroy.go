@@ -11,13 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 )
 
-// tagDeployment is the tag of everything that a deployment makes.
+// tagDeployment is the tag of everything that a deployment creates.
 const tagDeployment = "tradewind:deployment"
 
-// ErrMachines says that machines of a deployment still run: without it nobody would end them.
-var ErrMachines = errors.New("deploy: machines of it still run")
+// ErrMachines: machines of a deployment still run, which nothing would end without it.
+var ErrMachines = errors.New("deploy: its machines still run")
 
-// Machines lists those of a deployment that are not terminated, in the target's region.
+// Machines lists the machines of a deployment that are not terminated, in the target's region.
 func (t *Target) Machines(ctx context.Context, name string) ([]string, error) {
 	in := url.Values{
 		"Filter.1.Name": {"tag:" + tagDeployment}, "Filter.1.Value.1": {name},
@@ -43,10 +43,9 @@ func (t *Target) Machines(ctx context.Context, name string) ([]string, error) {
 	}
 }
 
-// Destroy deletes a stack and what the deployment of a name made beside it: the key of its tokens and the security
-// group of its machines. Its table and buckets stay where the template says so. It fails with ErrMachines, before
-// anything is changed, while machines run, and with ErrNoStack where there is none; then what lies beside it is gone
-// nevertheless.
+// Destroy deletes a stack and what the deployment created outside of it: the key for tokens and the security group of
+// machines. The table and buckets stay if the template says so. While machines run, it changes nothing and returns
+// ErrMachines. If there is no stack, it deletes the rest and returns ErrNoStack.
 func (t *Target) Destroy(ctx context.Context, stack, name string) error {
 	running, err := t.Machines(ctx, name)
 	if err != nil {
@@ -67,7 +66,7 @@ func (t *Target) deleteStack(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now().Add(-time.Minute) // clocks differ
+	began := time.Now().Add(-time.Minute) // clock skew
 	seen, err := t.seen(ctx, name)
 	if err != nil {
 		return err
@@ -82,7 +81,7 @@ func (t *Target) deleteStack(ctx context.Context, name string) error {
 	if _, err := t.cfn.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: &name}); err != nil {
 		return fmt.Errorf("deploy: %s: %w", name, err)
 	}
-	// By its ID a stack can be described when it is gone; an emulator may forget it.
+	// A deleted stack can be described by its ID; an emulator may forget it.
 	if err := t.follow(ctx, aws.ToString(is.StackId), began, seen); !errors.Is(err, ErrNoStack) {
 		return err
 	}
@@ -102,7 +101,7 @@ func (t *Target) deleteKey(ctx context.Context, name string) error {
 	return nil
 }
 
-// deleteGroups deletes the security group that the functions made for machines.
+// deleteGroups deletes the security group that the functions created for machines.
 func (t *Target) deleteGroups(ctx context.Context, name string) error {
 	var out struct {
 		Groups []struct {
@@ -115,9 +114,9 @@ func (t *Target) deleteGroups(ctx context.Context, name string) error {
 		return fmt.Errorf("deploy: security groups of %s: %w", name, err)
 	}
 	for _, g := range out.Groups {
-		// A machine that was terminated a moment ago still holds it.
+		// A machine that was just terminated still uses it.
 		if err := t.ec2(ctx, "DeleteSecurityGroup", url.Values{"GroupId": {g.ID}}, &struct{}{}); err != nil {
-			return fmt.Errorf("deploy: security group %s of %s, which stays until --destroy is said again: %w", g.ID,
+			return fmt.Errorf("deploy: security group %s of %s, which stays until you run --destroy again: %w", g.ID,
 				name, err)
 		}
 		t.tell(Step{What: "security group", Name: g.Name, Status: "done", Physical: g.ID})

@@ -1,8 +1,8 @@
-// Package deploy puts a synthesised deployment (infra/) into an AWS account:
-// what the CDK's own command does, for the one assembly that Tradewind has,
-// with nothing but credentials. The order is: build the binaries and synthesise
-// (Build), read the assembly (ReadAssembly), then with a Target upload what it refers to (Upload),
-// make a change set of the difference (Plan), and execute or discard it (Execute, Discard).
+// Package deploy deploys a synthesised deployment (infra/) to an AWS account. It
+// does what the CDK's command does, but only for Tradewind's assembly, and needs
+// only credentials. The steps are: build the binaries and synthesise (Build), read
+// the assembly (ReadAssembly), then with a Target upload its files (Upload),
+// make a change set (Plan), and execute or discard it (Execute, Discard).
 //
-// It keeps nothing on disk: what is deployed, CloudFormation knows.
+// It stores nothing on disk: CloudFormation knows what is deployed.
 package deploy

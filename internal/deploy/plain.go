@@ -18,10 +18,10 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// The clients of EC2 and SSM would add thirty megabytes to the program, which every machine fetches, since it is the
-// agent too. Of the two, four calls are needed; these are they, signed by the SDK.
+// The SDK's clients of EC2 and SSM would add thirty megabytes to the program, which every machine downloads, since it is
+// also the agent. Only four of their calls are needed; they are implemented here, signed by the SDK.
 
-// plainError is AWS's answer to a call that failed.
+// plainError is an error response of AWS.
 type plainError struct {
 	action, code, message string
 }
@@ -30,10 +30,10 @@ func (e *plainError) Error() string { return fmt.Sprintf("%s: %s: %s", e.action,
 
 const (
 	plainWithin = 30 * time.Second
-	plainMost   = 16 << 20 // bytes of an answer
+	plainMost   = 16 << 20 // maximum bytes of a response
 )
 
-// send makes a signed call of a service and returns the answer's body and status.
+// send makes a signed call of a service and returns the response's body and status.
 func (t *Target) send(ctx context.Context, service, contentType, target string, body []byte) ([]byte, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, plainWithin)
 	defer cancel()
@@ -66,12 +66,12 @@ func (t *Target) send(ctx context.Context, service, contentType, target string, 
 	if err != nil {
 		return nil, 0, err
 	}
-	defer res.Body.Close() //nolint:errcheck // only read from
+	defer res.Body.Close() //nolint:errcheck // read only
 	raw, err := io.ReadAll(io.LimitReader(res.Body, plainMost))
 	return raw, res.StatusCode, err
 }
 
-// ec2 makes a call of EC2's query API (version 2016-11-15) and reads its XML.
+// ec2 makes a call of EC2's query API (version 2016-11-15) and decodes the XML response.
 func (t *Target) ec2(ctx context.Context, action string, in url.Values, out any) error {
 	in.Set("Action", action)
 	in.Set("Version", "2016-11-15")
@@ -95,7 +95,7 @@ func (t *Target) ec2(ctx context.Context, action string, in url.Values, out any)
 	return nil
 }
 
-// ssm makes a call of Systems Manager whose answer is of no interest.
+// ssm makes a call of Systems Manager and ignores the response.
 func (t *Target) ssm(ctx context.Context, action string, in any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -112,7 +112,7 @@ func (t *Target) ssm(ctx context.Context, action string, in any) error {
 		Type    string `json:"__type"`
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(raw, &e) // or the status has to do
+	_ = json.Unmarshal(raw, &e) // otherwise only the status is known
 	code := e.Type[strings.LastIndex(e.Type, "#")+1:]
 	if code == "" {
 		code = http.StatusText(status)

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 
-	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
 // Change is what a change set would do to one resource.
@@ -22,24 +22,24 @@ type Change struct {
 	Type        string   `json:"type"`                  // AWS::SQS::Queue
 	Physical    string   `json:"physical,omitempty"`    // its name in the account
 	Replacement string   `json:"replacement,omitempty"` // True, False, Conditional
-	Properties  []string `json:"properties,omitempty"`  // that change
+	Properties  []string `json:"properties,omitempty"`  // changed properties
 }
 
-// ChangeSet is a difference between what is deployed and what is to be.
+// ChangeSet is the difference between the deployed stack and its new template.
 type ChangeSet struct {
 	Stack   string   `json:"stack"`
 	Name    string   `json:"-"`
 	New     bool     `json:"new"` // the stack does not exist yet
 	Changes []Change `json:"changes"`
 
-	discarded bool // since there is nothing to change
+	discarded bool // because there is nothing to change
 }
 
 // Errors of a stack.
 var (
 	ErrNoStack = errors.New("deploy: no such stack")
 	ErrFailed  = errors.New("deploy: the stack could not be changed")
-	ErrBusy    = errors.New("deploy: the stack is being changed by someone else")
+	ErrBusy    = errors.New("deploy: the stack is being changed by another process")
 )
 
 // describe returns a stack, or ErrNoStack.
@@ -57,7 +57,7 @@ func (t *Target) describe(ctx context.Context, name string) (*types.Stack, error
 	return &out.Stacks[0], nil
 }
 
-// Outputs are what a deployed stack tells. It fails with ErrNoStack.
+// Outputs returns the outputs of a deployed stack, or ErrNoStack.
 func (t *Target) Outputs(ctx context.Context, name string) (map[string]string, error) {
 	s, err := t.describe(ctx, name)
 	if err != nil {
@@ -70,7 +70,7 @@ func (t *Target) Outputs(ctx context.Context, name string) (map[string]string, e
 	return out, nil
 }
 
-// Plan makes a change set. Tables and buckets that an earlier deployment of this name has left behind are taken over. A
+// Plan makes a change set. It imports tables and buckets that an earlier deployment of this name left behind. A change
 // set without changes is not an error; it has been discarded.
 func (t *Target) Plan(ctx context.Context, s Stack) (*ChangeSet, error) {
 	is, err := t.describe(ctx, s.Name)
@@ -81,11 +81,11 @@ func (t *Target) Plan(ctx context.Context, s Stack) (*ChangeSet, error) {
 		Changes: []Change{}}
 	if is != nil {
 		switch status := string(is.StackStatus); {
-		case status == string(types.StackStatusReviewInProgress): // a change set of a stack that was never made
+		case status == string(types.StackStatusReviewInProgress): // a change set of a stack that was never created
 			set.New = true
 		case status == string(types.StackStatusRollbackComplete):
 			return nil, fmt.Errorf(
-				"%w: %s could not be made the last time; --destroy removes what is left of it, then deploy again",
+				"%w: %s could not be created the last time; run --destroy to remove its remains, then deploy again",
 				ErrFailed, s.Name)
 		case strings.HasSuffix(status, "_IN_PROGRESS"):
 			return nil, fmt.Errorf("%w: %s is in %s", ErrBusy, s.Name, status)
@@ -109,7 +109,7 @@ func (t *Target) Plan(ctx context.Context, s Stack) (*ChangeSet, error) {
 	return set, t.await(ctx, set)
 }
 
-// templateURL is where CloudFormation reads the template. An emulator knows it by the same URL.
+// templateURL returns the URL from which CloudFormation reads the template. It works for emulators as well.
 func (t *Target) templateURL(a Asset) string {
 	return "https://" + t.resolve(a.Bucket) + ".s3." + t.Region + ".amazonaws.com/" + a.Key
 }
@@ -171,7 +171,7 @@ func (c *ChangeSet) read(changes []types.Change) {
 	}
 }
 
-// Discard deletes a change set, and the stack too if it was never more than that.
+// Discard deletes a change set, and the stack as well if it was never created.
 func (t *Target) Discard(ctx context.Context, set *ChangeSet) error {
 	_, err := t.cfn.DeleteChangeSet(ctx,
 		&cloudformation.DeleteChangeSetInput{StackName: &set.Stack, ChangeSetName: &set.Name})
@@ -184,10 +184,10 @@ func (t *Target) Discard(ctx context.Context, set *ChangeSet) error {
 	return nil
 }
 
-// Execute carries a change set out and waits for its end, telling of each resource on the way. What fails is rolled
-// back by CloudFormation; the error, ErrFailed, says what began it.
+// Execute executes a change set and waits until it has finished, reporting each resource. CloudFormation rolls back if a
+// resource fails; the error is ErrFailed with the first cause.
 func (t *Target) Execute(ctx context.Context, set *ChangeSet, protect bool) error {
-	began := time.Now().Add(-time.Minute) // clocks differ
+	began := time.Now().Add(-time.Minute) // clock skew
 	seen, err := t.seen(ctx, set.Stack)
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (t *Target) Execute(ctx context.Context, set *ChangeSet, protect bool) erro
 	return nil
 }
 
-// seen are the events that a stack has had before.
+// seen returns the IDs of the stack's events so far.
 func (t *Target) seen(ctx context.Context, stack string) (map[string]bool, error) {
 	seen := map[string]bool{}
 	list, err := t.events(ctx, stack)
@@ -218,7 +218,7 @@ func (t *Target) seen(ctx context.Context, stack string) (map[string]bool, error
 	return seen, err
 }
 
-// events are the newest of a stack, the oldest first.
+// events returns the newest events of a stack, the oldest first.
 func (t *Target) events(ctx context.Context, stack string) ([]types.StackEvent, error) {
 	out, err := t.cfn.DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: &stack})
 	if err != nil {
@@ -231,9 +231,9 @@ func (t *Target) events(ctx context.Context, stack string) ([]types.StackEvent, 
 	return out.StackEvents, nil
 }
 
-// follow waits until a stack is at rest.
+// follow waits until a stack is no longer changing.
 func (t *Target) follow(ctx context.Context, stack string, since time.Time, seen map[string]bool) error {
-	first := "" // what failed first is the cause
+	first := "" // the first failure is the cause
 	for {
 		s, err := t.describe(ctx, stack)
 		if err != nil {

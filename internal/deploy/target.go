@@ -13,12 +13,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// Target is an account and region that is deployed to.
+// Target is an AWS account and region in which to deploy.
 type Target struct {
 	Account, Region string
-	// Progress is told of what happens, in the order it does; may be nil.
+	// Progress is called for each step, in order; may be nil.
 	Progress func(Step)
-	// Look is how often a stack that changes is looked at; 2 s when 0.
+	// Look is how often a changing stack is polled; 2 s when 0.
 	Look time.Duration
 
 	cfg aws.Config
@@ -26,14 +26,14 @@ type Target struct {
 	s3  *s3.Client
 }
 
-// Step is something that happened on the way.
+// Step is a step of a deployment, for display.
 type Step struct {
 	At       time.Time `json:"at"`
 	What     string    `json:"what"`               // "upload", "resource", "stack"
 	Name     string    `json:"name"`               // of the file or resource
 	Type     string    `json:"type,omitempty"`     // of the resource
 	Status   string    `json:"status"`             // CloudFormation's, or done
-	Reason   string    `json:"reason,omitempty"`   // when it failed
+	Reason   string    `json:"reason,omitempty"`   // if it failed
 	Physical string    `json:"physical,omitempty"` // its name in the account
 }
 
@@ -43,7 +43,7 @@ var (
 	ErrNoRegion      = errors.New("deploy: no AWS region")
 )
 
-// Open finds out whose credentials cfg has. It fails with ErrNoCredentials or ErrNoRegion.
+// Open finds the account of cfg's credentials. It returns ErrNoCredentials or ErrNoRegion if they are missing.
 func Open(ctx context.Context, cfg aws.Config) (*Target, error) {
 	if cfg.Region == "" {
 		return nil, ErrNoRegion
@@ -56,13 +56,13 @@ func Open(ctx context.Context, cfg aws.Config) (*Target, error) {
 	}
 	who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return nil, fmt.Errorf("deploy: who the credentials are of: %w", err)
+		return nil, fmt.Errorf("deploy: identity of the credentials: %w", err)
 	}
 	return &Target{Account: aws.ToString(who.Account), Region: cfg.Region, cfg: cfg,
 		cfn: cloudformation.NewFromConfig(cfg), s3: newS3(cfg)}, nil
 }
 
-// newS3 addresses buckets by path where the endpoint is an emulator's, which has no host for each.
+// newS3 addresses buckets by path for emulators, which do not have a host per bucket.
 func newS3(cfg aws.Config) *s3.Client {
 	return s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = cfg.BaseEndpoint != nil })
 }
@@ -79,7 +79,7 @@ func (t *Target) In(region string) *Target {
 	return &other
 }
 
-// resolve fills in what the assembly leaves to the account.
+// resolve replaces the placeholders of account, region and partition.
 func (t *Target) resolve(s string) string {
 	return strings.NewReplacer("${AWS::AccountId}", t.Account, "${AWS::Region}", t.Region, "${AWS::Partition}",
 		"aws").Replace(s)

@@ -19,8 +19,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Upload puts a stack's template and assets in the account's asset bucket, and makes that where it is missing. What is
-// there already is not sent again: keys are digests.
+// Upload uploads a stack's template and assets to the account's asset bucket, which it creates if it is missing. Keys
+// are digests, so existing objects are not uploaded again.
 func (t *Target) Upload(ctx context.Context, s Stack) error {
 	if err := t.assetBucket(ctx, t.resolve(s.Template.Bucket)); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (t *Target) exists(ctx context.Context, bucket, key string) (bool, error) {
 	return true, nil
 }
 
-// statusOf is the HTTP status of an answer that was an error, or 0.
+// statusOf returns the HTTP status of an error response, or 0.
 func statusOf(err error) int {
 	var answer *smithyhttp.ResponseError
 	if errors.As(err, &answer) {
@@ -81,7 +81,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// codeOf is AWS's code of an error, or "".
+// codeOf returns AWS's error code, or "".
 func codeOf(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -90,7 +90,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// content is what is sent of an asset. The archive of a folder is the same for the same files, whenever it is made.
+// content returns the bytes to upload. The archive of a folder depends only on its files, not on the time.
 func (a Asset) content() ([]byte, error) {
 	if !a.Zip {
 		return os.ReadFile(a.Path)
@@ -131,12 +131,12 @@ func addFile(w *zip.Writer, path, name string) error {
 	if err != nil {
 		return err
 	}
-	defer from.Close() //nolint:errcheck // only read
+	defer from.Close() //nolint:errcheck // read only
 	_, err = io.Copy(to, from)
 	return err
 }
 
-// assetBucket makes the account's asset bucket: private, encrypted, and what is old in it goes away.
+// assetBucket creates the account's asset bucket: private, encrypted, and with expiry of old objects.
 func (t *Target) assetBucket(ctx context.Context, bucket string) error {
 	_, err := t.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &bucket, ExpectedBucketOwner: &t.Account})
 	if err == nil {
@@ -144,14 +144,14 @@ func (t *Target) assetBucket(ctx context.Context, bucket string) error {
 	}
 	if statusOf(err) == 403 {
 		return fmt.Errorf(
-			"deploy: bucket %s is not to be used by these credentials, or another account has that name: %w",
+			"deploy: these credentials may not use bucket %s, or another account has that name: %w",
 			bucket, err)
 	}
 	if statusOf(err) != 404 {
 		return fmt.Errorf("deploy: bucket %s: %w", bucket, err)
 	}
 	in := &s3.CreateBucketInput{Bucket: &bucket}
-	if t.Region != "us-east-1" { // which is not a constraint
+	if t.Region != "us-east-1" { // which is not a valid constraint
 		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{
 			LocationConstraint: types.BucketLocationConstraint(t.Region)}
 	}

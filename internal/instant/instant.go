@@ -1,6 +1,5 @@
-// Package instant is a cloud whose machines boot, work and vanish in no time,
-// inside the process: what is left to measure is the broker. It speaks the
-// same protocol as real agents, through the same functions.
+// Package instant is a cloud whose machines boot, work and vanish immediately, in the same process, so that benchmarks
+// measure only the broker. Its agents use the same protocol and functions as real ones.
 package instant
 
 import (
@@ -8,9 +7,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -19,11 +18,11 @@ type Cloud struct {
 	name string
 	mu   sync.Mutex
 	live map[string]cloud.LaunchSpec
-	// launched are clusters whose agents are yet to dial home.
+	// launched receives clusters whose agents have not called yet.
 	launched chan string
 }
 
-// New makes a cloud. Its agents work once Work is called.
+// New creates a cloud. Its agents work while Agents.Run runs.
 func New(name string, launched chan string) *Cloud {
 	return &Cloud{name: name, live: map[string]cloud.LaunchSpec{}, launched: launched}
 }
@@ -77,15 +76,15 @@ func (c *Cloud) Machines(_ context.Context, cluster string) ([]cloud.Machine, er
 	return out, nil
 }
 
-// Agents lets clusters do their work: hello, then once they are told to run, started and succeeded.
+// Agents simulates the agents of clusters: they say hello and, after the command to run, report started and succeeded.
 type Agents struct {
 	Broker   *broker.Broker
 	Launched chan string
-	changed  sync.Map // cluster -> struct{}: said hello
+	changed  sync.Map // cluster -> struct{}: has said hello
 	Ready    chan string
 }
 
-// Changed is for broker.Ports: a cluster that was told something is looked at.
+// Changed is for broker.Ports: it makes an agent fetch its cluster's new command.
 func (a *Agents) Changed(cluster string) {
 	if _, ok := a.changed.Load(cluster); ok {
 		select {
@@ -95,7 +94,7 @@ func (a *Agents) Changed(cluster string) {
 	}
 }
 
-// Run works with n agents at once until ctx ends.
+// Run simulates n agents at a time until ctx ends.
 func (a *Agents) Run(ctx context.Context, n int) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, n)
@@ -131,7 +130,7 @@ func claims(cluster string) wire.Claims {
 func (a *Agents) work(ctx context.Context, id string) error {
 	w, err := a.Broker.Agents.Work(ctx, claims(id), 0)
 	if err != nil || w.Command != wire.Run {
-		return nil //nolint:nilerr // told of something else, or over
+		return nil //nolint:nilerr // another command, or the attempt has ended
 	}
 	if _, first := a.changed.LoadAndDelete(id); !first {
 		return nil

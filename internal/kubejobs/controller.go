@@ -18,10 +18,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Cluster is the part of a cluster's API that the controller uses.

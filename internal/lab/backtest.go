@@ -16,16 +16,16 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/prices"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
+	"github.com/tradewind-broker/tradewind/internal/lab/backtest"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
 func (a app) backtestCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "backtest", Short: "Replay policies on what was recorded: prices, availability, a cluster",
-		Long: "Replays policies on what was recorded: those for running on spot capacity by a deadline, beside the\n" +
-			"clairvoyant optimum, and those for scheduling a cluster. The same input and --seed give the same output.\n" +
-			"docs/bidding.md and docs/scheduling.md say how they count.",
+		Use: "backtest", Short: "Replay policies on recorded prices, availability or clusters",
+		Long: "Replays policies on recorded data: policies for running on spot capacity by a deadline, compared with the\n" +
+			"clairvoyant optimum, and policies for scheduling a cluster. The same input and --seed give the same output.\n" +
+			"docs/bidding.md and docs/scheduling.md define the measures.",
 		Example: "  tradewind-lab backtest bid --prices data/aws-2016 --work 24h --deadline 36h\n" +
 			"  tradewind-lab backtest availability --traces data/availability --work 48h --deadline 60h\n" +
 			"  tradewind-lab backtest workflow --dag montage.xml --prices data/aws-2016\n" +
@@ -37,7 +37,7 @@ func (a app) backtestCommand() *cobra.Command {
 	return c
 }
 
-// backtestFlags are what all back-tests share.
+// backtestFlags are the flags that all back-tests share.
 type backtestFlags struct {
 	policies []string
 	seed     uint64
@@ -48,8 +48,8 @@ func (f *backtestFlags) add(c *cobra.Command) {
 	f.output = command.NewChoice("table", "table", "json", "svg")
 	c.Flags().StringSliceVar(&f.policies, "policy", []string{"all"},
 		"policies: all, or some of "+strings.Join(backtest.Policies(), ","))
-	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of what is drawn at random")
-	c.Flags().VarP(&f.output, "output", "o", "form of the output")
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
+	c.Flags().VarP(&f.output, "output", "o", "output format")
 	command.CompleteChoice(c, "output", &f.output)
 	_ = c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(append([]string{"all"}, backtest.Policies()...),
 		cobra.ShellCompDirectiveNoFileComp))
@@ -64,10 +64,10 @@ func (a app) backtestBidCommand() *cobra.Command {
 	var restart time.Duration
 	c := &cobra.Command{
 		Use: "bid", Short: "Replay a task on recorded spot prices", Args: command.Args(0, 0),
-		Long: "Replays one task on every market below a folder, from every start after the part for training. Hours\n" +
-			"are billed whole, at the price with which they begin; a bid is made before that price is known.\n" +
-			"The folder's CSV files, gzipped or not, are one market each (time,usd_per_hour, with on-demand.csv\n" +
-			"beside them) or many. Exits with 2 for a bad series, with its row and column.",
+		Long: "Replays one task on every market below a folder, from every start time after the training part. Each started\n" +
+			"hour is billed in full at the price of its beginning; a bid is made before that price is known.\n" +
+			"The folder's CSV files, optionally gzipped, contain one market each (time,usd_per_hour, with on-demand.csv\n" +
+			"next to them) or many. Exits with 2 for a bad series, with its row and column.",
 		Example: "  tradewind-lab backtest bid --prices data/aws-2016 --work 24h --deadline 36h --every 6h --train 0.5\n" +
 			"  tradewind-lab backtest bid --prices data/aws-2016 --deadline 48h --policy markov,greedy -o json",
 	}
@@ -76,8 +76,8 @@ func (a app) backtestBidCommand() *cobra.Command {
 	p.Var(&work, "work", "work of the task, without interruptions")
 	p.Var(&deadline, "deadline", "time from start to deadline, in whole hours")
 	p.Var(&every, "every", "time between starts")
-	p.DurationVar(&restart, "restart", 0, "what every start of a machine costs before work goes on, at most 1h")
-	p.Float64Var(&train, "train", 0.5, "share of each market that is history before the first start")
+	p.DurationVar(&restart, "restart", 0, "time lost at each start of a machine, at most 1h")
+	p.Float64Var(&train, "train", 0.5, "share of each market to use as history before the first start")
 	_ = c.MarkFlagDirname("prices")
 	f.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -107,10 +107,10 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 	var nodes int
 	zones := command.NewChoice("each", "each", "together")
 	c := &cobra.Command{
-		Use: "availability", Short: "Replay a task on traces of whether machines were to be had",
+		Use: "availability", Short: "Replay a task on traces of machine availability",
 		Args: command.Args(0, 0),
-		Long: "Replays one task on every availability trace below a folder (JSON, gzipped or not), or with --zones\n" +
-			"together on the traces of each folder as zones between which it may move. Costs are in hours of an\n" +
+		Long: "Replays one task on every availability trace below a folder (JSON, optionally gzipped) or, with --zones\n" +
+			"together, on the traces of each folder as zones between which it may move. Costs are in hours of an\n" +
 			"on-demand machine. Uniform Progress is a policy for one zone: with --zones together it is the mean over\n" +
 			"the zones, and uniform-progress-zones is its extension that takes any zone with machines.",
 		Example: "  tradewind-lab backtest availability --traces data/availability --work 48h --deadline 60h\n" +
@@ -121,18 +121,18 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 	p.Var(&work, "work", "work of the task, without interruptions")
 	p.Var(&deadline, "deadline", "time from start to deadline")
 	p.DurationVar(&changeover, "changeover", 12*time.Minute,
-		"what every start of a machine takes, paid and without progress")
-	p.Float64Var(&ratio, "spot-ratio", 0.333, "price of spot as a share of on demand")
+		"paid time without progress at each start of a machine")
+	p.Float64Var(&ratio, "spot-ratio", 0.333, "spot price as a share of the on-demand price")
 	p.Var(&every, "every", "time between starts")
-	p.IntVar(&nodes, "nodes", 1, "machines that are needed at once")
-	p.Var(&zones, "zones", "each trace on its own, or those of a folder together")
+	p.IntVar(&nodes, "nodes", 1, "machines needed at once")
+	p.Var(&zones, "zones", "use each trace separately, or those of a folder together")
 	command.CompleteChoice(c, "zones", &zones)
 	_ = c.MarkFlagDirname("traces")
 	f.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if traces == "" {
-			return command.BadInput("the form of the files is in docs/bidding.md",
-				"--traces is needed: a folder of availability traces")
+			return command.BadInput("docs/bidding.md describes the files",
+				"--traces is missing: a folder of availability traces")
 		}
 		if err := prices.IsFolder(traces); err != nil {
 			return err
@@ -163,9 +163,9 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 	span := command.Span{Value: 24 * time.Hour}
 	c := &cobra.Command{
 		Use: "workflow", Short: "Replay a DAG on recorded spot prices", Args: command.Args(0, 0),
-		Long: "Makes the experiment of the WCSSI paper: a DAG on the spot markets of each zone, from random starts, by\n" +
-			"deadlines that are multiples of its time on the most powerful machine type. Machines work as fast as\n" +
-			"they cost on demand; the recorded run times are scaled so that this time is --time.",
+		Long: "Repeats the experiment of the WCSSI paper: a DAG on the spot markets of each zone, from random start times,\n" +
+			"with deadlines that are multiples of its time on the most powerful machine type. A machine's speed is\n" +
+			"proportional to its on-demand price; the recorded run times are scaled so that this time is --time.",
 		Example: "  tradewind-lab backtest workflow --dag montage.xml --prices data/aws-2016 --deadlines 1.1,1.5,2,3 --repeats 30\n" +
 			"  tradewind-lab backtest workflow --dag sipht.xml.gz --prices data/aws-2016 --policy aib,bfrc,markov -o json",
 	}
@@ -176,8 +176,8 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 	p.StringSliceVar(&deadlines, "deadlines", []string{"1.1", "1.5", "2", "3"},
 		"deadlines as multiples of the workflow's own time")
 	p.IntVar(&repeats, "repeats", 30, "runs for each deadline and zone")
-	p.Float64Var(&train, "train", 0.5, "share of the prices that is history before the first start")
-	p.Var(&span, "time", "time of the workflow on the most powerful type, to which it is scaled")
+	p.Float64Var(&train, "train", 0.5, "share of the prices to use as history before the first start")
+	p.Var(&span, "time", "time of the workflow on the most powerful type, to which run times are scaled")
 	_ = c.MarkFlagFilename("dag")
 	_ = c.MarkFlagDirname("prices")
 	f.add(c)
@@ -187,8 +187,8 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 			return err
 		}
 		if file == "" {
-			return command.BadInput("any form that `tradewind plan` reads will do",
-				"--dag is needed: a file with a workflow")
+			return command.BadInput("use any format that `tradewind plan` reads",
+				"--dag is missing: a file with a workflow")
 		}
 		job, err := jobfile.Read(a.App, file)
 		if err != nil {
@@ -217,7 +217,7 @@ func parseMultiples(words []string) ([]float64, error) {
 	for _, w := range words {
 		x, err := strconv.ParseFloat(strings.TrimSpace(w), 64)
 		if err != nil {
-			return nil, command.BadInput("write them as 1.1,1.5,2", "--deadlines: %q is no number", w)
+			return nil, command.BadInput("write them as 1.1,1.5,2", "--deadlines: %q is not a number", w)
 		}
 		out = append(out, x)
 	}
@@ -235,7 +235,7 @@ func backtestFailure(err error) error {
 	}
 }
 
-// reportBacktest prints a report as asked for.
+// reportBacktest prints a report in the chosen format.
 func (a app) reportBacktest(f *backtestFlags, r *backtest.Report, err error, noun, title string) error {
 	if err != nil {
 		return backtestFailure(err)
@@ -256,7 +256,7 @@ func (a app) reportBacktest(f *backtestFlags, r *backtest.Report, err error, nou
 	return a.Printf("%s on %s\n", text.Count(r.Runs, "run"), text.Count(len(r.Markets), noun))
 }
 
-// policyTable has a row for each policy, cheapest last but one, the bound last.
+// policyTable has a row for each policy, sorted by cost, with the bound last.
 func policyTable(policies map[string]backtest.Result, workflows bool) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "POLICY"}, {Name: "USD", Right: true}, {Name: "ON-DEMAND", Right: true},
@@ -279,7 +279,7 @@ func policyTable(policies map[string]backtest.Result, workflows bool) *text.Tabl
 	return t
 }
 
-// ordered are the names of policies, in the order in which they are known.
+// ordered returns the names of policies in their canonical order.
 func ordered(policies map[string]backtest.Result) (names []string) {
 	for _, name := range backtest.Policies() {
 		if name == backtest.BFRC {

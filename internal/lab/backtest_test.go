@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lab"
 )
 
-// TestABacktestForPrograms reads what programs are promised: the policies by name, each with its figures, and the markets.
-func TestABacktestForPrograms(t *testing.T) {
+// TestBacktestJSON checks the documented JSON: the policies by name, each with its figures, and the markets.
+func TestBacktestJSON(t *testing.T) {
 	for args, policies := range map[string][]string{
 		"backtest bid --prices ../cli/testdata/prices --work 8h --deadline 12h": {
 			"on-demand", "spot", "greedy", "aib", "uniform-progress", "bfrc", "markov", "clairvoyant",
@@ -46,7 +46,7 @@ func TestABacktestForPrograms(t *testing.T) {
 	}
 }
 
-func TestABacktestAndAPriceAreDrawn(t *testing.T) {
+func TestBacktestAndPriceSVG(t *testing.T) {
 	for _, args := range []string{
 		"backtest bid --prices ../cli/testdata/prices --work 8h --deadline 12h -o svg",
 		"prices chart m5.large-east-1a --prices ../cli/testdata/prices -o svg",

@@ -4,12 +4,12 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/tradewind-broker/tradewind/internal/chart"
-	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
+	"github.com/tradewind-broker/tradewind/internal/base/chart"
+	"github.com/tradewind-broker/tradewind/internal/lab/backtest"
 )
 
-// backtestSVG draws the cost of each policy as a share of on demand: by deadline where there are several, else side by
-// side.
+// backtestSVG draws the cost of each policy as a share of on-demand: over the deadline if there are several, otherwise
+// as bars.
 func (a app) backtestSVG(title string, groups []backtest.Group) error {
 	panel := chart.Panel{Title: title, Y: chart.Axis{Label: "share of on-demand cost"}}
 	names := ordered(groups[0].Policies)
@@ -23,7 +23,7 @@ func (a app) backtestSVG(title string, groups []backtest.Group) error {
 			}
 		}
 		panel.X.From, panel.X.To = -0.5, float64(len(names))-0.5
-		// On-demand is several times dearer than all others, which would look alike beside it.
+		// On-demand is several times more expensive than all others; next to it they would look alike.
 		if names[0] == backtest.OnDemand && len(names) > 1 {
 			panel.X.Ticks, points, panel.X.From = panel.X.Ticks[1:], points[1:], 0.5
 		}

@@ -30,18 +30,18 @@ func (a app) chaosCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chaos",
 		Short: "Run the broker in simulated worlds full of faults and check that nothing is lost",
-		Long: "Runs the broker's own functions under virtual time, one world for each seed, with messages lost,\n" +
-			"repeated and reordered, crashes between any two steps, and clouds that fail, hang and take machines\n" +
-			"away, and checks after every step that no job, event, machine or dollar is lost or doubled. A seed is\n" +
-			"a history: the same one fails in the same way again. Exits with 1 when an invariant does not hold.",
+		Long: "Runs the broker's own functions in virtual time, one world per seed. Messages are lost, repeated and\n" +
+			"reordered, the broker crashes between any two steps, and clouds fail, hang and interrupt machines. After\n" +
+			"every step it checks that no job, event, machine or dollar is lost or duplicated. The same seed always\n" +
+			"gives the same history and the same failure. Exits with 1 if an invariant does not hold.",
 		Example: "  tradewind-lab chaos --seeds 0:500\n  tradewind-lab chaos --seeds 17 --history 1000   # one seed, with " +
 			"its last 1000 lines",
 		Args: command.Args(0, 0),
 	}
 	f := c.Flags()
-	f.Var(&o.seeds, "seeds", "seeds from A to before B, or one")
-	f.IntVar(&o.jobs, "jobs", 0, "jobs in each world (default: drawn from the seed)")
-	f.IntVar(&o.history, "history", 60, "lines of history to show of a seed that fails, or of the only one")
+	f.Var(&o.seeds, "seeds", "seeds A (included) to B (excluded), or a single one")
+	f.IntVar(&o.jobs, "jobs", 0, "jobs in each world (default: random by seed)")
+	f.IntVar(&o.history, "history", 60, "lines of history to print for a failing seed, or for a single one")
 	o.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
@@ -56,10 +56,10 @@ type seedsFlag struct{ from, to uint64 }
 
 func (f *seedsFlag) String() string { return fmt.Sprintf("%d:%d", f.from, f.to) }
 
-// Type is what the help shows for the value.
+// Type is the placeholder of the value in the help.
 func (f *seedsFlag) Type() string { return "A:B" }
 
-// Set takes A:B or N.
+// Set accepts A:B or N.
 func (f *seedsFlag) Set(s string) error {
 	first, last, many := strings.Cut(s, ":")
 	from, err := strconv.ParseUint(first, 10, 63)
@@ -68,24 +68,24 @@ func (f *seedsFlag) Set(s string) error {
 		to, err = strconv.ParseUint(last, 10, 63)
 	}
 	if err != nil || to <= from {
-		return fmt.Errorf("it has to be A:B, seeds from A to before B, or one seed")
+		return fmt.Errorf("must be A:B, seeds A (included) to B (excluded), or one seed")
 	}
 	f.from, f.to = from, to
 	return nil
 }
 
-// ChaosResult is what `chaos -o json` prints.
+// ChaosResult is the output of `chaos -o json`.
 type ChaosResult struct {
 	sim.Report
-	Seconds float64 `json:"seconds"` // on the clock
+	Seconds float64 `json:"seconds"` // wall time
 }
 
-// violationsMost is after how many seeds that fail the others are not tried any more.
+// violationsMost is the number of failing seeds after which the run stops.
 const violationsMost = 5
 
 func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 	if o.history < 0 || o.jobs < 0 {
-		return command.BadInput("", "--history and --jobs are at least 0")
+		return command.BadInput("", "--history and --jobs must be at least 0")
 	}
 	began := a.Now()
 	report, only, err := a.simulate(ctx, o)
@@ -102,17 +102,17 @@ func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 	}
 	if len(r.Violations) > 0 {
 		v := r.Violations[0]
-		return command.Failed(fmt.Sprintf("`tradewind-lab chaos --seeds %d --history 1000` plays it again", v.Seed), "%v",
+		return command.Failed(fmt.Sprintf("`tradewind-lab chaos --seeds %d --history 1000` replays it", v.Seed), "%v",
 			&v.Violation)
 	}
 	return nil
 }
 
-// simulate runs the worlds, as many at once as there are processors. The history of the only one is returned.
+// simulate runs the worlds, in parallel on all processors. For a single world it also returns the history.
 func (a app) simulate(ctx context.Context, o *chaosOptions) (report sim.Report, only []string, err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(sim.GCPercent))
 	var told time.Time
-	played, total := 0, int(o.seeds.to-o.seeds.from) //nolint:gosec // far below
+	played, total := 0, int(o.seeds.to-o.seeds.from) //nolint:gosec // small numbers
 	report, err = sim.Chaos(ctx, o.seeds.from, o.seeds.to, sim.ChaosOptions{
 		Options: sim.Options{Jobs: o.jobs, Keep: o.history}, StopAfter: violationsMost,
 	}, func(r sim.Result) {

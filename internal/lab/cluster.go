@@ -17,8 +17,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/lab/replay"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/replay"
 )
 
 // clusterOptions are the flags of backtest cluster.
@@ -34,25 +34,25 @@ func (a app) backtestClusterCommand() *cobra.Command {
 	o := &clusterOptions{every: command.Span{Value: time.Minute}, output: command.NewChoice("table", "table", "json")}
 	c := &cobra.Command{
 		Use: "cluster", Short: "Replay a GPU cluster's pods under a scheduling policy", Args: command.Args(0, 0),
-		Long: "Replays the pods of a GPU cluster, with shares of GPUs, on its nodes under a policy: how long they wait, how much of\n" +
-			"the cluster is allocated, how much of the idle GPUs nobody could use, and by how much queues miss the shares that\n" +
-			"their weights give them. A pod's class of service is its queue. Files are CSV in the form of Alibaba's\n" +
-			"cluster-trace-gpu-v2023, gzipped or not; without --policy it is the scheduler's own. Exits with 2 for a bad row, a pod\n" +
-			"that fits no node, or a bad policy, with the field. docs/scheduling.md says how it counts.",
+		Long: "Replays the pods of a GPU cluster, with shares of GPUs, on its nodes under a policy. It reports how long pods wait,\n" +
+			"how much of the cluster is allocated, how much of the idle GPUs no pod can use, and how far queues are from the\n" +
+			"shares that their weights give them. A pod's class of service is its queue. Files are CSV in the format of\n" +
+			"Alibaba's cluster-trace-gpu-v2023, optionally gzipped; the default policy is the scheduler's. Exits with 2 for a bad\n" +
+			"row, a pod that fits no node, or a bad policy, with the field. docs/scheduling.md defines the measures.",
 		Example: "  tradewind-lab backtest cluster --nodes nodes.csv.gz --pods pods.csv.gz --policy policy.yaml\n" +
 			"  tradewind-lab backtest cluster --nodes nodes.csv --pods pods.csv --speed 100 --weights LS=3,BE=1 -o json",
 	}
 	f := c.Flags()
-	f.StringVar(&o.nodes, "nodes", "", "the nodes: sn,cpu_milli,memory_mib,gpu,model (required)")
-	f.StringVar(&o.pods, "pods", "", "the pods: "+
+	f.StringVar(&o.nodes, "nodes", "", "file of nodes: sn,cpu_milli,memory_mib,gpu,model (required)")
+	f.StringVar(&o.pods, "pods", "", "file of pods: "+
 		"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time "+
 		"(required)")
-	f.StringVar(&o.policy, "policy", "", "the policy, YAML")
-	f.StringSliceVar(&o.weights, "weights", nil, "weights of queues, QUEUE=WEIGHT; 1 where nothing is said")
+	f.StringVar(&o.policy, "policy", "", "file of the policy, YAML")
+	f.StringSliceVar(&o.weights, "weights", nil, "weights of queues, QUEUE=WEIGHT (default: 1)")
 	f.Var(&o.every, "every", "virtual time between sessions")
-	f.Float64Var(&o.replay.Speed, "speed", 1, "how many times faster pods come than they did; they run as long")
+	f.Float64Var(&o.replay.Speed, "speed", 1, "how many times faster pods arrive; their run times stay")
 	f.BoolVar(&o.replay.Stay, "stay", false, "pods never end, so that the cluster fills")
-	f.VarP(&o.output, "output", "o", "form of the output")
+	f.VarP(&o.output, "output", "o", "output format")
 	command.CompleteChoice(c, "output", &o.output)
 	for _, name := range []string{"nodes", "pods", "policy"} {
 		_ = c.MarkFlagFilename(name)
@@ -67,8 +67,8 @@ func (a app) backtestClusterCommand() *cobra.Command {
 
 func (a app) backtestCluster(ctx context.Context, o *clusterOptions) error {
 	if o.nodes == "" || o.pods == "" {
-		return command.BadInput("the form of the files is in docs/scheduling.md",
-			"--nodes and --pods are needed: the cluster and what it is asked for")
+		return command.BadInput("docs/scheduling.md describes the files",
+			"--nodes or --pods is missing: the cluster and its pods")
 	}
 	var err error
 	if o.replay.Weights, err = parseWeights(o.weights); err != nil {
@@ -106,14 +106,14 @@ func (a app) backtestCluster(ctx context.Context, o *clusterOptions) error {
 	return a.printReplay(r)
 }
 
-// parseWeights reads QUEUE=WEIGHT.
+// parseWeights parses QUEUE=WEIGHT.
 func parseWeights(words []string) (map[string]int, error) {
 	out := map[string]int{}
 	for _, w := range words {
 		name, value, _ := strings.Cut(w, "=")
 		n, err := strconv.Atoi(value)
 		if err != nil || name == "" || n < 1 {
-			return nil, command.BadInput("write them as LS=3,BE=1", "--weights: %q is no queue and weight", w)
+			return nil, command.BadInput("write them as LS=3,BE=1", "--weights: %q is not QUEUE=WEIGHT", w)
 		}
 		out[name] = n
 	}
@@ -126,7 +126,7 @@ func readTrace[T any](path string, read func(string, io.Reader) ([]T, error)) ([
 	if err != nil {
 		return nil, command.Unreadable(path, err)
 	}
-	defer f.Close() //nolint:errcheck // read-only
+	defer f.Close() //nolint:errcheck // only read
 	var in io.Reader = f
 	if strings.HasSuffix(path, ".gz") {
 		z, err := gzip.NewReader(f)
@@ -142,7 +142,7 @@ func readTrace[T any](path string, read func(string, io.Reader) ([]T, error)) ([
 	return out, nil
 }
 
-// traceFailure is bad input where a trace is to blame.
+// traceFailure returns a bad-input failure if the trace is invalid.
 func traceFailure(path string, err error) error {
 	var bad *replay.BadTrace
 	switch {
@@ -161,7 +161,7 @@ func (a app) printReplay(r *replay.Report) error {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "QUEUE"}, {Name: "PODS", Right: true}, {Name: "PLACED", Right: true}, {Name: "GPUS", Right: true},
 		{Name: "WAIT MEAN", Right: true},
-		{Name: "P50", Right: true}, {Name: "P95", Right: true}, {Name: "MOST", Right: true},
+		{Name: "P50", Right: true}, {Name: "P95", Right: true}, {Name: "MAX", Right: true},
 	}}
 	add := func(name string, pods, placed int, gpu float64, w replay.Quantiles) {
 		t.Row(name, strconv.Itoa(pods), strconv.Itoa(placed), percent(gpu), waited(w.Mean), waited(w.P50),
@@ -175,8 +175,8 @@ func (a app) printReplay(r *replay.Report) error {
 	if err := a.PrintTable(t); err != nil {
 		return err
 	}
-	return a.Printf("%s with %s for %.0f h in %s: allocated %s of GPUs (at most %s), %s of cores, %s of memory; GPUs "+
-		"idle where a pod could not use them %s (at most %s); shares missed by %s; %s evicted\n",
+	return a.Printf("%s with %s for %.0f h in %s: allocated %s of GPUs (at most %s), %s of cores, %s of memory; idle "+
+		"GPUs that no pod could use %s (at most %s); shares missed by %s; %s evicted\n",
 		text.Count(r.Nodes, "node"), text.Count(r.GPUs, "GPU"), r.Hours, text.Count(r.Sessions, "session"),
 		percent(r.Allocation.GPU), percent(r.Peak.GPU), percent(r.Allocation.CPU), percent(r.Allocation.Memory),
 		percent(r.Fragmentation), percent(r.PeakFragmentation), percent(r.ShareError), text.Count(r.Evicted, "pod"))

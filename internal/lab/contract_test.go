@@ -27,7 +27,7 @@ func tree() []*cobra.Command {
 	return all
 }
 
-func TestCommandsAndFlagsAreTheContract(t *testing.T) {
+func TestCommandsAndFlagsMatchContract(t *testing.T) {
 	want := []string{
 		"tradewind-lab backtest availability: changeover deadline every nodes output policy seed spot-ratio traces work zones",
 		"tradewind-lab backtest bid: deadline every output policy prices restart seed train work",

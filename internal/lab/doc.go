@@ -4,5 +4,5 @@ package lab
 
 import "github.com/tradewind-broker/tradewind/internal/cli/command"
 
-// app is what the commands of one run share.
+// app is the shared state of the commands of one run.
 type app struct{ *command.App }

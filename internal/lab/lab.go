@@ -80,7 +80,7 @@ func exitCode(err error) int {
 	return command.ExitFailed
 }
 
-// describe splits an error into what is wrong, with its place in front, and what to do.
+// describe splits an error into its text, preceded by its position, and a hint.
 func describe(err error) (what, hint string) {
 	var known *command.Failure
 	var file *dag.Error

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lab"
 )
 
-// result is what a command did.
+// result is the outcome of a command.
 type result struct {
 	code     int
 	out, err string

@@ -17,9 +17,9 @@ func (a app) optimizeCommand() *cobra.Command {
 	var limit command.Span
 	c := &cobra.Command{
 		Use:   "optimize MODEL.json",
-		Short: "Solve an optimizer's model, proven",
+		Short: "Solve an optimizer model with a proof of optimality",
 		Long: "Reads a placement model as `tradewind plan --model-out` writes it and prints the best choice with its\n" +
-			"proof as JSON. - is standard input. Exits with 3 when no choice keeps the model's bounds.",
+			"proof as JSON. - is standard input. Exits with 3 if no choice meets the model's bounds.",
 		Example: "  tradewind-lab optimize model.json\n  tradewind-lab optimize model.json --time-limit 10s | jq .choice",
 		Args:    command.Args(1, 1),
 		ValidArgsFunction: func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -45,8 +45,8 @@ func (a app) optimize(ctx context.Context, path string, o optimizer.Options) err
 	}
 	solution, err := optimizer.Solve(ctx, model, o)
 	if errors.Is(err, optimizer.ErrUndecided) {
-		return command.Because(err, command.ExitFailed, "give it more time with --time-limit",
-			"the time was up before a plan was found or ruled out")
+		return command.Because(err, command.ExitFailed, "allow more time with --time-limit",
+			"time ran out before a plan was found or ruled out")
 	}
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (a app) optimize(ctx context.Context, path string, o optimizer.Options) err
 	return nil
 }
 
-// readModel reads a model, whose mistakes are told with the file's name.
+// readModel reads a model. Its errors contain the name of the file.
 func (a app) readModel(path string) (*optimizer.Model, error) {
 	in, name := a.In, "stdin"
 	if path != command.Stdin {
@@ -70,14 +70,14 @@ func (a app) readModel(path string) (*optimizer.Model, error) {
 		if err != nil {
 			return nil, command.Unreadable(path, err)
 		}
-		defer f.Close() //nolint:errcheck // read-only
+		defer f.Close() //nolint:errcheck // only read
 		in, name = io.Reader(f), path
 	}
 	model, err := optimizer.ReadModel(in)
 	var bad *optimizer.ModelError
 	if errors.As(err, &bad) {
 		return nil, command.Because(err, command.ExitBadInput,
-			"docs/cli.md shows the form; `tradewind plan --model-out` writes it", "%s: %v", name, err)
+			"docs/cli.md describes the format; `tradewind plan --model-out` writes it", "%s: %v", name, err)
 	}
 	if err != nil {
 		return nil, command.Because(err, command.ExitBadInput, "", "%s: %v", name, err)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/lab/tianchi"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
-	"github.com/tradewind-broker/tradewind/pkg/placement/tianchi"
 )
 
 // placeOptions are the flags of place.
@@ -36,13 +36,13 @@ func (a app) placeCommand() *cobra.Command {
 		solver: command.NewChoice(solverAuto, solvers()...)}
 	c := &cobra.Command{
 		Use:   "place",
-		Short: "Place containers on machines, or check where they were placed",
-		Long: "Reads machines, apps, instances and anti-affinity rules in the form of the Alibaba scheduling contest\n" +
-			"of 2018 (Tianchi) from the folder --data and puts all instances on as few machines as it can in the time\n" +
-			"it has, with no resource over its capacity at any point of the day and no rule broken. With --verify it\n" +
-			"checks an assignment of yours instead, and with --generate it makes such a folder. Violations are\n" +
-			"counted by a verifier that shares no code with the solvers. Exits with 3 when not all instances found\n" +
-			"a place, and with 1 when a constraint is broken.",
+		Short: "Place containers on machines, or verify a placement",
+		Long: "Reads machines, apps, instances and anti-affinity rules in the format of the Alibaba scheduling contest of\n" +
+			"2018 (Tianchi) from the folder --data, and places all instances on as few machines as it can within the\n" +
+			"time limit. No resource exceeds its capacity at any time of the day, and all rules hold. With --verify it\n" +
+			"checks an existing assignment instead, and with --generate it generates a data set. A verifier that shares\n" +
+			"no code with the solvers counts the violations. Exits with 3 if some instances could not be placed, and\n" +
+			"with 1 if a constraint is violated.",
 		Example: "  tradewind-lab place --data tianchi/ --time-limit 60s --out assignment.csv\n" +
 			"  tradewind-lab place --data tianchi/ --verify assignment.csv -o json\n" +
 			"  tradewind-lab place --generate paper/ && tradewind-lab place --data paper/ --solver flow",
@@ -52,20 +52,20 @@ func (a app) placeCommand() *cobra.Command {
 	f.StringVar(&o.data, "data", "",
 		"folder with the app_resources, machine_resources, instance_deploy and app_interference files")
 	f.Var(&o.limit, "time-limit", "stop after this time with the best assignment so far")
-	f.IntVar(&o.steps, "steps", 0, "stop after this many steps instead, so that the same run gives the same assignment")
+	f.IntVar(&o.steps, "steps", 0, "stop after this many steps instead, so that runs are reproducible")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the search and of --generate")
-	f.Var(&o.solver, "solver", "what places; auto is flow where apps have priorities, else pack")
+	f.Var(&o.solver, "solver", "solver; auto means flow if apps have priorities, otherwise pack")
 	command.CompleteChoice(c, "solver", &o.solver)
 	f.StringVar(&o.out, "out", "", "write instance,machine lines to this file")
 	f.StringVar(&o.verify, "verify", "", "check the instance,machine lines of this file instead of placing")
-	f.StringVar(&o.generate, "generate", "", "make a data set of the paper's setting in this folder instead")
-	f.IntVar(&o.setting.Containers, "containers", o.setting.Containers, "instances that --generate makes")
-	f.IntVar(&o.setting.Machines, "machines", o.setting.Machines, "machines that --generate makes")
-	f.IntVar(&o.setting.Apps, "apps", o.setting.Apps, "apps that --generate makes")
+	f.StringVar(&o.generate, "generate", "", "generate a data set like the paper's in this folder instead")
+	f.IntVar(&o.setting.Containers, "containers", o.setting.Containers, "number of instances for --generate")
+	f.IntVar(&o.setting.Machines, "machines", o.setting.Machines, "number of machines for --generate")
+	f.IntVar(&o.setting.Apps, "apps", o.setting.Apps, "number of apps for --generate")
 	f.Float64Var(&o.setting.AntiAffinity, "anti-affinity", o.setting.AntiAffinity,
-		"share of apps with anti-affinity that --generate makes")
+		"share of apps with anti-affinity for --generate")
 	f.Float64Var(&o.setting.Priority, "priority", o.setting.Priority,
-		"share of instances with priority that --generate makes")
+		"share of instances with priority for --generate")
 	for _, name := range []string{"data", "generate"} {
 		_ = c.MarkFlagDirname(name)
 	}
@@ -81,27 +81,27 @@ func (a app) placeCommand() *cobra.Command {
 	return c
 }
 
-// PlaceResult is what `place -o json` prints.
+// PlaceResult is the output of `place -o json`.
 type PlaceResult struct {
 	Instances  int     `json:"instances"`
 	Placed     int     `json:"placed"`
-	Violations int     `json:"violations"` // as the verifier counts them
+	Violations int     `json:"violations"` // counted by the verifier
 	Machines   int     `json:"machines"`   // with at least one instance
-	LowerBound int     `json:"lowerBound"` // that no assignment of all instances can do without
-	Seconds    float64 `json:"seconds"`    // from the start to the assignment, on the clock
+	LowerBound int     `json:"lowerBound"` // minimum number of machines of any complete assignment
+	Seconds    float64 `json:"seconds"`    // wall time until the assignment was found
 }
 
 func (a app) place(ctx context.Context, o *placeOptions) error {
 	began := a.Now()
 	switch {
 	case o.data == "" && o.generate == "":
-		return command.BadInput("usage: tradewind-lab place --data DIR", "--data has to name the folder of a data set")
+		return command.BadInput("usage: tradewind-lab place --data DIR", "--data must name the folder of a data set")
 	case o.generate != "" && (o.data != "" || o.verify != "" || o.out != ""):
-		return command.BadInput("", "--generate only makes a data set; place it with --data in another run")
+		return command.BadInput("", "--generate only generates a data set; place it with --data in another run")
 	case o.verify != "" && o.out != "":
 		return command.BadInput("", "--verify writes nothing; leave out --out")
 	case o.steps < 0:
-		return command.BadInput("", "--steps is at least 0")
+		return command.BadInput("", "--steps must be at least 0")
 	case o.generate != "":
 		return a.generatePlacement(o)
 	}
@@ -140,7 +140,7 @@ func (a app) place(ctx context.Context, o *placeOptions) error {
 	return a.judgePlacement(o, p, assignment, report)
 }
 
-// readPlacement reads the data set of a folder.
+// readPlacement reads a data set from a folder.
 func (a app) readPlacement(dir string) (*placement.Problem, error) {
 	p, err := tianchi.Read(os.DirFS(dir))
 	var bad *tianchi.Error
@@ -160,16 +160,16 @@ func readAssignment(path string, p *placement.Problem) (placement.Assignment, er
 	if err != nil {
 		return nil, command.Unreadable(path, err)
 	}
-	defer f.Close() //nolint:errcheck // read-only
+	defer f.Close() //nolint:errcheck // only read
 	assignment, err := tianchi.ReadAssignment(path, f, p)
 	if err != nil {
 		return nil, command.Because(err, command.ExitBadInput,
-			"each line is an instance and its machine, with a comma between them", "%v", err)
+			"each line is an instance and its machine, comma-separated", "%v", err)
 	}
 	return assignment, nil
 }
 
-// judgePlacement tells what is wrong with an assignment, and how the command ends for it.
+// judgePlacement returns an error if an assignment is incomplete or violates constraints.
 func (a app) judgePlacement(o *placeOptions, p *placement.Problem, assignment placement.Assignment,
 	r *placement.Report) error {
 	const shown = 5
@@ -195,12 +195,12 @@ func (a app) judgePlacement(o *placeOptions, p *placement.Problem, assignment pl
 		}
 	}
 	if o.verify != "" {
-		return command.Failed("", "%s: %s on no machine, the first is %s", o.verify, text.Count(missing, "instance"),
+		return command.Failed("", "%s: %s without a machine, the first is %s", o.verify, text.Count(missing, "instance"),
 			first)
 	}
 	return &command.Failure{Code: command.ExitInfeasible,
-		Text: "no place was found for " + text.Count(missing, "instance") + ", the first is " + text.Clean(first),
-		Hint: "more machines or fewer rules; more time with --time-limit may find a place too"}
+		Text: "could not place " + text.Count(missing, "instance") + ", the first is " + text.Clean(first),
+		Hint: "add machines or remove rules; more time with --time-limit may help, too"}
 }
 
 func (a app) printPlacement(o *placeOptions, r PlaceResult) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lab"
 )
 
-// placed runs place and reads what it prints.
+// placed runs place and parses its output.
 func placed(t *testing.T, code int, args ...string) (lab.PlaceResult, result) {
 	t.Helper()
 	r := run(append([]string{"place", "-o", "json"}, args...)...)
@@ -37,7 +37,7 @@ func placed(t *testing.T, code int, args ...string) (lab.PlaceResult, result) {
 	return got, r
 }
 
-// generated makes a small data set.
+// generated generates a small data set.
 func generated(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "set")
@@ -69,7 +69,7 @@ func TestPlaceAndVerify(t *testing.T) {
 		t.Error("the same steps gave another assignment")
 	}
 
-	// All on one machine: over its capacity, and together what has to be apart.
+	// All on one machine: exceeds its capacity, and violates anti-affinity.
 	lines := strings.Split(strings.TrimSpace(string(body)), "\n")
 	spoiled := slices.Clone(lines)
 	for i, line := range spoiled {
@@ -112,7 +112,7 @@ func TestEverySolverPlaces(t *testing.T) {
 	}
 }
 
-func TestPlaceRefusesWhatItCannotUse(t *testing.T) {
+func TestPlaceRejectsInvalidInput(t *testing.T) {
 	dir := generated(t)
 	broken := filepath.Join(t.TempDir(), "broken")
 	if err := os.CopyFS(broken, os.DirFS(dir)); err != nil {
@@ -134,10 +134,10 @@ func TestPlaceRefusesWhatItCannotUse(t *testing.T) {
 		{command.ExitBadInput, "instance_deploy.csv: row 2: app: \"app_x\" is not in app_resources.csv", []string{"--data", broken}},
 		{command.ExitBadInput, "none.csv: ", []string{"--data", dir, "--verify", "none.csv"}},
 		{command.ExitBadInput, "leave out --out", []string{"--data", dir, "--verify", "a", "--out", "b"}},
-		{command.ExitBadInput, "--steps is at least 0", []string{"--data", dir, "--steps", "-1"}},
+		{command.ExitBadInput, "--steps must be at least 0", []string{"--data", dir, "--steps", "-1"}},
 		{command.ExitBadInput, "--generate only makes a data set", []string{"--data", dir, "--generate", "x"}},
 		{command.ExitBadInput, "apps: 0", []string{"--generate", "x", "--apps", "0"}},
-		{command.ExitInfeasible, "no place was found for ", []string{"--data", full, "--steps", "100"}},
+		{command.ExitInfeasible, "could not place ", []string{"--data", full, "--steps", "100"}},
 	} {
 		if _, r := placed(t, c.code, c.args...); !strings.Contains(r.err, c.want) {
 			t.Errorf("%v: %q is not in %s", c.args, c.want, r.err)

@@ -9,13 +9,13 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/lab/tianchi"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
 	"github.com/tradewind-broker/tradewind/pkg/placement/pack"
-	"github.com/tradewind-broker/tradewind/pkg/placement/tianchi"
 )
 
-// What can place.
+// The solvers.
 const (
 	solverAuto      = "auto"
 	solverPack      = "pack"
@@ -58,7 +58,7 @@ func (a app) solvePlacement(ctx context.Context, p *placement.Problem, o *placeO
 	return a.packPlacement(ctx, p, o, began)
 }
 
-// flowPlacement fills the flow network, from where the instances are already.
+// flowPlacement fills the flow network, starting from the existing placement.
 func flowPlacement(p *placement.Problem) (placement.Assignment, error) {
 	n, err := placement.New(p, placement.Options{})
 	if err != nil {
@@ -67,7 +67,7 @@ func flowPlacement(p *placement.Problem) (placement.Assignment, error) {
 	return n.Solve().Assignment, nil
 }
 
-// reserve is the part of the time limit that is kept for verifying and writing what was found.
+// reserve is the part of the time limit for verifying and writing the result.
 const reserve = 20
 
 func (a app) packPlacement(ctx context.Context, p *placement.Problem, o *placeOptions,
@@ -92,7 +92,7 @@ func (a app) packPlacement(ctx context.Context, p *placement.Problem, o *placeOp
 	return r.Assignment, nil
 }
 
-// generatePlacement writes a data set of the setting that the flags describe.
+// generatePlacement writes a data set with the parameters of the flags.
 func (a app) generatePlacement(o *placeOptions) error {
 	o.setting.Seed = o.seed
 	p, err := placement.Generate(o.setting)
@@ -103,7 +103,7 @@ func (a app) generatePlacement(o *placeOptions) error {
 		return command.Unreadable(o.generate, err)
 	}
 	create := func(name string) (io.WriteCloser, error) {
-		return os.Create(filepath.Join(o.generate, name)) //nolint:gosec // writing in the folder that the user names is the purpose
+		return os.Create(filepath.Join(o.generate, name)) //nolint:gosec // writing to the folder that the user names is the purpose
 	}
 	if err := tianchi.Write(create, p); err != nil {
 		return command.Unreadable(o.generate, err)
@@ -119,7 +119,7 @@ func (a app) generatePlacement(o *placeOptions) error {
 		text.Count(len(p.Machines), "machine"), text.Count(len(p.Rules), "rule"), o.generate)
 }
 
-// GeneratedResult is what `place --generate DIR -o json` prints.
+// GeneratedResult is the output of `place --generate DIR -o json`.
 type GeneratedResult struct {
 	Dir        string `json:"dir"`
 	Instances  int    `json:"instances"`

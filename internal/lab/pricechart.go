@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/chart"
+	"github.com/tradewind-broker/tradewind/internal/base/chart"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
@@ -39,12 +39,12 @@ func (a app) priceSVG(m *market.Market, from, to time.Time) error {
 // The size of a chart in the terminal.
 const (
 	chartRows    = 12
-	chartColumns = 72 // where the output is no terminal
+	chartColumns = 72 // if the output is not a terminal
 	chartLabel   = 10
 )
 
-// priceLines draws a market's price with block characters: each column is the highest price of its time, so that no
-// spike is lost, and eighths of a character tell heights apart. The on-demand price is a dotted line.
+// priceLines draws a market's price with block characters. Each column is the highest price of its period, so that no
+// spike is lost; heights have a resolution of an eighth of a character. The on-demand price is a dotted line.
 func priceLines(m *market.Market, from, to time.Time, wide int) []string {
 	columns := chartColumns
 	if wide > 0 {
@@ -77,7 +77,7 @@ func priceLines(m *market.Market, from, to time.Time, wide int) []string {
 	return lines
 }
 
-// block is the character for a column that fills so much of a row.
+// block returns the character for a column that fills a share of a row.
 func block(fill float64, dotted bool) rune {
 	eighths := int(math.Round(8 * fill))
 	switch {
@@ -91,7 +91,7 @@ func block(fill float64, dotted bool) rune {
 	return ' '
 }
 
-// columnMaxima are the highest price in force in each of so many spans, and of all.
+// columnMaxima returns the highest price in each of N equal periods (N = columns), and the overall maximum.
 func columnMaxima(m *market.Market, from, to time.Time, columns int) (heights []float64, top float64) {
 	heights = make([]float64, columns)
 	span := max(to.Sub(from), time.Second)

@@ -33,14 +33,14 @@ func (a app) pricesChartCommand() *cobra.Command {
 	output := command.NewChoice("text", "text", "svg")
 	c := &cobra.Command{
 		Use: "chart MARKET", Short: "Draw the price of a spot market over time", Args: command.Args(1, 1),
-		Long: "Draws the price of one market over time beside what the machine costs on demand: in the terminal, or as\n" +
+		Long: "Draws the price of one market over time, with the machine's on-demand price: in the terminal, or as\n" +
 			"an SVG.",
 		Example: "  tradewind-lab prices chart m4.10xlarge-us-east-1a --prices data/aws-2016\n" +
 			"  tradewind-lab prices chart m4.10xlarge-us-east-1a --prices data/aws-2016 --days 7 -o svg >week.svg",
 	}
 	f := prices.NewFlags(a.App, c)
 	c.Flags().Float64Var(&days, "days", 0, "only the last days (default: all)")
-	c.Flags().VarP(&output, "output", "o", "form of the output")
+	c.Flags().VarP(&output, "output", "o", "output format")
 	command.CompleteChoice(c, "output", &output)
 	c.RunE = func(_ *cobra.Command, given []string) error {
 		if !(days >= 0) {
@@ -69,9 +69,9 @@ func (a app) pricesChartCommand() *cobra.Command {
 func (a app) pricesImportCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
-		Use: "import DIR...", Short: "Add recorded prices to those of the state folder", Args: command.Args(1, 1000),
-		Long: "Reads every price file below each DIR (CSV, gzipped or not) and keeps what is new of each market. Exits with\n" +
-			"2 for a bad series, with its row and column; nothing is imported then.",
+		Use: "import DIR...", Short: "Add recorded prices to those in the state folder", Args: command.Args(1, 1000),
+		Long: "Reads every price file below each DIR (CSV, optionally gzipped) and stores what is new in each market. If a\n" +
+			"series is invalid, it exits with 2, prints the row and column, and imports nothing.",
 		Example: "  tradewind-lab prices import data/gcp-2026 data/azure-2026",
 	}
 	a.StateFlag(c, &state)
@@ -104,14 +104,14 @@ func (a app) pricesImportCommand() *cobra.Command {
 	return c
 }
 
-// importReport is what `prices import -o json` says.
+// importReport is the output of `prices import -o json`.
 type importReport struct {
 	Markets    int `json:"markets"`
 	NewMarkets int `json:"newMarkets"`
 	Prices     int `json:"prices"`
 }
 
-// merge adds markets to those known. Prices that repeat the one before say nothing and are left out.
+// merge adds markets to the known ones. It omits prices that repeat the previous one.
 func (r *importReport) merge(known, more []*market.Market) ([]*market.Market, error) {
 	at := map[[2]string]*market.Market{}
 	for _, m := range known {

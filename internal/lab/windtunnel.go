@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tradewind-broker/tradewind/internal/chart"
+	"github.com/tradewind-broker/tradewind/internal/base/chart"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/lab/windtunnel"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
-	"github.com/tradewind-broker/tradewind/pkg/parsync/windtunnel"
 )
 
 // windtunnelOptions are the flags of windtunnel.
@@ -35,37 +35,37 @@ func (a app) windtunnelCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "windtunnel",
-		Short: "Measure how many schedulers share one cluster without a lock",
-		Long: "Plays the wind tunnel of Feng et al. (ATC '21) in virtual time: many schedulers place tasks on the slots of one\n" +
-			"cluster, each with a view of its own that is partly out of date, and commit by conditional write. Prints for\n" +
-			"each phase of load how long tasks waited, how good the slots were that they got, and how often two\n" +
-			"schedulers wanted the same one.\n\n" +
-			"parsync keeps the state in partitions that schedulers refresh round robin, and takes the best slots until tasks\n" +
-			"wait longer than --switch, then the freshest; quality and latency do only the one or the other. statesync\n" +
-			"refreshes everything at once and draws --candidates slots for a task, to take the best.",
+		Short: "Measure how well schedulers share one cluster without a lock",
+		Long: "Simulates the wind tunnel of Feng et al. (ATC '21) in virtual time: many schedulers place tasks on the slots of one\n" +
+			"cluster. Each has its own, partly outdated view, and commits by conditional write. For each phase of load it\n" +
+			"prints how long tasks waited, the quality of the slots that they got, and how often two schedulers wanted the\n" +
+			"same slot.\n\n" +
+			"parsync keeps the state in partitions that schedulers refresh round robin. It takes the best slots until tasks wait\n" +
+			"longer than --switch, then the freshest; quality and latency only do one or the other. statesync refreshes\n" +
+			"everything at once, draws --candidates slots for a task and takes the best.",
 		Example: "  tradewind-lab windtunnel                                          # the paper's five phases\n" +
 			"  tradewind-lab windtunnel --policy all -o svg > windtunnel.svg     # all policies, as a chart\n" +
 			"  tradewind-lab windtunnel --load 66,100,100/66,66,100 --policy parsync   # two classes of schedulers",
 		Args: command.Args(0, 0),
 	}
 	f := c.Flags()
-	f.IntVar(&o.config.Schedulers, "schedulers", 20, "schedulers at work at once")
+	f.IntVar(&o.config.Schedulers, "schedulers", 20, "number of parallel schedulers")
 	f.IntVar(&o.config.Partitions, "partitions", 40, "partitions of the cluster's state; more than schedulers")
 	f.IntVar(&o.config.Slots, "slots", 200_000, "slots of the cluster")
-	f.Float64Var(&o.config.Rate, "rate", 40_000, "tasks a second that all schedulers together can try to place")
+	f.Float64Var(&o.config.Rate, "rate", 40_000, "tasks per second that all schedulers together can try to place")
 	f.StringVar(&o.load, "load", "50,80,95,80,50",
 		"percent of the rate that arrives in each phase; after a slash, the same for another class of schedulers")
 	f.Var(&o.phase, "phase", "virtual time of each phase")
 	f.StringSliceVar(&o.policies, "policy", []string{string(parsync.Adaptive)},
 		"parsync, latency, quality, statesync, several of them or all")
 	f.Var(&o.gap, "gap", "virtual time between two refreshes of a slot's state by one scheduler")
-	f.Var(&o.limit, "switch", "wait at which parsync prefers fresh partitions to good slots")
+	f.Var(&o.limit, "switch", "wait from which parsync prefers fresh partitions to good slots")
 	f.Float64Var(&o.config.ScoreVariance, "score-variance", windtunnel.DefaultVariance,
-		"variance of the slots' scores, about a mean of 1")
+		"variance of the slots' scores, whose mean is 1")
 	f.IntVar(&o.config.Candidates, "candidates", windtunnel.DefaultCandidates,
-		"slots that statesync draws for a task; 0 is all")
+		"slots that statesync draws for a task; 0 means all")
 	f.Uint64Var(&o.config.Seed, "seed", 1, "seed of arrivals, times and draws")
-	f.VarP(&o.output, "output", "o", "form of the output")
+	f.VarP(&o.output, "output", "o", "output format")
 	command.CompleteChoice(c, "output", &o.output)
 	_ = c.RegisterFlagCompletionFunc("policy",
 		cobra.FixedCompletions(append(policyNames(), "all"), cobra.ShellCompDirectiveNoFileComp))
@@ -85,11 +85,11 @@ func policyNames() []string {
 	return names
 }
 
-// WindtunnelResult is what `windtunnel -o json` prints for one policy; for several it is {"runs": […]}.
+// WindtunnelResult is the output of `windtunnel -o json` for one policy; for several policies it is {"runs": […]}.
 type WindtunnelResult struct {
 	*windtunnel.Result
-	Seconds float64 `json:"seconds"` // on the clock
-	Speed   float64 `json:"speed"`   // virtual seconds a second
+	Seconds float64 `json:"seconds"` // wall time
+	Speed   float64 `json:"speed"`   // virtual seconds per second
 }
 
 func (a app) windtunnel(ctx context.Context, o *windtunnelOptions) error {
@@ -137,7 +137,7 @@ func (a app) windtunnel(ctx context.Context, o *windtunnelOptions) error {
 	}
 }
 
-// parseLoad reads percentages by phase, and by class of schedulers.
+// parseLoad parses percentages by phase and by class of schedulers.
 func parseLoad(s string) ([][]float64, error) {
 	var classes [][]float64
 	for class := range strings.SplitSeq(s, "/") {
@@ -145,7 +145,7 @@ func parseLoad(s string) ([][]float64, error) {
 		for word := range strings.SplitSeq(class, ",") {
 			v, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(word), "%"), 64)
 			if err != nil {
-				return nil, command.BadInput("it is a list of percentages, such as 50,80,95",
+				return nil, command.BadInput("use a list of percentages, such as 50,80,95",
 					"--load: %q is not a number", word)
 			}
 			phases = append(phases, v/100)
@@ -163,13 +163,13 @@ func parsePolicies(names []string) ([]parsync.Policy, error) {
 		}
 		p, err := parsync.ParsePolicy(name)
 		if err != nil {
-			return nil, command.BadInput("there are "+text.List(append(policyNames(), "all"), "and"),
-				"--policy: there is no policy %q", name)
+			return nil, command.BadInput("the policies are "+text.List(append(policyNames(), "all"), "and"),
+				"--policy: unknown policy %q", name)
 		}
 		out = append(out, p)
 	}
 	if len(out) == 0 {
-		return nil, command.BadInput("", "--policy names none")
+		return nil, command.BadInput("", "--policy is empty")
 	}
 	return out, nil
 }
@@ -193,13 +193,13 @@ func (a app) printWindtunnel(runs []WindtunnelResult) error {
 		return err
 	}
 	for _, r := range runs {
-		a.Tell("%s: %s of virtual time in %s, %.0f times as fast", r.Policy, text.Span(text.Hours(r.Virtual/3600)),
+		a.Tell("%s: %s of virtual time in %s, %.0f times faster than real time", r.Policy, text.Span(text.Hours(r.Virtual/3600)),
 			text.Span(text.Hours(r.Seconds/3600)), r.Speed)
 	}
 	return nil
 }
 
-// phaseRow adds what was measured of a phase, of one class of schedulers or of all.
+// phaseRow adds the measurements of a phase, for one class of schedulers or for all.
 func phaseRow(t *text.Table, r WindtunnelResult, class string, p windtunnel.Phase) {
 	expected := ""
 	if p.Expected > 0 {
@@ -217,7 +217,7 @@ func windtunnelPanels(runs []WindtunnelResult) []chart.Panel {
 	panels := []chart.Panel{
 		{Title: "Scheduling delay", X: seconds, Y: chart.Axis{Label: "mean (s)", Log: true}},
 		{Title: "Quality of the slots taken", X: seconds, Y: chart.Axis{Label: "mean score"}},
-		{Title: "Conflicts", X: seconds, Y: chart.Axis{Label: "a second"}},
+		{Title: "Conflicts", X: seconds, Y: chart.Axis{Label: "per second"}},
 	}
 	for _, r := range runs {
 		var points [3][]chart.Point

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// maxBytes is the largest binary that is accepted: Lambda loads it when a sandbox starts.
+// maxBytes is the maximum size of a binary: Lambda loads it when a sandbox starts.
 const maxBytes = 20 << 20
 
-// module is ours.
+// module is this module's path.
 const module = "github.com/tradewind-broker/tradewind/"
 
 // small returns the flags that compile packages without inlining if they mostly wait for AWS or for clients. That makes a
@@ -29,14 +29,14 @@ func small() (flags []string) {
 		flags = append(flags, "-gcflags="+pattern+"=-l")
 	}
 	for _, pattern := range []string{
-		module + "events/...", module + "pkg/bidding/...", module + "pkg/broker/...", module + "pkg/market/...",
+		module + "events/...", module + "pkg/bidding/...", module + "internal/broker/...", module + "pkg/market/...",
 		module + "pkg/optimizer/...", module + "pkg/scheduler/...", module + "pkg/store/...",
 		"github.com/go-json-experiment/...",
 	} {
 		flags = append(flags, "-gcflags="+pattern+"=")
 	}
-	for _, pattern := range []string{module + "pkg/broker/history/...", module + "pkg/broker/view/..."} {
-		flags = append(flags, "-gcflags="+pattern+"=-l") // what is shown to people
+	for _, pattern := range []string{module + "internal/broker/history/...", module + "internal/broker/view/..."} {
+		flags = append(flags, "-gcflags="+pattern+"=-l") // printed
 	}
 	return flags
 }
@@ -65,14 +65,14 @@ func Build(ctx context.Context, dir, pkg, arch, file string) error {
 	if err != nil {
 		return err
 	}
-	stamp := exec.CommandContext(ctx, "go", append(args, "-o", file, pkg)...) //nolint:gosec // our own packages
+	stamp := exec.CommandContext(ctx, "go", append(args, "-o", file, pkg)...) //nolint:gosec // packages of this module
 	stamp.Dir = dir
 	stamp.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
 	stamp.Stdout, stamp.Stderr = os.Stderr, os.Stderr
 	if err := stamp.Run(); err != nil {
 		return fmt.Errorf("build %s: %w", pkg, err)
 	}
-	// A zip of the same content is the same zip, and is not uploaded again.
+	// Equal content gives an equal zip, which is not uploaded again.
 	past := time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 	return os.Chtimes(file, past, past)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// connect makes the clients of the deployment's table and queues.
+// connect makes the clients for the deployment's table and queues.
 func connect(env Env, cfg aws.Config, log *slog.Logger, now func() time.Time) (a adapters, err error) {
 	table, err := dynamo.New(cfg, env.Table, dynamo.Options{Log: log, Now: now})
 	if err != nil {
@@ -31,7 +31,7 @@ func connect(env Env, cfg aws.Config, log *slog.Logger, now func() time.Time) (a
 	if err != nil {
 		return a, err
 	}
-	of.Announce = nil // the relay does
+	of.Announce = nil // the relay announces
 	urgent, err := busaws.New(of)
 	return adapters{store: table, outbox: table, bus: b, queue: b, urgent: urgent}, err
 }
@@ -39,8 +39,8 @@ func connect(env Env, cfg aws.Config, log *slog.Logger, now func() time.Time) (a
 // S3 makes a client of S3.
 func (s *Sandbox) S3() *s3.Client { return s3.NewFromConfig(s.AWS, S3Options(s.AWS)) }
 
-// S3Options suit S3 and its emulators, which have no host for each bucket. The SDK would tell the log of every object
-// without a checksum.
+// S3Options suit S3 and its emulators, which do not have a host per bucket. They also stop the SDK from logging every
+// object without a checksum.
 func S3Options(cfg aws.Config) func(*s3.Options) {
 	return func(o *s3.Options) {
 		o.UsePathStyle = cfg.BaseEndpoint != nil
@@ -48,7 +48,7 @@ func S3Options(cfg aws.Config) func(*s3.Options) {
 	}
 }
 
-// The queues' rules, as infra/ deploys them. Visibility is only for those who receive by themselves: Lambda goes by the
+// The queues' rules, as infra/ deploys them. Visibility applies only to those who receive directly; Lambda uses the
 // queue's own.
 const (
 	visibility  = 12 * time.Minute

@@ -13,31 +13,31 @@ import (
 	awsevents "github.com/aws/aws-lambda-go/events"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
 )
 
-// Queue answers for messages that Lambda has received. A *busaws.Bus is one.
+// Queue acknowledges messages that Lambda has received. A *busaws.Bus is one.
 type Queue interface {
 	Adopt(ctx context.Context, queue string, r busaws.Received) (d bus.Delivery, ok bool, err error)
 	Nack(ctx context.Context, queue, receipt, reason string) error
 	Reject(ctx context.Context, queue, receipt, reason string) error
 }
 
-// Handler runs a function on the events that Lambda invokes it with.
+// Handler runs a function on the events for which Lambda invokes it.
 type Handler struct {
 	Sandbox   *Sandbox
 	Functions *broker.Functions
-	// Notices reads the warnings of EC2; nil takes none.
+	// Notices reads EC2's interruption warnings; nil accepts none.
 	Notices Notices
-	// After runs once a batch was handled, for what depends on the state that the batch left. If it fails, the batch
-	// comes again. Nil does nothing.
+	// After runs after each batch, for work that depends on the state that the batch left. If it fails, the batch is
+	// delivered again. Nil does nothing.
 	After func(ctx context.Context) error
 }
 
-// Serve makes the broker of a function whose events come by its queue, and returns what the function runs.
+// Serve makes the broker of a function that gets its events from its queue, and returns the function's handler.
 func (s *Sandbox) Serve(ports broker.Ports) (any, error) {
 	b, err := s.Broker(ports)
 	if err != nil {
@@ -53,18 +53,18 @@ type item struct {
 	message  awsevents.SQSMessage
 	delivery bus.Delivery
 	event    events.Event
-	ready    bool // event is to be handled
+	ready    bool // event must be handled
 	err      error
 }
 
-// margin is what is left of a function's time for giving back what it did not get to.
+// margin returns how much of a function's remaining time is reserved for returning unfinished messages.
 func margin(left time.Duration) time.Duration { return min(left/5, 5*time.Second) }
 
-// settleWithin bounds giving messages back.
+// settleWithin limits the time for returning messages.
 const settleWithin = 4 * time.Second
 
-// HandleSQS runs the function on a batch. Messages whose events were handled, or given up, are removed by Lambda; the
-// others are named in the answer and come again. It never fails as a whole, and ends before its time does.
+// HandleSQS runs the function on a batch. Lambda removes the messages whose events were handled or rejected; the others
+// are listed in the response and delivered again. It never fails as a whole, and returns before its time runs out.
 func (h *Handler) HandleSQS(ctx context.Context, batch awsevents.SQSEvent) (awsevents.SQSEventResponse, error) {
 	done := h.Sandbox.Begin(ctx)
 	defer done()
@@ -96,14 +96,14 @@ func (h *Handler) HandleSQS(ctx context.Context, batch awsevents.SQSEvent) (awse
 	return out, nil
 }
 
-// decode reads the messages and returns those that hold an event for the function, related ones beside each other, so
-// that they share a transaction.
+// decode reads the messages and returns those that hold an event for the function. Related events are adjacent, so that
+// they share a transaction.
 func (h *Handler) decode(ctx context.Context, items []item) []*item {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
 	for i := range items {
 		slots <- struct{}{}
-		wg.Go(func() { // some are looked up elsewhere
+		wg.Go(func() { // large bodies are stored elsewhere
 			defer func() { <-slots }()
 			it := &items[i]
 			if it.event, it.ready, it.err = h.adopt(ctx, it); it.err != nil && final(it.err) {
@@ -124,9 +124,9 @@ func (h *Handler) decode(ctx context.Context, items []item) []*item {
 	return ready
 }
 
-// adopt takes a message over from Lambda and reads it.
+// adopt takes a message over from Lambda and decodes it.
 func (h *Handler) adopt(ctx context.Context, it *item) (e events.Event, ok bool, err error) {
-	attempt, _ := strconv.Atoi(it.message.Attributes["ApproximateReceiveCount"]) // 0 when there is none
+	attempt, _ := strconv.Atoi(it.message.Attributes["ApproximateReceiveCount"]) // 0 if missing
 	it.delivery, ok, err = h.Sandbox.Queue.Adopt(ctx, h.Sandbox.Function, busaws.Received{
 		MessageID: it.message.MessageId, ReceiptHandle: it.message.ReceiptHandle, Body: it.message.Body,
 		Attempt: max(attempt, 1),
@@ -137,7 +137,7 @@ func (h *Handler) adopt(ctx context.Context, it *item) (e events.Event, ok bool,
 	return h.decoder().Decode(ctx, it.delivery.Body)
 }
 
-// after does what is to follow a batch. Where it fails, the events come again, which changes nothing else.
+// after runs After. If it fails, the events are delivered again; handling them twice changes nothing.
 func (h *Handler) after(ctx context.Context, ready []*item) {
 	if h.After == nil || len(ready) == 0 {
 		return
@@ -151,11 +151,11 @@ func (h *Handler) after(ctx context.Context, ready []*item) {
 	}
 }
 
-// errTime says that a message was not done within the function's time.
+// errTime: a message was not handled within the function's time.
 var errTime = errors.New("lambdahost: out of time")
 
-// run handles events and notes each one's error. It returns within a grace of the end of ctx, whatever the handlers do:
-// what they still commit then is conditional, and the events' redelivery finds it done.
+// run handles events and records the error of each. It returns within the grace period after the end of ctx, even if
+// handlers still run: their commits are conditional, and the redelivered events find the work done.
 func (h *Handler) run(ctx context.Context, ready []*item, grace time.Duration) {
 	if len(ready) == 0 {
 		return
@@ -184,11 +184,11 @@ func (h *Handler) run(ctx context.Context, ready []*item, grace time.Duration) {
 	}
 }
 
-// atOnce is how many events of a function that waits for others are handled at the same time.
+// atOnce is how many events a function that waits for other systems handles at once.
 const atOnce = 10
 
-// handle runs the function. The functions that wait for clouds or people do so for all of a batch at once: time waited
-// is paid for.
+// handle runs the function. Functions that wait for clouds or users handle a whole batch concurrently, because waiting
+// time is paid for.
 func (h *Handler) handle(ctx context.Context, list []events.Event) []error {
 	if !broker.TraitsOf(h.Sandbox.Function).Parallel {
 		return h.Functions.Handle(ctx, h.Sandbox.Function, list)
@@ -207,8 +207,8 @@ func (h *Handler) handle(ctx context.Context, list []events.Event) []error {
 	return errs
 }
 
-// settle gives up what can never succeed, and asks for the rest again after a while. given says that the message may be
-// removed.
+// settle rejects an event that can never succeed, and makes the queue deliver others again after a while. given: the
+// message may be removed.
 func (h *Handler) settle(ctx context.Context, it *item) (given bool) {
 	attrs := []any{"message", it.message.MessageId, "attempt", it.delivery.Attempt, "err", it.err}
 	if it.event.Data != nil {
@@ -217,19 +217,19 @@ func (h *Handler) settle(ctx context.Context, it *item) (given bool) {
 	if errors.Is(it.err, record.ErrFinal) {
 		h.Sandbox.Log.ErrorContext(ctx, "given up", attrs...)
 		if err := h.Sandbox.Queue.Reject(ctx, h.Sandbox.Function, it.delivery.Receipt, it.err.Error()); err != nil {
-			h.Sandbox.Log.WarnContext(ctx, "a dead letter could not be kept; its message comes again", "message",
+			h.Sandbox.Log.WarnContext(ctx, "a dead letter could not be stored; its message will be delivered again", "message",
 				it.message.MessageId, "err", err)
 			return false
 		}
 		h.Sandbox.count.dead.Add(1)
 		return true
 	}
-	h.Sandbox.Log.InfoContext(ctx, "to be tried again", attrs...)
+	h.Sandbox.Log.InfoContext(ctx, "will be retried", attrs...)
 	if it.delivery.Receipt == "" {
-		return false // it was not even taken over
+		return false // it was not adopted
 	}
 	if err := h.Sandbox.Queue.Nack(ctx, h.Sandbox.Function, it.delivery.Receipt, it.err.Error()); err != nil {
-		h.Sandbox.Log.DebugContext(ctx, "no back-off; the message comes again when its time is over", "message",
+		h.Sandbox.Log.DebugContext(ctx, "no back-off; the message returns after its visibility timeout", "message",
 			it.message.MessageId, "err", err)
 	}
 	return false

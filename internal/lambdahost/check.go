@@ -2,10 +2,10 @@ package lambdahost
 
 import "encoding/json"
 
-// CheckMessage asks the function refresh what it sees of the clouds.
+// CheckMessage asks the function refresh to check the clouds.
 const CheckMessage = `{"op":"check"}`
 
-// IsCheck tells it from a batch of events.
+// IsCheck distinguishes that message from a batch of events.
 func IsCheck(raw json.RawMessage) bool {
 	var m struct {
 		Op      string

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// counts is what happened in one invocation.
+// counts are the counters of one invocation.
 type counts struct {
 	events, conflicts, dead, launches, published atomic.Int64
 
@@ -37,7 +37,7 @@ func (c *counts) lagged(d time.Duration) {
 	c.lag = max(c.lag, d)
 }
 
-// take returns the metrics of the invocation and begins anew. What did not happen is no data point: each costs.
+// take returns and resets the metrics of the invocation. A zero is not returned, because each data point costs.
 func (c *counts) take() (metrics []emf.Metric, refusals map[cloud.Kind]int) {
 	for _, m := range []struct {
 		name string
@@ -59,8 +59,8 @@ func (c *counts) take() (metrics []emf.Metric, refusals map[cloud.Kind]int) {
 	return metrics, refusals
 }
 
-// flush writes the metrics of an invocation. Their only dimension is the deployment, and a refusal's kind: with one a
-// function they would cost more than the rest of an idle deployment. Which function it was is a property.
+// flush writes the metrics of an invocation. Their only dimensions are the deployment and a refusal's kind: with one per
+// function they would cost more than the rest of an idle deployment. The function is a property instead.
 func (s *Sandbox) flush(i *base.Invocation) {
 	metrics, refusals := s.count.take()
 	props := map[string]any{"function": s.Function, "requestId": i.Request}

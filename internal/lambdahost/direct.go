@@ -9,13 +9,13 @@ import (
 	awsevents "github.com/aws/aws-lambda-go/events"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// HandleDoor is for a function that EventBridge invokes directly as well as by its queue: by a schedule, or because
-// work comes in while nothing is open and no queue is polled. It takes one event as EventBridge wrote it, or a batch of
-// the queue. What Lambda has tried three times is a dead letter of the function's, and comes back by its queue when it
-// is redriven.
+// HandleDoor is for a function that EventBridge invokes directly as well as by its queue: for a schedule, or because
+// work arrives while nothing is open and no queue is polled. It accepts one event as EventBridge wrote it, or a batch
+// from the queue. After three failed attempts by Lambda the event is a dead letter of the function, and after a redrive
+// it comes by the queue.
 func (h *Handler) HandleDoor(ctx context.Context, raw json.RawMessage) (any, error) {
 	var batch awsevents.SQSEvent
 	if err := json.Unmarshal(raw, &batch); err == nil && batch.Records != nil {
@@ -24,7 +24,7 @@ func (h *Handler) HandleDoor(ctx context.Context, raw json.RawMessage) (any, err
 	return nil, h.handleDirect(ctx, raw)
 }
 
-// handleDirect handles one event. An error has Lambda try again, and in the end keep the event as a dead letter.
+// handleDirect handles one event. After an error Lambda retries, and finally stores the event as a dead letter.
 func (h *Handler) handleDirect(ctx context.Context, raw []byte) error {
 	defer h.Sandbox.Begin(ctx)()
 	e, ok, err := h.decoder().Decode(ctx, raw)

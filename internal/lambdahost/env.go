@@ -12,50 +12,50 @@ const (
 	EnvTable       = "TRADEWIND_TABLE"           // DynamoDB table
 	EnvBus         = "TRADEWIND_BUS"             // event bus
 	EnvQueuePrefix = "TRADEWIND_QUEUE_PREFIX"    // of the functions' queues: tradewind-
-	EnvQueueURLs   = "TRADEWIND_QUEUE_URLS"      // what the URLs of all queues begin with
-	EnvDAGBucket   = "TRADEWIND_DAG_BUCKET"      // where users drop DAG files
+	EnvQueueURLs   = "TRADEWIND_QUEUE_URLS"      // prefix of the URLs of all queues
+	EnvDAGBucket   = "TRADEWIND_DAG_BUCKET"      // where users upload DAG files
 	EnvWorkBucket  = "TRADEWIND_WORK_BUCKET"     // outputs, checkpoints, logs, the agent, large payloads
 	EnvAPI         = "TRADEWIND_API"             // base URL at which agents reach the API
-	EnvTokenKey    = "TRADEWIND_TOKEN_PARAMETER" //nolint:gosec // the parameter's name, not what is in it
+	EnvTokenKey    = "TRADEWIND_TOKEN_PARAMETER" //nolint:gosec // the parameter's name, not its value
 	EnvAgentKey    = "TRADEWIND_AGENT_KEY"       // object keys of the agents: amd64=agent/<sha256>/tradewind,arm64=…
-	// the role whose credentials are lent for mounts, by its ARN; optional, nothing is lent
+	// ARN of the role whose credentials are lent for mounts; optional, without it nothing is lent
 	EnvMountsRole = "TRADEWIND_MOUNTS_ROLE"
 	// object keys of rclone: amd64=agent/<sha256>/rclone,arm64=…; optional
 	EnvRcloneKey = "TRADEWIND_RCLONE_KEY"
-	EnvSchedules = "TRADEWIND_SCHEDULES" // schedules switched on while work is open, by comma
-	// functions whose queues are polled only while work is open, by comma; optional
+	EnvSchedules = "TRADEWIND_SCHEDULES" // schedules switched on while work is open, comma-separated
+	// functions whose queues are polled only while work is open, comma-separated; optional
 	EnvMappings = "TRADEWIND_MAPPINGS"
-	EnvClouds   = "TRADEWIND_CLOUDS" // clouds to plan and buy on, by comma; optional, aws
-	// regions of other clouds to buy in, CLOUD:REGION by comma; optional, none
+	EnvClouds   = "TRADEWIND_CLOUDS" // clouds to plan and buy on, comma-separated; optional, aws
+	// regions of other clouds to buy in, CLOUD:REGION, comma-separated; optional, none
 	EnvCloudRegions = "TRADEWIND_CLOUD_REGIONS"
-	// machines that are not bought though sold, CLOUD/TYPE or what a type begins with, by comma; optional
+	// machines never to buy, CLOUD/TYPE or a prefix of a type, comma-separated; optional
 	EnvWithout = "TRADEWIND_WITHOUT"
-	EnvRegions = "TRADEWIND_REGIONS" // of EC2 to buy in, by comma; optional, the deployment's own
-	EnvSecrets = "TRADEWIND_SECRETS" // paths below which jobs may refer to secrets, by comma; optional, none
-	// clouds whose functions fetch secrets for jobs, by comma; optional, none
+	EnvRegions = "TRADEWIND_REGIONS" // EC2 regions to buy in, comma-separated; optional, the deployment's own
+	EnvSecrets = "TRADEWIND_SECRETS" // paths below which jobs may refer to secrets, comma-separated; optional, none
+	// clouds whose functions fetch secrets for jobs, comma-separated; optional, none
 	EnvSecretClouds = "TRADEWIND_SECRET_CLOUDS"
-	// clouds that push notices to the API, which their functions read, by comma; optional, none
+	// clouds that push notices to the API, which their functions read, comma-separated; optional, none
 	EnvPushClouds = "TRADEWIND_PUSH_CLOUDS"
-	// buckets of other clouds whose files are jobs too, CLOUD=URL by comma; optional, none
+	// buckets of other clouds whose files are also jobs, CLOUD=URL, comma-separated; optional, none
 	EnvDAGBuckets = "TRADEWIND_DAG_BUCKETS"
-	// buckets for what tasks leave: REGION=BUCKET of other regions, CLOUD:REGION=URL of other clouds; optional
+	// buckets for outputs: REGION=BUCKET for other regions, CLOUD:REGION=URL for other clouds; optional
 	EnvStores  = "TRADEWIND_STORES"
 	EnvTopic   = "TRADEWIND_TOPIC"   // SNS topic for news; optional
-	EnvWebhook = "TRADEWIND_WEBHOOK" // URL that news are posted to; optional
-	// EnvTraceHeaders is the SSM parameter with the headers of a collector, which OpenTelemetry's own variables name;
+	EnvWebhook = "TRADEWIND_WEBHOOK" // URL to which news are posted; optional
+	// EnvTraceHeaders is the SSM parameter with the headers for the collector that OpenTelemetry's own variables name;
 	// optional.
 	EnvTraceHeaders = "TRADEWIND_TRACE_HEADERS"
-	EnvAnnounce     = "TRADEWIND_ANNOUNCE" // types of events put on the bus for others, by comma; optional, none
-	// EnvAgentsCall is how often agents that work call; optional, 5m. People get onto their machines the sooner, and
-	// dearer.
+	EnvAnnounce     = "TRADEWIND_ANNOUNCE" // event types to put on the bus for other programs, comma-separated; optional, none
+	// EnvAgentsCall is how often working agents call; optional, 5m. With a shorter interval visits connect sooner, but
+	// calls cost more.
 	EnvAgentsCall = "TRADEWIND_AGENTS_CALL"
-	EnvPolicy     = "TRADEWIND_POLICY" // key of the sessions' policy in the work bucket; optional, the broker's own
-	// EnvProof says whether machines have to prove which one they are: required, optional; optional, required.
+	EnvPolicy     = "TRADEWIND_POLICY" // key of the sessions' policy in the work bucket; optional, the default policy
+	// EnvProof says whether machines must prove their identity: required or optional. The default is required.
 	EnvProof = "TRADEWIND_MACHINE_PROOF"
-	// EnvProofs are by what machines of other clouds are proved instead of the clouds' own: gcp=URL of a key set and
-	// azure=certificates, PEM, by comma; optional, for emulators.
+	// EnvProofs replaces the keys that check proofs of other clouds: gcp=URL of a key set and azure=certificates (PEM),
+	// comma-separated; optional, for emulators.
 	EnvProofs = "TRADEWIND_MACHINE_KEYS"
-	// EnvCertificates are by which their proofs are checked instead of AWS's own, PEM; optional, for emulators.
+	// EnvCertificates replaces AWS's certificates (PEM) for checking proofs; optional, for emulators.
 	EnvCertificates = "TRADEWIND_MACHINE_CERTIFICATES"
 	EnvLogLevel     = "TRADEWIND_LOG_LEVEL" // debug, info, warn, error; optional, info
 )
@@ -78,16 +78,16 @@ type Env struct {
 	Mappings    []string
 	Clouds      []string
 	Regions     []string
-	// CloudRegions are those of other clouds, CLOUD:REGION.
+	// CloudRegions are regions of other clouds, CLOUD:REGION.
 	CloudRegions []string
-	// Without are machines that are not bought, as planner.Options.Without has them.
+	// Without are machines never to buy, as in planner.Options.Without.
 	Without []string
 	Secrets []string
-	// SecretClouds are those whose functions fetch secrets.
+	// SecretClouds are the clouds whose functions fetch secrets.
 	SecretClouds []string
-	// PushClouds are those that push notices.
+	// PushClouds are the clouds that push notices.
 	PushClouds []string
-	// DAGBuckets are those of other clouds whose files are jobs, by cloud.
+	// DAGBuckets are buckets of other clouds whose files are jobs, by cloud.
 	DAGBuckets map[string]string
 	Stores     map[string]string // bucket by region, URL by CLOUD:REGION
 	Topic      string
@@ -96,19 +96,19 @@ type Env struct {
 	TraceHeaders string
 	Announce     []string
 	Policy       string
-	// AgentsCall is how often agents that work call.
+	// AgentsCall is how often working agents call.
 	AgentsCall time.Duration
-	// Unproven lets machines say hello that do not prove which one they are.
+	// Unproven accepts machines that do not prove their identity.
 	Unproven     bool
 	Certificates string
 	Proofs       map[string]string
 	LogLevel     string
 }
 
-// ErrEnv says that the environment is not what infra/ sets.
+// ErrEnv: the environment is not as infra/ sets it.
 var ErrEnv = base.ErrEnv
 
-// LoadEnv reads the environment by getenv. Its error names every variable that is wrong, wrapped in ErrEnv.
+// LoadEnv reads the environment with getenv. Its error wraps ErrEnv and names every wrong variable.
 func LoadEnv(getenv func(string) string) (Env, error) {
 	r := base.Reader{Getenv: getenv}
 	env := Env{
@@ -140,5 +140,5 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 	return env, nil
 }
 
-// Function is the name of a Lambda function of the deployment.
+// Function returns the name of a Lambda function of the deployment.
 func (e Env) Function(fn string) string { return e.Deployment + "-" + fn }

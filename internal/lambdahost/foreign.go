@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// What AWS itself tells by EventBridge (Amazon S3 and Amazon EC2 user guides, "EventBridge events").
+// Events of AWS from EventBridge (Amazon S3 and Amazon EC2 user guides, "EventBridge events").
 const (
 	sourceS3  = "aws.s3"
 	sourceEC2 = "aws.ec2"
@@ -20,10 +20,10 @@ const (
 	typeObjectCreated = "Object Created"
 )
 
-// RemarkSuffix is what the name of a remark about a refused DAG file ends in: it is no DAG file.
+// RemarkSuffix ends the name of a remark about a rejected DAG file; such a file is not a DAG file.
 const RemarkSuffix = push.RemarkSuffix
 
-// foreign turns what AWS tells into an event of ours. Its ID follows from that of AWS, so that a repeat changes
+// foreign converts an AWS event to one of ours. Its ID is derived from that of AWS, so that a repeated event changes
 // nothing.
 func (d Decoder) foreign(ctx context.Context, env busaws.Foreign) (e events.Event, ok bool, err error) {
 	var data events.Data
@@ -46,7 +46,7 @@ func (d Decoder) foreign(ctx context.Context, env busaws.Foreign) (e events.Even
 	return events.New("aws-"+env.ID, env.Source, env.Time.UTC(), data), true, nil
 }
 
-// objectCreated reads the detail of a new object; nil for what cannot be a job by its name.
+// objectCreated reads the detail of a new object. It returns nil if the name shows that it cannot be a job.
 func objectCreated(raw json.RawMessage) (events.Data, error) {
 	var in struct {
 		Bucket struct {
@@ -65,16 +65,16 @@ func objectCreated(raw json.RawMessage) (events.Data, error) {
 		return nil, errors.New("detail of an object without bucket or key")
 	}
 	if !push.MayBeJob(in.Object.Key) {
-		return nil, nil //nolint:nilnil // nobody's business
+		return nil, nil //nolint:nilnil // irrelevant
 	}
 	return events.ObjectCreated{Bucket: in.Bucket.Name, Key: in.Object.Key, ETag: strings.Trim(in.Object.ETag, `"`),
 		Size: in.Object.Size}, nil
 }
 
-// machine turns a warning of EC2 into a notice to the cluster that the machine belongs to.
+// machine converts an EC2 warning to a notice for the machine's cluster.
 func (d Decoder) machine(ctx context.Context, env busaws.Foreign) (e events.Event, ok bool, err error) {
 	if d.Notices == nil {
-		return e, false, fmt.Errorf("%w: %q arrived where machines are not known", ErrEnvelope, env.DetailType)
+		return e, false, fmt.Errorf("%w: this function does not handle %q", ErrEnvelope, env.DetailType)
 	}
 	notice, ours, err := d.Notices.Notice(ctx, env.Raw)
 	if err != nil || !ours {

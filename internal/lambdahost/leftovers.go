@@ -9,22 +9,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// leftAfter is how long an event lies in the outbox before somebody else than the relay publishes it. The stream brings
-// it to the relay within a second, so what is older was lost on the way, or tried in vain.
+// leftAfter is how long an event may be in the outbox before reconcile publishes it instead of the relay. The stream
+// brings it to the relay within a second, so an older one was lost or could not be published.
 const leftAfter = 30 * time.Second
 
-// PublishLeft publishes the events that have been in the outbox for too long. It follows each batch of reconcile.
+// PublishLeft publishes events that have been in the outbox for too long. It runs after each batch of reconcile.
 func (s *Sandbox) PublishLeft(ctx context.Context) error {
 	n, err := s.relay(oldOnly{Store: s.Store, before: s.Now().Add(-leftAfter)}).All(ctx)
 	if n > 0 {
 		s.count.published.Add(int64(n))
-		s.Log.WarnContext(ctx, "published what the relay had left in the outbox", "events", n)
+		s.Log.WarnContext(ctx, "published events that the relay had left in the outbox", "events", n)
 	}
 	return err
 }
 
-// oldOnly is a store whose outbox shows only what was committed before a time. What nobody can read has no time, and is
-// shown: it becomes a dead letter.
+// oldOnly is a store whose outbox returns only events committed before a time. An unreadable event has no time and is
+// always returned; it becomes a dead letter.
 type oldOnly struct {
 	store.Store
 	before time.Time

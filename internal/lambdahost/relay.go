@@ -7,18 +7,18 @@ import (
 	awsevents "github.com/aws/aws-lambda-go/events"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/outbox"
+	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// Outbox makes a store of what the table's stream brought: its outbox is that alone. A *dynamo.Store is one.
+// Outbox makes a store whose outbox is what the table's stream delivered. A *dynamo.Store is one.
 type Outbox interface {
 	Feed(pending ...dynamo.Pending) *dynamo.Feed
 }
 
-// HandleStream publishes what a batch of the table's stream shows to have been put in the outbox, and removes it from
-// there. Nothing is read: the stream brings the events themselves. What cannot be published is named in the answer, and
-// the batch comes again from there on; what is left in the end, reconcile publishes.
+// HandleStream publishes the events that a batch of the table's stream shows to be new in the outbox, and removes them
+// from there. The stream contains the events, so nothing is read. If an event cannot be published, the response names
+// it, and the batch is delivered again from there on. Reconcile publishes what still remains.
 func (s *Sandbox) HandleStream(ctx context.Context,
 	batch awsevents.DynamoDBEvent) (awsevents.DynamoDBEventResponse, error) {
 	done := s.Begin(ctx)
@@ -31,8 +31,8 @@ func (s *Sandbox) HandleStream(ctx context.Context,
 	var pending []dynamo.Pending
 	for _, r := range batch.Records {
 		p, ok, err := dynamo.FromRecord(r)
-		if err != nil { // never readable: it stays in the outbox, for people
-			s.Log.ErrorContext(ctx, "an item of the outbox cannot be read", "sequence", r.Change.SequenceNumber,
+		if err != nil { // permanent: it stays in the outbox for an operator
+			s.Log.ErrorContext(ctx, "an outbox item cannot be read", "sequence", r.Change.SequenceNumber,
 				"err", err)
 			continue
 		}
@@ -53,12 +53,12 @@ func (s *Sandbox) HandleStream(ctx context.Context,
 	return awsevents.DynamoDBEventResponse{}, nil
 }
 
-// relay publishes an outbox on the deployment's bus.
+// relay returns a relay from an outbox to the deployment's bus.
 func (s *Sandbox) relay(of outbox.Store) outbox.Relay {
 	return outbox.Relay{Store: of, Bus: s.Bus, Log: s.Log}
 }
 
-// lag notes how long ago events were committed.
+// lag records how long ago events were committed.
 func (s *Sandbox) lag(p dynamo.Pending) {
 	for _, pending := range p.Events {
 		if e, err := events.Parse(pending.Body); err == nil {

@@ -13,24 +13,24 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/emf"
-	"github.com/tradewind-broker/tradewind/internal/quiet"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Namespace of the deployment's metrics.
+// Namespace is the CloudWatch namespace of the deployment's metrics.
 const Namespace = "Tradewind"
 
-// Sandbox is one process of a function: its environment, its log and metrics, and its connections to the table and the
-// queues, which every function has. It is complete when it is made and does not change: constructors of other adapters
-// take what they need from it, in any order.
+// Sandbox is one process of a function: its environment, log and metrics, and the connections to the table and the
+// queues, which every function needs. It is complete when made and does not change: constructors of other adapters take
+// what they need from it, in any order.
 type Sandbox struct {
 	Function string
 	Env      Env
@@ -38,7 +38,7 @@ type Sandbox struct {
 	Config   record.Config
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Store is the table. It counts conflicts, and drops events that nobody hears.
+	// Store is the table. It counts conflicts, and drops events to which no function reacts.
 	Store  store.Store
 	Outbox Outbox // of the table's stream
 	Bus    bus.Bus
@@ -50,13 +50,13 @@ type Sandbox struct {
 	current *atomic.Pointer[base.Invocation]
 }
 
-// adapters are the connections to the table and the queues that a sandbox is made with.
+// adapters are a sandbox's connections to the table and the queues.
 type adapters struct {
 	store  store.Store
 	outbox Outbox
 	bus    bus.Bus
 	queue  Queue
-	// urgent gets at once the events that cannot wait for the relay, and announces none; nil has them wait.
+	// urgent publishes at once the events that cannot wait for the relay, and announces none; if nil, they wait.
 	urgent Publisher
 }
 
@@ -65,13 +65,13 @@ type Publisher interface {
 	Publish(ctx context.Context, messages ...bus.Message) error
 }
 
-// Open makes the sandbox of a function on the deployment's table and queues. It makes clients and no request: what
-// start-up waits for, every first request waits for.
+// Open makes the sandbox of a function with the deployment's table and queues. It makes clients but no requests, because
+// each first request waits for start-up.
 func Open(fn string, env Env, cfg aws.Config, out io.Writer) (*Sandbox, error) {
 	return open(fn, env, cfg, out, time.Now, connect)
 }
 
-// open makes a sandbox with the adapters that connect makes by its log and clock.
+// open makes a sandbox with adapters from connect.
 func open(fn string, env Env, cfg aws.Config, out io.Writer, now func() time.Time,
 	connect func(Env, aws.Config, *slog.Logger, func() time.Time) (adapters, error)) (*Sandbox, error) {
 	var current atomic.Pointer[base.Invocation]
@@ -83,17 +83,17 @@ func open(fn string, env Env, cfg aws.Config, out io.Writer, now func() time.Tim
 	}
 	return &Sandbox{
 		Function: fn, Env: env, AWS: cfg, Config: brokerConfig(env), Log: log, Now: now,
-		Store: quiet.New(countingStore{a.store, count}, env.Announce...), Outbox: a.outbox, Bus: a.bus, Queue: a.queue,
+		Store: outbox.DropUnheard(countingStore{a.store, count}, env.Announce...), Outbox: a.outbox, Bus: a.bus, Queue: a.queue,
 		urgent: a.urgent, metrics: emf.New(out, Namespace), count: count, current: &current,
 	}, nil
 }
 
-// Ports are the broker's ports that every function has. Functions add theirs.
+// Ports returns the broker ports that every function has. Functions add their own.
 func (s *Sandbox) Ports() broker.Ports {
 	return broker.Ports{Store: s.Store, Bus: s.Bus, Log: s.Log, Now: s.Now, Committed: s.hurry}
 }
 
-// Broker makes the function's broker. It fails when the function lacks a port.
+// Broker makes the function's broker. It returns an error if the function lacks a port.
 func (s *Sandbox) Broker(ports broker.Ports) (*broker.Broker, error) {
 	if err := ports.Check(s.Function); err != nil {
 		return nil, err
@@ -101,29 +101,29 @@ func (s *Sandbox) Broker(ports broker.Ports) (*broker.Broker, error) {
 	return broker.New(s.Config, ports), nil
 }
 
-// Counted counts the launches and refusals of a cloud.
+// Counted wraps a cloud so that its launches and refusals are counted.
 func (s *Sandbox) Counted(c cloud.Cloud) cloud.Cloud { return countingCloud{c, s.count} }
 
-// How often agents call, if nothing else is said. A request of theirs costs some two millionths of a dollar, and an
-// hour of a small machine a hundredth of one. That a machine is gone EC2 tells by itself, and of a notice its agent
-// learns from the machine; what these calls find is an agent that died on a machine that lives, a job that was
-// cancelled, whose machines are terminated anyway, and somebody who wants to get onto the machine.
+// How often agents call by default. A call costs about two millionths of a dollar, an hour of a small machine a
+// hundredth. EC2 reports the end of a machine, and its agent learns of an interruption from the machine itself. So these
+// calls only detect an agent that died on a running machine, a cancelled job (whose machines are ended anyway), and a
+// new visit.
 const (
-	agentsCall = 5 * time.Minute // a sign of life as well
-	silentFor  = time.Minute     // beyond three signs of life that are missed
+	agentsCall = 5 * time.Minute // also a heartbeat
+	silentFor  = time.Minute     // in addition to three missed heartbeats
 	logEvery   = 30 * time.Second
 )
 
-// brokerConfig fits the broker's times to requests that cost.
+// brokerConfig adapts the broker's times to the cost of requests.
 func brokerConfig(env Env) record.Config {
 	cfg := record.DefaultConfig()
 	cfg.Endpoint = env.API
-	cfg.Process = rand.Text() // instances come and go
+	cfg.Process = rand.Text() // sandboxes come and go
 	cfg.Pace = wire.Pace{Alive: env.AgentsCall, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}
 	cfg.SilentFor = 3*env.AgentsCall + silentFor
 	if !env.Unproven {
 		for _, name := range env.Clouds {
-			if slices.Contains([]string{"aws", "gcp", "azure"}, name) { // elsewhere there is none
+			if slices.Contains([]string{"aws", "gcp", "azure"}, name) { // other clouds have no proof of identity
 				cfg.Proven = append(cfg.Proven, name)
 			}
 		}
@@ -134,15 +134,15 @@ func brokerConfig(env Env) record.Config {
 	return cfg
 }
 
-// Stores are the buckets that jobs keep data in: the work bucket in the deployment's own region, those of the others
-// that machines are bought in, and those of other clouds.
+// Stores returns the buckets for jobs' data: the work bucket in the deployment's own region, and those of the other
+// regions and clouds in which machines are bought.
 func Stores(env Env) record.Stores {
 	if len(env.Stores) == 0 || len(env.Regions) == 0 {
 		return record.Stores{}
 	}
 	moves, err := egress.Default()
 	if err != nil {
-		return record.Stores{} // the table is in the program, and tested
+		return record.Stores{} // cannot happen: the table is embedded and tested
 	}
 	s := record.Stores{Moves: moves, URLs: map[string]string{"aws:" + env.Regions[0]: "s3://" + env.WorkBucket}}
 	for place, store := range env.Stores {
@@ -154,7 +154,7 @@ func Stores(env Env) record.Stores {
 	return s
 }
 
-// FromEnvironment makes the sandbox of a function from the process's own environment.
+// FromEnvironment makes the sandbox of a function from the process's environment.
 func FromEnvironment(fn string) (*Sandbox, error) {
 	env, err := LoadEnv(os.Getenv)
 	if err != nil {
@@ -167,8 +167,8 @@ func FromEnvironment(fn string) (*Sandbox, error) {
 	return Open(fn, env, cfg, os.Stdout)
 }
 
-// Idle says that no work is open: no job that is not over, no event unpublished, no machine of ours on the clouds, no
-// message in another function's queue.
+// Idle reports whether no work is open: all jobs have finished, all events are published, no machine of the deployment
+// runs, and the queues of other functions are empty.
 func (s *Sandbox) Idle(ctx context.Context, f *broker.Functions, clouds map[string]cloud.Cloud) (bool, error) {
 	if idle, err := f.Idle(ctx); err != nil || !idle {
 		return false, err
@@ -184,7 +184,7 @@ func (s *Sandbox) Idle(ctx context.Context, f *broker.Functions, clouds map[stri
 	}
 	for _, fn := range s.Env.Mappings {
 		if fn == s.Function {
-			continue // holds the message that is being handled
+			continue // contains the message being handled
 		}
 		if n, err := s.Bus.Depth(ctx, fn); err != nil || n > 0 {
 			return false, err
@@ -193,7 +193,7 @@ func (s *Sandbox) Idle(ctx context.Context, f *broker.Functions, clouds map[stri
 	return true, nil
 }
 
-// BuyIn are the regions in which machines are bought.
+// BuyIn returns the EC2 regions in which machines are bought.
 func (s *Sandbox) BuyIn() []string {
 	if len(s.Env.Regions) > 0 {
 		return s.Env.Regions
@@ -201,7 +201,7 @@ func (s *Sandbox) BuyIn() []string {
 	return []string{s.AWS.Region}
 }
 
-// Begin notes the request that the sandbox works on; done writes its metrics.
+// Begin records the current request; done writes its metrics.
 func (s *Sandbox) Begin(ctx context.Context) (done func()) {
 	i := base.InvocationOf(ctx)
 	s.current.Store(i)

@@ -9,12 +9,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// urgentWithin bounds telling what is urgent: it is told anyway, by the relay.
+// urgentWithin limits the time for urgent publishing; the relay publishes the events anyway.
 const urgentWithin = 2 * time.Second
 
-// hurry has what was committed told at once where a task waits for it that a cloud has refused or lost, instead of
-// when the table's stream has brought it to the relay. The relay tells it again, which changes nothing: the events are
-// committed beside the records as all are, and a delivery may always come twice. So a failure here is none.
+// hurry publishes committed events at once if a task that a cloud refused or lost waits for them, instead of waiting for
+// the table's stream and the relay. The relay publishes them again, which changes nothing: deliveries may always be
+// repeated. So a failure here is harmless.
 func (s *Sandbox) hurry(ctx context.Context, committed []store.Event) {
 	if s.urgent == nil {
 		return
@@ -32,13 +32,13 @@ func (s *Sandbox) hurry(ctx context.Context, committed []store.Event) {
 	within, cancel := context.WithTimeout(ctx, urgentWithin)
 	defer cancel()
 	if err := s.urgent.Publish(within, urgent...); err != nil {
-		s.Log.DebugContext(ctx, "what is urgent goes by the relay alone", "events", len(urgent), "err", err)
+		s.Log.DebugContext(ctx, "urgent events are left to the relay", "events", len(urgent), "err", err)
 	}
 }
 
-// isUrgent says that work which could run stands still until an event is handled: a plan that something went wrong
-// with, and the one that was made instead. What buys is not among them, although it is waited for as well: two that buy
-// the same at once are kept apart by the cluster's name, but not every cloud does so before it has launched.
+// isUrgent reports whether runnable work waits for an event: a plan with which something went wrong, and its
+// replacement. Events that buy machines are not urgent, although work waits for them as well: the cluster's name keeps
+// two concurrent buyers apart, but not every cloud checks it before launching.
 func isUrgent(data events.Data) bool {
 	switch data := data.(type) {
 	case events.DAGReplan:

@@ -1,5 +1,5 @@
 // Package localfiles finds the files that a job names on the computer from which it is submitted, replaces them by packs
-// (pkg/pack), so that machines need no path of that computer, and uploads the pieces that the broker does not have.
+// (internal/pack), so that machines need no path of that computer, and uploads the pieces that the broker does not have.
 //
 // A path without a scheme is on that computer. file:///data means the disk of the machine that runs the task, and
 // stays. A path that another task of the job writes also stays, because it does not exist yet.
@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // Place is the start of a job's paths.

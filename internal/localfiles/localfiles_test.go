@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
+	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 func put(t *testing.T, dir, name, content string) {

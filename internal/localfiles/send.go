@@ -13,9 +13,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // Asker returns the missing pieces of a pack. A depot.Depot implements it, and so does a client of the API.

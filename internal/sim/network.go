@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
 // network carries API calls from agents and users to the hosts, and wakes agents whose command may have changed.

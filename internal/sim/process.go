@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
 // crash is the panic that unwinds a killed process.

@@ -4,13 +4,13 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/book"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -29,7 +29,7 @@ type world struct {
 	idle    []*coroutine
 
 	store   *recordStore
-	decoded *book.Decoded // shared by the checker and all hosts
+	decoded *recordcache.Decoded // shared by the checker and all hosts
 	bus     *messageBus
 	clouds  []*provider
 	sky     *weather.Sky
@@ -74,7 +74,7 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 		Timeline: timeline.New(seed, opt.Keep, opt.History),
 		opt:      opt, cfg: config(seed, opt.steady), faults: f, rand: newSources(seed, opt.steady),
 	}
-	w.store, w.decoded = newRecordStore(w), book.NewDecoded()
+	w.store, w.decoded = newRecordStore(w), recordcache.NewDecoded()
 	w.bus = newMessageBus(w)
 	w.sky = weather.New(w.Timeline, &w.faults, opt.Traces, w.outbid)
 	w.check = check.New(w.Timeline, w.sky, w.cfg, w.store.mem, w.decoded, w)

@@ -23,9 +23,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/container/containertest"
-	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
-	"github.com/tradewind-broker/tradewind/pkg/agent/mount/mounttest"
+	"github.com/tradewind-broker/tradewind/internal/agent/container/containertest"
+	"github.com/tradewind-broker/tradewind/internal/agent/mount"
+	"github.com/tradewind-broker/tradewind/internal/agent/mount/mounttest"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
 

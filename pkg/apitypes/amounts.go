@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Amounts are quantities of resources, by their names: VCPUs, MemoryGiB, USDPerHour, USDPerMonth, or the name of a kind
-// of accelerator as the catalogue has it. What is not in it is none, or no bound. Nobody changes one that is shared.
+// Amounts are quantities of resources by name: VCPUs, MemoryGiB, USDPerHour, USDPerMonth, or an accelerator kind of the
+// catalogue. A missing name means zero, or no limit if the amounts are limits. Shared Amounts must not be changed.
 type Amounts map[string]float64
 
-// The names of resources that are no accelerators.
+// The names of resources other than accelerators.
 const (
 	VCPUs      = "vcpus"
 	MemoryGiB  = "memoryGiB"
 	USDPerHour = "usdPerHour"
 )
 
-// amountEps is the rounding that sums of amounts are forgiven.
+// amountEps is the rounding error tolerated in sums of amounts.
 const amountEps = 1e-6
 
-// Plus is the sum.
+// Plus returns a + b.
 func (a Amounts) Plus(b Amounts) Amounts {
 	if len(b) == 0 {
 		return a
@@ -34,7 +34,7 @@ func (a Amounts) Plus(b Amounts) Amounts {
 	return sum
 }
 
-// Minus is what is left when some are taken away; nothing of what is not more than rounding.
+// Minus returns a - b, without the resources of which no more than a rounding error remains.
 func (a Amounts) Minus(b Amounts) Amounts {
 	if len(b) == 0 || len(a) == 0 {
 		return a
@@ -51,8 +51,8 @@ func (a Amounts) Minus(b Amounts) Amounts {
 	return left
 }
 
-// Exceeds says of which resource, the first by name, some are more than is left of a bound beside others. What has no
-// bound is never more.
+// Exceeds returns the first resource, by name, for which a and beside together exceed the limit most. A resource without
+// a limit is never exceeded.
 func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 	for _, name := range slices.Sorted(maps.Keys(most)) {
 		if a[name] > 0 && beside[name]+a[name] > most[name]+amountEps {
@@ -62,6 +62,6 @@ func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 	return "", false
 }
 
-// USDPerMonth is, among the amounts that a queue may have at most, what its jobs may cost in a calendar month (UTC). It
-// is no resource that is held: what is spent of it comes back when the month turns.
+// USDPerMonth is a limit of a queue: what its jobs may cost in a calendar month (UTC). Unlike the other resources it is
+// not held and given back: spending is reset when the month ends.
 const USDPerMonth = "usdPerMonth"

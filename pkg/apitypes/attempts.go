@@ -2,17 +2,17 @@ package apitypes
 
 import "time"
 
-// PoolCloud is the name under which machines that the user already has stand beside the clouds: the Cloud of an
-// attempt's offer there, whose Region is the pool.
+// PoolCloud is the cloud name of machines that the user already owns. An attempt on them has it as Offer.Cloud, and the
+// name of the pool as Offer.Region.
 const PoolCloud = "pool"
 
-// Assigned says that the machines of an attempt are its user's own: they were there before, are its with the admission,
-// and stay when it gives them back. Else they are bought for it.
+// Assigned reports whether the attempt runs on machines of a pool. Those exist before the attempt, are assigned to it at
+// admission, and stay when it ends. Otherwise its machines are bought for it.
 func (a Attempt) Assigned() bool { return a.Offer.Cloud == PoolCloud }
 
-// Attempt is the history of one try to run a task: what was bought, for how much, how it ended. It is written when it
-// is admitted, when it fails and when its machines are gone; what happens between, its cluster's record has
-// (Cluster.tell).
+// Attempt is the history of one try to run a task: what was bought, at what price, and how it ended. It is written when
+// the attempt is admitted, when it fails and when its machines are released. The states in between are in the record of
+// its cluster (Cluster.tell).
 type Attempt struct {
 	Job         string    `json:"job"`
 	Task        int       `json:"task"`
@@ -27,31 +27,31 @@ type Attempt struct {
 	Up          time.Time `json:"up,omitzero"`
 	Started     time.Time `json:"started,omitzero"`
 	Ended       time.Time `json:"ended,omitzero"`
-	Outcome     Outcome   `json:"outcome,omitempty"`  // empty while it lasts
-	KeptUntil   time.Time `json:"keptUntil,omitzero"` // its machines, though its task has failed, for people to look at
+	Outcome     Outcome   `json:"outcome,omitempty"`  // empty until it ends
+	KeptUntil   time.Time `json:"keptUntil,omitzero"` // until when machines of a failed task are kept for inspection
 	Reason      string    `json:"reason,omitempty"`
 	VCPU        float64   `json:"vcpu"`                  // of all nodes
-	Hold        Amounts   `json:"hold,omitempty"`        // of all nodes, beside vCPUs: what it holds of its queue's
-	ReservedUSD float64   `json:"reservedUSD,omitempty"` // set aside of the job's budget, or of its queue's
-	// Monthly says that it is set aside of the month's budget of its queue, or of one above it, as well.
+	Hold        Amounts   `json:"hold,omitempty"`        // of all nodes, in addition to vCPUs: what it uses of its queue's limits
+	ReservedUSD float64   `json:"reservedUSD,omitempty"` // reserved in the budget of the job or its queue
+	// Monthly: ReservedUSD is also reserved in the monthly budget of its queue or of a parent queue.
 	Monthly     bool    `json:"monthly,omitempty"`
 	Resumed     float64 `json:"resumed,omitempty"`     // progress it started from
 	ResumedFrom string  `json:"resumedFrom,omitempty"` // checkpoint it started from
 	USD         float64 `json:"usd,omitempty"`
-	EgressUSD   float64 `json:"egressUSD,omitempty"` // of USD, what moving its data cost
-	// RateUSD is what an hour of one machine cost last, where that is not what it was planned with; SurchargeUSD what
-	// of it is not the spot market's.
+	EgressUSD   float64 `json:"egressUSD,omitempty"` // part of USD: the cost of moving its data
+	// RateUSD is the latest price of one machine, USD per hour, if it differs from the planned one. SurchargeUSD is the
+	// part of it that is not the spot price.
 	RateUSD float64 `json:"rateUSD,omitempty"`
-	// WaitSince is since when it had waited for a better price than WaitUSD, USD per hour, when it was admitted.
+	// WaitSince is when it began to wait for a better price than WaitUSD (USD per hour), if it waited before admission.
 	WaitSince    time.Time `json:"waitSince,omitzero"`
 	WaitUSD      float64   `json:"waitUSD,omitempty"`
 	SurchargeUSD float64   `json:"surchargeUSD,omitempty"`
-	// Of an attempt on machines of a pool: which ones, by rank; where they are, for its data; and what it would have
-	// bought otherwise.
+	// For an attempt on a pool: its machines by rank, where they are (for the cost of moving data), and what it would
+	// have bought otherwise.
 	Hosts   []string `json:"hosts,omitempty"`
 	Place   string   `json:"place,omitempty"`
 	Instead Instead  `json:"instead,omitzero"`
-	// Doubt is why a machine that spoke for the attempt was not believed, the first time; DoubtedAt is when.
+	// Doubt is why a message from one of its machines was first rejected; DoubtedAt is when.
 	Doubt     string    `json:"doubt,omitempty"`
 	DoubtedAt time.Time `json:"doubtedAt,omitzero"`
 }
@@ -59,21 +59,21 @@ type Attempt struct {
 // Outcome says how an attempt ended.
 type Outcome string
 
-// The outcomes of an attempt. Blocked ones never asked the cloud.
+// The outcomes of an attempt. For a blocked one, the cloud was never asked.
 const (
 	OutcomeSucceeded Outcome = "succeeded"
 	OutcomeFailed    Outcome = "failed"
 	OutcomePreempted Outcome = "preempted"
-	OutcomeMoved     Outcome = "moved" // left a spot machine that was no longer worth it; Reason says why
+	OutcomeMoved     Outcome = "moved" // left a spot machine that was no longer worth its price; Reason says why
 	OutcomeLost      Outcome = "lost"
-	OutcomeRefused   Outcome = "refused" // the cloud did not launch it; Reason has its words
+	OutcomeRefused   Outcome = "refused" // the cloud did not launch it; Reason is the cloud's message
 	OutcomeBlocked   Outcome = "blocked"
 	OutcomeCancelled Outcome = "cancelled"
-	OutcomeBudget    Outcome = "budget" // stopped before it would overspend
+	OutcomeBudget    Outcome = "budget" // stopped before it exceeded the budget
 )
 
-// Instead is what an attempt would have bought, had there been no room in a pool.
+// Instead is what an attempt would have bought if the pool had had no room.
 type Instead struct {
-	Offer string  `json:"offer"` // ID of the offer planned
-	USD   float64 `json:"usd"`   // expected of it, with what it costs to move the data there
+	Offer string  `json:"offer"` // ID of the planned offer
+	USD   float64 `json:"usd"`   // its expected cost, including moving the data there
 }

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
-// Amount is a size of some capacity, or of the demand for it, in all units. A field is 0 if the capacity is not
-// counted in that unit; it then has no room for a demand in that unit.
+// Amount is an amount of capacity, available or used, in each of the units in which capacity is counted. Capacity that
+// is not counted in a unit has 0 there, and no room for anything that needs some of that unit.
 type Amount struct {
 	Machines  int64 `json:"machines,omitempty"`  // of one type
 	MilliVCPU int64 `json:"milliVCPU,omitempty"` // thousandths of a vCPU
@@ -22,17 +22,17 @@ type Amount struct {
 	CentiUnits int64 `json:"centiUnits,omitempty"`
 }
 
-// parts returns the fields of an amount.
+// parts returns the numbers of an amount.
 func (a Amount) parts() [5]int64 {
 	return [...]int64{a.Machines, a.MilliVCPU, a.MiB, a.MicroUSD, a.CentiUnits}
 }
 
-// of returns the amount with these fields.
+// of is the inverse of parts.
 func of(p [5]int64) Amount {
 	return Amount{Machines: p[0], MilliVCPU: p[1], MiB: p[2], MicroUSD: p[3], CentiUnits: p[4]}
 }
 
-// Plus is both together.
+// Plus returns a + b.
 func (a Amount) Plus(b Amount) Amount {
 	x, y := a.parts(), b.parts()
 	for i := range x {
@@ -41,10 +41,10 @@ func (a Amount) Plus(b Amount) Amount {
 	return of(x)
 }
 
-// Minus returns a without b. Its fields may be below 0.
+// Minus returns a - b. Parts of it may be negative.
 func (a Amount) Minus(b Amount) Amount { return a.Plus(b.Times(-1)) }
 
-// Times is so many of it.
+// Times returns n times a.
 func (a Amount) Times(n int) Amount {
 	x := a.parts()
 	for i := range x {
@@ -53,7 +53,7 @@ func (a Amount) Times(n int) Amount {
 	return of(x)
 }
 
-// Floor returns the amount with 0 for every field below 0.
+// Floor returns a with negative parts set to 0.
 func (a Amount) Floor() Amount {
 	x := a.parts()
 	for i := range x {
@@ -62,7 +62,7 @@ func (a Amount) Floor() Amount {
 	return of(x)
 }
 
-// Within reports whether b has room for a: no field of a is larger.
+// Within reports whether a fits in b: no part is larger.
 func (a Amount) Within(b Amount) bool {
 	x, y := a.parts(), b.parts()
 	for i := range x {
@@ -73,7 +73,7 @@ func (a Amount) Within(b Amount) bool {
 	return true
 }
 
-// Compare defines a total order in which an amount never comes after one that it is within.
+// Compare orders amounts so that an amount within another one does not come after it.
 func (a Amount) Compare(b Amount) int {
 	x, y := a.parts(), b.parts()
 	for i := range x {
@@ -84,13 +84,13 @@ func (a Amount) Compare(b Amount) int {
 	return 0
 }
 
-// IsZero reports whether all fields are 0.
+// IsZero reports whether all parts are 0.
 func (a Amount) IsZero() bool { return a == Amount{} }
 
 // maxPart bounds each part of an amount, so that sums of them do not overflow.
 const maxPart = 1e12
 
-// Sound reports whether each field is between 0 and the maximum.
+// Sound reports whether each part is between 0 and maxPart.
 func (a Amount) Sound() bool {
 	for _, n := range a.parts() {
 		if n < 0 || n > maxPart {
@@ -100,7 +100,7 @@ func (a Amount) Sound() bool {
 	return true
 }
 
-// Holds returns how many times b fits into a; 0 if b is zero.
+// Holds returns how many times b fits in a; 0 if b is zero.
 func (a Amount) Holds(b Amount) int {
 	times := int64(math.MaxInt32)
 	if b.IsZero() {
@@ -115,7 +115,7 @@ func (a Amount) Holds(b Amount) int {
 	return int(times)
 }
 
-// String returns the amount in words: 4 machines; 96 vCPUs and 384 GiB; 1.5 USD an hour.
+// String returns a readable form: 4 machines; 96 vCPUs and 384 GiB; 1.5 USD an hour.
 func (a Amount) String() string {
 	var parts []string
 	exact := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
@@ -139,7 +139,7 @@ func (a Amount) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// Check returns an error if an account cannot have the amount: it is zero, or a field is out of range.
+// Check returns an error if a is not a valid amount for an account's capacity: it is zero, negative or too large.
 func (a Amount) Check() error {
 	if !a.Sound() || a.IsZero() {
 		return fmt.Errorf("%s is not a valid amount of capacity", a)

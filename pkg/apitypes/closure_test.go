@@ -22,7 +22,7 @@ func TestClientLinksNoServer(t *testing.T) {
 			strings.Join(ours, "\n"))
 	}
 	for _, p := range ours {
-		for _, server := range []string{"pkg/broker", "pkg/scheduler", "pkg/store", "pkg/api", "pkg/bus", "pkg/cloud"} {
+		for _, server := range []string{"internal/broker", "pkg/scheduler", "pkg/store", "internal/api", "pkg/bus", "pkg/cloud"} {
 			if name := strings.TrimPrefix(p, here); name == server || strings.HasPrefix(name, server+"/") {
 				t.Errorf("pkg/client links %s", p)
 			}

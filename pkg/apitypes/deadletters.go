@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// DeadLetter is an event that was given up.
+// DeadLetter is an event that the broker stopped delivering.
 type DeadLetter struct {
 	ID       string          `json:"id" doc:"ID of the event"`
 	Type     string          `json:"type" doc:"Type of the event"`
 	Group    string          `json:"group,omitempty" doc:"Job it belongs to"`
-	Queue    string          `json:"queue" doc:"Function that could not handle it; empty when none is for its type"`
-	Reason   string          `json:"reason" doc:"Why it was given up"`
-	Attempts int             `json:"attempts" doc:"Times it was delivered"`
+	Queue    string          `json:"queue" doc:"Function that could not handle it; empty if no function handles its type"`
+	Reason   string          `json:"reason" doc:"Why delivery was given up"`
+	Attempts int             `json:"attempts" doc:"Number of deliveries"`
 	At       time.Time       `json:"at" doc:"When it was given up"`
-	Event    json.RawMessage `json:"event,omitempty" doc:"The CloudEvents envelope, where it is JSON"`
+	Event    json.RawMessage `json:"event,omitempty" doc:"The CloudEvents envelope, if it is JSON"`
 }
 
-// DeadLetterList is a list of events that were given up.
+// DeadLetterList is a list of dead letters.
 type DeadLetterList struct {
 	DeadLetters []DeadLetter `json:"deadLetters" nullable:"false" doc:"The events, the oldest first"`
 }
@@ -25,8 +25,8 @@ type DeadLetterList struct {
 // Redrive says which events to deliver again.
 type Redrive struct {
 	_     struct{} `additionalProperties:"false"`
-	Queue string   `json:"queue,omitempty" maxLength:"128" doc:"The function's queue; empty is all"`
-	IDs   []string `json:"ids,omitempty" maxItems:"1000" nullable:"false" doc:"IDs of events; none is all of the queue"`
+	Queue string   `json:"queue,omitempty" maxLength:"128" doc:"The function's queue; empty for all queues"`
+	IDs   []string `json:"ids,omitempty" maxItems:"1000" nullable:"false" doc:"IDs of events; empty for all events of the queue"`
 }
 
 // Redriven is the answer to Redrive.

@@ -5,54 +5,54 @@ import "time"
 // Names of the events of a job's stream.
 const (
 	EventJob = "job" // a JobUpdate
-	EventEnd = "end" // a JobView: the job is over, and the stream as well
+	EventEnd = "end" // a JobView: the job has finished, and the stream ends
 )
 
-// JobUpdate is what a follower of a job is sent: first everything, then what changed.
+// JobUpdate is an update for a follower of a job: first everything, then changes.
 type JobUpdate struct {
 	Now time.Time `json:"now" doc:"The broker's clock"`
 	// Full updates replace what came before; others add to it, tasks by index and attempts by task and number.
 	Full     bool       `json:"full" doc:"Everything, rather than what changed"`
 	Job      JobView    `json:"job" doc:"The job"`
 	Tasks    []TaskView `json:"tasks,omitempty" doc:"The tasks, or those that changed, by index"`
-	Plans    []PlanHead `json:"plans,omitempty" doc:"All plans, where there is a new one"`
+	Plans    []PlanHead `json:"plans,omitempty" doc:"All plans, if there is a new one"`
 	Attempts []Attempt  `json:"attempts,omitempty" doc:"The attempts, or those that changed, by task and number"`
 }
 
-// The parts of a form that hands in a job file with its secrets, in this order: the file is read as it comes in.
+// The parts of a form that submits a job file with secrets, in this order, because the file is read as it arrives.
 const (
-	FormSecrets = "secrets" // a JSON object of values, or of references to where they are kept, by name
+	FormSecrets = "secrets" // a JSON object: name to value, or name to reference to where the value is stored
 	FormFile    = "file"
 )
 
-// Submitted is the answer to a job file.
+// Submitted is the response to a submitted job file.
 type Submitted struct {
 	JobView
-	Warnings []string `json:"warnings,omitempty" doc:"What the file asks for that is read but not acted on"`
+	Warnings []string `json:"warnings,omitempty" doc:"Settings of the file that are read but have no effect"`
 }
 
 // JobList is a list of jobs.
 type JobList struct {
 	Now  time.Time `json:"now" doc:"The broker's clock"`
 	Jobs []JobView `json:"jobs" nullable:"false" doc:"The jobs, the newest first"`
-	Next string    `json:"next,omitempty" doc:"Where the list goes on, if it does: after of the call that continues it"`
+	Next string    `json:"next,omitempty" doc:"If the list is incomplete: the value of after for the next call"`
 }
 
-// NextHeader is the trailer of a log that broke off before its end, or the header where a host sends answers as a
-// whole: what to ask for as "after" to go on. Who does not say that trailers are read, by "TE: trailers", has the
-// connection cut.
+// NextHeader is the trailer of a log that was cut off before its end, or a header if the host sends responses as a
+// whole. Its value is the "after" with which the caller continues. If the caller does not accept trailers (with
+// "TE: trailers"), the connection is cut instead.
 const NextHeader = "Tradewind-Next"
 
-// PartTasks is a good number of tasks of a large job to ask for at once.
+// PartTasks is a good page size, in tasks, for reading a large job.
 const PartTasks = 2000
 
-// JobState is where a job is in its life.
+// JobState is the state of a job.
 type JobState string
 
-// The states of a job. Ending jobs start nothing new and free their machines.
+// The states of a job. Ending jobs start nothing new and release their machines.
 const (
 	JobPlanning  JobState = "planning"
-	JobWaiting   JobState = "waiting" // nothing feasible now; tried again at Job.RetryAt
+	JobWaiting   JobState = "waiting" // nothing feasible now; planned again at Job.RetryAt
 	JobRunning   JobState = "running"
 	JobEnding    JobState = "ending"
 	JobSucceeded JobState = "succeeded"
@@ -60,31 +60,31 @@ const (
 	JobCancelled JobState = "cancelled"
 )
 
-// Over says whether the state is final.
+// Over reports whether the state is final.
 func (s JobState) Over() bool {
 	return s == JobSucceeded || s == JobFailed || s == JobCancelled
 }
 
-// Update is the last update of a job's services: another spec, by which one replica after the other is replaced. Where
-// the first of them does not become ready the job goes on by the spec of before, as what Failed says why.
+// Update is the latest update of a job's services: a new spec, with which replicas are replaced one after the other. If
+// the first replacement does not become ready, the job continues with the previous spec, and Failed says why.
 type Update struct {
-	Spec   int       `json:"spec" doc:"Version of what the services are, 1 before the first update"`
-	Before int       `json:"before" doc:"The version of before"`
-	Plan   int       `json:"plan" doc:"The first plan that is made for it"`
-	Since  time.Time `json:"since" doc:"When somebody asked for it"`
+	Spec   int       `json:"spec" doc:"Version of the services' spec, 1 before the first update"`
+	Before int       `json:"before" doc:"The previous version"`
+	Plan   int       `json:"plan" doc:"The first plan made for the update"`
+	Since  time.Time `json:"since" doc:"When the update was requested"`
 	Done   time.Time `json:"done,omitzero" doc:"When all replicas were replaced"`
-	Failed string    `json:"failed,omitempty" doc:"Why it was stopped: the services go on as they were before"`
+	Failed string    `json:"failed,omitempty" doc:"Why the update was stopped; the services continue with the previous version"`
 }
 
-// Open says that there may be replicas that are still to be replaced.
+// Open reports whether replicas may still have to be replaced.
 func (u *Update) Open() bool { return u.Spec > 0 && u.Done.IsZero() }
 
 // ServiceView is a service as users see it.
 type ServiceView struct {
 	Name     string `json:"name" doc:"Name of the service"`
-	Replicas int    `json:"replicas" doc:"How many replicas it is to have"`
-	Ready    int    `json:"ready" doc:"How many of them are ready"`
-	Current  int    `json:"current" doc:"How many of those are of the version that the job goes by, after an update"`
+	Replicas int    `json:"replicas" doc:"Desired number of replicas"`
+	Ready    int    `json:"ready" doc:"Number of ready replicas"`
+	Current  int    `json:"current" doc:"Number of ready replicas that have the job's current version"`
 }
 
 // JobView is a job as users see it: the API's and the command line's JSON.
@@ -96,23 +96,23 @@ type JobView struct {
 	Reason      string    `json:"reason,omitempty" doc:"Why it failed, or what it waits for"`
 	Objective   string    `json:"objective" doc:"cost or makespan"`
 	Submitted   time.Time `json:"submitted" doc:"When it was submitted"`
-	Finished    time.Time `json:"finished,omitzero" doc:"When it ended"`
-	Deadline    time.Time `json:"deadline,omitzero" doc:"When it has to be done"`
-	BudgetUSD   float64   `json:"budgetUSD,omitempty" doc:"The most it may cost, USD"`
+	Finished    time.Time `json:"finished,omitzero" doc:"When it finished"`
+	Deadline    time.Time `json:"deadline,omitzero" doc:"When it must be finished"`
+	BudgetUSD   float64   `json:"budgetUSD,omitempty" doc:"Maximum cost, USD"`
 	Tasks       int       `json:"tasks" doc:"Number of tasks"`
-	Succeeded   int       `json:"succeeded" doc:"Tasks that are done"`
-	SpentUSD    float64   `json:"spentUSD" doc:"Cost so far, machines that run now included, USD"`
+	Succeeded   int       `json:"succeeded" doc:"Number of succeeded tasks"`
+	SpentUSD    float64   `json:"spentUSD" doc:"Cost so far, including running machines, USD"`
 	PlannedUSD  float64   `json:"plannedUSD" doc:"Expected cost by the first plan, USD"`
-	OnDemandUSD float64   `json:"onDemandUSD" doc:"The same work on demand at its cheapest, with the data it moves, USD"`
-	Plan        int       `json:"plan" doc:"Version of the plan in force, 0 before the first"`
-	Late        bool      `json:"late,omitempty" doc:"The deadline cannot be or was not kept"`
+	OnDemandUSD float64   `json:"onDemandUSD" doc:"Cost of the same work on the cheapest on-demand machines, including data transfer, USD"`
+	Plan        int       `json:"plan" doc:"Version of the current plan, 0 before the first"`
+	Late        bool      `json:"late,omitempty" doc:"The deadline cannot be met or was missed"`
 	Source      string    `json:"source,omitempty" doc:"Where it came from"`
 
 	Update    Update     `json:"update,omitzero" doc:"The last update of its services"`
-	Suspended Suspension `json:"suspended,omitzero" doc:"While it is suspended: who has it wait, since when and why"`
+	Suspended Suspension `json:"suspended,omitzero" doc:"If it is suspended: by whom, since when and why"`
 }
 
-// What a job is called that is suspended: while it still holds machines, whose work is being saved, and after.
+// The states of a suspended job: while it still holds machines whose work is being saved, and after that.
 const (
 	JobSuspending JobState = "suspending"
 	JobSuspended  JobState = "suspended"
@@ -129,16 +129,16 @@ type TaskView struct {
 	USDPerHour float64   `json:"usdPerHour,omitempty" doc:"Price of one machine, USD per hour"`
 	Hours      float64   `json:"hours,omitempty" doc:"Expected run time, hours"`
 	Attempts   int       `json:"attempts" doc:"Attempts so far"`
-	Progress   float64   `json:"progress,omitempty" doc:"Share of the work saved, 0 to 1"`
+	Progress   float64   `json:"progress,omitempty" doc:"Share of the work that is saved, 0 to 1"`
 	Started    time.Time `json:"started,omitzero" doc:"When the last attempt started"`
 	Ended      time.Time `json:"ended,omitzero" doc:"When it ended"`
 	Reason     string    `json:"reason,omitempty" doc:"Why it failed"`
-	KeptUntil  time.Time `json:"keptUntil,omitzero" doc:"Until when the machines of its last failed attempt are kept to be looked at"`
-	Service    string    `json:"service,omitempty" doc:"The service that it is a replica of"`
-	Ready      bool      `json:"ready,omitempty" doc:"Of a replica: it can be used"`
-	Address    string    `json:"address,omitempty" doc:"Of a replica that is ready: where, HOST:PORT"`
-	Unready    string    `json:"unready,omitempty" doc:"Of a replica that was ready: why it is not any more"`
-	Waits      string    `json:"waits,omitempty" doc:"What it waits for, where that is a better price"`
+	KeptUntil  time.Time `json:"keptUntil,omitzero" doc:"Until when the machines of its last failed attempt are kept for inspection"`
+	Service    string    `json:"service,omitempty" doc:"The service of which it is a replica"`
+	Ready      bool      `json:"ready,omitempty" doc:"The replica is ready"`
+	Address    string    `json:"address,omitempty" doc:"Address of a ready replica, HOST:PORT"`
+	Unready    string    `json:"unready,omitempty" doc:"Why a replica that was ready no longer is"`
+	Waits      string    `json:"waits,omitempty" doc:"If it waits for a better price: which"`
 	USD        float64   `json:"usd" doc:"Cost so far, USD"`
 }
 
@@ -146,8 +146,8 @@ type TaskView struct {
 type JobDetail struct {
 	JobView
 	TaskList []TaskView    `json:"taskList" doc:"The tasks in the order of the file"`
-	Services []ServiceView `json:"services,omitempty" doc:"The services in the order of the file, with the first tasks"`
-	Plans    []PlanHead    `json:"plans" doc:"The plans, the last one in force"`
-	Attempts []Attempt     `json:"attempts" doc:"Every attempt with what was bought and how it ended"`
-	Next     int           `json:"next,omitempty" doc:"Index of the first task that is not among these, where there is one: after of the call that continues it"`
+	Services []ServiceView `json:"services,omitempty" doc:"The services in the order of the file; only with the first page of tasks"`
+	Plans    []PlanHead    `json:"plans" doc:"The plans; the last one is current"`
+	Attempts []Attempt     `json:"attempts" doc:"Every attempt: what was bought and how it ended"`
+	Next     int           `json:"next,omitempty" doc:"If there are more tasks: index of the next one, the value of after for the next call"`
 }

@@ -2,40 +2,40 @@ package apitypes
 
 import "time"
 
-// Where the run time that a task is planned with is from.
+// The source of the run time with which a task is planned.
 const (
-	FromFile    = "file"    // the job file says it
+	FromFile    = "file"    // the job file
 	FromHistory = "history" // earlier runs of the task
-	FromLike    = "like"    // earlier runs of tasks whose names differ in numbers only
-	FromScaled  = "scaled"  // earlier runs on another accelerator, by what both can do
-	FromNothing = "default" // nothing is known: an hour
+	FromLike    = "like"    // earlier runs of tasks whose names differ only in numbers
+	FromScaled  = "scaled"  // earlier runs on another accelerator, scaled by performance
+	FromNothing = "default" // nothing is known: one hour
 )
 
-// Figure is the run time that a task is planned with on an offer, and what earlier runs say of it.
+// Figure is the run time with which a task is planned on an offer, and what earlier runs showed.
 type Figure struct {
-	Hours float64 `json:"hours" doc:"How long the whole task is taken to run there, hours"`
-	From  string  `json:"from" enum:"file,history,like,scaled,default" doc:"Where that is from: the job file, earlier runs of the task, of tasks like it, on another accelerator, or nothing known"`
-	// Earlier runs, where there were any:
-	Runs         int     `json:"runs,omitempty" doc:"Earlier runs that are known of"`
-	LearnedHours float64 `json:"learnedHours,omitempty" doc:"What they let expect, hours"`
-	LowHours     float64 `json:"lowHours,omitempty" doc:"One in ten runs is shorter, hours"`
-	HighHours    float64 `json:"highHours,omitempty" doc:"One in ten runs is longer, hours"`
+	Hours float64 `json:"hours" doc:"Assumed run time of the whole task there, hours"`
+	From  string  `json:"from" enum:"file,history,like,scaled,default" doc:"Source of the run time: the job file, earlier runs of the task, of similar tasks, on another accelerator, or nothing known"`
+	// Earlier runs, if there were any:
+	Runs         int     `json:"runs,omitempty" doc:"Number of known earlier runs"`
+	LearnedHours float64 `json:"learnedHours,omitempty" doc:"Run time expected from them, hours"`
+	LowHours     float64 `json:"lowHours,omitempty" doc:"10th percentile, hours"`
+	HighHours    float64 `json:"highHours,omitempty" doc:"90th percentile, hours"`
 }
 
-// History is what earlier jobs of one name have shown of their tasks.
+// History is what earlier jobs of the same name showed about the run times of their tasks.
 type History struct {
 	Job string    `json:"job" doc:"Name of the jobs"`
 	At  time.Time `json:"at,omitzero" doc:"When the last of them ended"`
-	// Tasks are the run times of each task by its name, as history.Names has it, and by the machine it ran on:
-	// "V100:4", or an instance type.
+	// Tasks are the run times by task name (see history.Names), then by the machine it ran on: "V100:4", or an instance
+	// type.
 	Tasks map[string]map[string]RunTimes `json:"tasks"`
 }
 
-// RunTimes are how long a task took on one kind of machine, as a lognormal distribution: times of programs are never
-// below zero, and spread by factors.
+// RunTimes is the distribution of a task's run time on one kind of machine. It is lognormal, because run times are
+// positive and vary by factors.
 type RunTimes struct {
-	Runs int     `json:"runs" doc:"How many runs there were; later ones count for more"`
+	Runs int     `json:"runs" doc:"Number of runs; later ones have more weight"`
 	Log  float64 `json:"log" doc:"Mean of the natural logarithms of their hours"`
-	Var  float64 `json:"var,omitempty" doc:"Variance of the same"`
+	Var  float64 `json:"var,omitempty" doc:"Variance of the logarithms"`
 	At   int64   `json:"at" doc:"When the last one ended, seconds since 1970"`
 }

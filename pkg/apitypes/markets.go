@@ -6,51 +6,51 @@ import "time"
 type MarketList struct {
 	Now     time.Time    `json:"now" doc:"The broker's clock"`
 	Markets []MarketView `json:"markets" nullable:"false" doc:"Spot markets, by name"`
-	Next    string       `json:"next,omitempty" doc:"Where the list goes on, if it does: after of the call that continues it"`
+	Next    string       `json:"next,omitempty" doc:"If the list is incomplete: the value of after for the next call"`
 }
 
-// PriceList is how some prices went.
+// PriceList is the price history of some markets.
 type PriceList struct {
 	Now    time.Time     `json:"now" doc:"The broker's clock"`
-	Series []PriceSeries `json:"series" nullable:"false" doc:"One for each market, in the order in which they were asked for"`
+	Series []PriceSeries `json:"series" nullable:"false" doc:"One for each market, in the order of the request"`
 }
 
-// PriceSeries is how one price went.
+// PriceSeries is the price history of one market.
 type PriceSeries struct {
 	Offer string      `json:"offer" doc:"The market"`
 	At    []time.Time `json:"at" nullable:"false" doc:"When it changed, the oldest first"`
-	USD   []float64   `json:"usd" nullable:"false" doc:"What it was from then on, USD per hour of one machine"`
+	USD   []float64   `json:"usd" nullable:"false" doc:"The price from then on, USD per hour of one machine"`
 }
 
-// MarketView is what is known of one spot market.
+// MarketView is what the broker knows about one spot market.
 type MarketView struct {
-	Offer       string     `json:"offer" doc:"The machine and where it is, without its market: CLOUD/REGION/ZONE/TYPE"`
-	USD         float64    `json:"usd,omitempty" doc:"Price now, USD per hour of one machine; absent where none was told"`
-	Since       time.Time  `json:"since,omitzero" doc:"Since when it is the price"`
-	SeenHours   float64    `json:"seenHours,omitempty" doc:"For how many hours its price was watched; those of a week ago count half"`
-	Changes     float64    `json:"changes,omitempty" doc:"How often the price went from one band of half an octave to another in them"`
-	HeldHours   float64    `json:"heldHours" doc:"Machine hours that were held there"`
+	Offer       string     `json:"offer" doc:"The machine and its place, without the market: CLOUD/REGION/ZONE/TYPE"`
+	USD         float64    `json:"usd,omitempty" doc:"Current price, USD per hour of one machine; absent if unknown"`
+	Since       time.Time  `json:"since,omitzero" doc:"Since when this has been the price"`
+	SeenHours   float64    `json:"seenHours,omitempty" doc:"Hours for which the price was watched; those of a week ago count half"`
+	Changes     float64    `json:"changes,omitempty" doc:"How often in these hours the price moved from one band of half an octave to another"`
+	HeldHours   float64    `json:"heldHours" doc:"Machine hours that attempts held there"`
 	Launches    int        `json:"launches" doc:"Attempts that got machines there"`
-	Preemptions int        `json:"preemptions" doc:"Of these, how many the cloud took"`
-	Refusals    int        `json:"refusals" doc:"Attempts that got none there"`
-	Forecast    []Forecast `json:"forecast" nullable:"false" doc:"How the price is expected to go on; empty where none was told"`
-	Bids        []Bid      `json:"bids" nullable:"false" doc:"Attempts that hold machines there now, and up to what price"`
+	Preemptions int        `json:"preemptions" doc:"Of these, attempts that the cloud preempted"`
+	Refusals    int        `json:"refusals" doc:"Attempts that got no machines there"`
+	Forecast    []Forecast `json:"forecast" nullable:"false" doc:"Price forecast; empty if there is none"`
+	Bids        []Bid      `json:"bids" nullable:"false" doc:"Attempts that hold machines there now, and their maximum prices"`
 }
 
-// Forecast is what is expected of a price some hours from now.
+// Forecast is the expected price some hours from now.
 type Forecast struct {
-	Hours float64 `json:"hours" doc:"How many hours from now"`
-	USD   float64 `json:"usd" doc:"The mean that is expected, USD per hour"`
-	Low   float64 `json:"low" doc:"One in ten times it is at or below this"`
-	High  float64 `json:"high" doc:"Nine in ten times it is at or below this"`
+	Hours float64 `json:"hours" doc:"Hours from now"`
+	USD   float64 `json:"usd" doc:"Expected mean, USD per hour"`
+	Low   float64 `json:"low" doc:"10th percentile, USD per hour"`
+	High  float64 `json:"high" doc:"90th percentile, USD per hour"`
 }
 
-// Bid is what an attempt on a spot market is worth to its job.
+// Bid is the maximum price of an attempt on a spot market.
 type Bid struct {
 	Job     string  `json:"job" doc:"ID of the job"`
 	Task    int     `json:"task" doc:"Index of the task in it"`
 	Attempt int     `json:"attempt" doc:"Number of the attempt"`
-	MaxUSD  float64 `json:"maxUSD" doc:"The most that is paid for an hour of one machine, USD"`
-	RateUSD float64 `json:"rateUSD" doc:"What it costs now, USD"`
+	MaxUSD  float64 `json:"maxUSD" doc:"Maximum price of one machine, USD per hour"`
+	RateUSD float64 `json:"rateUSD" doc:"Current price of one machine, USD per hour"`
 	Nodes   int     `json:"nodes" doc:"Number of machines"`
 }

@@ -6,7 +6,7 @@ type Offer struct {
 	Region       string `json:"region"`
 	Zone         string `json:"zone,omitempty"` // empty if the cloud sells by region
 	InstanceType string `json:"instanceType"`
-	// attached to the host if the cloud composes machines (GCP); otherwise informative
+	// attached to the host if the cloud composes them (GCP); otherwise informative
 	Accelerator string  `json:"accelerator,omitempty"`
 	AccelCount  float64 `json:"acceleratorCount,omitempty"`
 	Spot        bool    `json:"spot"`
@@ -15,14 +15,14 @@ type Offer struct {
 	// ID or a name from the settings. Reserved is how many machines may run on it at once.
 	Reservation string `json:"reservation,omitempty"`
 	Reserved    int    `json:"reserved,omitempty"`
-	// Has and Takes are set instead of Reserved if Reservation is a commitment that machines of several types share:
-	// how much of it may be in use at once, and how much one machine uses.
+	// Has and Takes are set instead of Reserved if Reservation is a commitment that machines of several types share: how
+	// much of it may be in use at once, and how much one machine takes.
 	Has   Amount `json:"has,omitzero"`
 	Takes Amount `json:"takes,omitzero"`
 }
 
-// Room returns how much of the offer's reserved capacity may be in use at once (has), and how much of it the given
-// number of machines uses (takes).
+// Room returns how much of the offer's reserved capacity may be in use at once, and how much of it the given number of
+// machines takes.
 func (o *Offer) Room(machines int) (has, takes Amount) {
 	if o.Takes.IsZero() {
 		return Amount{Machines: int64(o.Reserved)}, Amount{Machines: int64(machines)}

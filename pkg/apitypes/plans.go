@@ -2,26 +2,26 @@ package apitypes
 
 import "time"
 
-// FrontierView is what a job costs by when it is to be done.
+// FrontierView is the trade-off between a job's cost and its finishing time.
 type FrontierView struct {
 	Name       string          `json:"name" doc:"Name of the job"`
-	Points     []FrontierPoint `json:"points" nullable:"false" doc:"From the fastest and dearest to the slowest and cheapest; none: no plan keeps the limits"`
-	Complete   bool            `json:"complete" doc:"There are no others, proven"`
+	Points     []FrontierPoint `json:"points" nullable:"false" doc:"From the fastest and most expensive to the slowest and cheapest; empty if no plan meets the limits"`
+	Complete   bool            `json:"complete" doc:"It is proven that there are no other points"`
 	Unexplored []Gap           `json:"unexplored" nullable:"false" doc:"Between which points there may be others"`
-	Millis     float64         `json:"millis" doc:"Time that it took, milliseconds"`
+	Millis     float64         `json:"millis" doc:"Computing time, milliseconds"`
 }
 
-// FrontierPoint is a plan that no other beats in both time and money.
+// FrontierPoint is a Pareto-optimal plan: no other plan is both faster and cheaper.
 type FrontierPoint struct {
-	Hours    float64 `json:"hours" doc:"With a deadline of so many hours it costs this"`
+	Hours    float64 `json:"hours" doc:"Deadline of this plan, hours"`
 	USD      float64 `json:"usd" doc:"Expected cost, USD"`
-	BoundUSD float64 `json:"boundUSD" doc:"No plan as fast costs less, USD"`
-	Spot     int     `json:"spot" doc:"How many of its tasks are on spot machines"`
-	Tasks    int     `json:"tasks" doc:"How many are placed"`
+	BoundUSD float64 `json:"boundUSD" doc:"Lower bound: no plan as fast costs less, USD"`
+	Spot     int     `json:"spot" doc:"Number of tasks on spot machines"`
+	Tasks    int     `json:"tasks" doc:"Number of tasks placed"`
 }
 
-// Gap is a part of the plane between two points that has not been searched. A point missing there takes between
-// FromHours and ToHours and costs between FromUSD and ToUSD.
+// Gap is an area between two points that has not been searched. A point missing there takes between FromHours and
+// ToHours and costs between FromUSD and ToUSD.
 type Gap struct {
 	FromHours float64 `json:"fromHours"`
 	ToHours   float64 `json:"toHours"`
@@ -33,17 +33,17 @@ type Gap struct {
 type PlanView struct {
 	Name        string     `json:"name" doc:"Name of the job"`
 	Objective   string     `json:"objective" doc:"cost or makespan"`
-	Status      string     `json:"status" enum:"optimal,feasible,infeasible" doc:"optimal is proven; feasible says by its bound how far off it can be"`
+	Status      string     `json:"status" enum:"optimal,feasible,infeasible" doc:"optimal is proven; for feasible, bound shows how far from optimal it can be"`
 	Message     string     `json:"message,omitempty" doc:"Why there is no plan"`
 	USD         float64    `json:"usd" doc:"Expected cost, USD"`
 	Hours       float64    `json:"hours" doc:"Expected time from start to end, hours"`
 	Bound       float64    `json:"bound" doc:"No plan is better than this, in the objective's unit"`
-	OnDemandUSD float64    `json:"onDemandUSD" doc:"The same work on demand at its cheapest, with the data it moves, USD"`
-	Late        bool       `json:"late,omitempty" doc:"The deadline cannot be kept: this is the fastest plan"`
-	Millis      float64    `json:"millis" doc:"Time that planning took, milliseconds"`
+	OnDemandUSD float64    `json:"onDemandUSD" doc:"Cost of the same work on the cheapest on-demand machines, including data transfer, USD"`
+	Late        bool       `json:"late,omitempty" doc:"The deadline cannot be met; this is the fastest plan"`
+	Millis      float64    `json:"millis" doc:"Planning time, milliseconds"`
 	Tasks       []PlanTask `json:"tasks" nullable:"false" doc:"The tasks in the order of the file"`
-	Warnings    []string   `json:"warnings,omitempty" doc:"What the file asks for that is read but not acted on"`
-	Notes       []string   `json:"notes,omitempty" doc:"Rules of placement that do not hold where the plan has its tasks"`
+	Warnings    []string   `json:"warnings,omitempty" doc:"Settings of the file that are read but have no effect"`
+	Notes       []string   `json:"notes,omitempty" doc:"Placement rules that do not hold on the machines of the plan"`
 }
 
 // PlanTask is where a plan runs a task.
@@ -52,15 +52,15 @@ type PlanTask struct {
 	After      []int    `json:"after,omitempty" doc:"Indexes of the tasks it waits for"`
 	Offer      string   `json:"offer,omitempty" doc:"Where it would run"`
 	Nodes      int      `json:"nodes" doc:"Number of machines"`
-	Service    string   `json:"service,omitempty" doc:"The service that it is a replica of: it has no end, and an hour of it is counted"`
+	Service    string   `json:"service,omitempty" doc:"The service of which it is a replica; since it does not end, one hour is counted"`
 	USDPerHour float64  `json:"usdPerHour,omitempty" doc:"Price of one machine, USD per hour"`
 	USD        float64  `json:"usd,omitempty" doc:"Expected cost, USD"`
 	Hours      float64  `json:"hours,omitempty" doc:"Expected time, hours"`
-	Runners    []Runner `json:"runners,omitempty" doc:"The next best places, and what each would add to the plan"`
-	Time       *Figure  `json:"time,omitempty" doc:"How long the task is taken to run there, and where that is from"`
+	Runners    []Runner `json:"runners,omitempty" doc:"The next best places, and how much each would add to the plan"`
+	Time       *Figure  `json:"time,omitempty" doc:"Assumed run time there, and its source"`
 }
 
-// PlanHead is the story of one plan without its choices, kept for explanations.
+// PlanHead is the summary of a plan, without its choices. It is kept for explanations.
 type PlanHead struct {
 	Version     int       `json:"version"`
 	At          time.Time `json:"at"`
@@ -79,8 +79,8 @@ type PlanHead struct {
 // Runner is a choice that a plan did not make.
 type Runner struct {
 	ID    string  `json:"id"`
-	USD   float64 `json:"usd"`   // of the task there
-	Hours float64 `json:"hours"` // of the task there
+	USD   float64 `json:"usd"`   // cost of the task there
+	Hours float64 `json:"hours"` // run time of the task there
 	// Adds is how much worse the whole plan would be, in its objective's unit.
 	Adds float64 `json:"adds"`
 }

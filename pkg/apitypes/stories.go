@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Story tells what happened to a job and why, in the order of time.
+// Story is what happened to a job and why, in chronological order.
 type Story struct {
 	Job     JobView   `json:"job" doc:"The job"`
-	Entries []Entry   `json:"entries" doc:"What happened, in the order of time"`
-	Choices []TaskWhy `json:"choices,omitempty" doc:"For each task the choice in force and the runners-up"`
-	Next    int       `json:"next,omitempty" doc:"Index of the first task that this does not tell of, where there is one: after of the call that continues it"`
+	Entries []Entry   `json:"entries" doc:"What happened, in chronological order"`
+	Choices []TaskWhy `json:"choices,omitempty" doc:"For each task the current choice and the runners-up"`
+	Next    int       `json:"next,omitempty" doc:"If there are more tasks: index of the next one, the value of after for the next call"`
 }
 
-// Entry is one thing that happened.
+// Entry is one event in a job's history.
 type Entry struct {
 	At   time.Time `json:"at" doc:"When"`
 	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, updated, placement, cancelled or finished"`
@@ -22,7 +22,7 @@ type Entry struct {
 	USD  float64   `json:"usd,omitempty" doc:"What it cost, USD"`
 }
 
-// TaskWhy is why a task runs where it does.
+// TaskWhy explains why a task runs where it does.
 type TaskWhy struct {
 	Task    string   `json:"task" doc:"Name of the task"`
 	Chosen  string   `json:"chosen" doc:"The offer chosen"`
@@ -31,7 +31,7 @@ type TaskWhy struct {
 	Runners []Runner `json:"runners,omitempty" doc:"The next best, and what each would have added to the plan"`
 }
 
-// Sort puts what happened into the order of time.
+// Sort sorts the entries by time.
 func (s *Story) Sort() {
 	slices.SortStableFunc(s.Entries, func(x, y Entry) int { return x.At.Compare(y.At) })
 }

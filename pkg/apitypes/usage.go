@@ -2,21 +2,21 @@ package apitypes
 
 import "time"
 
-// UsageView is what queues held.
+// UsageView is what queues held in the past.
 type UsageView struct {
 	Now time.Time `json:"now" doc:"The broker's clock"`
 	Usage
 }
 
-// Usage is what queues held over a time, in steps of the same length.
+// Usage is what queues held over time, in steps of equal length.
 type Usage struct {
 	From      time.Time    `json:"from" doc:"When the first step begins"`
-	StepHours float64      `json:"stepHours" doc:"How long a step is, hours"`
+	StepHours float64      `json:"stepHours" doc:"Length of a step, hours"`
 	Queues    []QueueUsage `json:"queues" nullable:"false" doc:"Queues that held something, by name"`
-	Partial   bool         `json:"partial,omitempty" doc:"There were more jobs, or attempts, than were looked at: the newest are told"`
+	Partial   bool         `json:"partial,omitempty" doc:"Only the newest jobs or attempts are included, because there are too many"`
 }
 
-// QueueUsage is what one queue held, the mean of each step.
+// QueueUsage is what one queue held: the mean of each step.
 type QueueUsage struct {
 	Name    string    `json:"name" doc:"Name of the queue"`
 	Running []float64 `json:"running" nullable:"false" doc:"Tasks that held capacity, by step"`

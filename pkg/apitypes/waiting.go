@@ -19,26 +19,26 @@ type Waiting struct {
 	MinPlan  int       `json:"minPlan,omitempty"`
 }
 
-// Compare orders those who wait in a queue: the more urgent, then the older.
+// Compare sorts waiting tasks by priority, the highest first, then by age, the oldest first.
 func (w Waiting) Compare(x Waiting) int {
 	return cmp.Or(cmp.Compare(x.Priority, w.Priority), w.Since.Compare(x.Since))
 }
 
-// Why tells why a job waits.
+// Why explains why a job waits.
 type Why struct {
 	Job    string    `json:"job" doc:"ID of the job"`
 	Queue  string    `json:"queue" doc:"Queue it waits in"`
 	State  JobState  `json:"state" doc:"State of the job"`
-	Reason string    `json:"reason" doc:"Why it waits, in a sentence; that it does not, if nothing of it waits for the queue"`
+	Reason string    `json:"reason" doc:"Why it waits, in a sentence; or that no task of it waits for the queue"`
 	Tasks  []WhyTask `json:"tasks" nullable:"false" doc:"Its tasks that wait in the queue, the next one first; at most 20"`
-	// Waiting is how many of its tasks wait in the queue.
-	Waiting int `json:"waiting" doc:"How many of its tasks wait in the queue"`
+	// Waiting is the number of its tasks that wait in the queue.
+	Waiting int `json:"waiting" doc:"Number of its tasks that wait in the queue"`
 }
 
-// WhyTask is why one of its tasks does.
+// WhyTask explains why one task waits.
 type WhyTask struct {
 	Task    string    `json:"task" doc:"Name of the task"`
-	Since   time.Time `json:"since" doc:"When it could have begun, or its job was resumed"`
-	Ahead   int       `json:"ahead" doc:"Tasks of other jobs before it in the order of priority and age, those of suspended jobs left out"`
-	Reasons []string  `json:"reasons" nullable:"false" doc:"What keeps it, the most important first"`
+	Since   time.Time `json:"since" doc:"When it could have started, or its job was resumed"`
+	Ahead   int       `json:"ahead" doc:"Tasks of other jobs before it by priority and age, without those of suspended jobs"`
+	Reasons []string  `json:"reasons" nullable:"false" doc:"What prevents its start, the most important first"`
 }

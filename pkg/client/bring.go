@@ -8,15 +8,15 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
+	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// errNoJob is for who went on without a look at what Builder.Job said.
+// errNoJob is for callers that ignored the error of Builder.Job.
 var errNoJob = errors.New("there is no job: look at the error that came with it")
 
-// here finds what a job names on this computer, and returns a copy that names it by absolute paths: the job is the
-// caller's.
+// here finds the files that a job names on this computer. It returns a copy of the job with absolute paths; the caller's
+// job is not changed.
 func here(ctx context.Context, j *dag.Job) (*dag.Job, localfiles.Place, error) {
 	if j == nil {
 		return nil, localfiles.Place{}, errNoJob
@@ -25,7 +25,7 @@ func here(ctx context.Context, j *dag.Job) (*dag.Job, localfiles.Place, error) {
 	if err != nil {
 		return nil, localfiles.Place{}, fmt.Errorf("current directory: %w", err)
 	}
-	home, _ := os.UserHomeDir() // without one, paths under ~/ are found nowhere
+	home, _ := os.UserHomeDir() // without one, paths under ~/ are not found
 	place := localfiles.Place{Base: dir, Home: home}
 	found := *j
 	found.Tasks = slices.Clone(j.Tasks)
@@ -37,7 +37,7 @@ func here(ctx context.Context, j *dag.Job) (*dag.Job, localfiles.Place, error) {
 	return &found, place, err
 }
 
-// bring uploads what a job names on this computer and the broker lacks, and returns a copy that names the packs.
+// bring uploads local files of a job that the broker does not have, and returns a copy of the job that names the packs.
 func (c *Client) bring(ctx context.Context, j *dag.Job) (*dag.Job, error) {
 	found, place, err := here(ctx, j)
 	if err != nil {

@@ -5,69 +5,69 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Builder makes a job, task by task. What is wrong is told by Job, the first thing first, so that calls can be chained.
+// Builder makes a job, task by task. Calls can be chained: Job returns the first error of any of them.
 type Builder struct {
 	job  dag.Job
 	task []*Task
 	bad  error // the first thing that is wrong
 }
 
-// Task is one task of a job that is being made. Its methods return it.
+// Task is one task of a job being built. Its methods return it.
 type Task struct {
 	b     *Builder
 	t     dag.Task
 	after []string
 }
 
-// refuse notes what is wrong; only the first is told.
+// refuse records an error; only the first is kept.
 func (b *Builder) refuse(err error) {
 	if b.bad == nil {
 		b.bad = err
 	}
 }
 
-// NewJob begins a job, to be as cheap as its deadline allows.
+// NewJob starts a job that is to be as cheap as its deadline allows.
 func NewJob(name string) *Builder {
 	return &Builder{job: dag.Job{Name: name, Objective: dag.MinimizeCost, Infeasible: dag.Retry, Format: dag.Native}}
 }
 
-// Deadline is the time from submission in which all has to be done.
+// Deadline sets the time from submission in which the job must finish.
 func (b *Builder) Deadline(d time.Duration) *Builder { b.job.Deadline = d; return b }
 
-// Budget is the most that the job may cost.
+// Budget sets the maximum cost of the job.
 func (b *Builder) Budget(usd dag.USD) *Builder { b.job.Budget = usd; return b }
 
-// Fastest has the job be as fast as its budget allows, instead of as cheap as its deadline does.
+// Fastest makes the job as fast as its budget allows, instead of as cheap as its deadline allows.
 func (b *Builder) Fastest() *Builder { b.job.Objective = dag.MinimizeMakespan; return b }
 
-// KeepOnFailure is how long the machines of a task that failed are kept to be looked at, within the budget.
+// KeepOnFailure sets how long the machines of a failed task are kept for inspection, within the budget.
 func (b *Builder) KeepOnFailure(d time.Duration) *Builder { b.job.KeepOnFailure = d; return b }
 
-// Patience is how long the job waits at most while no place is left for it and nothing of it goes on.
+// Patience sets how long the job waits at most while none of its tasks runs and no offer is available.
 func (b *Builder) Patience(d time.Duration) *Builder { b.job.Patience = d; return b }
 
-// Queue is the queue that it waits in.
+// Queue sets the queue in which it waits.
 func (b *Builder) Queue(name string) *Builder { b.job.Queue = name; return b }
 
-// Priority is its priority in the queue, higher first.
+// Priority sets its priority in the queue; higher goes first.
 func (b *Builder) Priority(p int) *Builder { b.job.Priority = p; return b }
 
 // Regions limits all tasks to places: "aws", "gcp:europe-west4", "eu".
 func (b *Builder) Regions(places ...string) *Builder { b.job.Regions = places; return b }
 
-// Place adds a rule about where machines of several tasks stand to each other: dag.Placement{Spread: dag.LevelZone, Of:
+// Place adds a rule for how machines of several tasks are placed relative to each other: dag.Placement{Spread: dag.LevelZone, Of:
 // []string{"a", "b"}}.
 func (b *Builder) Place(rule dag.Placement) *Builder {
 	b.job.Placement = append(b.job.Placement, rule)
 	return b
 }
 
-// Secret gives the value of a secret, or where it is kept ("ssm:/team/token"): to the tasks that name it, or to all
-// where none does. SubmitJob hands it in apart from the job, so that nothing shows it.
+// Secret sets the value of a secret, or a reference to where it is stored ("ssm:/team/token"). It is for the tasks that
+// name it, or for all tasks if none does. SubmitJob sends it separately from the job, so it is never displayed.
 func (b *Builder) Secret(name, value string) *Builder {
 	if b.job.Stated == nil {
 		b.job.Stated = dag.SecretValues{}
@@ -79,14 +79,14 @@ func (b *Builder) Secret(name, value string) *Builder {
 	return b
 }
 
-// Task adds a task that runs a shell script, on one machine of any kind unless more is said.
+// Task adds a task that runs a shell script, by default on one machine of any kind.
 func (b *Builder) Task(name, run string) *Task {
 	t := &Task{b: b, t: dag.Task{Name: name, Run: run, Nodes: 1}}
 	b.task = append(b.task, t)
 	return t
 }
 
-// Job is the job. Its error is the first thing that is wrong, an *dag.Error where a field of the job is.
+// Job returns the job, or the first error of the calls before it; a *dag.Error if a field of the job is wrong.
 func (b *Builder) Job() (*dag.Job, error) {
 	if b.bad != nil {
 		return nil, b.bad
@@ -124,7 +124,7 @@ func (b *Builder) Job() (*dag.Job, error) {
 	return &j, nil
 }
 
-// YAML is the job as a file for `tradewind submit`. Of secrets it has the names alone.
+// YAML returns the job as a file for `tradewind submit`. It contains only the names of secrets.
 func (b *Builder) YAML() ([]byte, error) {
 	j, err := b.Job()
 	if err != nil {
@@ -133,8 +133,8 @@ func (b *Builder) YAML() ([]byte, error) {
 	return dag.Marshal(j)
 }
 
-// After has the task wait for others, by name, and find what each left in $TRADEWIND_INPUTS/NAME. They may be added
-// to the job later.
+// After makes the task wait for the named tasks and gives it the outputs of each in $TRADEWIND_INPUTS/NAME. They may be
+// added to the job later.
 func (t *Task) After(names ...string) *Task {
 	for _, n := range names {
 		if !slices.Contains(t.after, n) {
@@ -144,10 +144,10 @@ func (t *Task) After(names ...string) *Task {
 	return t
 }
 
-// Time is how long the task runs where nothing else is said.
+// Time sets how long the task runs on machines for which TimeOn has no value.
 func (t *Task) Time(d time.Duration) *Task { t.t.Time.Default = d; return t }
 
-// TimeOn is how long it runs on an accelerator ("V100", "V100:4") or an instance type.
+// TimeOn sets how long it runs on an accelerator ("V100", "V100:4") or an instance type.
 func (t *Task) TimeOn(what string, d time.Duration) *Task {
 	key, err := dag.TimeKey(what)
 	if err != nil {
@@ -161,10 +161,10 @@ func (t *Task) TimeOn(what string, d time.Duration) *Task {
 	return t
 }
 
-// Setup is a script that runs once on each machine before the task's own.
+// Setup sets a script that runs once on each machine before the task's own.
 func (t *Task) Setup(script string) *Task { t.t.Setup = script; return t }
 
-// Env gives the task an environment variable.
+// Env sets an environment variable of the task.
 func (t *Task) Env(name, value string) *Task {
 	if t.t.Env == nil {
 		t.t.Env = map[string]string{}
@@ -173,31 +173,31 @@ func (t *Task) Env(name, value string) *Task {
 	return t
 }
 
-// Secrets gives the task environment variables whose values are not of the job: Builder.Secret gives them, or who
-// submits its file.
+// Secrets gives the task environment variables whose values are not part of the job. They come from Builder.Secret, or
+// from the user who submits the file.
 func (t *Task) Secrets(names ...string) *Task {
 	t.t.Secrets = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.t.Secrets, names))))
 	return t
 }
 
-// Workdir has the task begin in a copy of a folder of this computer, which SubmitJob brings along, or of one in a
-// bucket. What .tradewindignore or .gitignore names stays here.
+// Workdir sets the folder of which the task starts in a copy: one on this computer, which SubmitJob uploads, or one in a
+// bucket. Files matched by .tradewindignore or .gitignore are not uploaded.
 func (t *Task) Workdir(folder string) *Task { t.t.Workdir = folder; return t }
 
-// Repository has the task begin in a git repository, which SubmitJob clones; the ref is a branch, tag or commit, "" the
-// default branch.
+// Repository makes the task start in a git repository, which SubmitJob clones. The ref is a branch, tag or commit; "" is
+// the default branch.
 func (t *Task) Repository(url, ref string) *Task {
 	t.t.Repository = &dag.Repository{URL: url, Ref: ref}
 	return t
 }
 
-// Nodes is on how many machines it runs at once.
+// Nodes sets the number of machines on which it runs at once.
 func (t *Task) Nodes(n int) *Task { t.t.Nodes = n; return t }
 
-// Retries is how often it is tried again after it failed by itself.
+// Retries sets how often it is retried if it fails for a reason of its own.
 func (t *Task) Retries(n int) *Task { t.t.Retries = n; return t }
 
-// Label gives the task a label, which rules of placement of other jobs may know it by.
+// Label gives the task a label, by which placement rules of other jobs can refer to it.
 func (t *Task) Label(name, value string) *Task {
 	if t.t.Labels == nil {
 		t.t.Labels = map[string]string{}
@@ -206,14 +206,14 @@ func (t *Task) Label(name, value string) *Task {
 	return t
 }
 
-// Place adds a rule about where its machines stand to each other, or to those of other jobs: dag.Placement{Apart:
+// Place adds a rule for how its machines are placed relative to each other or to those of other jobs: dag.Placement{Apart:
 // map[string]string{"app": "db"}, By: dag.LevelZone}.
 func (t *Task) Place(rule dag.Placement) *Task {
 	t.t.Placement = append(t.t.Placement, rule)
 	return t
 }
 
-// On adds an alternative that the task can run on; the first is any machine until one is said.
+// On adds an alternative set of resources for the task; without any, it runs on any machine.
 func (t *Task) On(r Resources) *Task {
 	made, err := r.read()
 	if err != nil {
@@ -224,15 +224,15 @@ func (t *Task) On(r Resources) *Task {
 	return t
 }
 
-// Input has data at a URI (s3://, gs://, azblob://), or a file or folder of this computer, which SubmitJob brings
-// along, staged to a path of the task's directory. The size is known by itself of what lies here.
+// Input copies data into the task's directory, at path: from a URI (s3://, gs://, azblob://), or from a file or folder on
+// this computer, which SubmitJob uploads. The size may be 0 for local files; it is measured.
 func (t *Task) Input(uri, path string, size dag.GiB) *Task {
 	t.t.Inputs = append(t.t.Inputs, dag.Input{URI: uri, Path: path, Size: size})
 	return t
 }
 
-// Mount has data of a bucket seen at a path of the task's directory where it lies: read when the task reads it, and
-// with dag.MountWrite or dag.MountCached written as well.
+// Mount mounts data of a bucket at a path of the task's directory: it is read when the task reads it. With
+// dag.MountWrite or dag.MountCached it can also be written.
 func (t *Task) Mount(uri, path string, how dag.Mount) *Task {
 	in := dag.Input{URI: uri, Path: path, Mount: how}
 	if how == dag.Copied {
@@ -243,24 +243,24 @@ func (t *Task) Mount(uri, path string, how dag.Mount) *Task {
 	return t
 }
 
-// Output names what the task leaves in $TRADEWIND_OUTPUT, and how much that is.
+// Output names an output of the task, in $TRADEWIND_OUTPUT, and its expected size.
 func (t *Task) Output(name string, size dag.GiB) *Task {
 	t.t.Outputs = append(t.t.Outputs, dag.Output{Name: name, Size: size})
 	return t
 }
 
-// Checkpoint says where the task saves its progress, relative to its directory, and how often.
+// Checkpoint sets where the task saves its progress, relative to its directory, and how often.
 func (t *Task) Checkpoint(path string, every time.Duration) *Task {
 	t.t.Checkpoint = &dag.Checkpoint{Path: path, Every: every}
 	return t
 }
 
-// within says that an error is about a field of the task.
+// within adds the task and the field to an error.
 func (t *Task) within(field string, err error) error {
 	return fault.Within("tasks", fault.WithinKey(t.t.Name, fault.Within(field, err)))
 }
 
-// Resources is what a machine must have, each written as in a job file; what is empty is not asked for.
+// Resources is what a machine must have, each written as in a job file. Empty fields require nothing.
 type Resources struct {
 	CPUs         string // 4, 4+ or 2-8
 	Memory       string // GiB: 16+, or 512MB
@@ -269,7 +269,7 @@ type Resources struct {
 	Region       string
 	InstanceType string
 	Arch         string     // amd64 or arm64
-	Market       dag.Market // how it is bought; empty is as it pays
+	Market       dag.Market // how it is bought; empty is whatever is cheapest
 	Image        string     // docker:REF is a container, in which the scripts run
 	Disk         dag.GiB
 }

@@ -16,19 +16,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/host/running"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/host/running"
 )
 
-// ErrUnreachable says that nobody answers at the broker's URL. It wraps the cause.
+// ErrUnreachable: no broker answers at the URL. It wraps the cause.
 var ErrUnreachable = errors.New("the broker does not answer")
 
-// Limits of answers and of patience.
+// Limits of sizes and times.
 const (
-	callTimeout   = 60 * time.Second // of a call that is not a stream; submitting a large file takes some seconds
-	maxAnswer     = 256 << 20        // bytes; a job of 100,000 tasks with its attempts is some 60 MB
+	callTimeout   = 60 * time.Second // of a call other than a stream; submitting a large file takes some seconds
+	maxAnswer     = 256 << 20        // bytes; a job of 100,000 tasks with its attempts has about 60 MB
 	maxProblem    = 1 << 20
-	reconnectFor  = 30 * time.Second // how long a stream that broke off is tried again
+	reconnectFor  = 30 * time.Second // how long to try to reopen a broken stream
 	reconnectWait = 500 * time.Millisecond
 )
 
@@ -37,31 +37,31 @@ type Client struct {
 	base  string
 	token string
 	http  *http.Client
-	retry time.Duration // between two tries to open a stream
-	// firstPause is before a call is made a second time.
+	retry time.Duration // pause between attempts to open a stream
+	// firstPause is the pause before the first retry of a call.
 	firstPause time.Duration
 }
 
-// New makes a client of the broker at base, which bears the user token.
+// New makes a client of the broker at base, which sends the user token.
 func New(base, token string) *Client {
 	return &Client{
 		base: strings.TrimSuffix(base, "/"), token: token, retry: reconnectWait, firstPause: firstPause,
 		http: &http.Client{
-			// The API does not redirect; the token must not be sent to another server.
+			// The API does not redirect, and the token must not be sent elsewhere.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
 
-// Submit hands in a job file with its secrets. The name is for messages, and its extension settles the form where the
-// content does not; the same key is the same job, however often it is sent, and none is one of its own for the call. A
-// file that is not valid is an *apitypes.Problem with its File and Reason set.
+// Submit submits a job file with its secrets. The name appears in messages; its extension determines the format if the
+// content does not. Calls with the same key submit one job; without a key, the call makes its own, so that its retries
+// submit one job. An invalid file is an *apitypes.Problem with File and Reason set.
 func (c *Client) Submit(ctx context.Context, name, key string, file []byte, secrets map[string]string) (*apitypes.Submitted,
 	error) {
 	return c.Update(ctx, "", name, key, file, secrets)
 }
 
-// Update has the services of a job be what a file says, one replica after the other; the rest is as of Submit.
+// Update changes the services of a job to what a file says, one replica after the other; see Submit.
 func (c *Client) Update(ctx context.Context, job, name, key string, file []byte,
 	secrets map[string]string) (*apitypes.Submitted, error) {
 	q := url.Values{}
@@ -84,10 +84,10 @@ func (c *Client) Update(ctx context.Context, job, name, key string, file []byte,
 	}, &out)
 }
 
-// onceFor is a key for a call that is given none: it may have to be repeated, and is still one job.
+// onceFor returns the key, or a random one if it is empty, so that a repeated call still makes one job.
 func onceFor(key string) string { return cmp.Or(key, rand.Text()) }
 
-// withSecrets makes a form of a job file and its secrets.
+// withSecrets returns a form with the secrets and the job file.
 func withSecrets(file []byte, secrets map[string]string) (body []byte, contentType string, err error) {
 	var buf bytes.Buffer
 	form := multipart.NewWriter(&buf)
@@ -140,8 +140,8 @@ func (c *Client) Explain(ctx context.Context, id string) (*apitypes.Story, error
 	})
 }
 
-// parts asks for one part of a job after the other and hands them to add, which says where the next begins, until that
-// is 0.
+// parts requests a job page by page and passes each page to add, which returns where the next one begins, or 0 after the
+// last.
 func parts[T any](ctx context.Context, c *Client, path string, add func(*T) (next int)) error {
 	for after := 0; ; {
 		var part T
@@ -158,7 +158,7 @@ func parts[T any](ctx context.Context, c *Client, path string, add func(*T) (nex
 	}
 }
 
-// Cancel asks for the end of a job. It returns before the job has ended.
+// Cancel cancels a job. It returns before the job has finished.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (*apitypes.JobView, error) {
 	var out apitypes.JobView
 	q := url.Values{}
@@ -186,19 +186,19 @@ func (c *Client) SetQueue(ctx context.Context, name string, quota apitypes.Queue
 	}, &out)
 }
 
-// WhyWaiting tells why a job's tasks wait in their queue.
+// WhyWaiting returns why a job's tasks wait in their queue.
 func (c *Client) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error) {
 	var out apitypes.Why
 	return &out, c.call(ctx, request{method: http.MethodGet, path: jobPath(id) + "/waiting"}, &out)
 }
 
-// Blocks lists the places that are not tried now.
+// Blocks lists the places that the broker does not try now.
 func (c *Client) Blocks(ctx context.Context) (*apitypes.BlockList, error) {
 	var out apitypes.BlockList
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/blocks"}, &out)
 }
 
-// Learned is what earlier jobs of a name have shown of how long their tasks run.
+// Learned returns the run times of tasks that earlier jobs of the given name showed.
 func (c *Client) Learned(ctx context.Context, job string) (*apitypes.History, error) {
 	var out apitypes.History
 	r := request{method: http.MethodGet, path: "/v1/learned", query: url.Values{"job": {job}}}
@@ -214,10 +214,10 @@ type request struct {
 	body         []byte
 	contentType  string
 	key          string // idempotency key
-	last         string // ID of the last event of a stream that is opened again
+	last         string // ID of the last event, for a stream that is reopened
 }
 
-// call makes a call and reads its answer into out; nil takes none. It is made again where its failure may pass.
+// call makes a call and decodes the response into out, unless it is nil. It retries temporary failures.
 func (c *Client) call(ctx context.Context, r request, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -229,7 +229,7 @@ func (c *Client) callOnce(ctx context.Context, r request, out any) error {
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close() //nolint:errcheck // only read from
+	defer res.Body.Close() //nolint:errcheck // read only
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return c.unreachable(ctx, err)
@@ -238,12 +238,12 @@ func (c *Client) callOnce(ctx context.Context, r request, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return fmt.Errorf("the answer of %s %s is not the API's: %w", r.method, r.path, err)
+		return fmt.Errorf("malformed response to %s %s: %w", r.method, r.path, err)
 	}
 	return nil
 }
 
-// open makes a call and returns its answer if it is a good one; else the error is an *apitypes.Problem or wraps
+// open makes a call and returns a response with a 2xx status. Otherwise the error is an *apitypes.Problem or wraps
 // ErrUnreachable.
 func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	target := c.base + r.path
@@ -258,7 +258,7 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 		return nil, fmt.Errorf("%s: %w", c.base, err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
-	req.Header.Set("TE", "trailers") // a log that breaks off says there where to go on
+	req.Header.Set("TE", "trailers") // with which a log that was cut off says where to continue
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
 	}
@@ -275,27 +275,27 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	if res.StatusCode >= 200 && res.StatusCode < 300 {
 		return res, nil
 	}
-	defer res.Body.Close() //nolint:errcheck // only read from
+	defer res.Body.Close() //nolint:errcheck // read only
 	err = problemOf(res)
 	var refused *apitypes.Problem
 	if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
-		// In its own words it is about a header, which is not what a person gives.
+		// The API's own message is about a header, which users do not know.
 		refused.Detail = c.unauthorized()
 	}
 	return nil, err
 }
 
-// unauthorized says that the broker does not know who asks.
+// unauthorized returns the message for a missing or wrong user token.
 func (c *Client) unauthorized() string {
-	what := "does not take the user token that was given"
+	what := "does not accept the user token"
 	if c.token == "" {
-		what = "asks for a user token, and none was given"
+		what = "needs a user token, and none is set"
 	}
-	return fmt.Sprintf("%s %s: $%s is to be that of the broker, the file %s of its state folder", c.base, what,
+	return fmt.Sprintf("%s %s: set $%s to the content of the file %s in the broker's state folder", c.base, what,
 		EnvToken, running.TokenFile)
 }
 
-// unreachable says that a call failed for want of a broker, unless it was the caller who gave up.
+// unreachable returns ErrUnreachable with the cause, or the context's error if the caller cancelled.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -307,18 +307,18 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.base, err)
 }
 
-// problemOf reads an error as the API tells it. What is no problem document comes from somebody else, and is quoted.
+// problemOf reads an error response. A response that is not a problem document is not the broker's, and is quoted.
 func problemOf(res *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxProblem))
 	var p apitypes.Problem
 	if err == nil && json.Unmarshal(body, &p) == nil && p.Status != 0 {
 		return &p
 	}
-	text := fmt.Sprintf("the answer is no broker's: %s: %.200q", res.Status, body)
+	text := fmt.Sprintf("the response is not a broker's: %s: %.200q", res.Status, body)
 	return &foreign{status: res.StatusCode, text: text}
 }
 
-// foreign is an answer that is no good one and not the API's: a gateway's.
+// foreign is an error response that the API did not send, for example a gateway's.
 type foreign struct {
 	status int
 	text   string
@@ -327,7 +327,7 @@ type foreign struct {
 // Error implements error.
 func (f *foreign) Error() string { return f.text }
 
-// statusOf is the HTTP status that an error was made of, whoever answered; 0 is none.
+// statusOf returns the HTTP status of an error response, whoever sent it, or 0.
 func statusOf(err error) int {
 	var f *foreign
 	if errors.As(err, &f) {
@@ -336,7 +336,7 @@ func statusOf(err error) int {
 	return Status(err)
 }
 
-// Status is the HTTP status of an *apitypes.Problem in err's chain, or 0.
+// Status returns the HTTP status of an *apitypes.Problem in err's chain, or 0.
 func Status(err error) int {
 	var p *apitypes.Problem
 	if errors.As(err, &p) {

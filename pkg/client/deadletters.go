@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// DeadLetters lists up to limit events that were given up, of one function's queue or, when that is empty, of all. The
-// oldest come first.
+// DeadLetters lists up to limit dead letters, the oldest first: those of one function's queue, or of all if queue is
+// empty.
 func (c *Client) DeadLetters(ctx context.Context, queue string, limit int) (*apitypes.DeadLetterList, error) {
 	var out apitypes.DeadLetterList
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
@@ -21,7 +21,7 @@ func (c *Client) DeadLetters(ctx context.Context, queue string, limit int) (*api
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/deadletters", query: q}, &out)
 }
 
-// Redrive has events delivered again that were given up.
+// Redrive makes the bus deliver dead letters again.
 func (c *Client) Redrive(ctx context.Context, which apitypes.Redrive) (*apitypes.Redriven, error) {
 	body, err := json.Marshal(which)
 	if err != nil {

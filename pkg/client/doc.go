@@ -1,6 +1,6 @@
-// Package client calls the broker's HTTP API (pkg/api) for people's programs: the command line here, and those that
-// others write in Go (docs/go.md). It links no part of the server: the types of answers are those of
-// pkg/apitypes, which openapi.json describes. A Builder makes jobs.
+// Package client calls the broker's HTTP API (internal/api). Tradewind's command line uses it, and so can other programs
+// in Go (docs/go.md). It does not link the server: the response types are those of internal/apitypes, which
+// openapi.json describes. A Builder makes jobs.
 //
-// It does not start brokers, nor render anything: internal/cli does.
+// It does not start brokers or render output: internal/cli does.
 package client

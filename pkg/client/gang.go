@@ -2,23 +2,23 @@ package client
 
 import "github.com/tradewind-broker/tradewind/pkg/dag"
 
-// Gang has it start together with the job's other tasks of the same gang, or not at all.
+// Gang sets the gang of the task: all tasks of a gang start together or not at all.
 func (t *Task) Gang(name string) *Task { t.t.Gang = name; return t }
 
-// Role is what the task is in its gang, its name until it is said: the others find its machines in
+// Role sets the task's role in its gang, by default its name. The other tasks find its machines in
 // $TRADEWIND_HOSTS_ROLE.
 func (t *Task) Role(name string) *Task { t.t.Role = name; return t }
 
-// Joins has it join a gang while that runs, and leave it again: more machines of a role that a task of the gang has.
+// Joins makes the task join a running gang, and leave it again: more machines for a role that a task of the gang has.
 func (t *Task) Joins(gang string) *Task { t.t.Joins = gang; return t }
 
-// Framework has its machines, and those of its gang, told of each other in the words of a framework, such as
-// dag.PyTorch. All tasks of a gang have the same.
+// Framework sets the framework, such as dag.PyTorch, whose environment variables tell the machines of a gang about each
+// other. All tasks of a gang need the same one.
 func (t *Task) Framework(f dag.Framework) *Task { t.t.Framework = f; return t }
 
-// Within is how close to each other the machines of its gang have to be; all tasks of a gang say the same.
+// Within sets how close to each other the machines of the gang must be. All tasks of a gang need the same value.
 func (t *Task) Within(w dag.Within) *Task { t.t.Within = w; return t }
 
-// React says what becomes of its gang, or of the task that is in none, when something happens to it:
-// dag.Reaction{Event: dag.PodFailed, Action: dag.RestartRole, Limit: 3}. The first for what happened counts.
+// React sets what happens to the gang, or to a task without a gang, after an event of the task:
+// dag.Reaction{Event: dag.PodFailed, Action: dag.RestartRole, Limit: 3}. The first matching reaction applies.
 func (t *Task) React(r dag.Reaction) *Task { t.t.On = append(t.t.On, r); return t }

@@ -12,12 +12,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// LogOptions say which part of a task's output to read.
+// LogOptions select the part of a task's output to read.
 type LogOptions struct {
 	Attempt int   // 0 is the last one
 	Rank    int   // node of a task that runs on several
-	Follow  bool  // go on with what is printed from now on
-	Tail    int64 // begin with the last so many bytes; 0 is everything
+	Follow  bool  // continue with new output
+	Tail    int64 // begin with the last N bytes; 0 is everything
 }
 
 func (o LogOptions) query() url.Values {
@@ -37,8 +37,8 @@ func (o LogOptions) query() url.Values {
 	return q
 }
 
-// Log opens what a task printed. The caller closes it; with Follow it ends when the task does. Where the broker cannot
-// hold an answer for as long, or not send one as large, the log goes on with the next answer.
+// Log opens the output of a task. The caller closes it; with Follow it ends when the task does. If the broker ends a
+// response because of a time or size limit, the log continues with the next response.
 func (c *Client) Log(ctx context.Context, job, task string, o LogOptions) (io.ReadCloser, error) {
 	l := &logBody{ctx: ctx, c: c, again: reopening{c: c}, call: request{
 		method: http.MethodGet, query: o.query(), path: jobPath(job) + "/tasks/" + url.PathEscape(task) + "/logs",
@@ -50,17 +50,17 @@ func (c *Client) Log(ctx context.Context, job, task string, o LogOptions) (io.Re
 	return l, nil
 }
 
-// logBody is a log on its way here, in one answer or several. That it broke off is told in the client's words.
+// logBody reads a log from one response or several, and reports connection errors as the client's.
 type logBody struct {
 	ctx   context.Context //nolint:containedctx // of the requests that the body belongs to
 	c     *Client
 	call  request
 	res   *http.Response // the answer being read
-	told  bool           // it had something
+	told  bool           // it had output
 	again reopening
 }
 
-// Close lets go of the answer that is being read.
+// Close closes the current response.
 func (l *logBody) Close() error { return l.res.Body.Close() }
 
 func (l *logBody) Read(p []byte) (int, error) {
@@ -69,7 +69,7 @@ func (l *logBody) Read(p []byte) (int, error) {
 		l.told = l.told || n > 0
 		switch {
 		case n > 0, err == nil:
-			return n, nil // an error comes again
+			return n, nil // the next Read returns the error again
 		case !errors.Is(err, io.EOF):
 			return 0, l.c.unreachable(l.ctx, err)
 		}
@@ -87,9 +87,9 @@ func (l *logBody) Read(p []byte) (int, error) {
 	}
 }
 
-// reopen asks for what follows: after an answer that had something at once, else after a while.
+// reopen requests the continuation: at once after a response with output, otherwise after a pause.
 func (l *logBody) reopen() error {
-	answered, err := true, fmt.Errorf("%w: the log broke off", ErrUnreachable)
+	answered, err := true, fmt.Errorf("%w: the log was cut off", ErrUnreachable)
 	for at := l.told; ; at = false {
 		if !at {
 			if err := l.again.wait(l.ctx, answered, l.told, err); err != nil {

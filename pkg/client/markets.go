@@ -11,11 +11,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// marketsPage is how many markets are asked for at once.
+// marketsPage is the page size for markets.
 const marketsPage = 1000
 
-// Markets lists the spot markets of which something is known, by name, how their prices are expected to go, and the
-// bids. It asks for all pages.
+// Markets lists the known spot markets by name, with price forecasts and bids. It reads all pages.
 func (c *Client) Markets(ctx context.Context) (*apitypes.MarketList, error) {
 	out := apitypes.MarketList{Markets: []apitypes.MarketView{}}
 	for after := ""; ; {
@@ -34,22 +33,22 @@ func (c *Client) Markets(ctx context.Context) (*apitypes.MarketList, error) {
 	}
 }
 
-// Prices tells how the prices of up to 50 spot markets went: CLOUD/REGION/ZONE/TYPE, with or without /spot.
+// Prices returns the price history of up to 50 spot markets: CLOUD/REGION/ZONE/TYPE, with or without /spot.
 func (c *Client) Prices(ctx context.Context, offers ...string) (*apitypes.PriceList, error) {
 	var out apitypes.PriceList
 	q := url.Values{"offers": {strings.Join(offers, ",")}}
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/prices", query: q}, &out)
 }
 
-// Usage tells what the queues held in the last hours, at most 744.
+// Usage returns what the queues held in the given period up to now, at most 744 hours.
 func (c *Client) Usage(ctx context.Context, last time.Duration) (*apitypes.UsageView, error) {
 	var out apitypes.UsageView
 	q := url.Values{"hours": {strconv.FormatFloat(last.Hours(), 'f', -1, 64)}}
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/usage", query: q}, &out)
 }
 
-// Rerun submits a job again, as a new one. The same key is the same new job, however often it is asked for. A job with
-// secrets whose values were handed in cannot be: it fails with 422.
+// Rerun submits a job again, as a new one. Calls with the same key return the same new job. If the job has secrets whose
+// values were submitted with it, it cannot be rerun: the call fails with 422.
 func (c *Client) Rerun(ctx context.Context, id, key string) (*apitypes.Submitted, error) {
 	var out apitypes.Submitted
 	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/rerun", key: onceFor(key)}, &out)

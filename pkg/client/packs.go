@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// Missing says which pieces of a pack are to be uploaded. It makes a Client a [localfiles.Asker].
+// Missing returns which of the pieces must be uploaded. It makes a Client a [localfiles.Asker].
 func (c *Client) Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.Lack, error) {
 	body, err := json.Marshal(map[string]any{"pieces": pieces})
 	if err != nil {

@@ -9,22 +9,21 @@ import (
 	"net/http"
 )
 
-// MaxPassed bounds the body of a request that is passed on, in bytes. It is what API Gateway takes.
+// MaxPassed is the maximum size of the body of a forwarded request, in bytes: the limit of API Gateway.
 const MaxPassed = 10 << 20
 
-// ErrTooLarge says that the body of a request has more than MaxPassed bytes.
+// ErrTooLarge: the body of a request has more than MaxPassed bytes.
 var ErrTooLarge = errors.New("the request is too large")
 
-// Pass sends somebody else's request to the broker with this client's authority, in the place of whatever authority it
-// had, and returns the answer as it is, good or not. Of the request it takes the method, path, query, body, and the
-// headers that say what the body is, what is accepted and which request it is. The error wraps ErrUnreachable or
-// ErrTooLarge.
+// Pass forwards another client's request to the broker with this client's credentials instead of the original ones. It
+// returns the response as it is, whatever its status. It forwards the method, path, query, body, and the headers Accept,
+// Content-Type and Idempotency-Key. The error wraps ErrUnreachable or ErrTooLarge.
 func (c *Client) Pass(ctx context.Context, r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxPassed+1))
 	if err != nil {
-		return nil, fmt.Errorf("the request cannot be read: %w", err)
+		return nil, fmt.Errorf("reading the request: %w", err)
 	}
-	if len(body) > MaxPassed { // signed as a whole, so it is held as a whole
+	if len(body) > MaxPassed { // the signature needs the whole body in memory
 		return nil, fmt.Errorf("%w: it has more than %d bytes", ErrTooLarge, MaxPassed)
 	}
 	target := c.base + r.URL.EscapedPath()

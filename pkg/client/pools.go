@@ -32,7 +32,7 @@ func (c *Client) Invite(ctx context.Context, pool string) (*apitypes.PoolToken, 
 	return &out, c.call(ctx, request{method: http.MethodPost, path: poolPath(pool, "") + "/token"}, &out)
 }
 
-// Drain empties a machine of a pool, or all of them when machine is empty, or puts them back. It returns the pool.
+// Drain drains a machine of a pool, or all of them if machine is empty, or undoes that. It returns the pool.
 func (c *Client) Drain(ctx context.Context, pool, machine string, how apitypes.Drain) (*apitypes.PoolView, error) {
 	var out apitypes.PoolView
 	return &out, c.send(ctx, http.MethodPost, poolPath(pool, machine)+"/drain", apitypes.Draining{How: how}, &out)

@@ -10,15 +10,15 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// How often a call is made again that a broker did not answer, or not as one: its function was stopped, or is
-// throttled.
+// How often a call is retried if the broker did not answer, or a gateway answered for it because its function was
+// stopped or throttled.
 const (
 	tries      = 5
 	firstPause = 200 * time.Millisecond // doubles
 )
 
-// patiently makes a call, and again while its failure is one that passes. Every call of the API may be repeated but a
-// removal: what it names may be somebody else's by then.
+// patiently makes a call and retries it while it fails with a temporary error. All calls of the API can be repeated,
+// except DELETE: in between, another user may have created something of the same name.
 func (c *Client) patiently(ctx context.Context, r request, call func() error) error {
 	if r.method == http.MethodDelete {
 		return call()
@@ -34,12 +34,12 @@ func (c *Client) patiently(ctx context.Context, r request, call func() error) er
 		return struct{}{}, last
 	}, backoff.WithBackOff(pause), backoff.WithMaxTries(tries))
 	if err != nil && last != nil && !errors.Is(ctx.Err(), context.Canceled) {
-		return last // as the API told it
+		return last // as the API returned it
 	}
 	return err
 }
 
-// passing says whether a call that failed so may do better in a moment. Where nobody listens, nobody will.
+// passing reports whether an error may be temporary. A refused connection or an unknown host name is not.
 func passing(err error) bool {
 	switch status := statusOf(err); status {
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,

@@ -20,7 +20,7 @@ func NewSigned(base, region string, keys aws.CredentialsProvider) *Client {
 	return c
 }
 
-// signing signs what it sends.
+// signing is a transport that signs requests.
 type signing struct {
 	next   http.RoundTripper
 	region string
@@ -32,7 +32,7 @@ type signing struct {
 func (s *signing) RoundTrip(r *http.Request) (*http.Response, error) {
 	keys, err := s.keys.Retrieve(r.Context())
 	if err != nil {
-		return nil, fmt.Errorf("no AWS credentials: %w", err)
+		return nil, fmt.Errorf("retrieving AWS credentials: %w", err)
 	}
 	sum := sha256.New()
 	if r.GetBody != nil {
@@ -41,7 +41,7 @@ func (s *signing) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		_, err = io.Copy(sum, body)
-		_ = body.Close() // of memory
+		_ = body.Close() // it is in memory
 		if err != nil {
 			return nil, err
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Follow yields a job's updates until it is over, beginning with everything. A stream that breaks off, because the
-// broker was started anew, is opened again where it ended, if the broker still knows that place; else the first update
-// after that is full. The last pair has an error when the job could not be followed to its end.
+// Follow yields a job's updates until the job has finished, beginning with a full one. If the stream breaks, for example
+// because the broker was restarted, it is reopened after the last update received; if the broker no longer knows that
+// position, the next update is full. The last pair has an error if the job could not be followed to its end.
 func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[apitypes.JobUpdate, error] {
 	return func(yield func(apitypes.JobUpdate, error) bool) {
 		for ev, err := range c.Events(ctx, id, "") {
@@ -25,10 +25,10 @@ func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[apitypes.JobUp
 			switch {
 			case err != nil:
 			case ev.Name != apitypes.EventJob:
-				continue // its end, or of a newer broker
+				continue // the end, or an event type of a newer broker
 			default:
 				if err = json.Unmarshal(ev.Data, &u); err != nil {
-					err = fmt.Errorf("job %s: an event is not the API's: %w", id, err)
+					err = fmt.Errorf("job %s: malformed event: %w", id, err)
 				}
 			}
 			if !yield(u, err) || err != nil {
@@ -38,15 +38,14 @@ func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[apitypes.JobUp
 	}
 }
 
-// Event is an event of a job's stream as it came: apitypes.EventJob with an apitypes.JobUpdate, or apitypes.EventEnd, which is the
-// last.
+// Event is a raw event of a job's stream: apitypes.EventJob with an apitypes.JobUpdate, or apitypes.EventEnd, the last.
 type Event struct {
 	Name, ID string
 	Data     []byte // JSON
 }
 
-// Events yields the events of a job's stream, of which Follow reads the updates, from the one after last on, which is
-// an ID; "" begins with everything. It goes on where a stream breaks off, as Follow does.
+// Events yields the raw events of a job's stream after the one whose ID is last; "" begins with everything. Like Follow,
+// it continues after a broken stream.
 func (c *Client) Events(ctx context.Context, id, last string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		again := reopening{c: c}
@@ -56,7 +55,7 @@ func (c *Client) Events(ctx context.Context, id, last string) iter.Seq2[Event, e
 				return
 			}
 			if err == nil {
-				err = fmt.Errorf("%w: the stream of job %s broke off", ErrUnreachable, id)
+				err = fmt.Errorf("%w: the stream of job %s was cut off", ErrUnreachable, id)
 			}
 			if err := again.wait(ctx, told, told, err); err != nil {
 				yield(Event{}, err)
@@ -66,8 +65,8 @@ func (c *Client) Events(ctx context.Context, id, last string) iter.Seq2[Event, e
 	}
 }
 
-// events reads one stream. told says that it brought something, over that there is nothing more to tell, or that nobody
-// wants to know.
+// events reads one stream. told reports whether it received updates; over, that the stream is complete or the consumer
+// stopped.
 func (c *Client) events(ctx context.Context, id string, last *string,
 	yield func(Event, error) bool) (told, over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -76,7 +75,7 @@ func (c *Client) events(ctx context.Context, id string, last *string,
 	if err != nil {
 		return false, false, err
 	}
-	defer res.Body.Close() //nolint:errcheck // only read from
+	defer res.Body.Close() //nolint:errcheck // read only
 	for ev, err := range readEvents(res.Body) {
 		if err != nil {
 			return told, false, c.unreachable(ctx, err)
@@ -91,19 +90,18 @@ func (c *Client) events(ctx context.Context, id string, last *string,
 	return told, false, nil
 }
 
-// reopening is how a stream that broke off is opened again: after a while, for as long as the broker may be expected to
-// come back.
+// reopening decides when to reopen a broken stream, and for how long to try until the broker returns.
 type reopening struct {
 	c      *Client
-	broken time.Time     // since when it does not answer
+	broken time.Time     // when the broker stopped answering
 	pause  time.Duration // before the next try
 }
 
-// seldom is the longest pause before a stream that had nothing to tell is opened again.
+// seldom is the longest pause before reopening a stream that had no news.
 const seldom = 5 * time.Second
 
-// wait returns nil when a stream that ended with err is to be opened again. answered says that the broker had answered,
-// news that it had something to tell.
+// wait pauses and returns nil if a stream that ended with err should be reopened. answered: the broker had answered;
+// news: the stream had brought something.
 func (o *reopening) wait(ctx context.Context, answered, news bool, err error) error {
 	if answered {
 		o.broken = time.Time{}
@@ -122,13 +120,13 @@ func (o *reopening) wait(ctx context.Context, answered, news bool, err error) er
 	case gone == nil || errors.Is(err, gone) && !answered:
 		return err
 	case answered:
-		return gone // a broker that had answered is not to blame
+		return gone // the broker had answered, so its error is not the cause
 	default:
 		return fmt.Errorf("%w: %w", gone, err)
 	}
 }
 
-// pause waits, and reports whether ctx lasted that long.
+// pause waits for d and reports whether ctx is still valid.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -140,8 +138,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// errEventSize says that an event is longer than any broker's.
-var errEventSize = errors.New("an event is beyond all limits")
+// errEventSize: an event exceeds the size limit.
+var errEventSize = errors.New("event too large")
 
 // readEvents parses a stream of server-sent events (WHATWG HTML, section 9.2) as far as the API uses the format: names
 // and data. It ends with the stream; an event cut short is dropped.
@@ -185,7 +183,7 @@ func readEvents(r io.Reader) iter.Seq2[Event, error] {
 	}
 }
 
-// readLine reads a line without its end, of at most maxAnswer bytes.
+// readLine reads a line without its line break, of at most maxAnswer bytes.
 func readLine(br *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {

@@ -9,21 +9,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Suspend has a job wait. It returns before what runs of it has saved its work.
+// Suspend suspends a job. It returns before the running tasks have saved their work.
 func (c *Client) Suspend(ctx context.Context, id, by, reason string) (*apitypes.JobView, error) {
 	var out apitypes.JobView
 	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: jobPath(id) + "/suspend",
 		query: said("by", by, "reason", reason)}, &out)
 }
 
-// Resume has a suspended job go on.
+// Resume resumes a suspended job.
 func (c *Client) Resume(ctx context.Context, id, by string) (*apitypes.JobView, error) {
 	var out apitypes.JobView
 	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: jobPath(id) + "/resume",
 		query: said("by", by)}, &out)
 }
 
-// SuspendQueue has a queue admit nothing. With drain, what runs there saves its work and waits.
+// SuspendQueue makes a queue admit nothing. With drain, its running tasks save their work and wait.
 func (c *Client) SuspendQueue(ctx context.Context, name, by, reason string, drain bool) (*apitypes.Queue, error) {
 	var out apitypes.Queue
 	q := said("by", by, "reason", reason)
@@ -34,7 +34,7 @@ func (c *Client) SuspendQueue(ctx context.Context, name, by, reason string, drai
 		query: q}, &out)
 }
 
-// ResumeQueue has a suspended, or closed, queue admit again.
+// ResumeQueue makes a suspended or closed queue admit again.
 func (c *Client) ResumeQueue(ctx context.Context, name, by string) (*apitypes.Queue, error) {
 	var out apitypes.Queue
 	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: queuePath(name) + "/resume",
@@ -43,7 +43,7 @@ func (c *Client) ResumeQueue(ctx context.Context, name, by string) (*apitypes.Qu
 
 func queuePath(name string) string { return "/v1/queues/" + url.PathEscape(name) }
 
-// said are parameters, in pairs of a name and a value, without those that say nothing.
+// said returns query parameters from pairs of name and value, without empty values.
 func said(pairs ...string) url.Values {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
-// Visiting is where somebody wants to be, and what for.
+// Visiting says which machine a user wants to visit, and for what.
 type Visiting struct {
 	Kind    tunnel.Kind `json:"kind"`
 	Rank    int         `json:"rank,omitempty"`
@@ -21,13 +21,13 @@ type Visiting struct {
 	Port    int         `json:"port,omitempty"`
 }
 
-// Visit is one that is open: the calls of a [tunnel.Conn].
+// Visit is an open visit. It implements the calls of a [tunnel.Conn].
 type Visit struct {
 	apitypes.Visited
 	client *Client
 }
 
-// OpenVisit opens a visit on a machine of a task that runs.
+// OpenVisit opens a visit on a machine of a running task.
 func (c *Client) OpenVisit(ctx context.Context, job, task string, v Visiting) (*Visit, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *Client) OpenVisit(ctx context.Context, job, task string, v Visiting) (*
 	out := &Visit{client: c}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	// Once: each opens another.
+	// Not retried: each call opens another visit.
 	err = c.callOnce(ctx, request{method: http.MethodPost, path: jobPath(job) + "/tasks/" + url.PathEscape(task) +
 		"/visits", body: body, contentType: "application/json"}, &out.Visited)
 	return out, err
@@ -68,7 +68,7 @@ func (v *Visit) Receive(ctx context.Context, offset int64, wait time.Duration) (
 	if err != nil {
 		return nil, visitError(err)
 	}
-	defer res.Body.Close() //nolint:errcheck // only read from
+	defer res.Body.Close() //nolint:errcheck // read only
 	return io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 }
 
@@ -77,7 +77,7 @@ func (v *Visit) End(ctx context.Context) error {
 	return v.client.call(ctx, request{method: http.MethodPost, path: v.path() + "/end"}, nil)
 }
 
-// visitError says of an error that ends a visit that it does.
+// visitError marks the errors that end a visit.
 func visitError(err error) error {
 	switch status := statusOf(err); {
 	case status == http.StatusTooManyRequests:
@@ -88,10 +88,10 @@ func visitError(err error) error {
 	return err
 }
 
-// over is an answer after which a visit is not to be asked for again, in the broker's words.
+// over is an error after which the visit cannot be used any more.
 type over struct{ error }
 
-// Unwrap gives the answer.
+// Unwrap returns the original error.
 func (o *over) Unwrap() error { return o.error }
 
 // Is makes it match tunnel.ErrEnded.

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// JobFailed is the error of a job that was waited for and has ended without success.
+// JobFailed is the error of Wait for a job that failed or was cancelled.
 type JobFailed struct{ Job apitypes.JobView }
 
 // Error implements error.
@@ -26,10 +26,10 @@ func (e *JobFailed) Error() string {
 	return text
 }
 
-// SubmitJob hands in a job that was made by a Builder, or by hand, with the values of its secrets (Job.Stated), and
-// brings along what it names on this computer: work directories and inputs that are paths, which begin at the current
-// directory, and git repositories. It is submitted once, however often a call is made anew meanwhile; two calls of
-// SubmitJob are two jobs. What Submit takes a key for, it makes one of. That something is not there is a *dag.Error.
+// SubmitJob submits a job that a Builder or the caller made, with the values of its secrets (Job.Stated). It uploads the
+// local files that the job names: work directories and inputs that are paths, relative to the current directory, and git
+// repositories. If the request has to be retried, the job is still submitted only once; two calls of SubmitJob make two
+// jobs. A missing file is a *dag.Error.
 func (c *Client) SubmitJob(ctx context.Context, j *dag.Job) (*apitypes.Submitted, error) {
 	if j == nil {
 		return nil, errNoJob
@@ -50,8 +50,8 @@ func (c *Client) SubmitJob(ctx context.Context, j *dag.Job) (*apitypes.Submitted
 	return c.Submit(ctx, j.Name+".yaml", rand.Text(), file, j.Stated)
 }
 
-// Plan plans a job file, named as for Submit, with the prices of now: where it would run and for how much. Nothing is
-// stored, and nothing runs. Where there is no plan, its Status is infeasible and its Message says why.
+// Plan plans a job file at current prices: where it would run and for how much. The name is as for Submit. Nothing is
+// stored or run. If there is no plan, Status is infeasible and Message says why.
 func (c *Client) Plan(ctx context.Context, name string, file []byte) (*apitypes.PlanView, error) {
 	q := url.Values{}
 	if name != "" {
@@ -62,8 +62,8 @@ func (c *Client) Plan(ctx context.Context, name string, file []byte) (*apitypes.
 		contentType: "application/octet-stream"}, &out)
 }
 
-// PlanJob is Plan of a job that was made by a Builder, or by hand. What it names on this computer has to be there, and
-// counts with its size.
+// PlanJob is Plan for a job that a Builder or the caller made. The local files that it names must exist; their sizes are
+// used in the plan.
 func (c *Client) PlanJob(ctx context.Context, j *dag.Job) (*apitypes.PlanView, error) {
 	found, _, err := here(ctx, j)
 	if err != nil {
@@ -76,18 +76,18 @@ func (c *Client) PlanJob(ctx context.Context, j *dag.Job) (*apitypes.PlanView, e
 	return c.Plan(ctx, j.Name+".yaml", file)
 }
 
-// Wait waits until a job has ended, and returns it. The error of one that did not succeed is a *JobFailed, beside the
-// job. That ctx ends stops the wait and not the job.
+// Wait waits until a job has finished, and returns it. If it did not succeed, Wait returns the job and a *JobFailed.
+// When ctx ends, only the wait stops, not the job.
 func (c *Client) Wait(ctx context.Context, id string) (*apitypes.JobView, error) {
 	for _, err := range c.Follow(ctx, id) {
 		if err != nil && ctx.Err() != nil {
-			return nil, fmt.Errorf("job %s goes on, only the wait for it has ended: %w", id, err)
+			return nil, fmt.Errorf("job %s continues, only the wait for it has ended: %w", id, err)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	// What ended the stream may have come before the last of its updates was read.
+	// The stream may have ended before its last update was read.
 	job, err := c.Job(ctx, id)
 	if err != nil {
 		return nil, err

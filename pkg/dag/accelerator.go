@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // The checks of single values. Readers call them at the line of the value, and Validate calls them for the whole job.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // OutputSizes computes the size of the data of an edge that carries named outputs of its first task. The time for

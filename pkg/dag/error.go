@@ -3,7 +3,7 @@ package dag
 import (
 	"errors"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Kinds of errors that a caller can detect with errors.Is.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // chiefs are the names that users of a framework give to the role whose end ends the whole program.

@@ -3,7 +3,7 @@ package dag
 import (
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Framework is a framework for programs on several machines. Each framework expects the addresses of the other
@@ -21,7 +21,7 @@ const (
 	Dask       Framework = "dask"
 )
 
-// frameworks are all that are known, in the order in which people are told.
+// frameworks are all known frameworks, in the order in which messages list them.
 var frameworks = []Framework{PyTorch, TensorFlow, MPI, Horovod, Ray, Spark, Dask}
 
 // Check returns an error if f is not one of the frameworks.

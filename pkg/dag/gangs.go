@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Gangs returns the tasks of each gang, as indexes in the order of the file, or nil if the job has none. The tasks of

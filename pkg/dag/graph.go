@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Graph is the adjacency of a job in compressed sparse row form: flat arrays, 16 bytes per edge, for walks over large

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Origin has the positions of a job's parts in its file, for errors found after reading: a cycle, or a request that

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Quantities are written like this: times 2.1h, 40m or 1h30m, sizes 2GiB, amounts 8, 8+ or 8-16, accelerators V100:4,

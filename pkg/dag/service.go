@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Service makes a task a replica of a long-running service: it runs until its job is cancelled. If it ends, or the

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Validate checks j and returns an *Error for the first fault. Readers have already called it; callers need it for

@@ -1,6 +1,6 @@
 package dag
 
-import "github.com/tradewind-broker/tradewind/internal/fault"
+import "github.com/tradewind-broker/tradewind/internal/base/fault"
 
 // Within is the maximum distance between the machines of a gang. In different regions, machines reach each other only
 // by public addresses, if at all, and their traffic costs money.

@@ -10,7 +10,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
 // Errors of a Verifier, wrapped with a reason in plain words that may be shown to the sender of the proof.

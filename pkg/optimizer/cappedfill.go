@@ -45,7 +45,7 @@ func (c *cappedSearch) trades(p []int) []trade {
 	for t, i := range c.s.inst.Order {
 		cands := c.s.m.Tasks[i].Candidates
 		now := &cands[p[i]]
-		c.s.meter.Spend(len(cands)) // even if the search is over: this is short and worth it
+		c.s.meter.Spend(len(cands)) // even if the search has ended: this is short and worth it
 		for k := range cands {
 			if c.s.m.DeadlineHours != nil && (cands[k].Place != now.Place || cands[k].Hours > now.Hours) {
 				continue
@@ -57,7 +57,7 @@ func (c *cappedSearch) trades(p []int) []trade {
 		}
 	}
 	slices.SortFunc(list, func(a, b trade) int {
-		// by gain divided by what it takes; trades that take nothing come first
+		// by gain divided by cost (takes); trades that cost nothing come first
 		return cmp.Or(
 			cmp.Compare(b.gain*max(a.takes, 0), a.gain*max(b.takes, 0)), cmp.Compare(b.gain, a.gain),
 			cmp.Compare(a.task, b.task), strings.Compare(c.id(a), c.id(b)))

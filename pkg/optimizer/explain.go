@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/topk"
+	"github.com/tradewind-broker/tradewind/internal/base/topk"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )

@@ -15,7 +15,7 @@ func builtinActions() map[string]Action {
 }
 
 // Moves is an action that a policy may name in addition to ActionNames: running tasks may be moved elsewhere to make
-// room for tasks that fit nowhere. A session moves nothing itself; the broker acts on it (pkg/broker).
+// room for tasks that fit nowhere. A session moves nothing itself; the broker acts on it (internal/broker).
 const Moves = "move"
 
 type moves struct{}

@@ -1,4 +1,4 @@
-// Command hello is the peer of the benchmark: the least that a Lambda function in Go can be.
+// Command hello is the baseline of the benchmark: the smallest possible Lambda function in Go.
 package main
 
 import (

@@ -1,7 +1,7 @@
 """CBC with the formulation of the paper (equations 1 and 3's linearisation), as SkyPilot poses it.
 
 One binary for each candidate of each task, and one for each pair of candidates at the ends of each edge. The binary is the
-one that PuLP brings; it is started on an MPS file, and the time is what CBC says it spent after reading it.
+one that PuLP ships. It runs on an MPS file, and the time is CBC's own figure for the time after reading it.
 """
 
 import os
@@ -72,7 +72,7 @@ def solve(m, limit):
             status, picks = read_solution(f, x)
     cpu = re.findall(r"^Time \(CPU seconds\):\s+([\d.]+)", out, re.M)
     wall = re.findall(r"^Time \(Wallclock seconds\):\s+([\d.]+)", out, re.M)
-    if not cpu:  # solved before the search: only the total is given, to a hundredth
+    if not cpu:  # solved before the search: CBC prints only the total, in hundredths of a second
         cpu = re.findall(r"^Total time \(CPU seconds\):\s+([\d.]+)", out, re.M)
         wall = re.findall(r"\(Wallclock seconds\):\s+([\d.]+)", out, re.M)
     return {"status": status, "picks": picks, "wall": float(wall[-1]), "cpu": float(cpu[-1])}

@@ -1,7 +1,7 @@
 """HiGHS with the tight formulation: a transport polytope of place pairs on each edge.
 
-x[t,k] says that task t takes candidate k; y[e,p,q] that edge e leads from place p to place q. The sums of y over q and over p
-are what the candidates at p and q take, so y is integral where x is and needs no integrality of its own. Finish times are
+x[t,k] is 1 if task t uses candidate k; y[e,p,q] is 1 if edge e leads from place p to place q. The sums of y over q and over p
+equal the chosen candidates at p and q, so y is integral if x is, without an integrality constraint. Finish times are
 continuous (equation 3).
 """
 

@@ -1,4 +1,4 @@
-"""The optimizer's model (pkg/optimizer) as the peers need it."""
+"""The optimizer's model (pkg/optimizer) in the form that the peers need."""
 
 import json
 
@@ -32,7 +32,7 @@ class Model:
         return sorted({c[0] for c in self.candidates[task]})
 
     def folded(self):
-        """Keeps, of each task's candidates at one place, the cheapest: with the cost alone to minimise no other can matter.
+        """Keeps only the cheapest of each task's candidates at one place: if only cost is minimised, no other can matter.
 
         Returns the kept candidates' numbers, by task.
         """

@@ -1,7 +1,7 @@
 """Solves models with one peer, for bench/optimizer.
 
 usage: serve.py PEER. Each line of standard input is {"model": path, "limit": seconds, "repeat": n}; each line of standard
-output the answer: status (optimal, feasible, none), picks, wall and cpu (seconds of solving, building excluded, the least of
+output the answer: status (optimal, feasible, none), picks, wall and cpu (seconds of solving without building, the minimum of
 the repeats).
 """
 
@@ -17,7 +17,7 @@ from model import Model
 def main():
     peer = importlib.import_module(sys.argv[1])
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a solver prints is no answer
+    os.dup2(2, 1)  # keeps the solver's own output out of the answers
     for line in sys.stdin:
         ask = json.loads(line)
         best, spent = None, 0.0

@@ -3,7 +3,7 @@
 usage: sky_optimizer.py DATA HOME. DATA is the folder of the public data; HOME a scratch home directory, whose catalogue is
 written first. Each line of standard input is a DAG, {"tasks": [[cpus, accelerator], …], "edges": [[from, to, gib], …], "limit": seconds};
 each line of standard output the plan: for every task [cloud, region, instance type, spot], and wall and cpu seconds of
-Optimizer.optimize. The clouds are taken to be enabled; nothing is asked of them.
+Optimizer.optimize. The clouds are assumed to be enabled and are not contacted.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ CLOUDS = ("aws", "azure", "gcp", "lambda")
 
 
 def write_catalogue(data, home):
-    """Puts the catalogue where SkyPilot reads it, and the list of accelerators that it derives from it."""
+    """Writes the catalogue, and the list of accelerators derived from it, to the place where SkyPilot reads them."""
     folder = pathlib.Path(home) / ".sky" / "catalogs" / "v8"
     accelerators = {}
     columns = ["InstanceType", "vCPUs", "MemoryGiB", "AcceleratorName", "AcceleratorCount", "GpuInfo", "Price", "SpotPrice", "Region", "AvailabilityZone"]
@@ -44,7 +44,7 @@ def write_catalogue(data, home):
 
 
 def enable(sky):
-    """Has SkyPilot take the clouds of the catalogue to be enabled."""
+    """Makes SkyPilot treat the clouds of the catalogue as enabled."""
     import sky.check
     from sky import clouds
     enabled = [clouds.AWS(), clouds.Azure(), clouds.GCP(), clouds.Lambda()]
@@ -72,7 +72,7 @@ def build(sky, ask):
 
 
 class Late(Exception):
-    """The time is up."""
+    """The time limit is reached."""
 
 
 def late(*_):
@@ -108,7 +108,7 @@ def main():
 
 
 def stop_children():
-    """Ends the solver that an interrupted optimization leaves behind, and waits for it so that its time counts."""
+    """Ends the solver process that an interrupted optimization leaves running, and waits for it so that its time counts."""
     pid = os.getpid()
     for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -117,7 +117,7 @@ def stop_children():
 
 
 def cpu_time():
-    """Of this process and the solver processes that it has waited for."""
+    """Processor time of this process and of the solver processes that it has waited for."""
     t = os.times()
     return t.user + t.system + t.children_user + t.children_system
 

@@ -1,4 +1,4 @@
-"""toulbar2: the cost objective is a weighted constraint network, one variable a task, one cost function a task and an edge."""
+"""toulbar2: the cost objective is a weighted constraint network, one variable for each task, one cost function for each task and each edge."""
 
 import time
 

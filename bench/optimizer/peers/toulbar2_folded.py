@@ -1,6 +1,6 @@
-"""toulbar2 on a model folded for it beforehand: of each task's candidates at one place only the cheapest.
+"""toulbar2 on a folded model, which keeps only the cheapest of each task's candidates at one place.
 
-The folding is half of what makes the model easy, and is not counted in the time: the strongest form of this peer.
+Folding makes the model much easier, and its time is not counted: the strongest form of this peer.
 """
 
 import toulbar2

@@ -51,7 +51,7 @@ def everything(folder: Path) -> Path:
     return folder
 
 
-# What `pack.Pack(ctx, dir, pack.Options{})` of pkg/pack names these: tests/test_bring.py has the program pack the
+# What `pack.Pack(ctx, dir, pack.Options{})` of internal/pack names these: tests/test_bring.py has the program pack the
 # same folder, so they are no more than what can be looked at without it.
 EVERYTHING = "sha256-8e91cc053ff06db531fc828a966e38baa93e9eb5e6cc77b8cfb8a7b1407ad284"
 OWN_RULES = "sha256-0f8564a94bb10ba594724c33ebdd75da7a2e9987e0c92c6c66d151433bdd864e"

@@ -17,16 +17,16 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 )
 
-// feed is where releases are told of, as GitHub's API tells them.
+// feed lists the releases in the format of GitHub's API.
 const feed = "https://api.github.com/repos/tradewind-broker/tradewind/releases"
 
-// Bounds on a feed.
+// Limits on a feed.
 const (
 	feedWithin = 15 * time.Second
 	feedBytes  = 4 << 20
 )
 
-// Release is a version that can be had.
+// Release is a released version.
 type Release struct {
 	Version   string    `json:"version"`
 	Published time.Time `json:"published,omitzero"`
@@ -34,25 +34,25 @@ type Release struct {
 	Notes     string    `json:"notes,omitempty"` // what is new in it
 }
 
-// Upgrades is what `upgrade -o json` prints.
+// Upgrades is the output of `upgrade -o json`.
 type Upgrades struct {
 	Version string    `json:"version"`          // of this program
-	Newest  string    `json:"newest,omitempty"` // that was released
-	Newer   []Release `json:"newer"`            // than this program, the newest first
+	Newest  string    `json:"newest,omitempty"` // newest release
+	Newer   []Release `json:"newer"`            // releases newer than this program, newest first
 }
 
-// Upgrade is the command upgrade.
+// Upgrade is the upgrade command.
 func Upgrade(a *command.App) *cobra.Command {
 	from := ""
 	c := &cobra.Command{
-		Use: "upgrade", Short: "Say what is new since this version",
-		Long: "Reads which versions were released, says what is new in those since this one, and where they are. It\n" +
-			"installs nothing: what installed this program does that best. A build of the source is told of the\n" +
-			"newest.",
+		Use: "upgrade", Short: "Show what is new since this version",
+		Long: "Reads the list of releases and shows what is new in those since this version, and where to get them. It\n" +
+			"installs nothing: use the installer that you used for this program. A build from source shows only the\n" +
+			"newest release.",
 		Example: "  tradewind upgrade\n  tradewind upgrade -o json",
 		Args:    command.Args(0, 0),
 	}
-	c.Flags().StringVar(&from, "feed", feed, "`URL` of the list of releases, as GitHub's API has it")
+	c.Flags().StringVar(&from, "feed", feed, "`URL` of the list of releases, in the format of GitHub's API")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
@@ -60,7 +60,7 @@ func Upgrade(a *command.App) *cobra.Command {
 		released, err := releases(ctx, from)
 		if err != nil {
 			return command.Because(err, command.ExitFailed, "--feed names another list",
-				"which versions there are: %v", err)
+				"cannot list the releases: %v", err)
 		}
 		u := upgrades(a.Version, released)
 		if output.JSON() {
@@ -71,7 +71,7 @@ func Upgrade(a *command.App) *cobra.Command {
 	return c
 }
 
-// releases reads a feed: the final releases, the newest first.
+// releases reads a feed and returns its final releases, newest first.
 func releases(ctx context.Context, url string) ([]Release, error) {
 	ctx, cancel := context.WithTimeout(ctx, feedWithin)
 	defer cancel()
@@ -84,9 +84,9 @@ func releases(ctx context.Context, url string) ([]Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer res.Body.Close() //nolint:errcheck // only read from
+	defer res.Body.Close() //nolint:errcheck // only read
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", url, res.Status)
+		return nil, fmt.Errorf("%s responded %s", url, res.Status)
 	}
 	var told []struct {
 		Tag        string    `json:"tag_name"`
@@ -97,7 +97,7 @@ func releases(ctx context.Context, url string) ([]Release, error) {
 		Prerelease bool      `json:"prerelease"`
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, feedBytes)).Decode(&told); err != nil {
-		return nil, fmt.Errorf("%s is no list of releases: %w", url, err)
+		return nil, fmt.Errorf("%s is not a list of releases: %w", url, err)
 	}
 	var out []Release
 	for _, r := range told {
@@ -109,7 +109,7 @@ func releases(ctx context.Context, url string) ([]Release, error) {
 	return out, nil
 }
 
-// numbers are those of a final version, as in v1.12.0; ok is false for what is none.
+// numbers returns the numbers of a final version such as v1.12.0; ok is false for anything else.
 func numbers(version string) (n [3]int, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	if len(parts) != len(n) {
@@ -132,7 +132,7 @@ func compare(x, y string) int {
 	return slices.Compare(a[:], b[:])
 }
 
-// plain is text from elsewhere without what would move a terminal's cursor.
+// plain removes characters from a remote text that could move the terminal's cursor.
 func plain(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '\n' || unicode.IsPrint(c) {
@@ -142,7 +142,7 @@ func plain(text string) string {
 	}, strings.TrimSpace(text))
 }
 
-// upgrades are those releases that are newer than a version; for a build of the source, which has none, the newest.
+// upgrades returns the releases newer than version. A build from source has no version and gets only the newest.
 func upgrades(version string, released []Release) Upgrades {
 	u := Upgrades{Version: version, Newer: []Release{}}
 	if len(released) == 0 {
@@ -161,7 +161,7 @@ func upgrades(version string, released []Release) Upgrades {
 	return u
 }
 
-// lines tell it to a person.
+// lines renders the upgrades for a person.
 func (u Upgrades) lines() []string {
 	switch {
 	case u.Newest == "":

@@ -14,7 +14,7 @@ const told = `[
 	{"tag_name": "v0.12.0", "draft": true}, {"tag_name": "v0.13.0", "prerelease": true}, {"tag_name": "nightly"}
 ]`
 
-func TestWhatIsNewIsTold(t *testing.T) {
+func TestUpgradeListsNewReleases(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/some":

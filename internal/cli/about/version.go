@@ -1,4 +1,4 @@
-// Package about is the command version: what this program is.
+// Package about is the version and upgrade commands.
 package about
 
 import (
@@ -10,20 +10,20 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 )
 
-// Result is what `version -o json` prints.
+// Result is the output of `version -o json`.
 type Result struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"` // of the source
-	Modified bool   `json:"modified,omitempty"` // the source was not as committed
+	Modified bool   `json:"modified,omitempty"` // the source had uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// Version is the command version of a program.
+// Version is the version command of a program.
 func Version(a *command.App, program string) *cobra.Command {
 	c := &cobra.Command{
-		Use: "version", Short: "Say which version this is",
-		Long:    "Says which version of Tradewind this is, and what it was built from and with.",
+		Use: "version", Short: "Print the version",
+		Long:    "Prints the version of Tradewind, and the source, Go version and platform it was built with.",
 		Example: "  " + program + " version\n  " + program + " version -o json",
 		Args:    command.Args(0, 0),
 	}
@@ -42,7 +42,7 @@ func Version(a *command.App, program string) *cobra.Command {
 	return c
 }
 
-// Of says which version a program is.
+// Of returns the version of a program.
 func Of(a *command.App) Result {
 	v := Result{Version: a.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {

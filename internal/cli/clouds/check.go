@@ -16,51 +16,51 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// CloudCheck is what `cloud check -o json` prints.
+// CloudCheck is the output of `cloud check -o json`.
 type CloudCheck struct {
 	OK     bool           `json:"ok"`
 	Clouds []CheckedCloud `json:"clouds"`
-	// Public is whether bought machines reach the broker; absent where no address is known.
+	// Public is whether bought machines reach the broker; absent if no address is known.
 	Public *PublicCheck `json:"public,omitempty"`
 }
 
-// CheckedCloud is what a cloud said of whoever would buy there.
+// CheckedCloud is the result of checking one cloud.
 type CheckedCloud struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
 	driver.Report
-	Machines int  `json:"machines"`         // of this deployment, that run
-	Played   bool `json:"played,omitempty"` // the broker's computer plays it: nothing is bought
+	Machines int  `json:"machines"`         // running machines of this deployment
+	Played   bool `json:"played,omitempty"` // simulated by the broker's computer: nothing is bought
 }
 
-// PublicCheck is whether a broker answers where bought machines would dial it.
+// PublicCheck is whether a broker answers at the address that bought machines dial.
 type PublicCheck struct {
 	URL     string `json:"url"`
 	Answers bool   `json:"answers"`
 	Problem string `json:"problem,omitempty"`
 }
 
-// Verdicts, as `tradewind doctor` has them.
+// Verdicts, as in `tradewind doctor`.
 const (
 	checkOK   = "ok"
 	checkNote = "note"
 	checkFail = "fail"
 )
 
-// Elsewhere finds the broker that --endpoint names. It is implemented by the program's root.
+// Elsewhere finds the remote broker that --endpoint names. The root command implements it.
 type Elsewhere struct {
 	// Flags adds --state and --endpoint to a command.
 	Flags func(c *cobra.Command, state *string)
-	// Find returns the broker elsewhere and its address; nil where the command line names none.
+	// Find returns the remote broker and its address, or nil if the command line names none.
 	Find func(context.Context) (b Asked, address string, err error)
 }
 
-// Asked is a broker that asks its own clouds.
+// Asked is a broker that checks its own clouds.
 type Asked interface {
 	CheckClouds(context.Context) (*apitypes.CloudReports, error)
 }
@@ -68,12 +68,12 @@ type Asked interface {
 func (a app) cloudCheckCommand() *cobra.Command {
 	var state, public string
 	c := &cobra.Command{
-		Use: "check [CLOUD...]", Short: "Ask the clouds whether machines can be bought there",
-		Long: "Asks each cloud that was added, or each that is named, as whom it knows one, which regions and quotas there\n" +
-			"are, and what is missing, with the command that mends it. Then it asks the broker for a sign of life at the\n" +
-			"address that bought machines would dial. Nothing is bought. Exits with 1 when nothing can be bought somewhere,\n" +
-			"or the broker does not answer. With --endpoint a deployment on AWS says what its functions see of their\n" +
-			"clouds, a broker of `up` which ones it buys on and which it plays, and its address is tried from here.",
+		Use: "check [CLOUD...]", Short: "Check whether machines can be bought on the clouds",
+		Long: "Asks each added or named cloud for the identity it sees, its regions and quotas, and prints what is missing\n" +
+			"with the command that fixes it. Then it asks the broker for its health at the address that bought machines\n" +
+			"dial. It buys nothing. Exits with 1 if nothing can be bought on one of the clouds, or the broker does not\n" +
+			"answer. With --endpoint, a deployment on AWS reports what its functions see of their clouds; a broker of\n" +
+			"`up` reports on which clouds it buys and which it simulates. Its address is tried from here.",
 		Example: "  tradewind cloud check\n  tradewind cloud check aws -o json\n" +
 			"  tradewind cloud check --public-url https://broker.example.org\n" +
 			"  tradewind cloud check --endpoint https://abc123.execute-api.us-east-1.amazonaws.com",
@@ -84,7 +84,7 @@ func (a app) cloudCheckCommand() *cobra.Command {
 	}
 	a.elsewhere.Flags(c, &state)
 	c.Flags().StringVar(&public, "public-url", "",
-		"where bought machines would reach the broker (default: that of the broker that runs)")
+		"URL where bought machines reach the broker (default: that of the running broker)")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
@@ -114,8 +114,8 @@ func (a app) checkClouds(ctx context.Context, names []string, state, public stri
 		}
 	}
 	if len(names) == 0 && public == "" {
-		return command.BadInput("`tradewind cloud add CLOUD` adds one; `tradewind cloud check CLOUD` asks one",
-			"no cloud was added to %s", state)
+		return command.BadInput("`tradewind cloud add CLOUD` adds one; `tradewind cloud check CLOUD` checks one",
+			"no cloud has been added to %s", state)
 	}
 	result := CloudCheck{OK: true, Clouds: []CheckedCloud{}}
 	for _, name := range names {
@@ -156,10 +156,10 @@ func (a app) verdict(ctx context.Context, result CloudCheck, output *command.Cho
 	return nil
 }
 
-// checkWithin bounds how long a cloud may take to answer all that it is asked.
+// checkWithin is the maximum time for all requests to one cloud.
 const checkWithin = 2 * time.Minute
 
-// checkCloud asks a cloud.
+// checkCloud checks one cloud.
 func checkCloud(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) CheckedCloud {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -197,7 +197,7 @@ func checkCloud(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) Checked
 	return c
 }
 
-// fatal says that nothing can be bought.
+// fatal reports whether nothing can be bought on the cloud.
 func (c CheckedCloud) fatal() bool {
 	for _, l := range c.Missing {
 		if l.Fatal {
@@ -207,10 +207,10 @@ func (c CheckedCloud) fatal() bool {
 	return false
 }
 
-// answerWithin is how long a broker may take to give a sign of life, over a tunnel too.
+// answerWithin is the maximum time of a broker's health check, also over a tunnel.
 const answerWithin = 15 * time.Second
 
-// checkPublic asks a broker for a sign of life at its public address. It sends no token: who knows where that leads.
+// checkPublic checks a broker's health at its public address. It sends no token: the address may lead to a stranger.
 func checkPublic(ctx context.Context, text string) *PublicCheck {
 	c := &PublicCheck{URL: text}
 	address, err := host.PublicURL(text)
@@ -243,16 +243,16 @@ func alive(ctx context.Context, address string) error {
 	}
 	var health struct{ Status string }
 	if response.StatusCode != http.StatusOK || json.Unmarshal(body, &health) != nil || health.Status != "ok" {
-		return fmt.Errorf("no broker answers there: HTTP %d; start one with --public-url %s, which has to lead to it",
+		return fmt.Errorf("no broker answers there: HTTP %d; start one with --public-url %s, which must forward to it",
 			response.StatusCode, address)
 	}
 	return nil
 }
 
-// reservedLine tells what an account has already, how much of it others use as far as that is known, and what is left.
+// reservedLine describes a reservation of an account: how much others use, if known, and how much is free.
 func reservedLine(k driver.Reserved) string {
 	name := fmt.Sprintf("%s in %s (%s, %s)", cmp.Or(k.What, k.InstanceType), k.Where, k.By, k.ID)
-	price := " at " + text.USD(k.USDPerHour) + " USD an hour more, used first"
+	price := " at " + text.USD(k.USDPerHour) + " additional USD per hour, used first"
 	switch {
 	case k.UsedLastDay != nil:
 		return fmt.Sprintf("reserved: %s for %s, of which %s %% were used in the last day; used first", k.Total, name,
@@ -260,7 +260,7 @@ func reservedLine(k driver.Reserved) string {
 	case k.Total.IsZero():
 		return fmt.Sprintf("reserved: %d of %s%s", k.Count, name, price)
 	case k.Has.IsZero():
-		return fmt.Sprintf("reserved: %s for %s, of which others use all", k.Total, name)
+		return fmt.Sprintf("reserved: %s for %s, all used by others", k.Total, name)
 	case k.Has == k.Total:
 		return fmt.Sprintf("reserved: %s for %s%s", k.Total, name, price)
 	}
@@ -317,7 +317,7 @@ func (a app) printCheck(r CloudCheck, output *command.Choice) error {
 		}
 	}
 	if p := r.Public; p != nil && p.Answers {
-		return line(text.Good, checkOK, "public URL", p.URL+" leads to a broker", "")
+		return line(text.Good, checkOK, "public URL", p.URL+" reaches a broker", "")
 	} else if p != nil {
 		return line(text.Bad, checkFail, "public URL", p.URL, p.Problem)
 	}

@@ -1,4 +1,4 @@
-// Package clouds has the commands that say which clouds machines may be bought on, and as whom.
+// Package clouds contains the commands that configure on which clouds machines are bought, and with which account.
 package clouds
 
 import (
@@ -11,15 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// app is what the commands work with.
+// app is the shared state of the commands.
 type app struct {
 	*command.App
 	kits   []cloudkit.Kit
@@ -29,20 +29,20 @@ type app struct {
 	elsewhere Elsewhere
 }
 
-// Logger logs from a level on.
+// Logger returns a logger for messages from a level on.
 type Logger func(slog.Level) *slog.Logger
 
-// Find says whether a broker works on a state folder, and where.
+// Find reports whether a broker uses a state folder, and its address.
 type Find func(state string) (host.Running, bool, error)
 
-// Command is the command cloud.
+// Command is the cloud command.
 func Command(in *command.App, kits []cloudkit.Kit, find Find, elsewhere Elsewhere, logger Logger) *cobra.Command {
 	a := app{App: in, kits: kits, find: find, logger: logger, elsewhere: elsewhere}
 	c := &cobra.Command{
-		Use: "cloud", Short: "Say which clouds machines may be bought on, and as whom",
-		Long: "The settings of clouds lie in the state folder; `tradewind up --clouds` buys on those that it names. There is\n" +
-			"no key among them: each cloud's own tools, or a file that only its owner can read, have those.\n" +
-			"docs/clouds.md tells more.",
+		Use: "cloud", Short: "Configure the clouds to buy machines on",
+		Long: "Cloud settings are stored in the state folder; `tradewind up --clouds` buys on the clouds that it names. The\n" +
+			"settings contain no keys: those stay in each cloud's own tools, or in a file that only its owner can read.\n" +
+			"See docs/clouds.md.",
 		Example: "  tradewind cloud add lambda --key-file ~/.lambda-key\n  tradewind cloud check\n" +
 			"  tradewind cloud list -o json",
 	}
@@ -51,7 +51,7 @@ func Command(in *command.App, kits []cloudkit.Kit, find Find, elsewhere Elsewher
 	return c
 }
 
-// CloudList is what `cloud list -o json` prints.
+// CloudList is the output of `cloud list -o json`.
 type CloudList struct {
 	Clouds []CloudEntry `json:"clouds"`
 }
@@ -61,17 +61,17 @@ type CloudEntry struct {
 	Name    string   `json:"name"`
 	Title   string   `json:"title"`
 	Added   bool     `json:"added"`             // by `cloud add`
-	Account string   `json:"account,omitempty"` // as whom, as far as settings tell
-	Regions []string `json:"regions,omitempty"` // that are bought in; none is what the cloud's page says
-	Lacks   string   `json:"lacks,omitempty"`   // before it can be bought on
+	Account string   `json:"account,omitempty"` // account to buy with, if the settings name it
+	Regions []string `json:"regions,omitempty"` // regions to buy in; empty means the default in the cloud's documentation
+	Lacks   string   `json:"lacks,omitempty"`   // what is missing to buy there
 }
 
 func (a app) cloudListCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
-		Use: "list", Short: "List the clouds, and as whom machines are bought there",
-		Long: "Lists the clouds that machines can be bought on, which were added, and as whom one buys there. Nobody is\n" +
-			"asked: `tradewind cloud check` asks the clouds themselves.",
+		Use: "list", Short: "List the clouds, and with which account machines are bought",
+		Long: "Lists the clouds that machines can be bought on, which of them were added, and with which account. It reads\n" +
+			"only the settings; `tradewind cloud check` asks the clouds themselves.",
 		Example: "  tradewind cloud list\n  tradewind cloud list -o json | jq -r '.clouds[] | select(.added).name'",
 		Args:    command.Args(0, 0),
 	}
@@ -113,9 +113,9 @@ func (a app) listClouds(state string, output *command.Choice) error {
 
 func (a app) cloudAddCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "add", Short: "Have machines be bought on a cloud",
-		Long: "Asks the cloud whether machines can be bought as its flags say, makes what is missing there, and keeps the\n" +
-			"settings in the state folder. Nothing is kept when the cloud refuses. A second time changes nothing.",
+		Use: "add", Short: "Enable a cloud to buy machines on",
+		Long: "Checks that machines can be bought with the given settings, creates what is missing in the cloud, and stores\n" +
+			"the settings in the state folder. If the cloud refuses, it stores nothing. You can run it again safely.",
 		Example: "  tradewind cloud add aws --profile work --regions us-east-1,us-west-2\n" +
 			"  tradewind cloud add lambda --key-file ~/.lambda-key",
 	}
@@ -131,16 +131,16 @@ func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 	var s cloudkit.Settings
 	var only bool
 	c := &cobra.Command{
-		Use: k.Name, Short: "Have machines be bought on " + k.Title,
-		Long: "Asks " + k.Title + " whether machines can be bought as the flags say, makes what is missing there, and\n" +
-			"keeps the settings in the state folder. docs/" + k.Name + ".md says what is needed.",
+		Use: k.Name, Short: "Enable buying machines on " + k.Title,
+		Long: "Checks that machines can be bought on " + k.Title + " with the given flags, creates what is missing there, and\n" +
+			"stores the settings in the state folder. docs/" + k.Name + ".md lists the requirements.",
 		Example: "  tradewind cloud add " + k.Name + "\n  tradewind cloud add " + k.Name + " --regions us-east-1",
 		Args:    command.Args(0, 0),
 	}
 	k.Flags(c.Flags(), &s)
-	c.Flags().StringSliceVar(&s.Regions, "regions", nil, "all regions to buy in (default: as the cloud's page says)")
+	c.Flags().StringSliceVar(&s.Regions, "regions", nil, "regions to buy in (default: see the cloud's documentation)")
 	c.Flags().BoolVar(&only, "print", false,
-		"print the commands that would make what is missing in the cloud, and do nothing")
+		"only print the commands that would create what is missing in the cloud")
 	a.StateFlag(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -160,7 +160,7 @@ func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, state string, only bool,
 	output *command.Choice) error {
 	if err := k.Ready(s, a.Lookup); err != nil {
-		return command.BadInput("`tradewind cloud add "+k.Name+" --help` lists what it takes", "%s: %v", k.Name, err)
+		return command.BadInput("`tradewind cloud add "+k.Name+" --help` lists its flags", "%s: %v", k.Name, err)
 	}
 	settings, err := cloudkit.Load(state)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 		return a.prepareForFunctions(ctx, k, request, state, only, output)
 	}
 	if k.Setup != nil {
-		if only { // nothing is signed, which takes credentials
+		if only { // print without signing, which would need credentials
 			request.Settings.Stores = nil
 		}
 		setup, err := k.Setup(ctx, request)
@@ -189,7 +189,7 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 		}
 		request.Settings = s
 	} else if only {
-		a.Tell("nothing has to be made on %s", k.Title)
+		a.Tell("nothing to create on %s", k.Title)
 		return nil
 	}
 	checked := checkCloud(ctx, k, request)
@@ -198,7 +198,7 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 	}
 	if checked.fatal() {
 		err := a.printCheck(CloudCheck{Clouds: []CheckedCloud{checked}}, output)
-		return errors.Join(err, command.Failed("", "%s is not added: nothing can be bought there yet", k.Name))
+		return errors.Join(err, command.Failed("", "%s was not added: nothing can be bought there yet", k.Name))
 	}
 	if err := a.makeStores(ctx, k, request); err != nil {
 		return err
@@ -216,7 +216,7 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 	return nil
 }
 
-// request is what a cloud is opened with by a command that buys nothing.
+// request returns the options with which a command that buys nothing opens a cloud.
 func (a app) request(s cloudkit.Settings, state string) (cloudkit.Request, error) {
 	name, err := host.DeploymentOf(state)
 	return cloudkit.Request{Settings: s, Deployment: name, Lookup: a.Lookup, Log: a.logger(0)}, err
@@ -227,9 +227,9 @@ func (a app) cloudRemoveCommand() *cobra.Command {
 	var forget bool
 	var of cloudkit.Settings
 	c := &cobra.Command{
-		Use: "remove CLOUD", Short: "Have no machines be bought on a cloud any more",
-		Long: "Takes away what `tradewind cloud add` made in the cloud, and forgets its settings. It is refused while machines\n" +
-			"are there, or a broker that buys there.",
+		Use: "remove CLOUD", Short: "Disable buying machines on a cloud",
+		Long: "Deletes what `tradewind cloud add` created in the cloud, and its settings. It refuses while machines run there,\n" +
+			"or a broker buys there.",
 		Example: "  tradewind cloud remove lambda\n  tradewind cloud remove gcp --aws-account 123456789012",
 		Args:    command.Args(1, 1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -239,7 +239,7 @@ func (a app) cloudRemoveCommand() *cobra.Command {
 	a.StateFlag(c, &state)
 	cloudkit.FunctionFlags(c.Flags(), &of)
 	c.Flags().BoolVar(&forget, "forget", false,
-		"forget the settings although the cloud cannot be asked, as when a key was withdrawn")
+		"delete the settings even if the cloud does not answer, for example if a key was revoked")
 	c.RunE = func(c *cobra.Command, given []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
@@ -267,7 +267,7 @@ func (a app) removeCloud(ctx context.Context, name, state string, forget bool) e
 	if r, running, err := a.find(state); err != nil {
 		return err
 	} else if running && slices.Contains(r.Clouds, name) {
-		return command.Failed("stop it first, which ends its machines", "a broker (pid %d) buys on %s", r.PID, name)
+		return command.Failed("stop it first, which ends its machines", "a broker (pid %d) is buying on %s", r.PID, name)
 	}
 	request, err := a.request(s, state)
 	if err != nil {
@@ -282,20 +282,20 @@ func (a app) removeCloud(ctx context.Context, name, state string, forget bool) e
 	if err := errors.Join(cloudkit.Save(state, settings), host.Forget(state, name)); err != nil {
 		return err
 	}
-	a.Tell("%s is removed", name)
+	a.Tell("removed %s", name)
 	return nil
 }
 
-// clear takes away what was made in a cloud, unless machines run there.
+// clear deletes what was created in a cloud, unless machines run there.
 func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) error {
 	running, err := machinesOf(ctx, k, r)
 	if err != nil {
-		return command.Failed("--forget forgets the settings all the same; look there yourself whether machines run",
-			"%s cannot be asked for its machines: %v", k.Name, err)
+		return command.Failed("check yourself whether machines run there; --forget then deletes the settings anyway",
+			"%s does not list its machines: %v", k.Name, err)
 	}
 	if len(running) > 0 {
-		return command.Failed("`tradewind up --clouds "+k.Name+" --public-url URL` goes on with them until it stops",
-			"%s of this deployment not ended on %s: %s", text.Count(len(running), "machine"), k.Name,
+		return command.Failed("`tradewind up --clouds "+k.Name+" --public-url URL` takes them over and ends them when it stops",
+			"%s of this deployment still running on %s: %s", text.Count(len(running), "machine"), k.Name,
 			strings.Join(running, ", "))
 	}
 	if k.Setup == nil {
@@ -308,7 +308,7 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 	return setup.Remove(ctx, func(step string) { a.Tell("%s", step) })
 }
 
-// machinesOf are the ids of a deployment's machines that have not ended.
+// machinesOf returns the IDs of a deployment's machines that have not ended.
 func machinesOf(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) ([]string, error) {
 	o, err := k.Open(ctx, r)
 	if err != nil {
@@ -320,19 +320,19 @@ func machinesOf(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) ([]stri
 	}
 	var running []string
 	for _, m := range list {
-		if m.State != cloud.Terminated { // one that has failed or stopped has a disk all the same
+		if m.State != cloud.Terminated { // a failed or stopped machine still has a disk
 			running = append(running, m.ID)
 		}
 	}
 	return running, nil
 }
 
-// kit finds a cloud by its name.
+// kit returns the cloud with a name.
 func (a app) kit(name string) (cloudkit.Kit, error) {
 	for _, k := range a.kits {
 		if k.Name == name {
 			return k, nil
 		}
 	}
-	return cloudkit.Kit{}, command.BadInput(fault.OneOf(name, cloudkit.Names(a.kits)), "there is no cloud %q", name)
+	return cloudkit.Kit{}, command.BadInput(fault.OneOf(name, cloudkit.Names(a.kits)), "unknown cloud %q", name)
 }

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// checkElsewhere has a broker elsewhere ask its clouds, and tries its address from here as a machine would.
+// checkElsewhere lets a remote broker check its clouds, and tries the broker's address from here as a machine would.
 func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, public string,
 	output *command.Choice) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
@@ -48,8 +48,8 @@ func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, p
 		}
 		if c.Played = r.Played; c.Played {
 			c.Missing = append(c.Missing, driver.Lack{
-				What:  "the broker's computer plays it: nothing is bought there",
-				Mend:  "`tradewind up --clouds " + r.Name + "` buys there, when `tradewind cloud add` has added it",
+				What:  "simulated by the broker's computer: nothing is bought there",
+				Mend:  "`tradewind up --clouds " + r.Name + "` buys there, once `tradewind cloud add` has added it",
 				Fatal: !buys || len(names) > 0,
 			})
 		}
@@ -58,7 +58,7 @@ func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, p
 	}
 	for _, name := range names {
 		if !slices.Contains(sold, name) {
-			return command.BadInput("`tradewind deploy aws --cloud "+name+"` would add it",
+			return command.BadInput("`tradewind deploy aws --cloud "+name+"` adds it",
 				"the broker at %s does not buy on %s, but on %s", public, name, strings.Join(sold, ", "))
 		}
 	}
@@ -71,8 +71,8 @@ func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, p
 	return a.verdict(ctx, result, output)
 }
 
-// agentsReach asks as a machine would that has no token, which a broker refuses in its own words: what only users may
-// ask, such as a sign of life, is often behind a gateway that asks for a signature.
+// agentsReach sends a request like a machine without a token, which a broker refuses with its own error. It does not
+// use the paths of users, such as the health check: a gateway often requires a signature for those.
 func agentsReach(ctx context.Context, text string) error {
 	address, err := host.PublicURL(text)
 	if err != nil {
@@ -88,14 +88,14 @@ func agentsReach(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // nothing is read
+	defer response.Body.Close() //nolint:errcheck // the body is not read
 	if response.StatusCode == http.StatusUnauthorized &&
 		strings.HasPrefix(response.Header.Get("Content-Type"), "application/problem+json") {
 		return nil
 	}
 	if response.StatusCode == http.StatusForbidden {
-		return errors.New("something before the broker refuses machines (HTTP 403): paths below /v1/agent/ are for " +
-			"them, without a signature")
+		return errors.New("something in front of the broker refuses machines (HTTP 403): allow requests without a " +
+			"signature below /v1/agent/")
 	}
 	return fmt.Errorf("no broker answers machines there: HTTP %d", response.StatusCode)
 }

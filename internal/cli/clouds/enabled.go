@@ -16,21 +16,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// Enabled is what a plan is made on: the clouds that may be bought on, in their regions, and what they sell.
+// Enabled is the input of a plan: the clouds to buy on, their regions, and their offers.
 type Enabled struct {
-	// Regions are those of the clouds that may be bought on, by cloud; none is every region. Nil is every cloud.
+	// Regions are the regions to buy in, by cloud; an empty list means every region. Nil means every cloud.
 	Regions map[string][]string
-	// Why says how it came to these clouds, for people.
+	// Why explains the choice of clouds to people.
 	Why string
-	// Without are the machines that are not bought, though the clouds sell them, as planner.Options.Without has them.
+	// Without lists machines that are not bought although the clouds sell them, see planner.Options.Without.
 	Without []string
 	catalog *catalog.Catalog
-	// broker is the one that runs on the state folder; nil is none.
+	// broker is the running broker of the state folder; nil means none.
 	broker *client.Client
 }
 
-// Learned is what the broker that runs here has seen of earlier jobs of a name. Where none runs, or it does not know,
-// that is nothing: a plan is made without.
+// Learned returns what the running broker has measured in earlier jobs with this name. If no broker is running, or it
+// has no measurements, the history is empty, and planning does without.
 func (e Enabled) Learned(ctx context.Context, job string) apitypes.History {
 	if e.broker == nil {
 		return apitypes.History{}
@@ -42,10 +42,10 @@ func (e Enabled) Learned(ctx context.Context, job string) apitypes.History {
 	return *h
 }
 
-// Names are those of the clouds, sorted; none is every cloud.
+// Names returns the names of the clouds, sorted; empty means every cloud.
 func (e Enabled) Names() []string { return slices.Sorted(maps.Keys(e.Regions)) }
 
-// Catalog is what may be bought: of a folder of catalogues where one is named, else as the clouds said last.
+// Catalog returns what can be bought: from the catalogues in dir if given, otherwise from the latest known offers.
 func (e Enabled) Catalog(dir string) (*catalog.Catalog, error) {
 	c := e.catalog
 	if dir != "" || c == nil {
@@ -60,11 +60,11 @@ func (e Enabled) Catalog(dir string) (*catalog.Catalog, error) {
 	return cloudkit.Narrow(c, e.Regions, false)
 }
 
-// EnabledOn says what may be bought by a broker on a state folder: the clouds of the one that runs there, else those
-// that were added, else all. Clouds that are named take their place.
+// EnabledOn returns the clouds that a broker on a state folder buys on: the named ones; without names, the clouds of the
+// running broker, or those that were added, or all.
 type EnabledOn func(ctx context.Context, state string, named []string) (Enabled, error)
 
-// Enabling makes an EnabledOn of the clouds that there are.
+// Enabling returns an EnabledOn for the available clouds.
 func Enabling(in *command.App, kits []cloudkit.Kit, find Find) EnabledOn {
 	return app{App: in, kits: kits, find: find}.enabled
 }
@@ -74,10 +74,10 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 	if err != nil {
 		return Enabled{}, err
 	}
-	e := Enabled{Why: "no cloud was added, so these are all; `tradewind cloud add` narrows it"}
+	e := Enabled{Why: "no cloud was added, so all are used; `tradewind cloud add` restricts them"}
 	names := slices.Sorted(maps.Keys(settings))
 	if len(names) > 0 {
-		e.Why = "they were added by `tradewind cloud add`"
+		e.Why = "added by `tradewind cloud add`"
 	}
 	r, running, err := a.find(state)
 	if err != nil {
@@ -87,13 +87,13 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 		e.broker = client.New(r.URL, r.Token)
 	}
 	if running && len(r.Clouds) > 0 {
-		names, e.Why = r.Clouds, fmt.Sprintf("the broker that runs (pid %d) buys on them", r.PID)
+		names, e.Why = r.Clouds, fmt.Sprintf("the running broker (pid %d) buys on them", r.PID)
 	}
 	if len(named) > 0 {
-		if e.Why = "they are named"; len(names) > 0 {
+		if e.Why = "named on the command line"; len(names) > 0 {
 			for _, name := range named {
 				if !slices.Contains(names, name) {
-					e.Why += "; no broker here could buy on " + name + " (`tradewind cloud add`)"
+					e.Why += "; no broker here can buy on " + name + " (`tradewind cloud add`)"
 				}
 			}
 		}
@@ -112,7 +112,7 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 	return e, nil
 }
 
-// regions are those that a cloud is bought on in; none is all.
+// regions returns the regions to buy in on a cloud; empty means all.
 func (a app) regions(ctx context.Context, name string, settings map[string]cloudkit.Settings) []string {
 	s, added := settings[name]
 	if !added || len(s.Regions) > 0 {
@@ -124,12 +124,12 @@ func (a app) regions(ctx context.Context, name string, settings map[string]cloud
 	}
 	o, err := k.Open(ctx, cloudkit.Request{Settings: s, Lookup: a.Lookup, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return nil // what it lacks is said by `tradewind cloud list`
+		return nil // `tradewind cloud list` shows what is missing
 	}
 	return o.Regions
 }
 
-// Says is a line for people: which clouds are planned on, and why.
+// Says returns a line for people: the clouds that were planned on, and why.
 func (e Enabled) Says(all []string) string {
 	names := e.Names()
 	if len(names) == 0 {

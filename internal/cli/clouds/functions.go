@@ -8,12 +8,12 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 )
 
-// CloudForFunctions is what `cloud add CLOUD --aws-account ID -o json` prints.
+// CloudForFunctions is the output of `cloud add CLOUD --aws-account ID -o json`.
 type CloudForFunctions struct {
-	Cloud string `json:"cloud"` // what `deploy aws --cloud` takes
+	Cloud string `json:"cloud"` // value for `deploy aws --cloud`
 }
 
-// prepareForFunctions has a cloud trust the function of a deployment on AWS, and says with which settings to deploy it.
+// prepareForFunctions lets a cloud trust the function of a deployment on AWS, and prints the settings to deploy with.
 func (a app) prepareForFunctions(ctx context.Context, k cloudkit.Kit, r cloudkit.Request, state string, only bool,
 	output *command.Choice) error {
 	f := r.Settings.Functions
@@ -25,8 +25,8 @@ func (a app) prepareForFunctions(ctx context.Context, k cloudkit.Kit, r cloudkit
 	if only {
 		return setup.Print(a.Out)
 	}
-	// Noted first, and as it was asked for: what is made in part is removed, too, by who is here and not as the
-	// functions.
+	// Store the request before anything is created, so that a partial setup can be removed, too. The user removes it, not
+	// the functions.
 	if err := cloudkit.NoteMadeFor(state, k.Name, f, &r.Settings); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (a app) prepareForFunctions(ctx context.Context, k cloudkit.Kit, r cloudkit
 	return err
 }
 
-// removeForFunctions takes away what was made for a deployment, unless its machines run there.
+// removeForFunctions deletes what was created for a deployment, unless its machines run there.
 func (a app) removeForFunctions(ctx context.Context, name string, f cloudkit.Functions, state string) error {
 	k, err := a.kit(name)
 	if err != nil {
@@ -59,8 +59,8 @@ func (a app) removeForFunctions(ctx context.Context, name string, f cloudkit.Fun
 		return err
 	}
 	if !known {
-		return command.BadInput("`tradewind cloud add "+name+" --print` with the same flags says what it made, by hand",
-			"nothing is known in %s of what was made on %s for %s of account %s", state, name, f.Deployment, f.Account)
+		return command.BadInput("to remove it by hand, `tradewind cloud add "+name+" --print` with the same flags lists what was created",
+			"%s has no record of a setup on %s for %s of account %s", state, name, f.Deployment, f.Account)
 	}
 	request, err := a.request(s, state)
 	if err != nil {
@@ -73,6 +73,6 @@ func (a app) removeForFunctions(ctx context.Context, name string, f cloudkit.Fun
 	if err := cloudkit.NoteMadeFor(state, name, f, nil); err != nil {
 		return err
 	}
-	a.Tell("what %s had for %s of account %s is removed", name, f.Deployment, f.Account)
+	a.Tell("removed the setup on %s for %s of account %s", name, f.Deployment, f.Account)
 	return nil
 }

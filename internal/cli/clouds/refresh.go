@@ -17,29 +17,29 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// CatalogRefresh is what `catalog refresh -o json` prints.
+// CatalogRefresh is the output of `catalog refresh -o json`.
 type CatalogRefresh struct {
 	OK     bool           `json:"ok"` // every cloud answered
 	Clouds []RenewedCloud `json:"clouds"`
 }
 
-// RenewedCloud is what a cloud said that it sells.
+// RenewedCloud is the refreshed offer list of a cloud.
 type RenewedCloud struct {
 	renew.Report
-	Quotas []driver.Quota `json:"quotas,omitempty"` // of the account, where the cloud tells
+	Quotas []driver.Quota `json:"quotas,omitempty"` // of the account, if the cloud reports them
 }
 
-// Refresh is the command catalog refresh.
+// Refresh is the catalog refresh command.
 func Refresh(in *command.App, kits []cloudkit.Kit, find Find, logger Logger) *cobra.Command {
 	a := app{App: in, kits: kits, find: find, logger: logger}
 	var state string
 	var named []string
 	c := &cobra.Command{
-		Use: "refresh", Short: "Ask the clouds what they sell, for how much, and what one may hold there",
-		Long: "Asks each cloud that was added, or each that --cloud names, which machines it sells and for how much, and\n" +
-			"says what is new, gone, dearer and cheaper. Plans are made on that from then on, also by a broker that\n" +
-			"runs on the state folder. A cloud that does not answer, or whose list cannot be read, keeps what was\n" +
-			"known of it. Exits with 1 when a cloud did not answer. `tradewind up --clouds` does it daily.",
+		Use: "refresh", Short: "Fetch offers, prices and quotas from the clouds",
+		Long: "Asks each added cloud, or each cloud in --cloud, which machines it sells at what price, and shows which\n" +
+			"offers are new, gone, more expensive or cheaper. From then on plans use the new data, also in a broker\n" +
+			"that is running on the state folder. If a cloud does not answer or its list cannot be read, its old data\n" +
+			"is kept. Exits with 1 if a cloud did not answer. `tradewind up --clouds` refreshes daily.",
 		Example: "  tradewind catalog refresh\n  tradewind catalog refresh --cloud aws,gcp\n" +
 			"  tradewind catalog refresh -o json | jq '.clouds[] | {cloud, new, gone, dearer, cheaper}'",
 		Args: command.Args(0, 0),
@@ -72,8 +72,8 @@ func (a app) refresh(ctx context.Context, names []string, state string, output *
 		}
 	}
 	if len(names) == 0 {
-		return command.BadInput("`tradewind cloud add CLOUD` adds one; --cloud CLOUD asks one all the same",
-			"no cloud was added to %s", state)
+		return command.BadInput("`tradewind cloud add CLOUD` adds one; --cloud CLOUD asks one without adding it",
+			"no cloud has been added to %s", state)
 	}
 	var sources []renew.Source
 	checkers := map[string]driver.Checker{}
@@ -106,7 +106,7 @@ func (a app) refresh(ctx context.Context, names []string, state string, output *
 	return nil
 }
 
-// source opens a cloud when it is its turn: one that cannot be opened is no reason not to ask the others.
+// source opens a cloud only when it is needed, so that one that cannot be opened does not affect the others.
 func (a app) source(k cloudkit.Kit, s cloudkit.Settings, state string,
 	checkers map[string]driver.Checker) driver.Refresh {
 	return func(ctx context.Context, shelf driver.Snapshots) (driver.Refreshed, error) {
@@ -122,14 +122,14 @@ func (a app) source(k cloudkit.Kit, s cloudkit.Settings, state string,
 			return driver.Refreshed{}, err
 		}
 		if o.Refresh == nil {
-			return driver.Refreshed{}, errors.New("it does not tell what it sells")
+			return driver.Refreshed{}, errors.New("it does not publish its offers")
 		}
 		checkers[k.Name] = o.Checker
 		return o.Refresh(ctx, shelf)
 	}
 }
 
-// quotasWithin bounds how long a cloud may take to tell its quotas.
+// quotasWithin is the maximum time to read a cloud's quotas.
 const quotasWithin = time.Minute
 
 func quotas(ctx context.Context, checker driver.Checker) []driver.Quota {
@@ -137,7 +137,7 @@ func quotas(ctx context.Context, checker driver.Checker) []driver.Quota {
 	defer cancel()
 	report, err := checker.Check(ctx)
 	if err != nil {
-		return nil // `tradewind cloud check` says why
+		return nil // `tradewind cloud check` shows the reason
 	}
 	return report.Quotas
 }
@@ -147,11 +147,11 @@ func (a app) printRefresh(r CatalogRefresh, output *command.Choice) error {
 		return a.PrintJSON(r)
 	}
 	t := &text.Table{Columns: []text.Column{{Name: "CLOUD"}, {Name: "OFFERS", Right: true}, {Name: "NEW", Right: true},
-		{Name: "GONE", Right: true}, {Name: "DEARER", Right: true}, {Name: "CHEAPER", Right: true},
+		{Name: "GONE", Right: true}, {Name: "PRICE UP", Right: true}, {Name: "PRICE DOWN", Right: true},
 		{Name: "QUOTAS", Right: true}}}
 	for _, c := range r.Clouds {
 		if !c.Renewed {
-			t.Row(c.Cloud, "as before", "-", "-", "-", "-", "-")
+			t.Row(c.Cloud, "unchanged", "-", "-", "-", "-", "-")
 			continue
 		}
 		row := []string{c.Cloud}
@@ -172,7 +172,7 @@ func (a app) printRefresh(r CatalogRefresh, output *command.Choice) error {
 		}
 	}
 	if len(changes.Rows) > 0 {
-		if err := a.Printf("\nthe largest changes of price:\n"); err != nil {
+		if err := a.Printf("\nlargest price changes:\n"); err != nil {
 			return err
 		}
 		if err := a.PrintTable(changes); err != nil {
@@ -181,10 +181,10 @@ func (a app) printRefresh(r CatalogRefresh, output *command.Choice) error {
 	}
 	for _, c := range r.Clouds {
 		if c.Problem != "" {
-			a.Warn([]string{c.Cloud + " keeps what was known of it: " + oneLine(c.Problem)})
+			a.Warn([]string{c.Cloud + " keeps its old data: " + oneLine(c.Problem)})
 		}
 		for _, kept := range slices.Sorted(slices.Values(c.Kept)) {
-			a.Warn([]string{c.Cloud + ": as it was: " + oneLine(kept)})
+			a.Warn([]string{c.Cloud + ": unchanged: " + oneLine(kept)})
 		}
 	}
 	return nil

@@ -12,34 +12,34 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// makeStores makes the buckets of the settings' stores that are not there yet. They outlive `cloud remove`, as what is
-// in them is the user's.
+// makeStores creates the missing buckets of the stores in the settings. `cloud remove` keeps them, because they contain
+// the user's data.
 func (a app) makeStores(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) error {
 	if len(r.Settings.Stores) == 0 {
 		return nil
 	}
 	opened, err := k.Open(ctx, r)
 	if err != nil {
-		return command.BadInput("docs/stores.md says what stores need", "%s: %v", k.Name, err)
+		return command.BadInput("docs/stores.md describes what stores need", "%s: %v", k.Name, err)
 	}
 	urls := r.Settings.StoreURLs(k.Name)
 	for _, place := range slices.Sorted(maps.Keys(urls)) {
 		if opened.Data == nil {
-			return command.BadInput("", "%s: there are no stores there", k.Name)
+			return command.BadInput("", "%s: stores are not supported there", k.Name)
 		}
 		if _, err := opened.Data.List(ctx, urls[place], ""); err == nil {
-			a.Tell("store %s: there already", urls[place])
+			a.Tell("store %s: exists", urls[place])
 			continue
 		}
 		if err := grant.MakeBucket(ctx, opened.Data, urls[place]); err != nil {
-			return command.Failed("make it yourself, or name another with --stores", "%s: %v", k.Name, err)
+			return command.Failed("create it yourself, or name another with --stores", "%s: %v", k.Name, err)
 		}
-		a.Tell("store %s: made", urls[place])
+		a.Tell("store %s: created", urls[place])
 	}
 	return nil
 }
 
-// printStores prints the commands that would make them.
+// printStores prints the commands that create the stores.
 func (a app) printStores(k cloudkit.Kit, s cloudkit.Settings) error {
 	for _, region := range slices.Sorted(maps.Keys(s.Stores)) {
 		line := fmt.Sprintf("gcloud storage buckets create gs://%s --project %s --location %s", s.Stores[region],

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// AgentProgram is the name of the agent as a program of its own.
+// AgentProgram is the name of the stand-alone agent program.
 const AgentProgram = "tradewind-agent"
 
-// agentSays is how long that program may take to say its version.
+// agentSays is the maximum time for that program to print its version.
 const agentSays = 5 * time.Second
 
-// Agent is the command of the agent for machines on this computer: the program that is nothing else, where one of this
-// version lies beside this program. It begins in a seventh of the time, and takes a third of the memory. Nil is this
-// program's own agent command.
+// Agent returns the command that runs an agent on this computer: the stand-alone agent if one of the same version lies
+// next to this program. It starts in a seventh of the time and uses a third of the memory. Nil means this program's own
+// agent command.
 func (a *App) Agent(ctx context.Context) []string {
 	self, err := os.Executable()
 	if err != nil || a.Version == Unversioned {
@@ -26,12 +26,12 @@ func (a *App) Agent(ctx context.Context) []string {
 	agent := filepath.Join(filepath.Dir(self), AgentProgram)
 	ctx, cancel := context.WithTimeout(ctx, agentSays)
 	defer cancel()
-	said, err := exec.CommandContext(ctx, agent, "--version").Output() //nolint:gosec // beside this program
+	said, err := exec.CommandContext(ctx, agent, "--version").Output() //nolint:gosec // next to this program
 	if err != nil || strings.TrimSpace(string(said)) != AgentProgram+" "+a.Version {
 		return nil
 	}
 	return []string{agent}
 }
 
-// Unversioned is the version of a program whose builder gave it none.
+// Unversioned is the version of a program built without one.
 const Unversioned = "dev"

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheAgentBesideIsTakenWhereItIsOfThisVersion: another version's would speak to a broker it does not know.
-func TestTheAgentBesideIsTakenWhereItIsOfThisVersion(t *testing.T) {
+// TestAgentUsesProgramOfSameVersion: an agent of another version may not be compatible with the broker.
+func TestAgentUsesProgramOfSameVersion(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -2,9 +2,9 @@ package command
 
 import "context"
 
-// App is what the commands of one run share.
+// App is the shared state of the commands of one run.
 type App struct {
-	// Verbose says that --verbose was given.
+	// Verbose is true if --verbose was given.
 	Verbose bool
 
 	*Env
@@ -12,7 +12,7 @@ type App struct {
 	Stop *Interrupts
 }
 
-// New makes an App whose interrupts are counted until ctx ends.
+// New returns an App that counts interrupts until ctx ends.
 func New(ctx context.Context, env *Env, args []string) *App {
 	return &App{Env: env, Args: args, Stop: NewInterrupts(ctx, env)}
 }

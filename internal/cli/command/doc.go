@@ -1,3 +1,3 @@
-// Package command is what the packages of the command line share: the process that a command runs in, its flags,
-// what it prints, how it is interrupted and how it fails. It knows no command.
+// Package command is shared by the packages of the command line: the environment that a command runs in, its flags,
+// output, interrupts and errors. It contains no commands.
 package command

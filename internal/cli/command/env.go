@@ -13,31 +13,31 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// Env is what a command has of the process it runs in.
+// Env is the process that a command runs in.
 type Env struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Environ  []string // as of os.Environ
 	Version  string
 	Now      func() time.Time
-	// Interrupts are signals that ask to stop; nil is none.
+	// Interrupts are signals to stop; nil means none.
 	Interrupts <-chan os.Signal
-	// Exit ends the process at once, at the second interrupt.
+	// Exit ends the process at once; the second interrupt calls it.
 	Exit func(code int)
 }
 
-// Lookup is the value of an environment variable, empty when it is not set.
+// Lookup returns the value of an environment variable, empty if it is not set.
 func (e *Env) Lookup(name string) string {
 	value := ""
 	for _, kv := range e.Environ {
 		if k, v, _ := strings.Cut(kv, "="); k == name {
-			value = v // the last one counts
+			value = v // the last one wins
 		}
 	}
 	return value
 }
 
-// Has says whether an environment variable is set, be it to nothing.
+// Has reports whether an environment variable is set, even to an empty value.
 func (e *Env) Has(name string) bool {
 	return slices.ContainsFunc(e.Environ, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
 }
@@ -51,7 +51,7 @@ func Terminal(stream any) *os.File {
 	return f
 }
 
-// Style says how to paint on a stream: NO_COLOR, then CLICOLOR_FORCE, TERM and whether it is a terminal decide.
+// Style returns the style for a stream, decided by NO_COLOR, CLICOLOR_FORCE, TERM and whether it is a terminal.
 func (e *Env) Style(w io.Writer) text.Style {
 	if e.Lookup("NO_COLOR") != "" {
 		return text.Style{}
@@ -59,7 +59,7 @@ func (e *Env) Style(w io.Writer) text.Style {
 	return text.NewStyle(colorprofile.Detect(w, e.Environ) >= colorprofile.ANSI)
 }
 
-// Width is how many cells a line of a stream has; 0 is any number.
+// Width returns the number of cells in a line of a stream; 0 means unlimited.
 func Width(w io.Writer) int {
 	f := Terminal(w)
 	if f == nil {
@@ -72,5 +72,5 @@ func Width(w io.Writer) int {
 	return cells
 }
 
-// EnvEndpoint names the broker elsewhere that is meant, where no flag does.
+// EnvEndpoint names the remote broker if no flag does.
 const EnvEndpoint = "TRADEWIND_ENDPOINT"

@@ -2,7 +2,7 @@ package command
 
 import "fmt"
 
-// Exit codes. Interrupted is what shells expect of a program that was stopped from the keyboard.
+// Exit codes. Shells expect ExitInterrupted of a program stopped from the keyboard.
 const (
 	ExitDone        = 0
 	ExitFailed      = 1
@@ -11,10 +11,10 @@ const (
 	ExitInterrupted = 130
 )
 
-// Failure is an error with its exit code and what to do about it.
+// Failure is an error with its exit code and a hint.
 type Failure struct {
 	Code int
-	Text string // empty: everything has been said already
+	Text string // empty: everything has been printed already
 	Hint string
 	Err  error // cause; may be nil
 }
@@ -28,20 +28,20 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// BadInput is a failure for which the caller is to blame.
+// BadInput returns a failure caused by wrong input.
 func BadInput(hint, format string, args ...any) error {
 	return &Failure{Code: ExitBadInput, Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Failed is a failure of the work itself.
+// Failed returns a failure of the work itself.
 func Failed(hint, format string, args ...any) error {
 	return &Failure{Code: ExitFailed, Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Silent ends with a code of which the output tells already.
+// Silent returns a failure whose exit code explains output that was already printed.
 func Silent(code int) error { return &Failure{Code: code} }
 
-// Because is a failure with what caused it.
+// Because returns a failure with its cause.
 func Because(cause error, code int, hint, format string, args ...any) error {
 	return &Failure{Code: code, Text: fmt.Sprintf(format, args...), Hint: hint, Err: cause}
 }

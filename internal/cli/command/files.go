@@ -15,7 +15,7 @@ import (
 // Stdin is the argument for standard input.
 const Stdin = "-"
 
-// ReadInput reads a file, or standard input for "-", and says by which name messages speak of it.
+// ReadInput reads a file, or standard input for "-", and returns the name to use in messages.
 func (a *App) ReadInput(path string) (name string, body []byte, err error) {
 	if path == Stdin {
 		body, err = io.ReadAll(io.LimitReader(a.In, dag.MaxFileBytes+1))
@@ -25,13 +25,13 @@ func (a *App) ReadInput(path string) (name string, body []byte, err error) {
 	return path, body, err
 }
 
-// ReadFile reads a file that the user named, up to a byte more than a job may have.
+// ReadFile reads a file that the user named, up to one byte more than the maximum size of a job.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // reading the file that the user names is the purpose
 	if err != nil {
 		return nil, Unreadable(path, err)
 	}
-	defer f.Close() //nolint:errcheck // read-only
+	defer f.Close() //nolint:errcheck // only read
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return nil, BadInput("name one file", "%s: is a directory", path)
 	}
@@ -42,11 +42,11 @@ func ReadFile(path string) ([]byte, error) {
 	return body, nil
 }
 
-// Unreadable says that a file which the user named can not be read or written.
+// Unreadable returns the failure for a file, named by the user, that cannot be read or written.
 func Unreadable(path string, err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {
-		err = p.Err // the path is said already
+		err = p.Err // without the path, which is printed anyway
 	}
 	return Because(err, ExitBadInput, "", "%s: %v", path, err)
 }
@@ -64,24 +64,24 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return err
 }
 
-// Exists says that there is a file or folder of a name.
+// Exists reports whether a file or folder exists.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// TellFresh says that what was set is kept in a state folder where no broker has worked so far, as it may be the wrong
-// one. No name is none.
+// TellFresh warns that settings were stored in a new state folder that no broker has used yet, because it may be the
+// wrong one. It does nothing if state is empty.
 func (a *App) TellFresh(state string) {
 	if state != "" {
-		a.Tell("a new state folder was made at %s: no broker has worked there so far", state)
+		a.Tell("created a new state folder at %s: no broker has used it yet", state)
 	}
 }
 
 // Extensions of files that jobs are read from.
 var jobExtensions = []string{"yaml", "yml", "json", "xml", "dax", "sbatch", "slurm", "gz"}
 
-// CompleteFile completes the name of a job file as the only argument.
+// CompleteFile completes the job file, the only argument.
 func CompleteFile(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -89,7 +89,7 @@ func CompleteFile(_ *cobra.Command, given []string, _ string) ([]string, cobra.S
 	return jobExtensions, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// Absolute is a path as seen from anywhere; as it stands where that cannot be said.
+// Absolute returns path as an absolute path, or unchanged if that fails.
 func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

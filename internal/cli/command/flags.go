@@ -12,36 +12,36 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// Choice is a flag that takes one of some words.
+// Choice is a flag with a fixed set of values.
 type Choice struct {
 	Value   string
 	allowed []string
 }
 
-// NewChoice makes a flag that takes one of some words; the first is its default.
+// NewChoice returns a Choice with a default value and its allowed values.
 func NewChoice(value string, allowed ...string) Choice { return Choice{Value: value, allowed: allowed} }
 
 func (c *Choice) String() string { return c.Value }
 
-// Type is what the help shows for the value.
+// Type is the placeholder of the value in the help.
 func (c *Choice) Type() string { return strings.Join(c.allowed, "|") }
 
-// Set takes one of the words.
+// Set accepts one of the allowed values.
 func (c *Choice) Set(s string) error {
 	if !slices.Contains(c.allowed, s) {
-		return fmt.Errorf("it has to be %s", text.List(c.allowed, "or"))
+		return fmt.Errorf("must be %s", text.List(c.allowed, "or"))
 	}
 	c.Value = s
 	return nil
 }
 
-// Span is a flag that takes a duration, of days as well.
+// Span is a duration flag that also accepts days.
 type Span struct{ Value time.Duration }
 
 func (f *Span) String() string {
@@ -51,28 +51,28 @@ func (f *Span) String() string {
 	return f.Value.String()
 }
 
-// Type is what the help shows for the value.
+// Type is the placeholder of the value in the help.
 func (f *Span) Type() string { return "duration" }
 
-// Set takes a duration as 90m, 6h or 2d12h.
+// Set accepts a duration such as 90m, 6h or 2d12h.
 func (f *Span) Set(s string) error {
 	rest, total := s, time.Duration(0)
 	if days, after, ok := strings.Cut(s, "d"); ok {
 		n, err := strconv.ParseFloat(days, 64)
 		if err != nil || n < 0 || n > dag.MaxDuration.Hours()/24 {
-			return errors.New("it has to be a time such as 90m, 6h or 2d12h")
+			return errors.New("must be a time such as 90m, 6h or 2d12h")
 		}
 		total, rest = time.Duration(n*24*float64(time.Hour)), after
 	}
 	if rest != "" {
 		d, err := time.ParseDuration(rest)
 		if err != nil {
-			return errors.New("it has to be a time such as 90m, 6h or 2d12h")
+			return errors.New("must be a time such as 90m, 6h or 2d12h")
 		}
 		total += d
 	}
 	if total <= 0 || total > dag.MaxDuration {
-		return fmt.Errorf("it has to be above 0 and at most %s", text.Span(dag.MaxDuration))
+		return fmt.Errorf("must be above 0 and at most %s", text.Span(dag.MaxDuration))
 	}
 	f.Value = total
 	return nil
@@ -81,27 +81,27 @@ func (f *Span) Set(s string) error {
 // OutputFlag adds -o.
 func OutputFlag(c *cobra.Command) *Choice {
 	o := NewChoice("table", "table", "json")
-	c.Flags().VarP(&o, "output", "o", "form of the output")
+	c.Flags().VarP(&o, "output", "o", "output format")
 	CompleteChoice(c, "output", &o)
 	return &o
 }
 
-// JSON says that a program reads the output.
+// JSON reports whether the output is for a program.
 func (c *Choice) JSON() bool { return c.Value == "json" }
 
-// CompleteChoice has a shell complete the words of such a flag.
+// CompleteChoice adds shell completion for the values of a Choice.
 func CompleteChoice(c *cobra.Command, name string, f *Choice) {
-	// It fails for a flag that does not exist only.
+	// It fails only for a missing flag.
 	_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(f.allowed, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // StateFlag adds --state.
 func (a *App) StateFlag(c *cobra.Command, state *string) {
-	c.Flags().StringVar(state, "state", a.DefaultState(), "folder of the broker's records, outputs and token")
+	c.Flags().StringVar(state, "state", a.DefaultState(), "folder for the broker's records, outputs and token")
 	_ = c.MarkFlagDirname("state")
 }
 
-// DefaultState is the folder of the broker where nothing else is said.
+// DefaultState returns the default state folder.
 func (a *App) DefaultState() string {
 	if dir := a.Lookup("TRADEWIND_STATE"); dir != "" {
 		return dir
@@ -109,13 +109,13 @@ func (a *App) DefaultState() string {
 	return host.DefaultState()
 }
 
-// CatalogFlag adds the flag for the folder of the catalogue.
+// CatalogFlag adds the flag for the catalogue folder.
 func CatalogFlag(c *cobra.Command, dir *string) {
-	c.Flags().StringVar(dir, "catalog", "", "folder of CSV catalogues (default: the one in the program)")
+	c.Flags().StringVar(dir, "catalog", "", "folder of CSV catalogues (default: the built-in one)")
 	_ = c.MarkFlagDirname("catalog")
 }
 
-// Args refuses any other number of arguments than the command's usage names.
+// Args accepts between least and most arguments.
 func Args(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, given []string) error {
 		switch {
@@ -128,14 +128,14 @@ func Args(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// wanted names a command's arguments as its usage does.
+// wanted returns a command's arguments as in its usage line.
 func wanted(c *cobra.Command) string {
 	_, rest, _ := strings.Cut(c.Use, " ")
 	return rest
 }
 
-// Group makes a command that only has commands below it: without one it shows its help, and an unknown one is an error
-// with what was meant.
+// Group makes a command that only has subcommands. Without a subcommand it shows its help; an unknown one is an error
+// with a suggestion.
 func Group(c *cobra.Command) {
 	c.Args = cobra.ArbitraryArgs
 	c.SuggestionsMinimumDistance = 2
@@ -147,8 +147,8 @@ func Group(c *cobra.Command) {
 	}
 }
 
-// Root makes a program's root command: a Group with a --version flag. elsewhere maps commands of the other program to
-// their names there, for the hint of an unknown command. There is no version template, as a template engine would double
+// Root makes a program's root command: a Group with a --version flag. elsewhere maps unknown commands to the commands of
+// the other program, for the hint. It does not use cobra's version template, because the template engine would double
 // the program's size.
 func Root(c *cobra.Command, version string, elsewhere map[string]string) {
 	Group(c)
@@ -174,8 +174,7 @@ func unknownCommand(c *cobra.Command, name string) error {
 	return BadInput(hint, "unknown command %q of %s", name, c.CommandPath())
 }
 
-// nearest are those of some words that are as near to a name as the nearest. What begins with it is nearer than any
-// slip of the hand.
+// nearest returns the words that are most similar to name. A word that begins with name wins over a misspelling.
 func nearest(name string, words []string) (meant []string) {
 	least := len(name) + 1
 	for _, w := range words {
@@ -201,11 +200,11 @@ func quoted(words []string) []string {
 	return out
 }
 
-// FlagError says what is wrong with a flag, and which one was meant.
+// FlagError explains what is wrong with a flag and suggests a similar one.
 func (a *App) FlagError(c *cobra.Command, err error) error {
 	hint := fmt.Sprintf("`%s --help` lists the flags", c.CommandPath())
 	if c.HasSubCommands() {
-		// What looks like a flag of this command may be one of a command that does not exist.
+		// The unknown flag may belong to a subcommand that does not exist.
 		for _, word := range a.Args {
 			if !strings.HasPrefix(word, "-") && word != c.Name() {
 				return unknownCommand(c, word)
@@ -234,16 +233,16 @@ func unknownFlagName(e *pflag.NotExistError) string {
 	return "--" + e.GetSpecifiedName()
 }
 
-// plainCause says in words what a number's parser says in Go's.
+// plainCause replaces the error of Go's number parser with a plain one.
 func plainCause(err error) error {
 	var num *strconv.NumError
 	if errors.As(err, &num) {
-		return errors.New("it has to be a number")
+		return errors.New("must be a number")
 	}
 	return err
 }
 
-// suggestFlag finds the flag that a misspelt one was meant as, or begins.
+// suggestFlag finds a flag that is similar to name or begins with it.
 func suggestFlag(c *cobra.Command, name string) string {
 	var known []string
 	begun := ""

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Interrupts counts the requests to stop: at the first one a command ends what it does, at the second the process ends
-// at once.
+// Interrupts counts the requests to stop. At the first one a command finishes up; at the second the process exits at
+// once.
 type Interrupts struct {
 	env   *Env
 	first chan struct{}
 
 	mu     sync.Mutex
-	since  time.Time // of the first; zero is none yet
-	atExit func()    // gives the terminal back
+	since  time.Time // time of the first; zero means none yet
+	atExit func()    // restores the terminal
 }
 
 // NewInterrupts counts the interrupts of env until ctx ends.
@@ -39,11 +39,11 @@ func NewInterrupts(ctx context.Context, env *Env) *Interrupts {
 	return i
 }
 
-// sameRequest is how soon after another an interrupt means the same one: wrappers such as timeout and go run pass on
-// what the terminal sent already.
+// sameRequest is the time within which two interrupts count as one: wrappers such as timeout and go run forward a signal
+// that the terminal has already sent.
 const sameRequest = 400 * time.Millisecond
 
-// interrupt asks to stop.
+// interrupt counts a request to stop.
 func (i *Interrupts) interrupt() {
 	now := i.env.Now()
 	i.mu.Lock()
@@ -64,26 +64,26 @@ func (i *Interrupts) interrupt() {
 		leave()
 	}
 	_, _ = fmt.Fprintln(i.env.Err,
-		"left at once; what is left behind is cleared by the next tradewind on the same state folder")
+		"exited at once; the next tradewind on the same state folder cleans up")
 	if i.env.Exit != nil {
 		i.env.Exit(ExitInterrupted)
 	}
 }
 
-// OnLeave has f called before the process ends at once.
+// OnLeave registers f to be called before the process exits at once.
 func (i *Interrupts) OnLeave(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.atExit = f
 }
 
-// Context ends with the first interrupt, or its parent.
+// Context returns a context that ends with the first interrupt or its parent.
 func (i *Interrupts) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	return Within(parent, i.first)
 }
 
-// After ends a while after the first interrupt: a job that is just being handed in can be cancelled once it is there,
-// but nobody waits for a broker that does not answer.
+// After returns a context that ends a time after the first interrupt. A job that is being submitted can so still be
+// cancelled, but no one waits for a broker that does not answer.
 func (i *Interrupts) After(parent context.Context, a time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	go func() {
@@ -96,20 +96,20 @@ func (i *Interrupts) After(parent context.Context, a time.Duration) (context.Con
 	return ctx, cancel
 }
 
-// Until is Context until hold is called, and ends with its parent alone from then on: for what is opened within it and
-// is to outlast an interrupt, of which somebody else takes care.
+// Until returns a context that ends with the first interrupt. After hold is called, it ends only with its parent: for
+// something that is opened under it and must survive later interrupts, which the caller then handles.
 func (i *Interrupts) Until(parent context.Context) (ctx context.Context, hold func()) {
 	held := make(chan struct{})
 	ctx, _ = within(parent, i.first, held)
 	return ctx, sync.OnceFunc(func() { close(held) })
 }
 
-// Within ends when stop is closed, or with its parent.
+// Within returns a context that ends when stop is closed or its parent ends.
 func Within(parent context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
 	return within(parent, stop, nil)
 }
 
-// within is Within until held is closed.
+// within is like Within, but ignores stop after held is closed.
 func within(parent context.Context, stop, held <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	go func() {
@@ -123,5 +123,5 @@ func within(parent context.Context, stop, held <-chan struct{}) (context.Context
 	return ctx, cancel
 }
 
-// First is closed by the first interrupt.
+// First returns a channel that the first interrupt closes.
 func (i *Interrupts) First() <-chan struct{} { return i.first }

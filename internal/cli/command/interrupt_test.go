@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-func TestAnInterruptThatIsPassedOnTwiceCountsOnce(t *testing.T) {
+func TestDuplicateInterruptCountsOnce(t *testing.T) {
 	now, left := time.Unix(0, 0), false
 	i := NewInterrupts(t.Context(), &Env{Now: func() time.Time { return now }, Err: io.Discard, Exit: func(int) { left = true }})
 	i.interrupt()
 	now = now.Add(sameRequest / 2)
 	i.interrupt()
 	if left {
-		t.Error("left although somebody only passed on what the terminal had sent")
+		t.Error("exited although another process only forwarded the terminal's signal")
 	}
 	<-i.first
 	now = now.Add(sameRequest)
 	i.interrupt()
 	if !left {
-		t.Error("not left")
+		t.Error("not exited")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// PrintJSON writes a value as people and programs can both read it.
+// PrintJSON prints a value as indented JSON.
 func (a *App) PrintJSON(v any) error {
 	enc := json.NewEncoder(a.Out)
 	enc.SetEscapeHTML(false)
@@ -17,12 +17,12 @@ func (a *App) PrintJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// PrintTable writes a table that fits the terminal.
+// PrintTable prints a table that fits the terminal.
 func (a *App) PrintTable(t *text.Table) error {
 	return a.PrintLines(t.Lines(Width(a.Out), a.Style(a.Out)))
 }
 
-// PrintLines prints lines, none where there are none.
+// PrintLines prints lines; it prints nothing for none.
 func (a *App) PrintLines(lines []string) error {
 	if len(lines) == 0 {
 		return nil
@@ -37,12 +37,12 @@ func (a *App) Printf(format string, args ...any) error {
 	return err
 }
 
-// Tell writes something that is no result to standard error. That it cannot be written is no failure of the command.
+// Tell prints a message that is not a result to standard error. It ignores write errors.
 func (a *App) Tell(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.Err, format+"\n", args...)
 }
 
-// Warn writes a warning.
+// Warn prints warnings to standard error.
 func (a *App) Warn(warnings []string) {
 	label := a.Style(a.Err).Paint(text.Warn, "warning:")
 	for _, w := range warnings {

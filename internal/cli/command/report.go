@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// Report prints an error for a person: what is wrong, where, and what to do. Joined errors are printed one by one, each
-// text once. describe splits an error into its text and a hint; an error without a text is not printed.
+// Report prints an error for a person: the mistake, its place, and a hint. Joined errors are printed one by one, each
+// text once. describe splits an error into a text and a hint; an error without text is not printed.
 func Report(w io.Writer, style text.Style, err error, describe func(error) (what, hint string)) {
 	printed := map[string]bool{}
 	for _, err := range each(err) {
@@ -27,7 +27,7 @@ func Report(w io.Writer, style text.Style, err error, describe func(error) (what
 	}
 }
 
-// joined is the type that errors.Join returns. Other errors with several causes have a text for all of them.
+// joined is the type that errors.Join returns. Other errors with several causes have one text for all of them.
 var joined = reflect.TypeOf(errors.Join(io.EOF))
 
 // each returns the parts of a joined error, or the error itself.

@@ -7,34 +7,34 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
-	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/web"
 )
 
-// EnvToken is the environment variable that has the server's token, where one is to stay the same.
+// EnvToken is the environment variable for a fixed token of the server.
 const EnvToken = "TRADEWIND_DASHBOARD_TOKEN" //nolint:gosec // a name
 
-// Brokers is how the command finds its broker, and what plans jobs where the broker does not.
+// Brokers finds the command's broker, and makes plans if the broker does not.
 type Brokers struct {
-	Flags func(c *cobra.Command, state *string) // those that say which is meant
+	Flags func(c *cobra.Command, state *string) // adds the flags that choose the broker
 	Find  func(ctx context.Context, state string) (b Broker, where string, done func() error, err error)
-	// Planner makes plans on a folder of catalogues; see api.Planning. The line says on which clouds, for people.
+	// Planner makes plans on a catalogue folder; see api.Planning. The line names the clouds for people.
 	Planner func(ctx context.Context, state, catalog string) (api.PlanFunc, api.FrontierFunc, string, error)
 }
 
-// Command is dashboard.
+// Command is the dashboard command.
 func Command(a *command.App, brokers Brokers) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Show a broker's jobs in a browser",
-		Long: "Listens on a port of this computer, on loopback alone, and prints an address to open in a browser: the\n" +
-			"pages that `tradewind up` serves, of the broker that is meant. Requests to a deployment on AWS are signed\n" +
-			"with your credentials. Plans of job files that are not submitted are made here, on the catalogue's list\n" +
-			"prices, where the broker makes none. The token in the address is good until the command ends, or is that\n" +
-			"of $" + EnvToken + ". It goes on until Ctrl-C; jobs go on without it.",
+		Long: "Listens on a loopback port of this computer and prints an address to open in a browser. It shows the same\n" +
+			"pages as `tradewind up`, for the chosen broker. Requests to a deployment on AWS are signed with your\n" +
+			"credentials. If the broker makes no plans for job files that are not submitted, this command makes them\n" +
+			"with list prices. The token in the address is that of $" + EnvToken + ", or a new one\n" +
+			"that is valid until the command ends. Ctrl-C stops it; jobs continue.",
 		Example: "  tradewind dashboard --endpoint https://abc123.execute-api.us-east-1.amazonaws.com\n" +
 			"  tradewind dashboard --endpoint kubernetes://prod/tradewind --port 8001",
 		Args: command.Args(0, 0),
@@ -68,7 +68,7 @@ func serve(ctx context.Context, a *command.App, b Broker, where string, port int
 	planning func() (http.Handler, string, error)) error {
 	if err := loopback.LetIn(ctx, a, b, where, "/v1/jobs?limit=1", ""); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // told to end before it began
+			return nil //nolint:nilerr // interrupted before it began
 		}
 		return err
 	}
@@ -82,7 +82,7 @@ func serve(ctx context.Context, a *command.App, b Broker, where string, port int
 	}
 	d := Door{Broker: b, Token: token, Pages: pages, Plans: plans}
 	return loopback.Serve(ctx, port, d.Handler(), func(address string) error {
-		return a.Printf("dashboard of %s\n  url    http://%s/?token=%s\n  plans  %s\n\nCtrl-C ends it; jobs go on.\n",
+		return a.Printf("dashboard of %s\n  url    http://%s/?token=%s\n  plans  %s\n\nCtrl-C stops it; jobs continue.\n",
 			where, address, token, says)
 	})
 }

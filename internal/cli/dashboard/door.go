@@ -1,9 +1,9 @@
-// Package dashboard is the command dashboard: the pages that a broker in one process serves itself, for a broker
-// elsewhere. A deployment on AWS has its API behind IAM, which wants each request signed, and answers that end after a
-// moment; a browser does not sign, and follows jobs and logs by answers that last.
+// Package dashboard is the dashboard command: it serves the broker's pages for a remote broker. A deployment on AWS has
+// its API behind IAM, which requires signed requests, and its responses end after a short time. A browser does not sign
+// requests, and follows jobs and logs with long responses.
 //
-// A server on loopback hands out the pages, signs in whoever has its token, and passes on what they ask with the
-// authority of whoever started it. Streams it puts together from the answers that come.
+// A server on loopback serves the pages, signs in users that have its token, and forwards their requests with the
+// credentials of the user who started it. It joins the short responses into streams.
 package dashboard
 
 import (
@@ -19,28 +19,28 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/api/signin"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
-	"github.com/tradewind-broker/tradewind/pkg/api/signin"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// Broker is the one whose jobs are shown: a client.Client.
+// Broker is the broker whose jobs are shown: a client.Client.
 type Broker interface {
 	loopback.Asked
 	Events(ctx context.Context, id, last string) iter.Seq2[client.Event, error]
 	Log(ctx context.Context, job, task string, o client.LogOptions) (io.ReadCloser, error)
 }
 
-// Door is the server. It answers for loopback's names alone.
+// Door is the server. It only answers requests for loopback host names.
 type Door struct {
 	Broker Broker
-	Token  string       // what its users prove themselves with
+	Token  string       // token of its users
 	Pages  http.Handler // of the dashboard
-	Plans  http.Handler // plans where the broker does not: see api.Planning
+	Plans  http.Handler // makes plans if the broker does not: see api.Planning
 }
 
-// Handler makes the server's handler.
+// Handler returns the server's handler.
 func (d Door) Handler() http.Handler {
 	user := signin.New(d.Token)
 	asked := http.NewServeMux()
@@ -60,20 +60,20 @@ func (d Door) Handler() http.Handler {
 		case r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/assets/"):
 			d.Pages.ServeHTTP(w, r)
 		case !ofUsers(r.URL.EscapedPath()):
-			loopback.Refuse(w, http.StatusNotFound, "nothing is there")
+			loopback.Refuse(w, http.StatusNotFound, "not found")
 		case token != "" && user.Matches(token), token == "" && reads && user.HasCookie(r):
 			asked.ServeHTTP(w, r)
 		case token == "" && user.HasCookie(r):
 			loopback.Refuse(w, http.StatusForbidden,
-				"the dashboard's cookie only reads; send the token in the Authorization header")
+				"the dashboard's cookie only allows reading; send the token in the Authorization header")
 		default:
 			loopback.Refuse(w, http.StatusUnauthorized,
-				"the token is missing or wrong: `tradewind dashboard` has printed it")
+				"the token is missing or wrong: use the one that `tradewind dashboard` printed")
 		}
 	})
 }
 
-// named says whether a request names this computer: a page elsewhere whose name was made to lead here does not.
+// named reports whether a request names this computer. It rejects a remote page whose host name was made to resolve here.
 func named(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -81,8 +81,7 @@ func named(host string) bool {
 	return host == "localhost" || host == "127.0.0.1"
 }
 
-// ofUsers says whether a path, escaped as it came, is one of the API's that users call. What means another path once it
-// is cleaned is not.
+// ofUsers reports whether an escaped path belongs to the API of users. It rejects a path that changes when cleaned.
 func ofUsers(p string) bool {
 	return strings.HasPrefix(p, "/v1/") && !strings.HasPrefix(p, "/v1/agent/") && !strings.HasPrefix(p, "/v1/push/") &&
 		path.Clean(p) == p && !strings.Contains(strings.ToLower(p), "%2e")
@@ -97,9 +96,9 @@ func (d Door) pass(w http.ResponseWriter, r *http.Request) {
 	answer(w, res)
 }
 
-// answer sends on what the broker answered.
+// answer forwards the broker's response.
 func answer(w http.ResponseWriter, res *http.Response) {
-	defer res.Body.Close() //nolint:errcheck // only read from
+	defer res.Body.Close() //nolint:errcheck // only read
 	for _, name := range []string{"Content-Type", "Location", "Retry-After"} {
 		if v := res.Header.Get(name); v != "" {
 			w.Header().Set(name, v)
@@ -109,11 +108,11 @@ func answer(w http.ResponseWriter, res *http.Response) {
 	loopback.Copy(w, res.Body)
 }
 
-// plan asks the broker, and plans here where it plans only what it is handed.
+// plan forwards the request to the broker, and plans here if the broker only plans submitted jobs.
 func (d Door) plan(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, client.MaxPassed+1)) // Pass says what is too large
+	body, err := io.ReadAll(io.LimitReader(r.Body, client.MaxPassed+1)) // Pass reports a body that is too large
 	if err != nil {
-		loopback.Refuse(w, http.StatusBadRequest, "the request cannot be read")
+		loopback.Refuse(w, http.StatusBadRequest, "cannot read the request")
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -122,7 +121,7 @@ func (d Door) plan(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		fail(w, err)
 	case res.StatusCode == http.StatusNotImplemented && d.Plans != nil:
-		_ = res.Body.Close() // only read from
+		_ = res.Body.Close() // only read
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		d.Plans.ServeHTTP(w, r)
 	default:
@@ -130,7 +129,7 @@ func (d Door) plan(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// events sends a job's events as they come, in one answer.
+// events streams a job's events in one response.
 func (d Door) events(w http.ResponseWriter, r *http.Request) {
 	last := r.Header.Get("Last-Event-ID")
 	if last == "" {
@@ -143,7 +142,7 @@ func (d Door) events(w http.ResponseWriter, r *http.Request) {
 			fail(w, err)
 			return
 		case err != nil:
-			return // the page opens it again, and is told then
+			return // the page connects again and gets the error then
 		case !send.begun:
 			w.Header().Set("Content-Type", "text/event-stream")
 		}
@@ -161,7 +160,7 @@ func (d Door) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// log sends what a task prints as it comes, in one answer.
+// log streams a task's log in one response.
 func (d Door) log(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("offset") != "" || q.Get("after") != "" {
@@ -177,7 +176,7 @@ func (d Door) log(w http.ResponseWriter, r *http.Request) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			bad = errors.Join(bad, errors.New(name+" is no number from 0 on"))
+			bad = errors.Join(bad, errors.New(name+" must be a number of at least 0"))
 		}
 		return n
 	}
@@ -192,16 +191,16 @@ func (d Door) log(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	defer body.Close() //nolint:errcheck // only read from
+	defer body.Close() //nolint:errcheck // only read
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	send := &flushing{w: w, rc: http.NewResponseController(w)}
-	if _, err := send.Write(nil); err != nil { // the headers, at once
+	if _, err := send.Write(nil); err != nil { // sends the headers at once
 		return
 	}
 	loopback.Copy(send, body)
 }
 
-// flushing sends what is written at once.
+// flushing flushes every write.
 type flushing struct {
 	w     io.Writer
 	rc    *http.ResponseController
@@ -217,7 +216,7 @@ func (f *flushing) Write(b []byte) (int, error) {
 	return n, f.rc.Flush()
 }
 
-// fail tells an error of asking the broker: in its own words where it answered.
+// fail returns a broker error to the browser: the broker's own response if there is one.
 func fail(w http.ResponseWriter, err error) {
 	var p *apitypes.Problem
 	switch {

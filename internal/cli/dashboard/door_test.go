@@ -14,11 +14,11 @@ import (
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/dashboard"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/web"
@@ -26,8 +26,8 @@ import (
 
 const token = "a-token-of-the-dashboard"
 
-// functions has an API answer as a Lambda function behind API Gateway does: each answer as a whole, and a stream's when
-// it has been quiet for a moment.
+// functions makes an API respond like a Lambda function behind API Gateway: each response is complete, and a stream ends
+// when it has been quiet for a moment.
 func functions(t *testing.T, w *apitest.World) *client.Client {
 	t.Helper()
 	g := &gateway.Gateway{Handler: w.API, UserToken: apitest.Token, Quiet: 20 * time.Millisecond}
@@ -122,8 +122,8 @@ func bears(r *http.Request) {
 	r.Header.Del("Cookie")
 }
 
-// TestAJobOfFunctionsIsFollowed: one stream of the page's is made of many answers that end.
-func TestAJobOfFunctionsIsFollowed(t *testing.T) {
+// TestEventsAreStreamed: one stream to the page joins many short responses.
+func TestEventsAreStreamed(t *testing.T) {
 	w := apitest.New(t)
 	d := opened(t, functions(t, w))
 	job := w.Submit(apitest.Wide("one", 1))
@@ -157,8 +157,8 @@ func TestAJobOfFunctionsIsFollowed(t *testing.T) {
 	}
 }
 
-// TestALogOfFunctionsIsFollowed: it goes on where an answer ended, through attempts, and nothing comes twice.
-func TestALogOfFunctionsIsFollowed(t *testing.T) {
+// TestLogIsStreamed: it continues where a response ended, through attempts, without duplicates.
+func TestLogIsStreamed(t *testing.T) {
 	w := apitest.New(t)
 	d := opened(t, functions(t, w))
 	job := w.Submit(apitest.Wide("one", 1))
@@ -172,7 +172,7 @@ func TestALogOfFunctionsIsFollowed(t *testing.T) {
 		}
 	}
 	want("first")
-	time.Sleep(60 * time.Millisecond) // the answer has ended, however slow this is
+	time.Sleep(60 * time.Millisecond) // the response has ended by then, even on a slow computer
 	first.Print("second")
 	want("second")
 	w.Take(job, "split")
@@ -192,7 +192,7 @@ func TestALogOfFunctionsIsFollowed(t *testing.T) {
 	}
 }
 
-func TestPlansAreMadeHereWhereTheBrokerMakesNone(t *testing.T) {
+func TestPlansLocallyIfBrokerDoesNot(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Plan, c.Frontier = nil, nil })
 	d := opened(t, functions(t, w))
 	file := "apiVersion: tradewind/v1\nname: far\ntasks:\n  a: {run: \"true\", resources: {cpus: 1+}, time: 1m}\n"
@@ -224,7 +224,7 @@ func TestPlansAreMadeHereWhereTheBrokerMakesNone(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoSignedInIsLetIn(t *testing.T) {
+func TestRequiresSignIn(t *testing.T) {
 	w := apitest.New(t)
 	d := opened(t, functions(t, w))
 	job := w.Submit(apitest.Wide("one", 1))
@@ -259,7 +259,7 @@ func TestOnlyWhoSignedInIsLetIn(t *testing.T) {
 	}
 }
 
-func TestABrokerThatDoesNotAnswerIsSaid(t *testing.T) {
+func TestReportsUnreachableBroker(t *testing.T) {
 	d := opened(t, client.New("http://127.0.0.1:1", "x"))
 	for _, path := range []string{"/v1/jobs", "/v1/jobs/j/tasks/0/logs"} {
 		res := d.ask(http.MethodGet, path, "", nil)
@@ -269,11 +269,11 @@ func TestABrokerThatDoesNotAnswerIsSaid(t *testing.T) {
 	}
 }
 
-// TestWhatBreaksOffDoesNotLookWhole: a page opens a log again that broke off, and not one that has ended.
-func TestWhatBreaksOffDoesNotLookWhole(t *testing.T) {
+// TestCutsTruncatedResponses: a page reopens a log that broke off, but not one that has ended.
+func TestCutsTruncatedResponses(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "half a ")
-		_ = http.NewResponseController(w).Flush() // it has begun, and ends without its end
+		_ = http.NewResponseController(w).Flush() // begins a response that breaks off
 		panic(http.ErrAbortHandler)
 	}))
 	defer s.Close()
@@ -286,7 +286,7 @@ func TestWhatBreaksOffDoesNotLookWhole(t *testing.T) {
 		bears(r)
 		res, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil {
-			continue // nothing of it had been sent yet
+			continue // nothing was sent yet
 		}
 		got, err := io.ReadAll(res.Body)
 		if _ = res.Body.Close(); err == nil {

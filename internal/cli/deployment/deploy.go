@@ -17,11 +17,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/broker/session"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/deploy"
-	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 )
 
 // deployOptions are the flags of deploy aws.
@@ -38,13 +38,13 @@ type deployOptions struct {
 	announce                         []string
 }
 
-// Command is the command deploy. clouds are those that machines can be bought on.
+// Command is the deploy command. clouds are the clouds that machines can be bought on.
 func Command(in *command.App, clouds []string) *cobra.Command {
 	a := app{in, clouds}
 	c := &cobra.Command{
-		Use: "deploy", Short: "Put the broker into a cloud or a cluster, or take it out",
-		Long: "Puts the broker into an account of AWS, as functions that run when something happens and cost nothing while\n" +
-			"nothing does, or into a cluster of Kubernetes, as one process with a volume.",
+		Use: "deploy", Short: "Deploy the broker to AWS or Kubernetes, or remove it",
+		Long: "Deploys the broker to an AWS account, as functions that run on events and cost nothing while idle, or to a\n" +
+			"Kubernetes cluster, as one process with a volume.",
 		Example: "  tradewind deploy aws --diff\n  tradewind deploy aws\n" +
 			"  tradewind deploy kubernetes --image IMAGE --dry-run",
 	}
@@ -56,59 +56,59 @@ func Command(in *command.App, clouds []string) *cobra.Command {
 func (a app) deployAWSCommand() *cobra.Command {
 	o := &deployOptions{architectures: command.NewChoice("arm64", "arm64", "x86_64")}
 	c := &cobra.Command{
-		Use: "aws", Short: "Deploy to the AWS account of the current credentials, or bring what is there up to date",
-		Long: "Builds the functions and agents, synthesises the template, and brings the CloudFormation stack of that name to it:\n" +
-			"made where it is not there, changed where it differs, rolled back where that fails. It needs a clone of\n" +
-			"Tradewind's repository around the current folder (or --source), Go, Node, and AWS credentials. A change that would\n" +
-			"replace or remove the table or a bucket is refused.",
+		Use: "aws", Short: "Deploy to the AWS account of the current credentials, or update the deployment",
+		Long: "Builds the functions and agents, synthesises the template, and applies it to the CloudFormation stack of that name:\n" +
+			"creates it if missing, updates it if different, and rolls back if that fails. It needs a clone of Tradewind's\n" +
+			"repository in the current folder or a parent (or --source), Go, Node, and AWS credentials. It refuses changes that\n" +
+			"would replace or remove the table or a bucket.",
 		Example: "  tradewind deploy aws                               # into the region of the profile\n" +
-			"  tradewind deploy aws --diff                        # only say what would change\n" +
+			"  tradewind deploy aws --diff                        # only show what would change\n" +
 			"  tradewind deploy aws --region eu-west-1 --regions us-east-1,us-west-2 --data-buckets imagenet-mini\n" +
 			"  export TRADEWIND_ENDPOINT=$(tradewind deploy aws -o json | jq -r .outputs.Api)\n" +
 			"  tradewind deploy aws --destroy                     # records and files stay",
 		Args: command.Args(0, 0),
 	}
 	f := c.Flags()
-	f.BoolVar(&o.diff, "diff", false, "say what would change, and change nothing")
+	f.BoolVar(&o.diff, "diff", false, "show what would change, and change nothing")
 	f.BoolVar(&o.destroy, "destroy", false,
-		"delete the deployment; the table and the buckets stay unless it was made with\n--keep-data=false")
+		"delete the deployment; the table and the buckets stay unless it was deployed\nwith --keep-data=false")
 	f.BoolVar(&o.yes, "yes", false, "do not ask before destroying")
-	f.StringVar(&o.settings.Name, "name", "tradewind", "name of the deployment, the prefix of everything in it")
+	f.StringVar(&o.settings.Name, "name", "tradewind", "name of the deployment, and prefix of all its resources")
 	f.StringVar(&o.settings.Region, "region", "", "region to deploy to (default: that of the profile or environment)")
-	f.StringSliceVar(&o.others, "regions", nil, "further regions to buy machines in")
+	f.StringSliceVar(&o.others, "regions", nil, "additional regions to buy machines in")
 	f.StringArrayVar(&o.settings.Clouds, "cloud", nil,
-		"further cloud to buy on, with its settings: gcp:project=P, azure:subscription=S, lambda")
+		"additional cloud to buy on, with its settings: gcp:project=P, azure:subscription=S, lambda")
 	f.StringSliceVar(&o.settings.Secrets, "secrets", nil,
-		"further paths, such as /team/, below which jobs may refer to parameters and secrets")
-	f.StringSliceVar(&o.dataBuckets, "data-buckets", nil, "further buckets that tasks may read, write and mount")
+		"additional path prefixes, such as /team/, of parameters and secrets that jobs may use")
+	f.StringSliceVar(&o.dataBuckets, "data-buckets", nil, "additional buckets that tasks may read, write and mount")
 	f.StringSliceVar(&o.makeBuckets, "make-buckets", nil,
-		"buckets that are made when jobs ask for them; a name may end in a star")
-	f.Var(&o.architectures, "architecture", "of the functions")
+		"buckets to create when jobs ask for them; a name may end in a star")
+	f.Var(&o.architectures, "architecture", "processor architecture of the functions")
 	command.CompleteChoice(c, "architecture", &o.architectures)
-	f.IntVar(&o.settings.LogDays, "log-days", 30, "days that logs are kept")
+	f.IntVar(&o.settings.LogDays, "log-days", 30, "days to keep logs")
 	f.BoolVar(&o.keepData, "keep-data", true, "keep the table and the buckets when the stack is deleted")
 	f.BoolVar(&o.alarms, "alarms", true,
-		"alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
+		"create alarms for dead letters that stop a job, and for the relay: ten, the number that is free")
 	f.StringSliceVar(&o.announce, "announce", short(events.Announced()),
-		"events that are put on the event bus for rules of yours, a millionth of a dollar each; all, none")
-	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL that news of jobs are posted to")
+		"events to put on the event bus for your own rules, a millionth of a dollar each; all, none")
+	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL to post job events to")
 	f.StringVar(&o.settings.Traces, "traces", "",
-		"https URL of a collector of OpenTelemetry, which each job that is over is sent to as a trace")
+		"https URL of an OpenTelemetry collector that gets a trace of each finished job")
 	f.StringVar(&o.settings.TraceHeaders, "trace-headers", "",
-		"SSM parameter, such as /team/otlp, with the headers that the collector wants: NAME=VALUE by comma")
+		"SSM parameter, such as /team/otlp, with headers for the collector: comma-separated NAME=VALUE")
 	f.DurationVar(&o.settings.AgentsCall, "agents-call", 5*time.Minute,
-		"how often agents that work call, 1s to 5m: how soon people get onto their machines, two\n"+
-			"millionths of a dollar a call")
+		"how often working agents call the broker, 1s to 5m. A shorter time gets people onto machines\n"+
+			"sooner; a call costs two millionths of a dollar")
 	f.BoolVar(&o.settings.Unproven, "unproven-machines", false,
-		"take machines at their word where they do not prove which one they are")
-	f.StringVar(&o.policy, "policy", "", "file with the scheduling policy that sessions follow")
+		"accept machines that do not prove their identity")
+	f.StringVar(&o.policy, "policy", "", "file with the scheduling policy")
 	_ = c.MarkFlagFilename("policy", "yaml", "yml")
 	f.StringVar(&o.profile, "profile", "", "AWS profile (default: $AWS_PROFILE)")
-	f.StringVar(&o.endpoint, "endpoint-url", "", "URL of an emulator that stands in for AWS")
-	f.StringVar(&o.source, "source", "", "clone of the repository (default: the one around the current folder)")
+	f.StringVar(&o.endpoint, "endpoint-url", "", "URL of an emulator to use instead of AWS")
+	f.StringVar(&o.source, "source", "", "clone of the repository (default: the current folder or a parent)")
 	f.StringVar(&o.assembly, "assembly", "",
-		"folder that infra synthesised into, to deploy as it is instead of building")
-	f.StringVar(&o.assets, "assets", "", "folder with agent/ARCH/tradewind that goes with --assembly")
+		"folder with the output of infra, to deploy without building")
+	f.StringVar(&o.assets, "assets", "", "folder with agent/ARCH/tradewind for --assembly")
 	for _, name := range []string{"source", "assembly", "assets"} {
 		_ = c.MarkFlagDirname(name)
 	}
@@ -117,7 +117,7 @@ func (a app) deployAWSCommand() *cobra.Command {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		if o.settings.AgentsCall < time.Second || o.settings.AgentsCall > 5*time.Minute {
-			return command.BadInput("", "--agents-call %v: between 1s and 5m", o.settings.AgentsCall)
+			return command.BadInput("", "--agents-call %v must be between 1s and 5m", o.settings.AgentsCall)
 		}
 		o.settings.Architecture, o.settings.DropData, o.settings.NoAlarms = o.architectures.Value,
 			!o.keepData, !o.alarms
@@ -127,7 +127,7 @@ func (a app) deployAWSCommand() *cobra.Command {
 	return c
 }
 
-// short are the short names of types of events, as docs/events.md has them.
+// short returns the short names of event types, as in docs/events.md.
 func short(types []string) []string {
 	out := make([]string, len(types))
 	for i, typ := range types {
@@ -136,7 +136,7 @@ func short(types []string) []string {
 	return out
 }
 
-// announced are the types of events of their short names, or of all and none.
+// announced returns the event types of short names, or of "all" and "none".
 func announced(names []string) ([]string, error) {
 	if slices.Equal(names, []string{"none"}) {
 		return names, nil
@@ -149,7 +149,7 @@ func announced(names []string) ([]string, error) {
 	for _, name := range names {
 		typ, ok := events.TypeOf(name)
 		if !ok {
-			return nil, command.BadInput(fault.OneOf(name, short(known)), "--announce: there is no event %q", name)
+			return nil, command.BadInput(fault.OneOf(name, short(known)), "--announce: unknown event %q", name)
 		}
 		types = append(types, typ)
 	}
@@ -159,9 +159,9 @@ func announced(names []string) ([]string, error) {
 func (a app) deployAWS(ctx context.Context, o *deployOptions) error {
 	switch {
 	case o.diff && o.destroy:
-		return command.BadInput("leave out one of them", "--diff changes nothing, and --destroy deletes all")
+		return command.BadInput("leave out one of them", "--diff changes nothing, and --destroy deletes everything")
 	case (o.assembly == "") != (o.assets == ""):
-		return command.BadInput("`make synth` fills infra/cdk.out and dist", "--assembly and --assets go together")
+		return command.BadInput("`make synth` creates infra/cdk.out and dist", "--assembly and --assets need each other")
 	}
 	policy, err := a.deployedPolicy(o)
 	if err != nil {
@@ -189,7 +189,7 @@ func (a app) deployAWS(ctx context.Context, o *deployOptions) error {
 			set, err = at.Diff(ctx, s)
 		} else {
 			agents := assets
-			if i > 0 { // the others have no bucket for them
+			if i > 0 { // other regions have no bucket for agents
 				agents = ""
 			}
 			set, err = at.Deploy(ctx, s, agents)
@@ -211,17 +211,17 @@ func (a app) deployAWS(ctx context.Context, o *deployOptions) error {
 	return a.printDeployment(d, o.output)
 }
 
-// Deployment is what `deploy aws -o json` prints.
+// Deployment is the output of `deploy aws -o json`.
 type Deployment struct {
 	Name    string              `json:"name"`
 	Account string              `json:"account"`
 	Region  string              `json:"region"`
-	Stacks  []*deploy.ChangeSet `json:"stacks"`            // with what was, or would be, changed
-	Outputs map[string]string   `json:"outputs,omitempty"` // of the first stack, once it is deployed
+	Stacks  []*deploy.ChangeSet `json:"stacks"`            // with their changes, applied or planned
+	Outputs map[string]string   `json:"outputs,omitempty"` // of the first stack, after it was deployed
 	Removed bool                `json:"removed,omitempty"`
 }
 
-// target finds out where to deploy.
+// target returns where to deploy.
 func (a app) target(ctx context.Context, o *deployOptions) (*deploy.Target, error) {
 	load := []func(*config.LoadOptions) error{config.WithSharedConfigProfile(o.profile),
 		config.WithLogger(logging.Nop{})}
@@ -231,7 +231,7 @@ func (a app) target(ctx context.Context, o *deployOptions) (*deploy.Target, erro
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
 		return nil, command.Because(err, command.ExitBadInput, "--profile names another profile",
-			"the configuration of AWS cannot be read: %v", err)
+			"cannot read the AWS configuration: %v", err)
 	}
 	if o.endpoint != "" {
 		cfg.BaseEndpoint = aws.String(o.endpoint)
@@ -245,7 +245,7 @@ func (a app) target(ctx context.Context, o *deployOptions) (*deploy.Target, erro
 	return t, nil
 }
 
-// tellStep says what happens. Of a resource that changes only the end is worth a line.
+// tellStep prints a step. For a changing resource it only prints the end.
 func (a app) tellStep(s deploy.Step) {
 	if strings.HasSuffix(s.Status, "_IN_PROGRESS") {
 		return
@@ -262,7 +262,7 @@ func (a app) tellStep(s deploy.Step) {
 	a.Tell("%s", text.Clean(line))
 }
 
-// assemble reads what was synthesised, or builds it.
+// assemble reads the synthesised template, or builds it.
 func (a app) assemble(ctx context.Context, t *deploy.Target, o *deployOptions) (*deploy.Assembly, string, error) {
 	if o.assembly != "" {
 		assembly, err := deploy.ReadAssembly(o.assembly)
@@ -295,8 +295,8 @@ func (a app) assemble(ctx context.Context, t *deploy.Target, o *deployOptions) (
 	return assembly, b.Assets(), nil
 }
 
-// destroyAWS deletes the stacks of a deployment, those of other regions first. Where the first is gone, what lies
-// beside it is still removed: the call that deleted it may not have got that far.
+// destroyAWS deletes the stacks of a deployment, those of other regions first. If the first stack is already deleted, it
+// still removes the rest, because the call that deleted the stack may have stopped there.
 func (a app) destroyAWS(ctx context.Context, t *deploy.Target, o *deployOptions) error {
 	name := o.settings.Name
 	out, err := t.Outputs(ctx, name)
@@ -324,19 +324,19 @@ func (a app) destroyAWS(ctx context.Context, t *deploy.Target, o *deployOptions)
 	if o.output.JSON() {
 		return a.PrintJSON(d)
 	}
-	return a.Printf("%s is deleted; its table and its buckets are left where it was made to keep them\n", name)
+	return a.Printf("deleted %s; its table and buckets stay if it was deployed to keep them\n", name)
 }
 
-// confirm asks whoever sits at a terminal.
+// confirm asks the user at the terminal.
 func (a app) confirm(o *deployOptions, name string, t *deploy.Target) error {
 	if o.yes {
 		return nil
 	}
 	if command.Terminal(a.In) == nil || command.Terminal(a.Err) == nil {
-		return command.BadInput("--yes says that it is meant",
-			"%s in %s of account %s would be deleted, and there is nobody to ask", name, t.Region, t.Account)
+		return command.BadInput("--yes confirms it",
+			"%s in %s of account %s would be deleted, but there is no terminal to confirm it", name, t.Region, t.Account)
 	}
-	_, _ = fmt.Fprintf(a.Err, "delete %s in %s of account %s? Its name deletes it: ", name, t.Region, t.Account)
+	_, _ = fmt.Fprintf(a.Err, "delete %s in %s of account %s? Type its name to confirm: ", name, t.Region, t.Account)
 	answer, err := bufio.NewReader(a.In).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != name {
 		return command.Failed("", "nothing was deleted")
@@ -349,7 +349,7 @@ func (a app) printDiff(d *Deployment, output *command.Choice) error {
 		return a.PrintJSON(d)
 	}
 	t := &text.Table{Columns: []text.Column{{Name: "STACK", Optional: 1}, {Name: "CHANGE"}, {Name: "TYPE"},
-		{Name: "RESOURCE", Flexible: true}, {Name: "OF IT", Flexible: true}}}
+		{Name: "RESOURCE", Flexible: true}, {Name: "PROPERTIES", Flexible: true}}}
 	n := 0
 	for _, set := range d.Stacks {
 		for _, c := range set.Changes {
@@ -379,7 +379,7 @@ func (a app) printDeployment(d *Deployment, output *command.Choice) error {
 		changed += len(s.Changes)
 	}
 	if changed == 0 {
-		a.Tell("nothing had changed")
+		a.Tell("nothing to change")
 	}
 	t := &text.Table{Columns: []text.Column{{Name: "OUTPUT"}, {Name: "VALUE", Flexible: true}}}
 	for _, k := range slices.Sorted(maps.Keys(d.Outputs)) {
@@ -389,20 +389,20 @@ func (a app) printDeployment(d *Deployment, output *command.Choice) error {
 		return err
 	}
 	if api := d.Outputs["Api"]; api != "" {
-		a.Tell("\nexport %s=%s   # then `tradewind submit` and the like talk to it", command.EnvEndpoint, api)
+		a.Tell("\nexport %s=%s   # then `tradewind submit` and other commands use it", command.EnvEndpoint, api)
 	}
 	if dags := d.Outputs["DagBucket"]; dags != "" {
-		a.Tell("aws s3 cp job.yaml s3://%s/   # or drop a file there", dags)
+		a.Tell("aws s3 cp job.yaml s3://%s/   # or put a file there", dags)
 	}
 	return nil
 }
 
-// explainDeploy says what to do about an error of package deploy.
+// explainDeploy adds a hint to an error of package deploy.
 func explainDeploy(err error) error {
 	code, hint := command.ExitFailed, ""
 	switch {
 	case errors.Is(err, deploy.ErrNoCredentials):
-		hint = "`aws configure`, --profile, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY give some"
+		hint = "`aws configure`, --profile, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY provide credentials"
 	case errors.Is(err, deploy.ErrNoRegion):
 		code, hint = command.ExitBadInput, "--region names one"
 	case errors.Is(err, deploy.ErrNoSource):
@@ -413,11 +413,11 @@ func explainDeploy(err error) error {
 	case errors.Is(err, deploy.ErrAssembly):
 		code, hint = command.ExitBadInput, "`make synth` fills infra/cdk.out"
 	case errors.Is(err, deploy.ErrNoStack):
-		code, hint = command.ExitBadInput, "--name and --region say which deployment is meant"
+		code, hint = command.ExitBadInput, "name the deployment with --name and --region"
 	case errors.Is(err, deploy.ErrMachines):
-		hint = "`tradewind cancel` ends the jobs they work for"
+		hint = "`tradewind cancel` ends their jobs"
 	case errors.Is(err, deploy.ErrData):
-		hint = "docs/aws.md says how to move a deployment's data"
+		hint = "docs/aws.md describes how to move a deployment's data"
 	case errors.Is(err, deploy.ErrBusy):
 		hint = "wait for it to end"
 	}
@@ -428,8 +428,7 @@ func explainDeploy(err error) error {
 	return command.Because(err, code, hint, "%s", strings.TrimPrefix(err.Error(), "deploy: "))
 }
 
-// deployedPolicy is the policy that a deployment is to follow, which is checked before anything is changed; nil is the
-// broker's own.
+// deployedPolicy reads and checks the scheduling policy before anything is changed; nil means the default policy.
 func (a app) deployedPolicy(o *deployOptions) ([]byte, error) {
 	if o.policy == "" {
 		return nil, nil

@@ -1,10 +1,10 @@
-// Package deployment is the command that puts the broker into a cloud, or takes it out.
+// Package deployment is the command that deploys the broker to a cloud or cluster, or removes it.
 package deployment
 
 import "github.com/tradewind-broker/tradewind/internal/cli/command"
 
-// app is what the command shares with the others.
+// app is the shared state of the commands.
 type app struct {
 	*command.App
-	clouds []string // that machines can be bought on
+	clouds []string // clouds that machines can be bought on
 }

@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 // kubernetesOptions are the flags of deploy kubernetes.
@@ -31,7 +31,7 @@ type kubernetesOptions struct {
 	output             *command.Choice
 }
 
-// KubernetesDeployment is what `deploy kubernetes -o json` prints.
+// KubernetesDeployment is the output of `deploy kubernetes -o json`.
 type KubernetesDeployment struct {
 	Context   string              `json:"context"`
 	Namespace string              `json:"namespace"`
@@ -42,12 +42,12 @@ type KubernetesDeployment struct {
 
 func (a app) deployKubernetesCommand() *cobra.Command {
 	o := &kubernetesOptions{}
-	o.values, _ = kubedeploy.Defaults() // of the program itself; a test reads them
+	o.values, _ = kubedeploy.Defaults() // compiled in; a test checks that they can be read
 	c := &cobra.Command{
-		Use: "kubernetes", Short: "Deploy into a cluster of Kubernetes, or bring what is there up to date",
-		Long: "Makes the broker a StatefulSet of one pod with a volume, a service, a network policy, a disruption budget and the rights\n" +
-			"it needs: pods, secrets and events of its own namespace, and to read nodes. The objects are those of the Helm chart in\n" +
-			"deploy/helm. The same command with another image upgrades. docs/kubernetes-deploy.md tells more.",
+		Use: "kubernetes", Short: "Deploy to a Kubernetes cluster, or update the deployment",
+		Long: "Runs the broker as a StatefulSet of one pod with a volume, a service, a network policy, a disruption budget and\n" +
+			"the permissions it needs: pods, secrets and events of its namespace, and reading nodes. The objects are those\n" +
+			"of the Helm chart in deploy/helm. Run it again with another image to upgrade. See docs/kubernetes-deploy.md.",
 		Example: "  tradewind deploy kubernetes --image registry.example.org/tradewind:v1\n" +
 			"  tradewind deploy kubernetes --image registry.example.org/tradewind:v1 --dry-run > tradewind.yaml\n" +
 			"  tradewind status --endpoint kubernetes://my-context/tradewind\n" +
@@ -55,22 +55,22 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 		Args: command.Args(0, 0),
 	}
 	f := c.Flags()
-	f.StringVar(&o.context, "context", "", "context of the kubeconfig (default: its current one)")
+	f.StringVar(&o.context, "context", "", "context of the kubeconfig (default: the current one)")
 	f.StringVar(&o.namespace, "namespace", kubedeploy.Name, "namespace of the broker")
 	f.BoolVar(&o.makeNamespace, "create-namespace", true,
-		"make the namespace, with the restricted Pod Security Standard")
-	f.StringVar(&o.values.Image, "image", "", "image with the tradewind program, which deploy/Dockerfile builds")
-	f.StringSliceVar(&o.values.ImagePullSecrets, "image-pull-secrets", nil, "secrets with the login of its registry")
-	f.StringSliceVar(&o.values.Clouds, "clouds", nil, "clouds to buy machines on, as up --clouds has them")
-	f.StringVar(&o.values.PublicURL, "public-url", "", "https URL at which bought machines reach the broker")
-	f.StringSliceVar(&o.values.PodNamespaces, "pod-namespaces", nil, "further namespaces in which it may make pods")
-	f.StringSliceVar(&o.values.Callers, "callers", nil, "namespaces whose pods may call the API, too")
+		"create the namespace, with the restricted Pod Security Standard")
+	f.StringVar(&o.values.Image, "image", "", "image with the tradewind program, built with deploy/Dockerfile")
+	f.StringSliceVar(&o.values.ImagePullSecrets, "image-pull-secrets", nil, "secrets with the login of the image's registry")
+	f.StringSliceVar(&o.values.Clouds, "clouds", nil, "clouds to buy machines on, as in up --clouds")
+	f.StringVar(&o.values.PublicURL, "public-url", "", "https URL where bought machines reach the broker")
+	f.StringSliceVar(&o.values.PodNamespaces, "pod-namespaces", nil, "additional namespaces in which it may create pods")
+	f.StringSliceVar(&o.values.Callers, "callers", nil, "additional namespaces whose pods may call the API")
 	f.StringVar(&o.values.Storage.Size, "storage", o.values.Storage.Size, "size of its volume")
 	f.StringVar(&o.values.Storage.ClassName, "storage-class", "", "class of its volume (default: the cluster's)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the objects as YAML, and change nothing")
 	f.BoolVar(&o.remove, "remove", false,
-		"take the broker out; its volume, token and jobs stay unless --keep-data=false")
-	f.BoolVar(&o.keepData, "keep-data", true, "keep the volume, the token and the jobs when it is removed")
+		"remove the broker; its volume, token and jobs stay unless --keep-data=false")
+	f.BoolVar(&o.keepData, "keep-data", true, "keep the volume, the token and the jobs when the broker is removed")
 	f.BoolVar(&o.yes, "yes", false, "do not ask before removing")
 	o.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -84,11 +84,11 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 func (a app) deployKubernetes(ctx context.Context, o *kubernetesOptions) error {
 	switch {
 	case o.dryRun && o.remove:
-		return command.BadInput("leave out one of them", "--dry-run changes nothing, and --remove takes the broker out")
+		return command.BadInput("leave out one of them", "--dry-run changes nothing, and --remove removes the broker")
 	case o.values.Image == "" && !o.remove:
-		return command.BadInput("deploy/Dockerfile builds one", "--image says which image has the tradewind program")
+		return command.BadInput("deploy/Dockerfile builds one", "--image must name an image with the tradewind program")
 	case o.remove:
-		o.values.Image = "none" // of what is removed anyway
+		o.values.Image = "none" // removing does not use it
 	}
 	if err := a.checkKubernetes(o); err != nil {
 		return err
@@ -118,12 +118,13 @@ func (a app) deployKubernetes(ctx context.Context, o *kubernetesOptions) error {
 	}
 	if err != nil {
 		return command.Because(err, command.ExitFailed,
-			"docs/kubernetes-deploy.md says which rights it takes", "%v", err)
+			"docs/kubernetes-deploy.md lists the permissions it needs", "%v", err)
 	}
 	return a.printKubernetes(d, o.output)
 }
 
-// checkKubernetes refuses what the cluster would, or the broker at its start, where nobody looks.
+// checkKubernetes refuses values that the cluster would refuse, or the broker at its start, where the user would not see
+// the error.
 func (a app) checkKubernetes(o *kubernetesOptions) error {
 	v := &o.values
 	for _, flag := range []struct {
@@ -132,35 +133,35 @@ func (a app) checkKubernetes(o *kubernetesOptions) error {
 	}{{"namespace", []string{o.namespace}}, {"pod-namespaces", v.PodNamespaces}, {"callers", v.Callers}} {
 		for _, name := range flag.spaces {
 			if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
-				return command.BadInput("", "--%s: %q is no namespace: %s", flag.name, name, bad[0])
+				return command.BadInput("", "--%s: invalid namespace %q: %s", flag.name, name, bad[0])
 			}
 		}
 	}
 	if size, err := resource.ParseQuantity(v.Storage.Size); err != nil || size.Sign() <= 0 {
-		return command.BadInput("", "--storage: %q is no size such as 10Gi", v.Storage.Size)
+		return command.BadInput("", "--storage: %q is not a size such as 10Gi", v.Storage.Size)
 	}
 	buys := false
 	for _, name := range v.Clouds {
 		if known := append(slices.Clone(a.clouds), cloudkit.Local); !slices.Contains(known, name) {
-			return command.BadInput(fault.OneOf(name, known), "--clouds: there is no cloud %q", name)
+			return command.BadInput(fault.OneOf(name, known), "--clouds: unknown cloud %q", name)
 		}
 		buys = buys || name != cloudkit.Local
 	}
 	if !buys {
 		if v.PublicURL != "" {
 			return command.BadInput("--clouds names the clouds",
-				"--public-url is for clouds that machines are bought on")
+				"--public-url needs a cloud to buy machines on")
 		}
 		return nil
 	}
 	if _, err := host.PublicURL(v.PublicURL); err != nil {
-		return command.BadInput("docs/kubernetes-deploy.md says what leads to a broker in a cluster",
+		return command.BadInput("docs/kubernetes-deploy.md describes how machines can reach a broker in a cluster",
 			"--public-url: %v", err)
 	}
 	return nil
 }
 
-// confirmKubernetes asks before something is removed.
+// confirmKubernetes asks before it removes something.
 func (a app) confirmKubernetes(o *kubernetesOptions, api *kubeapi.API) error {
 	if o.yes {
 		return nil
@@ -171,12 +172,12 @@ func (a app) confirmKubernetes(o *kubernetesOptions, api *kubeapi.API) error {
 	}
 	what = fmt.Sprintf("%s in namespace %s of context %s", what, o.namespace, api.Context)
 	if command.Terminal(a.In) == nil || command.Terminal(a.Err) == nil {
-		return command.BadInput("--yes says that it is meant", "%s would be removed, and there is nobody to ask", what)
+		return command.BadInput("--yes confirms it", "%s would be removed, but there is no terminal to confirm it", what)
 	}
-	_, _ = fmt.Fprintf(a.Err, "remove %s? The namespace's name removes it: ", what)
+	_, _ = fmt.Fprintf(a.Err, "remove %s? Type the name of the namespace to confirm: ", what)
 	answer, err := bufio.NewReader(a.In).ReadString('\n')
 	if strings.TrimSpace(answer) != o.namespace {
-		return errors.Join(err, command.BadInput("", "nothing is removed"))
+		return errors.Join(err, command.BadInput("", "nothing was removed"))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package doctor is the command doctor: what this computer has of what the broker and its tasks need.
+// Package doctor is the doctor command. It checks that this computer has what the broker and its tasks need.
 package doctor
 
 import (
@@ -17,19 +17,19 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/about"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// Verdicts of a check. A note is for what is missing and need not be there.
+// Verdicts of a check. A note is about something missing that is optional.
 const (
 	OK   = "ok"
 	Note = "note"
 	Fail = "fail"
 )
 
-// Check is one thing that doctor looked at.
+// Check is the result of one check.
 type Check struct {
 	Name    string `json:"name"`
 	Verdict string `json:"verdict"` // ok, note or fail
@@ -37,13 +37,13 @@ type Check struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Result is what `doctor -o json` prints.
+// Result is the output of `doctor -o json`.
 type Result struct {
 	OK     bool    `json:"ok"`
 	Checks []Check `json:"checks"`
 }
 
-// Find finds the broker that works on a state folder.
+// Find finds the broker that uses a state folder.
 type Find func(state string) (host.Running, bool, error)
 
 // examination is one run of the command.
@@ -52,16 +52,16 @@ type examination struct {
 	find Find
 }
 
-// Command is the command doctor.
+// Command is the doctor command.
 func Command(app *command.App, find Find) *cobra.Command {
 	a := &examination{App: app, find: find}
 	var state, dir string
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check that this computer has what the broker needs",
-		Long: "Checks the state folder, the broker on it, the network, the catalogue, the shell that tasks need, and\n" +
-			"whether there are credentials for clouds. Nothing is changed. Exits with 1 when something is missing\n" +
-			"that is needed.",
+		Long: "Checks the state folder, its broker, the network, the catalogue, the shell that tasks need, and whether there\n" +
+			"are credentials for clouds. It changes nothing. Exits with 1 if something required\n" +
+			"is missing.",
 		Example: "  tradewind doctor\n  tradewind doctor -o json",
 		Args:    command.Args(0, 0),
 	}
@@ -122,7 +122,7 @@ func (a *examination) printChecks(r Result, output *command.Choice) error {
 	return nil
 }
 
-// checkState looks whether the state folder can be written, without making it.
+// checkState checks whether the state folder can be written, without creating it.
 func checkState(state string) Check {
 	c := Check{Name: "state", Verdict: OK, Detail: state}
 	dir := state
@@ -130,22 +130,22 @@ func checkState(state string) Check {
 		dir = filepath.Dir(dir)
 	}
 	if dir != state {
-		c.Detail += " (will be made)"
+		c.Detail += " (will be created)"
 	}
 	probe, err := os.CreateTemp(dir, ".tradewind-doctor-*")
 	if err != nil {
 		c.Verdict, c.Detail, c.Hint = Fail, err.Error(),
-			"name a folder that can be written with --state or TRADEWIND_STATE"
+			"use --state or TRADEWIND_STATE to name a folder that you can write to"
 		return c
 	}
 	_ = probe.Close()
 	_ = os.Remove(probe.Name())
 	if info, err := os.Stat(state); err == nil && info.Mode().Perm()&0o077 != 0 {
-		c.Verdict, c.Hint = Note, fmt.Sprintf("others can look into it (mode %04o): chmod 700 %s",
+		c.Verdict, c.Hint = Note, fmt.Sprintf("other users can open it (mode %04o): chmod 700 %s",
 			info.Mode().Perm(), state)
 	}
 	if info, err := os.Stat(filepath.Join(state, "token")); err == nil && info.Mode().Perm()&0o077 != 0 {
-		c.Verdict, c.Hint = Fail, fmt.Sprintf("others can read the token (mode %04o): chmod 600 %s",
+		c.Verdict, c.Hint = Fail, fmt.Sprintf("other users can read the token (mode %04o): chmod 600 %s",
 			info.Mode().Perm(), filepath.Join(state, "token"))
 	}
 	return c
@@ -158,7 +158,7 @@ func (a *examination) checkBroker(ctx context.Context, state string) Check {
 	case err != nil:
 		c.Verdict, c.Detail = Fail, err.Error()
 	case !running:
-		c.Detail = "none works on the state folder; `tradewind run` starts its own"
+		c.Detail = "none is running for the state folder; `tradewind run` starts its own"
 	default:
 		c.Detail = fmt.Sprintf("pid %d at %s for %s", r.PID, r.URL,
 			text.Span(a.Now().Sub(r.Started).Truncate(time.Second)))
@@ -168,7 +168,7 @@ func (a *examination) checkBroker(ctx context.Context, state string) Check {
 		if _, err := client.New(r.URL, r.Token).Jobs(ctx, 1); err != nil {
 			c.Verdict, c.Hint = Fail, err.Error()
 			if client.Status(err) == http.StatusUnauthorized {
-				c.Hint = "it does not take the token of the state folder: stop it and start it again"
+				c.Hint = "it does not accept the token in the state folder: stop it and start it again"
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func (a *examination) checkBroker(ctx context.Context, state string) Check {
 }
 
 func checkPort(ctx context.Context) Check {
-	c := Check{Name: "network", Verdict: OK, Detail: "the loopback address can be listened on"}
+	c := Check{Name: "network", Verdict: OK, Detail: "programs can listen on the loopback address"}
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -200,7 +200,7 @@ func checkCatalog(dir string) Check {
 	return c
 }
 
-// checkShell looks for what runs the scripts of tasks.
+// checkShell looks for a shell to run the scripts of tasks.
 func (a *examination) checkShell() Check {
 	c := Check{Name: "shell", Verdict: OK}
 	for _, name := range []string{"bash", "sh"} {
@@ -216,16 +216,16 @@ func (a *examination) checkShell() Check {
 	return c
 }
 
-// checkAbility looks for what some tasks need of this computer, where they run on it.
+// checkAbility checks something that only some tasks need if they run on this computer.
 func checkAbility(ctx context.Context, name, able string, check func(context.Context) error) Check {
 	if err := check(ctx); err != nil {
 		return Check{Name: name, Verdict: Note, Detail: err.Error(),
-			Hint: "only tasks that have " + name + " need it here"}
+			Hint: "only tasks with " + name + " that run here need it"}
 	}
 	return Check{Name: name, Verdict: OK, Detail: able}
 }
 
-// checkBrowser looks for a browser, which the dashboard's own tests use.
+// checkBrowser looks for a browser for the dashboard's own tests.
 func (a *examination) checkBrowser() Check {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -235,7 +235,7 @@ func (a *examination) checkBrowser() Check {
 	return Check{Name: "browser", Verdict: Note, Detail: "no Chromium; only the dashboard's tests need it"}
 }
 
-// checkCredentials looks whether there are credentials for a cloud, where its own tools keep them. It reads none.
+// checkCredentials looks for credentials of a cloud where its own tools keep them. It does not read them.
 func (a *examination) checkCredentials(cloud string) Check {
 	home := a.Lookup("HOME")
 	places := map[string]struct {
@@ -262,7 +262,7 @@ func (a *examination) checkCredentials(cloud string) Check {
 	where := places[cloud]
 	for _, name := range where.variables {
 		if a.Lookup(name) != "" {
-			return Check{Name: cloud, Verdict: OK, Detail: "credentials by " + name}
+			return Check{Name: cloud, Verdict: OK, Detail: "credentials in $" + name}
 		}
 	}
 	for _, path := range where.files {

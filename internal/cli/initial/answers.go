@@ -11,24 +11,24 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// answers are what a person says of their work.
+// answers describe the user's work.
 type answers struct {
 	run   string
 	needs needs
 	time  time.Duration
 }
 
-// needs is what one machine must have.
+// needs is what a machine must have.
 type needs struct {
 	cpus, memoryGiB float64
 	accelerators    string // NAME:COUNT
 }
 
-// yaml is the resources of a task.
+// yaml returns the resources of a task as YAML.
 func (n needs) yaml() string {
 	var parts []string
 	if n.cpus > 0 {
@@ -43,14 +43,14 @@ func (n needs) yaml() string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// Words of amounts, in small letters.
+// Words for amounts, in lower case.
 var (
 	cpuWords    = []string{"cpu", "cpus", "vcpu", "vcpus", "core", "cores", "processor", "processors"}
 	memoryWords = map[string]float64{"gb": 1, "gib": 1, "g": 1, "tb": 1024, "tib": 1024}
 )
 
-// parseNeeds reads words such as "8 CPUs", "4 cpus 32 GB", "A100", "V100:4" or "2 A100". Accelerators are those of the
-// catalogue.
+// parseNeeds parses text such as "8 CPUs", "4 cpus 32 GB", "A100", "V100:4" or "2 A100". known are the accelerators of
+// the catalogue.
 func parseNeeds(text string, known []catalog.AcceleratorInfo) (n needs, err error) {
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == '+' })
 	for i := 0; i < len(words); i++ {
@@ -59,7 +59,7 @@ func parseNeeds(text string, known []catalog.AcceleratorInfo) (n needs, err erro
 			count, word = number, unit
 			if word == "" {
 				if i++; i == len(words) {
-					word = "cpus" // a number alone
+					word = "cpus" // a number without a unit
 				} else {
 					word = words[i]
 				}
@@ -70,13 +70,13 @@ func parseNeeds(text string, known []catalog.AcceleratorInfo) (n needs, err erro
 		}
 	}
 	if n == (needs{}) {
-		return n, fmt.Errorf("%q says nothing that a machine can have", text)
+		return n, fmt.Errorf("%q names no resource of a machine", text)
 	}
 	return n, nil
 }
 
-// splitNumber parts "8cpus" into its number and the rest; 0 where a word does not begin with a positive number, and
-// where it is a name that begins with one, such as 4090.
+// splitNumber splits "8cpus" into its number and the rest. The number is 0 if the word does not begin with a positive
+// number, or is a name that begins with one, such as 4090.
 func splitNumber(word string) (float64, string) {
 	end := strings.IndexFunc(word, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	if end < 0 {
@@ -103,7 +103,7 @@ func (n *needs) add(word string, count float64, known []catalog.AcceleratorInfo)
 	if counted {
 		c, err := strconv.ParseFloat(number, 64)
 		if err != nil || c <= 0 {
-			return fmt.Errorf("%q: after the colon stands how many, as in V100:4", word)
+			return fmt.Errorf("%q: the colon must be followed by a count, as in V100:4", word)
 		}
 		count = c
 	}
@@ -122,13 +122,13 @@ func (n *needs) add(word string, count float64, known []catalog.AcceleratorInfo)
 	return err
 }
 
-// starters are files that a folder's work often begins with, and the command for them.
+// starters are files that a project often starts with, and their commands.
 var starters = []struct{ file, run string }{
 	{"main.py", "python3 main.py"}, {"train.py", "python3 train.py"}, {"run.py", "python3 run.py"},
 	{"run.sh", "bash run.sh"}, {"main.sh", "bash main.sh"}, {"Makefile", "make"}, {"go.mod", "go run ."},
 }
 
-// usual is what a folder most likely runs.
+// usual guesses the command of a folder.
 func usual(dir string) string {
 	for _, s := range starters {
 		if info, err := os.Stat(filepath.Join(dir, s.file)); err == nil && info.Mode().IsRegular() {
@@ -138,7 +138,7 @@ func usual(dir string) string {
 	return `echo "hello from $(hostname)"`
 }
 
-// needsFolder says whether a command speaks of something in a folder, which has to come along then.
+// needsFolder reports whether a command mentions a file of the folder, which must then be uploaded with the job.
 func needsFolder(dir, run string) bool {
 	for _, s := range starters {
 		if run == s.run {

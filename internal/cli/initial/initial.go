@@ -1,4 +1,4 @@
-// Package initial is the command init: three questions, and a job that runs.
+// Package initial is the init command: it asks three questions and writes a job file that runs.
 package initial
 
 import (
@@ -21,37 +21,37 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// Result is what `init -o json` prints.
+// Result is the output of `init -o json`.
 type Result struct {
 	File string `json:"file"`
-	Job  string `json:"job"` // its name
+	Job  string `json:"job"` // name of the job
 }
 
-// flags are answers that are not asked for.
+// flags are answers given on the command line.
 type flags struct {
 	run, needs, time string
 	force            bool
 	output           *command.Choice
 }
 
-// Command is the command init.
+// Command is the init command.
 func Command(a *command.App) *cobra.Command {
 	var f flags
 	c := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Ask three questions and write a job file that runs",
-		Long: "Asks what to run, what a machine needs for it and about how long it takes, and writes a job file (job.yaml\n" +
-			"unless named) that runs as it is. An empty answer takes what stands in brackets. Where the command speaks of files\n" +
-			"of this folder, the folder comes along. Answers may be given as flags, or as lines of standard input.",
+		Long: "Asks what to run, what a machine needs for it and about how long it takes, and writes a job file (default\n" +
+			"job.yaml) that runs as it is. An empty answer takes the default in brackets. If the command mentions files\n" +
+			"of this folder, the job uploads the folder. You can also answer with flags, or with lines on standard input.",
 		Example: "  tradewind init\n" +
 			"  tradewind init train.yaml --run 'python3 train.py' --needs 'A100' --time 2h\n" +
 			"  tradewind init --needs '8 CPUs, 32 GB' </dev/null",
 		Args: command.Args(0, 1), ValidArgsFunction: command.CompleteFile,
 	}
-	c.Flags().StringVar(&f.run, "run", "", "the command, instead of asking")
+	c.Flags().StringVar(&f.run, "run", "", "command to run, instead of asking")
 	c.Flags().StringVar(&f.needs, "needs", "", "what a machine needs: 8 CPUs, 32 GB, A100, V100:4")
 	c.Flags().StringVar(&f.time, "time", "", "about how long it takes: 10m, 2h")
-	c.Flags().BoolVar(&f.force, "force", false, "write over a file that is there")
+	c.Flags().BoolVar(&f.force, "force", false, "overwrite an existing file")
 	f.output = command.OutputFlag(c)
 	c.RunE = func(_ *cobra.Command, given []string) error {
 		file := "job.yaml"
@@ -65,11 +65,11 @@ func Command(a *command.App) *cobra.Command {
 
 func write(a *command.App, file string, f flags) error {
 	if !f.force && command.Exists(file) {
-		return command.BadInput("name another file, or say --force", "%s: is there already", file)
+		return command.BadInput("name another file, or use --force", "%s already exists", file)
 	}
 	dir := filepath.Dir(file)
 	if !command.Exists(dir) {
-		return command.BadInput("make the folder first", "%s: there is no folder %s", file, dir)
+		return command.BadInput("create the folder first", "%s: folder %s does not exist", file, dir)
 	}
 	known, err := catalog.Default()
 	if err != nil {
@@ -82,7 +82,7 @@ func write(a *command.App, file string, f flags) error {
 	name := dag.ToName(filepath.Base(command.Absolute(dir)), "job")
 	body := got.job(name, needsFolder(dir, got.run))
 	if _, err := read.Given(file, bytes.NewReader(body), nil); err != nil {
-		return fmt.Errorf("the job cannot be read back: %w", err)
+		return fmt.Errorf("the written job is invalid: %w", err)
 	}
 	if err := keep(file, body, f.force); err != nil {
 		return err
@@ -90,17 +90,17 @@ func write(a *command.App, file string, f flags) error {
 	if f.output.JSON() {
 		return a.PrintJSON(Result{File: file, Job: name})
 	}
-	return a.Printf("wrote %s\n\n  tradewind plan %[1]s     # where it would run, and for how much\n"+
-		"  tradewind run %[1]s      # run it, here, with machines that are processes\n", file)
+	return a.Printf("wrote %s\n\n  tradewind plan %[1]s     # show where it would run and its cost\n"+
+		"  tradewind run %[1]s      # run it on this computer, on simulated machines\n", file)
 }
 
-// keep writes a file that is not there, or over one.
+// keep writes a new file, or overwrites one if over is true.
 func keep(file string, body []byte, over bool) error {
 	how := os.O_CREATE | os.O_WRONLY | os.O_EXCL
 	if over {
 		how = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 	}
-	out, err := os.OpenFile(file, how, 0o644) //nolint:gosec // as a user's own editor
+	out, err := os.OpenFile(file, how, 0o644) //nolint:gosec // like a text editor
 	if err != nil {
 		return command.Unreadable(file, err)
 	}
@@ -108,20 +108,20 @@ func keep(file string, body []byte, over bool) error {
 	return errors.Join(err, out.Close())
 }
 
-// asking asks, one line a question.
+// asking asks questions, one per line.
 type asking struct {
 	a  *command.App
 	in *bufio.Reader
 }
 
-// question is something to be known, and how an answer is taken.
+// question is a question, its default answer, and a function that takes the answer.
 type question struct {
 	flag, text, usual string
-	given             string // by the flag
+	given             string // answer from its flag
 	take              func(string) error
 }
 
-// ask has every answer that no flag gives.
+// ask collects all answers: from flags, otherwise by asking.
 func ask(a *command.App, f flags, dir string, known []catalog.AcceleratorInfo) (got answers, err error) {
 	q := asking{a: a, in: bufio.NewReader(io.LimitReader(a.In, 1<<20))}
 	all := []question{
@@ -141,7 +141,7 @@ func ask(a *command.App, f flags, dir string, known []catalog.AcceleratorInfo) (
 			return err
 		}},
 	}
-	for _, one := range all { // before anything is asked
+	for _, one := range all { // check the flags before asking anything
 		if one.given == "" {
 			continue
 		}
@@ -160,10 +160,10 @@ func ask(a *command.App, f flags, dir string, known []catalog.AcceleratorInfo) (
 	return got, nil
 }
 
-// about asks one thing, again after an answer that cannot be understood. Where the input ends then, it fails: what is
-// usual is not what somebody wanted who said something else.
+// about asks one question, and asks again after an invalid answer. If the input ends then, it fails instead of using the
+// default, because the user wanted something else.
 func (q asking) about(one question) error {
-	var first error // what was wrong first: in lines of a script, those after it may be answers to other questions
+	var first error // the first mistake: later lines of a script may answer other questions
 	for {
 		q.a.Tell("%s [%s]", one.text, one.usual)
 		line, err := q.in.ReadString('\n')
@@ -171,7 +171,7 @@ func (q asking) about(one question) error {
 			return err
 		}
 		answer := strings.TrimSpace(line)
-		ended := "the answers end there; " + one.flag + " takes one too"
+		ended := "the input has ended; " + one.flag + " sets the answer, too"
 		if answer == "" && err != nil && first != nil {
 			return command.BadInput(ended, "%v", first)
 		}
@@ -187,7 +187,7 @@ func (q asking) about(one question) error {
 	}
 }
 
-// short is a duration as people write it: 10m, not 10m0s.
+// short formats a duration as people write it: 10m, not 10m0s.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -199,19 +199,19 @@ func short(d time.Duration) string {
 	return s
 }
 
-// job is the file.
+// job returns the content of the job file.
 func (a answers) job(name string, folder bool) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "apiVersion: tradewind/v1\nname: %s\n# deadline: 6h\n# budget: 5 USD\ntasks:\n  main:\n", name)
 	if folder {
-		b.WriteString("    workdir: .   # comes along; .tradewindignore, else .gitignore, says what does not\n")
+		b.WriteString("    workdir: .   # uploaded with the job, except what .tradewindignore or .gitignore lists\n")
 	}
 	b.WriteString("    run: |\n")
 	for line := range strings.Lines(a.run) {
 		b.WriteString("      " + strings.TrimRight(line, "\n") + "\n")
 	}
 	fmt.Fprintf(&b, "    resources: %s\n    time: %s\n", a.needs.yaml(), short(a.time))
-	b.WriteString("    # outputs: [{name: result, path: out/, size: 1GiB}]   # is kept when it has ended\n" +
-		"    # checkpoint: {every: 10m, path: ckpt/, size: 1GiB}   # it goes on from there when a machine is taken\n")
+	b.WriteString("    # outputs: [{name: result, path: out/, size: 1GiB}]   # kept after the task has finished\n" +
+		"    # checkpoint: {every: 10m, path: ckpt/, size: 1GiB}   # the task resumes from it after an interruption\n")
 	return b.Bytes()
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// begin runs init in a folder with some files, and returns what it says and the job file.
+// begin runs init in a folder with some files, and returns its output and the job file.
 func begin(t *testing.T, files []string, answers string, args ...string) (said, job string, err error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -30,22 +30,22 @@ func begin(t *testing.T, files []string, answers string, args ...string) (said, 
 	c.SetArgs(args)
 	c.SilenceErrors, c.SilenceUsage = true, true
 	err = c.ExecuteContext(context.Background())
-	body, _ := os.ReadFile("job.yaml") // or there is none
+	body, _ := os.ReadFile("job.yaml") // the file may not exist
 	return out.String() + told.String(), string(body), err
 }
 
-func TestThreeAnswersAreAJob(t *testing.T) {
+func TestInitWritesJobFromAnswers(t *testing.T) {
 	for _, c := range []struct {
 		what, answers string
 		files, args   []string
 		want, not     []string
 	}{
-		{what: "what is usual", answers: "\n\n\n", want: []string{"hello from", "cpus: 2+", "time: 10m"}, not: []string{"workdir"}},
-		{what: "nobody there", want: []string{"hello from"}},
+		{what: "defaults", answers: "\n\n\n", want: []string{"hello from", "cpus: 2+", "time: 10m"}, not: []string{"workdir"}},
+		{what: "no input", want: []string{"hello from"}},
 		{what: "answers", answers: "sleep 1\n8 CPUs, 32 GB\n90m\n", want: []string{"sleep 1", "cpus: 8+, memory: 32+", "time: 1h30m\n"}},
-		{what: "a wrong answer, and another", answers: "sleep 1\nA1000\nA100\nsoon\n5m\n", want: []string{"A100:1", "time: 5m\n"}},
+		{what: "wrong answers are asked again", answers: "sleep 1\nA1000\nA100\nsoon\n5m\n", want: []string{"A100:1", "time: 5m\n"}},
 		{what: "a folder with a program", files: []string{"train.py"}, want: []string{"python3 train.py", "workdir: ."}},
-		{what: "a file that is named", files: []string{"a.sh"}, answers: "sh a.sh; ls\n", want: []string{"workdir: ."}},
+		{what: "a named file", files: []string{"a.sh"}, answers: "sh a.sh; ls\n", want: []string{"workdir: ."}},
 		{what: "flags", args: []string{"--run", "a: b", "--needs", "2 v100", "--time", "2d"}, want: []string{"      a: b", "V100:2", "time: 48h\n"}},
 		{what: "lines", args: []string{"--run", "echo a\n\n  echo b"}, want: []string{"      echo a\n", "        echo b"}},
 	} {
@@ -71,20 +71,20 @@ func TestThreeAnswersAreAJob(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAJobIsSaidAndLosesNothing(t *testing.T) {
+func TestInitRejectsInvalidInput(t *testing.T) {
 	for _, c := range []struct {
 		what, answers string
 		files, args   []string
 		want          string
 	}{
-		{what: "a file that is there", files: []string{"job.yaml"}, want: "job.yaml: is there already"},
-		{what: "an accelerator that nobody sells", answers: "x\nA1000\n", want: `did you mean "A100"?`},
-		{what: "a wrong line of three", answers: "x\nA1000\n10m\n", want: `did you mean "A100"?`},
-		{what: "a wrong line that does not end", answers: "x\nA1000", want: `did you mean "A100"?`},
-		{what: "no number", args: []string{"--needs", "A100:x"}, want: "--needs: \"A100:x\": after the colon stands how many"},
-		{what: "no time", args: []string{"--time", "soon"}, want: "--time: it has to be a time"},
-		{what: "nothing", args: []string{"--needs", ","}, want: "says nothing"},
-		{what: "no folder", args: []string{"a/b.yaml"}, want: "a/b.yaml: there is no folder a"},
+		{what: "existing file", files: []string{"job.yaml"}, want: "job.yaml already exists"},
+		{what: "unknown accelerator", answers: "x\nA1000\n", want: `did you mean "A100"?`},
+		{what: "wrong line of three", answers: "x\nA1000\n10m\n", want: `did you mean "A100"?`},
+		{what: "wrong line without a newline", answers: "x\nA1000", want: `did you mean "A100"?`},
+		{what: "invalid count", args: []string{"--needs", "A100:x"}, want: "--needs: \"A100:x\": the colon must be followed by a count"},
+		{what: "invalid time", args: []string{"--time", "soon"}, want: "--time: must be a time"},
+		{what: "nothing", args: []string{"--needs", ","}, want: "names no resource"},
+		{what: "missing folder", args: []string{"a/b.yaml"}, want: "a/b.yaml: folder a does not exist"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			_, job, err := begin(t, c.files, c.answers, c.args...)
@@ -98,14 +98,14 @@ func TestWhatCannotBeAJobIsSaidAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestForceWritesOverAFile(t *testing.T) {
+func TestInitForceOverwrites(t *testing.T) {
 	if _, job, err := begin(t, []string{"job.yaml"}, "", "--force"); err != nil || !strings.Contains(job, "hello") {
 		t.Errorf("%v: %s", err, job)
 	}
 }
 
-// Whatever is answered, what is written can be read.
-func TestWhatIsWrittenIsRead(t *testing.T) {
+// Every job file that init writes can be read.
+func TestWrittenJobCanBeRead(t *testing.T) {
 	known, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)

@@ -5,26 +5,26 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Variables are the flags that give a job variables, over those of its file.
+// Variables are the flags that set variables of a job, overriding its file.
 type Variables struct {
 	given []string
 	files []string
 }
 
-// Flags adds them to a command.
+// Flags adds the flags to a command.
 func (v *Variables) Flags(c *cobra.Command) {
 	c.Flags().StringArrayVar(&v.given, "env", nil,
-		"a variable of the job's tasks: NAME=VALUE, or NAME (the value it has here)")
-	c.Flags().StringArrayVar(&v.files, "env-file", nil, "a file of variables, NAME=value a line")
-	_ = c.RegisterFlagCompletionFunc("env", cobra.NoFileCompletions) // of a flag that is there
+		"variable of the job's tasks: NAME=VALUE, or NAME to copy it from your environment")
+	c.Flags().StringArrayVar(&v.files, "env-file", nil, "file of variables, one NAME=value per line")
+	_ = c.RegisterFlagCompletionFunc("env", cobra.NoFileCompletions) // the flag exists
 }
 
-// Read is what the flags say: those of --env over those of files, and the later over the earlier.
+// Read returns the variables of the flags: --env overrides files, and later values override earlier ones.
 func (v *Variables) Read(a *command.App) (map[string]string, error) {
 	env := map[string]string{}
 	for _, path := range v.files {
@@ -38,7 +38,7 @@ func (v *Variables) Read(a *command.App) (map[string]string, error) {
 			return nil, command.BadInput("--env NAME=VALUE, or --env NAME", "--env: %s", reasonOf(err))
 		}
 		if !some && !a.Has(name) {
-			return nil, command.BadInput("--env "+name+"=VALUE says it",
+			return nil, command.BadInput("set it with --env "+name+"=VALUE",
 				"--env %s: the variable %[1]s is not set", name)
 		}
 		if env[name] = value; !some {

@@ -1,5 +1,4 @@
-// Package jobfile is a job as the command line reads it from a file, with the flags that take the place of what it
-// says.
+// Package jobfile reads job files for the command line, and applies the flags that override them.
 package jobfile
 
 import (
@@ -18,33 +17,33 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
+	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// File is a job as it was read from a file.
+// File is a job that was read from a file.
 type File struct {
-	Path string // as messages name it
-	base string // folder that its relative paths begin at
+	Path string // name for messages
+	base string // folder of its relative paths
 	body []byte
 	Spec *dag.Job
-	// Secrets are the values of the job's secrets, or where they are kept: Fill notes them.
+	// Secrets are the values of the job's secrets, or where they are stored. Fill sets them.
 	Secrets dag.SecretValues
 	place   localfiles.Place
-	// changed says that body does not say what Spec does.
+	// changed is true if body differs from Spec.
 	changed bool
 }
 
-// Changed says that what is handed in is not what the file says, so that the broker cannot tell of its warnings.
+// Changed reports whether the submitted job differs from the file, so that the broker cannot warn about lines of the file.
 func (f *File) Changed() bool { return f.changed }
 
 // Read reads a job file, or standard input for "-".
 func Read(a *command.App, path string) (*File, error) { return readWith(a, path, nil) }
 
-// readWith is Read with variables over those of the file.
+// readWith is Read with variables that override those of the file.
 func readWith(a *command.App, path string, env map[string]string) (*File, error) {
 	f := &File{base: ".", changed: len(env) > 0}
 	var err error
@@ -63,8 +62,8 @@ func readWith(a *command.App, path string, env map[string]string) (*File, error)
 	return f, nil
 }
 
-// leftBehind warns of files that a script of Slurm names and that lie beside it: it is used to a file system that all
-// nodes share.
+// leftBehind warns about local files that a Slurm script names: the script may expect a file system that all nodes
+// share.
 func (f *File) leftBehind() []string {
 	var names []string
 	for _, word := range strings.FieldsFunc(string(f.body), func(c rune) bool {
@@ -85,11 +84,11 @@ func (f *File) leftBehind() []string {
 	if len(names) > 1 {
 		more = fmt.Sprintf(" and %d more", len(names)-1)
 	}
-	return []string{fmt.Sprintf("%s: %s%s beside it is not there where it runs: "+
-		"`tradewind convert %[1]s --out job.yaml`, and write workdir: . in its task", f.Path, names[0], more)}
+	return []string{fmt.Sprintf("%s: %s%s will be missing where it runs. Use "+
+		"`tradewind convert %[1]s --out job.yaml`, and add workdir: . to its task", f.Path, names[0], more)}
 }
 
-// Overrides are flags that take the place of what a job file says.
+// Overrides are flags that override values of a job file.
 type Overrides struct {
 	objective command.Choice
 	deadline  command.Span
@@ -100,24 +99,24 @@ type Overrides struct {
 	flags     *cobra.Command
 }
 
-// OverrideFlags adds those flags to a command; not every one hands jobs to a queue.
+// OverrideFlags adds the override flags to a command; queue adds those for submitted jobs.
 func OverrideFlags(c *cobra.Command, queue bool) *Overrides {
 	o := &Overrides{objective: command.NewChoice("", string(dag.MinimizeCost), string(dag.MinimizeMakespan)), flags: c}
 	f := c.Flags()
-	f.Var(&o.objective, "objective", "what to minimise, instead of what the file says")
+	f.Var(&o.objective, "objective", "what to minimise; overrides the file")
 	command.CompleteChoice(c, "objective", &o.objective)
-	f.Var(&o.deadline, "deadline", "time to finish in: 90m, 6h, 2d12h")
-	f.Float64Var(&o.budget, "budget", 0, "the most it may cost, USD")
+	f.Var(&o.deadline, "deadline", "maximum time until the job finishes: 90m, 6h, 2d12h")
+	f.Float64Var(&o.budget, "budget", 0, "maximum cost in USD")
 	o.env.Flags(c)
 	if queue {
 		f.StringVar(&o.queue, "queue", "", "queue to run in")
 		f.Var(&o.keep, "keep-on-failure",
-			"how long the machines of a task that failed are kept to be looked at, within the budget: 30m, 1h")
+			"how long to keep the machines of a failed task for inspection, within the budget: 30m, 1h")
 	}
 	return o
 }
 
-// Read reads a job file, or standard input for "-", with what the flags say in the place of what the file says.
+// Read reads a job file, or standard input for "-", and applies the flags.
 func (o *Overrides) Read(a *command.App, path string) (*File, error) {
 	env, err := o.env.Read(a)
 	if err != nil {
@@ -163,8 +162,8 @@ func (o *Overrides) apply(f *File) error {
 	return nil
 }
 
-// OnClouds has the job's tasks run on some clouds only. An alternative of a task that names a cloud stays where it is
-// one of them; one that names none becomes one for each. It fails where a task asks for other clouds alone.
+// OnClouds restricts the job's tasks to some clouds. An alternative of a task that names one of them stays; one that
+// names no cloud becomes one alternative for each. It fails if a task only asks for other clouds.
 func (f *File) OnClouds(names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -187,7 +186,7 @@ func (f *File) OnClouds(names []string) error {
 		}
 		if len(kept) == 0 {
 			return command.BadInput("leave --cloud out, or change what the task asks for",
-				"--cloud: task %q asks for other clouds than %s", t.Name, strings.Join(names, ", "))
+				"--cloud: task %q only asks for clouds other than %s", t.Name, strings.Join(names, ", "))
 		}
 		t.Resources = kept
 	}
@@ -195,8 +194,8 @@ func (f *File) OnClouds(names []string) error {
 	return nil
 }
 
-// Base is where the paths of a job begin whose file lies in a directory. Those of SkyPilot files begin at the current
-// one, as SkyPilot has it.
+// Base returns the folder of a job's relative paths, for a job file in dir. As in SkyPilot, paths of SkyPilot files are
+// relative to the current folder.
 func Base(spec *dag.Job, dir string) string {
 	if spec.Format == dag.SkyPilot {
 		return "."
@@ -204,7 +203,7 @@ func Base(spec *dag.Job, dir string) string {
 	return dir
 }
 
-// Settle sees that the files are there that the job brings along or reads.
+// Settle checks that all local files that the job uploads or reads exist.
 func (f *File) Settle(ctx context.Context, home string, o pack.Options) error {
 	base, err := filepath.Abs(Base(f.Spec, f.base))
 	if err != nil {
@@ -216,15 +215,15 @@ func (f *File) Settle(ctx context.Context, home string, o pack.Options) error {
 	return err
 }
 
-// Pack brings those files where machines find them. Settle comes before it.
+// Pack uploads those files so that machines can get them. Call Settle first.
 func (f *File) Pack(ctx context.Context, o pack.Options, bring localfiles.Bring) error {
 	changed, err := f.place.Pack(ctx, f.Spec, o, bring)
 	f.changed = f.changed || changed
 	return err
 }
 
-// Upload is what to hand in: the file as it is, so that the broker's messages name its lines, unless flags or packs
-// changed what it says.
+// Upload returns the job to submit: the file unchanged, so that the broker's messages name its lines, unless flags or
+// packing changed the job.
 func (f *File) Upload() ([]byte, error) {
 	if !f.changed {
 		return f.body, nil
@@ -232,8 +231,8 @@ func (f *File) Upload() ([]byte, error) {
 	return dag.Marshal(f.Spec)
 }
 
-// Locate has what the broker refuses name a line of the file. Where packs or flags changed what the file says, the
-// broker was handed other lines.
+// Locate adds the line of the file to an error of the broker. It is needed if flags or packing changed the job, so that
+// the broker saw other lines.
 func (f *File) Locate(err error) error {
 	var bad *apitypes.Problem
 	if !f.changed || !errors.As(err, &bad) || bad.File == "" || bad.Field == "" {

@@ -3,20 +3,20 @@ package jobfile
 import (
 	"context"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// DoubtQueue says that a queue is new where one that is there has nearly its name, and is empty otherwise: queues are
-// made by the first job that names them, and so by one that mistypes it.
+// DoubtQueue returns a warning if the queue does not exist yet and an existing queue has a similar name; otherwise it
+// returns "". The first job that names a queue creates it, so a typing error would create one, too.
 func DoubtQueue(ctx context.Context, name string, queues func(context.Context) (*apitypes.QueueList, error)) string {
 	if name == "" || name == record.DefaultQueueName {
 		return ""
 	}
 	list, err := queues(ctx)
 	if err != nil {
-		return "" // the submission says what is wrong
+		return "" // the submission reports the error
 	}
 	known := make([]string, len(list.Queues))
 	for i := range list.Queues {
@@ -28,5 +28,5 @@ func DoubtQueue(ctx context.Context, name string, queues func(context.Context) (
 	if near == "" {
 		return ""
 	}
-	return "queue " + name + " is new, and made by this job; if you meant " + near + ", cancel it and submit it again"
+	return "this job creates queue " + name + "; if you meant " + near + ", cancel the job and submit it again"
 }

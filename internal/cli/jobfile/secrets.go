@@ -11,29 +11,29 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
-// Secrets are the flags that give the secrets of a job. None of them takes a value itself: command lines are for
-// everyone on the computer to read, and are kept by shells.
+// Secrets are the flags for a job's secrets. None takes a value itself: everyone on the computer can read command lines,
+// and shells record them.
 type Secrets struct {
 	given []string
 	files []string
 }
 
-// SecretFlags adds those flags to a command.
+// SecretFlags adds the secret flags to a command.
 func SecretFlags(c *cobra.Command) *Secrets {
 	s := &Secrets{}
 	c.Flags().StringArrayVar(&s.given, "secret", nil,
-		"a secret of the job: NAME (the variable of that name, else asked for), NAME=@FILE, NAME=ssm:/path")
-	c.Flags().StringArrayVar(&s.files, "secret-file", nil, "a file of secrets, NAME=value a line")
-	_ = c.RegisterFlagCompletionFunc("secret", cobra.NoFileCompletions) // of a flag that is there
+		"secret of the job: NAME (read from that variable, otherwise asked), NAME=@FILE, NAME=ssm:/path")
+	c.Flags().StringArrayVar(&s.files, "secret-file", nil, "file of secrets, one NAME=value per line")
+	_ = c.RegisterFlagCompletionFunc("secret", cobra.NoFileCompletions) // the flag exists
 	return s
 }
 
-// Fill notes the values of a job's secrets, those that its file states and those that the flags give, and fails at the
-// line that names one without a value.
+// Fill sets the values of a job's secrets from its file and the flags. If one has no value, it fails with the line that
+// names the secret.
 func (s *Secrets) Fill(a *command.App, f *File) error {
 	f.Secrets = dag.SecretValues{}
 	for _, path := range s.files {
@@ -53,7 +53,7 @@ func (s *Secrets) Fill(a *command.App, f *File) error {
 	return err
 }
 
-// secretOf is what one flag gives.
+// secretOf parses one flag.
 func secretOf(a *command.App, given string) (name, value string, err error) {
 	name, from, some := strings.Cut(given, "=")
 	if err := dag.CheckEnvName(name); err != nil {
@@ -72,9 +72,9 @@ func secretOf(a *command.App, given string) (name, value string, err error) {
 		value = strings.TrimRight(string(body), "\r\n")
 	default:
 		return "", "", command.BadInput(
-			fmt.Sprintf("--secret %[1]s takes it from the variable of that name, --secret %[1]s=@FILE from a file, "+
-				"and --secret %[1]s=ssm:/path says where it is kept", name),
-			"--secret %s: a value on the command line could be read by everyone on this computer", name)
+			fmt.Sprintf("--secret %[1]s reads it from the variable of that name, --secret %[1]s=@FILE from a file, "+
+				"and --secret %[1]s=ssm:/path names where it is stored", name),
+			"--secret %s: everyone on this computer could read a value on the command line", name)
 	}
 	if err == nil {
 		if bad := dag.CheckSecret(value); bad != nil {
@@ -84,7 +84,7 @@ func secretOf(a *command.App, given string) (name, value string, err error) {
 	return name, value, err
 }
 
-// fromEnvironment is the value of a variable, or what somebody at a terminal types instead.
+// fromEnvironment returns the value of a variable, or asks for it at the terminal.
 func fromEnvironment(a *command.App, name string) (string, error) {
 	if value := a.Lookup(name); value != "" {
 		return value, nil
@@ -101,14 +101,14 @@ func fromEnvironment(a *command.App, name string) (string, error) {
 		"--secret %s: the variable %s is not set", name, name)
 }
 
-// readLines reads NAME=value lines, of which quotes and export are taken off; # begins a remark.
+// readLines reads lines NAME=value. It ignores quotes, a leading export, and comments that start with #.
 func readLines(path string, to map[string]string, check func(value string) error) error {
 	body, err := command.ReadFile(path)
 	if err != nil {
 		return err
 	}
 	if len(body) > dag.MaxEnvBytes {
-		return command.BadInput("", "%s: has %d bytes, more than %d", path, len(body), dag.MaxEnvBytes)
+		return command.BadInput("", "%s: has %d bytes, the maximum is %d", path, len(body), dag.MaxEnvBytes)
 	}
 	for i, line := range bytes.Split(body, []byte("\n")) {
 		text := strings.TrimSpace(string(line))
@@ -121,7 +121,7 @@ func readLines(path string, to map[string]string, check func(value string) error
 			value = value[1 : len(value)-1]
 		}
 		if !ok {
-			return command.BadInput("NAME=value", "%s:%d: is not NAME=value", path, i+1) // without what it says
+			return command.BadInput("NAME=value", "%s:%d: is not NAME=value", path, i+1) // do not print the content: a secret
 		}
 		if err := cmp.Or(dag.CheckEnvName(name), check(value)); err != nil {
 			return command.BadInput("", "%s:%d: %s", path, i+1, reasonOf(err))
@@ -131,7 +131,7 @@ func readLines(path string, to map[string]string, check func(value string) error
 	return nil
 }
 
-// reasonOf is what is wrong, without a place.
+// reasonOf returns the reason of an error without its position.
 func reasonOf(err error) string {
 	var bad *dag.Error
 	if errors.As(err, &bad) {

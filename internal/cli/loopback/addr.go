@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 )
 
-// AddrFlag adds a flag that says where something listens: HOST:PORT.
+// AddrFlag adds a flag for an address to listen on: HOST:PORT.
 func AddrFlag(c *cobra.Command, addr *string, name, usage string) {
 	c.Flags().Var((*address)(addr), name, usage)
 }
@@ -28,7 +28,7 @@ func (a *address) Set(s string) error {
 	if s != "" {
 		_, port, err := net.SplitHostPort(s)
 		if n, bad := strconv.Atoi(port); err != nil || bad != nil || n < 0 || n > 65535 {
-			return errors.New("it has to be HOST:PORT, such as 127.0.0.1:8080, or :8080 for every address of this " +
+			return errors.New("must be HOST:PORT, such as 127.0.0.1:8080, or :8080 for every address of this " +
 				"computer")
 		}
 	}
@@ -36,7 +36,7 @@ func (a *address) Set(s string) error {
 	return nil
 }
 
-// Refused is err in a person's words where it is about a flag's address that cannot be listened on; else nil.
+// Refused returns a plain error if err says that the flag's address cannot be listened on; otherwise nil.
 func Refused(err error, flag string) error {
 	var listen *net.OpError
 	if !errors.As(err, &listen) || listen.Op != "listen" {
@@ -46,6 +46,6 @@ func Refused(err error, flag string) error {
 	if listen.Addr != nil {
 		where = " on " + listen.Addr.String()
 	}
-	return command.Because(err, command.ExitFailed, "--"+flag+" names another, such as 127.0.0.1:8080",
+	return command.Because(err, command.ExitFailed, "use --"+flag+" for another one, such as 127.0.0.1:8080",
 		"the broker cannot listen%s: %v", where, listen.Err)
 }

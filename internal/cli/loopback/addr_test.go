@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 )
 
-func TestAnAddressIsAHostAndAPort(t *testing.T) {
+func TestAddrFlagValidatesHostPort(t *testing.T) {
 	for addr, ok := range map[string]bool{
 		"": true, "127.0.0.1:8080": true, ":8080": true, "[::1]:0": true, "host.example.org:443": true,
 		"foo": false, "8080": false, "127.0.0.1": false, ":99999": false, ":-1": false, ":http": false, "::1:80": false,
@@ -25,13 +25,13 @@ func TestAnAddressIsAHostAndAPort(t *testing.T) {
 		if ok && (err != nil || got != addr) {
 			t.Errorf("%q is read as %q, %v", addr, got, err)
 		}
-		if !ok && (err == nil || !strings.Contains(err.Error(), "it has to be HOST:PORT, such as 127.0.0.1:8080")) {
+		if !ok && (err == nil || !strings.Contains(err.Error(), "must be HOST:PORT, such as 127.0.0.1:8080")) {
 			t.Errorf("%q: %v", addr, err)
 		}
 	}
 }
 
-func TestWhatCannotBeListenedOnNamesItsFlag(t *testing.T) {
+func TestRefusedNamesFlag(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestWhatCannotBeListenedOnNamesItsFlag(t *testing.T) {
 	refused := loopback.Refused(fmt.Errorf("opening: %w", err), "addr")
 	var said *command.Failure
 	want := "the broker cannot listen on " + taken.Addr().String() + ": bind: address already in use"
-	if !errors.As(refused, &said) || said.Text != want || said.Hint != "--addr names another, such as 127.0.0.1:8080" {
+	if !errors.As(refused, &said) || said.Text != want || said.Hint != "use --addr for another one, such as 127.0.0.1:8080" {
 		t.Errorf("got %+v, want %s", said, want)
 	}
 	if err := loopback.Refused(errors.New("another"), "addr"); err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// Asked passes requests on to a broker; see client.Client.Pass.
+// Asked forwards requests to a broker; see client.Client.Pass.
 type Asked interface {
 	Pass(ctx context.Context, r *http.Request) (*http.Response, error)
 }
 
-// LetIn sees by asking for a path whether the broker that is somewhere lets us in, before anybody is told that it does.
-// otherwise is what to do where it answers in another way.
+// LetIn requests a path to check that the broker at where accepts our credentials, before the command reports success.
+// otherwise is the hint for any other response.
 func LetIn(ctx context.Context, a *command.App, b Asked, where, path, otherwise string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
 	if err != nil {
@@ -26,34 +26,34 @@ func LetIn(ctx context.Context, a *command.App, b Asked, where, path, otherwise 
 	if err != nil {
 		return command.Because(err, command.ExitFailed, "", "%v", err)
 	}
-	defer res.Body.Close() //nolint:errcheck // only its status matters
+	defer res.Body.Close() //nolint:errcheck // only the status matters
 	switch res.StatusCode {
 	case http.StatusOK:
 		return nil
 	case http.StatusUnauthorized, http.StatusForbidden:
-		hint := "$" + client.EnvToken + " has to have its token; to an API on AWS behind a name of its own, $" +
-			client.EnvSign + " says the region"
+		hint := "$" + client.EnvToken + " must contain its token; for an AWS API with a custom domain, set $" +
+			client.EnvSign + " to the region"
 		if _, region, err := client.ReadEndpoint(where, a.Lookup(client.EnvSign)); err == nil && region != "" {
-			hint = "`aws sts get-caller-identity` says whom it takes you for; it needs execute-api:Invoke"
+			hint = "`aws sts get-caller-identity` shows your identity; it needs execute-api:Invoke"
 		}
 		return command.Failed(hint, "%s refuses these credentials: %s", where, res.Status)
 	default:
-		return command.Failed(otherwise, "%s answers %s", where, res.Status)
+		return command.Failed(otherwise, "%s responded %s", where, res.Status)
 	}
 }
 
-// Copy passes on an answer that has begun. Of one that breaks off the connection is cut: it would look whole.
+// Copy forwards a response that has begun. If it breaks off, Copy cuts the connection, so that it does not look complete.
 func Copy(w io.Writer, answer io.Reader) {
 	if _, err := io.Copy(w, answer); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// Refuse answers as the API does where it refuses.
+// Refuse responds with a problem document, as the API does.
 func Refuse(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // to whoever still listens
+	_ = json.NewEncoder(w).Encode(map[string]any{ // the client may have gone
 		"title": http.StatusText(status), "status": status, "detail": detail,
 	})
 }

@@ -1,4 +1,4 @@
-// Package loopback serves something to other programs of this computer for as long as a command runs.
+// Package loopback serves HTTP to other programs of this computer while a command runs.
 package loopback
 
 import (
@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	minToken   = 16               // characters of a token that somebody chose
+	minToken   = 16               // minimum characters of a token that the user chose
 	headerWait = 10 * time.Second // for the headers of a request
-	lastWords  = 5 * time.Second  // for requests that are under way when the command ends
+	lastWords  = 5 * time.Second  // for open requests when the command ends
 )
 
-// PortFlag adds the flag that says which port to listen on.
+// PortFlag adds the flag for the port to listen on.
 func PortFlag(c *cobra.Command, port *int) {
 	c.Flags().IntVar(port, "port", 0, "port of this computer; 0 takes a free one")
 }
 
-// Check refuses a port that is none, and returns what clients prove themselves with: the token of an environment
-// variable, else a new one.
+// Check validates the port and returns the token that clients must send: that of the environment variable env, or a new
+// one.
 func Check(a *command.App, env string, port int) (token string, err error) {
 	token = a.Lookup(env)
 	switch {
 	case port < 0 || port > 65535:
-		return "", command.BadInput("", "--port: %d is no port", port)
+		return "", command.BadInput("", "--port: %d is not a port", port)
 	case token == "":
 		return rand.Text(), nil
 	case len(token) < minToken:
@@ -42,12 +42,12 @@ func Check(a *command.App, env string, port int) (token string, err error) {
 	return token, nil
 }
 
-// Serve listens on a port of loopback, 0 being a free one, until ctx ends. It calls ready with the address, host and
-// port, once it listens. What is under way when ctx ends has a moment to come to an end, and its context ends.
+// Serve listens on a loopback port until ctx ends; port 0 takes a free one. Once it listens, it calls ready with the
+// address as HOST:PORT. When ctx ends, the contexts of open requests end, and they get a moment to finish.
 func Serve(ctx context.Context, port int, h http.Handler, ready func(address string) error) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return command.Because(err, command.ExitFailed, "--port names another, or 0 for a free one",
+		return command.Because(err, command.ExitFailed, "use --port for another one, or 0 for a free one",
 			"port %d of this computer: %v", port, err)
 	}
 	if err := ready(l.Addr().String()); err != nil {
@@ -70,6 +70,6 @@ func Serve(ctx context.Context, port int, h http.Handler, ready func(address str
 	if err != nil {
 		err = s.Close()
 	}
-	<-served //nolint:errcheck // it was told to end
+	<-served //nolint:errcheck // it ends because it was shut down
 	return err
 }

@@ -15,47 +15,47 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// Brokers is how a command finds the broker of a state folder.
+// Brokers finds the broker of a state folder for a command.
 type Brokers struct {
-	// Flags adds the flags that say which broker is meant, and completes jobs and tasks.
+	// Flags adds the flags that choose the broker, and completes jobs and tasks.
 	Flags func(c *cobra.Command, state *string)
-	// Find finds it and the ID of a job that is named; it is to be closed.
+	// Find returns the broker, the ID of a named job, and a function that closes the connection.
 	Find func(ctx context.Context, state, job string) (b Asked, id string, done func() error, err error)
 }
 
-// app is what the commands share.
+// app is the shared state of the commands.
 type app struct {
 	*command.App
 	brokers Brokers
 }
 
-// Commands are exec, shell, forward and ssh-config.
+// Commands returns exec, shell, forward and ssh-config.
 func Commands(in *command.App, b Brokers) []*cobra.Command {
 	a := app{in, b}
 	return []*cobra.Command{a.execCommand(), a.shellCommand(), a.forwardCommand(), a.sshConfigCommand(),
 		a.sshProxyCommand()}
 }
 
-// meant are the flags of commands that get onto a machine.
+// meant are the flags that choose a machine.
 type meant struct {
 	state string
 	rank  int
 }
 
-// machineFlags adds them.
+// machineFlags adds the flags that choose a machine.
 func (a app) machineFlags(c *cobra.Command) *meant {
 	m := &meant{}
 	a.brokers.Flags(c, &m.state)
-	c.Flags().IntVar(&m.rank, "rank", 0, "machine of a task that runs on several, from 0")
+	c.Flags().IntVar(&m.rank, "rank", 0, "machine of a task that runs on several, counted from 0")
 	return m
 }
 
-// there does something on the machine of a task, with what the process reads and writes, and ends with its exit code.
-// Interrupts are the command's matter.
+// there calls a function with the machine of a task and this process's input and output, and exits with the returned
+// code. The function handles interrupts itself.
 func (a app) there(c *cobra.Command, m *meant, given []string,
 	do func(ctx context.Context, b Asked, w Where, p Process) (int, error)) error {
 	if m.rank < 0 {
-		return command.BadInput("", "--rank is at least 0")
+		return command.BadInput("", "--rank must be at least 0")
 	}
 	ctx, hold := a.Stop.Until(c.Context())
 	b, id, done, err := a.brokers.Find(ctx, m.state, given[0])
@@ -78,16 +78,16 @@ func (a app) execCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exec JOB TASK -- COMMAND [ARGUMENT...]",
 		Short: "Run a command on the machine where a task runs",
-		Long: "Runs a command beside a task that runs, in its folder, with its environment, and in its container where\n" +
-			"it has one. Input, output and the exit code are passed through; Ctrl-C is sent to the command. The\n" +
-			"machine's agent calls the broker: nothing dials in. Who ran what is in `tradewind explain`. JOB is an\n" +
-			"ID, the beginning of one, or \"last\".",
+		Long: "Runs a command next to a running task, in its folder, with its environment, and in its container if it has\n" +
+			"one. Input, output and the exit code are passed through; Ctrl-C is sent to the command. The machine's agent\n" +
+			"connects to the broker, so the machine needs no open port. `tradewind explain` records who ran what. JOB is\n" +
+			"an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind exec last train -- nvidia-smi\n" +
 			"  tradewind exec last train --rank 3 -- sh -c 'tail -n 20 $TRADEWIND_OUTPUT/log'",
 		Args: func(c *cobra.Command, given []string) error {
 			if at := c.ArgsLenAtDash(); at != 2 || len(given) < 3 {
 				return command.BadInput("tradewind exec JOB TASK -- COMMAND",
-					"a job, a task, -- and a command are needed")
+					"missing a job, a task, -- or a command")
 			}
 			return nil
 		},
@@ -105,8 +105,8 @@ func (a app) shellCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shell JOB TASK",
 		Short: "Open a terminal on the machine where a task runs",
-		Long: "Opens a shell beside a task that runs, in its folder, with its environment, and in its container where it\n" +
-			"has one. `~.` at the start of a line leaves it, whatever the machine does; `~~` is a tilde. JOB is an\n" +
+		Long: "Opens a shell next to a running task, in its folder, with its environment, and in its container if it has\n" +
+			"one. Type `~.` at the start of a line to leave, even if the machine hangs; `~~` is a tilde. JOB is an\n" +
 			"ID, the beginning of one, or \"last\".",
 		Example: "  tradewind shell last train\n  tradewind shell train-infer train --rank 3",
 		Args:    command.Args(2, 2),
@@ -124,9 +124,9 @@ func (a app) forwardCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forward JOB TASK [LOCAL:]PORT",
 		Short: "Reach a port of the machine where a task runs",
-		Long: "Listens on a port of this computer, on loopback alone, and connects whoever connects to it to a port of\n" +
-			"the machine where a task runs: a notebook, TensorBoard. LOCAL 0 takes any free port. It goes on until\n" +
-			"Ctrl-C, or until the attempt is over. JOB is an ID, the beginning of one, or \"last\".",
+		Long: "Listens on a loopback port of this computer and forwards connections to a port of the machine where a task\n" +
+			"runs: a notebook, TensorBoard. LOCAL 0 takes any free port. It runs until\n" +
+			"Ctrl-C, or until the attempt has finished. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind forward last train 6006\n  tradewind forward last notebook 8000:8888",
 		Args:    command.Args(3, 3),
 	}
@@ -143,17 +143,17 @@ func (a app) forwardCommand() *cobra.Command {
 				net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 			if err != nil {
 				return 0, command.Because(err, command.ExitFailed,
-					"LOCAL:PORT names another, as in 0:"+strconv.Itoa(port), "port %d of this computer: %v", local, err)
+					"use LOCAL:PORT for another one, as in 0:"+strconv.Itoa(port), "port %d of this computer: %v", local, err)
 			}
 			return 0, Forward(ctx, b, w, listener, port, p, func() error {
-				return a.Printf("http://%s is port %d of the machine of %s\n", listener.Addr(), port, w.Task)
+				return a.Printf("http://%s forwards to port %d of the machine of %s\n", listener.Addr(), port, w.Task)
 			})
 		})
 	}
 	return c
 }
 
-// readPorts reads [LOCAL:]PORT.
+// readPorts parses [LOCAL:]PORT.
 func readPorts(text string) (local, port int, err error) {
 	first, second, both := strings.Cut(text, ":")
 	if !both {
@@ -162,7 +162,7 @@ func readPorts(text string) (local, port int, err error) {
 	local, lerr := strconv.Atoi(first)
 	port, perr := strconv.Atoi(second)
 	if lerr != nil || perr != nil || local < 0 || local > 65535 || port < 1 || port > 65535 {
-		return 0, 0, command.BadInput("as in 8888, 8000:8888 or 0:8888", "%q is no port", text)
+		return 0, 0, command.BadInput("as in 8888, 8000:8888 or 0:8888", "%q is not a port", text)
 	}
 	return local, port, nil
 }

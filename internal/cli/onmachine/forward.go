@@ -7,11 +7,11 @@ import (
 	"net"
 	"sync"
 
+	"github.com/tradewind-broker/tradewind/internal/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
-// Forward connects whoever connects to a listener here to a port of the machine, until ctx ends.
+// Forward forwards connections to a local listener to a port of the machine, until ctx ends.
 func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port int, p Process,
 	ready func() error,
 ) error {
@@ -35,7 +35,7 @@ func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port 
 			break
 		}
 		open.Go(func() {
-			defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // also one that is idle, or does not read
+			defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends idle connections, too
 			to, err := g.dial()
 			if err == nil {
 				to.carry(conn)
@@ -44,13 +44,13 @@ func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port 
 			if ctx.Err() == nil {
 				_, _ = io.WriteString(p.Err, "tradewind: "+err.Error()+"\n")
 			}
-			_ = conn.Close() // only now: who is refused finds the reason there
+			_ = conn.Close() // after the error is printed, so that a refused user finds the reason there
 		})
 	}
 	err = g.close()
 	open.Wait()
 	if ctx.Err() != nil {
-		return nil // who forwards has seen enough
+		return nil // the user ended it
 	}
 	return err
 }
@@ -59,7 +59,7 @@ func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port 
 type dialled struct {
 	io.WriteCloser
 	from io.Reader
-	gone <-chan struct{} // closed when the visit is over
+	gone <-chan struct{} // closed when the visit has ended
 }
 
 // dial connects to the port of the visit.
@@ -79,11 +79,11 @@ func (g *guest) dial() (*dialled, error) {
 	return &dialled{st, lines, g.mux.CloseChan()}, nil
 }
 
-// carry carries what one side of a connection here and the other there have to say, and closes both: when all is said,
-// or the visit is over.
+// carry copies data in both directions between a local connection and one to the machine, and closes both when all is
+// copied or the visit ends.
 func (d *dialled) carry(conn io.ReadWriteCloser) {
-	defer conn.Close() //nolint:errcheck // all is said
-	defer d.Close()    //nolint:errcheck // all is said
+	defer conn.Close() //nolint:errcheck // all data is copied
+	defer d.Close()    //nolint:errcheck // all data is copied
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/beside"
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
+	"github.com/tradewind-broker/tradewind/internal/agent/visit"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/tunnel/relay"
+	"github.com/tradewind-broker/tradewind/internal/tunnel/tunneltest"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
 )
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// visited is a client of an API with one task, on whose machine visits are served as an agent serves them.
+// visited is a client of an API with one task, whose machine serves visits like an agent.
 func visited(t *testing.T) *client.Client {
 	t.Helper()
 	ctx := t.Context()
@@ -37,8 +37,8 @@ func visited(t *testing.T) *client.Client {
 		if err := json.NewDecoder(q.Body).Decode(&v); err != nil {
 			t.Error(err)
 		}
-		go beside.Serve(ctx, tunneltest.Calls{Relay: r, Out: "down", In: "up"},
-			wire.Visit{Number: 1, Kind: string(v.Kind), Port: v.Port}, beside.Place{Grace: time.Second})
+		go visit.Serve(ctx, tunneltest.Calls{Relay: r, Out: "down", In: "up"},
+			wire.Visit{Number: 1, Kind: string(v.Kind), Port: v.Port}, visit.Place{Grace: time.Second})
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, `{"job":"j","attempt":"0.1","visit":1}`)
 	})
@@ -50,7 +50,7 @@ func visited(t *testing.T) *client.Client {
 		return n
 	}
 	mux.HandleFunc("POST /v1/jobs/j/visits/0.1/1/person", func(w http.ResponseWriter, q *http.Request) {
-		piece, _ := io.ReadAll(q.Body) // one that is cut off comes again
+		piece, _ := io.ReadAll(q.Body) // a truncated piece is sent again
 		if err := r.Append(q.Context(), "up", offset(q), piece); err != nil {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
@@ -58,7 +58,7 @@ func visited(t *testing.T) *client.Client {
 	mux.HandleFunc("GET /v1/jobs/j/visits/0.1/1/machine", func(w http.ResponseWriter, q *http.Request) {
 		held, stop := context.WithTimeout(q.Context(), time.Second)
 		defer stop()
-		piece, _ := r.Read(held, "down", offset(q)) // none for now is no error
+		piece, _ := r.Read(held, "down", offset(q)) // no data yet is not an error
 		_, _ = w.Write(piece)
 	})
 	mux.HandleFunc("POST /v1/jobs/j/visits/0.1/1/end", func(http.ResponseWriter, *http.Request) {})
@@ -67,7 +67,7 @@ func visited(t *testing.T) *client.Client {
 	return client.New(s.URL, "token")
 }
 
-// Ctrl-C ends forwarding while a client stays connected and says nothing, as a database's prompt does.
+// Ctrl-C ends forwarding while an idle client is connected, such as a database prompt.
 func TestForwardEndsWithIdleClients(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

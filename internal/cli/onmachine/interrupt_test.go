@@ -22,8 +22,8 @@ func (silent) Job(context.Context, string) (*apitypes.JobDetail, error) {
 	return nil, errors.New("not asked for")
 }
 
-// Who interrupts a command while the broker is asked for a machine does not wait for its answer.
-func TestAVisitThatIsNotAnsweredIsLeftByAnInterrupt(t *testing.T) {
+// An interrupt while the broker opens a visit does not wait for the broker's answer.
+func TestInterruptAbandonsUnansweredVisit(t *testing.T) {
 	b, interrupted := silent{asked: make(chan struct{})}, make(chan struct{})
 	go func() {
 		<-b.asked

@@ -1,5 +1,5 @@
-// Package onmachine is what the commands exec, shell and forward do once a broker is found: they open a visit on the
-// machine where a task runs and pass on what is typed, printed and sent (package tunnel).
+// Package onmachine implements exec, shell and forward on top of a broker connection: they open a visit on the machine
+// where a task runs and pass input and output through (package tunnel).
 package onmachine
 
 import (
@@ -12,32 +12,32 @@ import (
 	"github.com/hashicorp/yamux"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
-// Asked is what is asked of a broker.
+// Asked is the part of a broker's API that the commands need.
 type Asked interface {
 	OpenVisit(ctx context.Context, job, task string, v client.Visiting) (*client.Visit, error)
 	Job(ctx context.Context, id string) (*apitypes.JobDetail, error)
 }
 
-// Where is the machine that is meant.
+// Where is the machine to visit.
 type Where struct {
 	Job, Task string
 	Rank      int
 }
 
-// guest is somebody on a machine.
+// guest is an open visit.
 type guest struct {
 	visit *client.Visit
 	conn  *tunnel.Conn
 	mux   *yamux.Session
-	heard bool // how the command has ended
+	heard bool // the machine has reported how the command ended
 }
 
-// open opens a visit and waits until the machine has come, or the person has had enough.
+// open opens a visit and waits until the machine connects or the user interrupts.
 func open(ctx context.Context, b Asked, w Where, v client.Visiting, p Process) (*guest, error) {
 	v.Rank = w.Rank
 	visit, err := ask(ctx, b, w, v, p)
@@ -54,17 +54,17 @@ func open(ctx context.Context, b Asked, w Where, v client.Visiting, p Process) (
 	return g, nil
 }
 
-// ask has the broker open a visit, unless the person has had enough before it answers.
+// ask asks the broker to open a visit, unless the user interrupts first.
 func ask(ctx context.Context, b Asked, w Where, v client.Visiting, p Process) (*client.Visit, error) {
 	ctx, cancel := command.Within(ctx, p.Interrupted)
 	defer cancel()
 	return b.OpenVisit(ctx, w.Job, w.Task, v)
 }
 
-// quietFor is how long a machine may take to come before it is said what is waited for.
+// quietFor is how long to wait for the machine before printing what the command waits for.
 const quietFor = 2 * time.Second
 
-// meet waits for the machine.
+// meet waits for the machine to connect.
 func (g *guest) meet(ctx context.Context, p Process) error {
 	met := make(chan error, 1)
 	go func() { met <- tunnel.Met(g.conn) }()
@@ -77,7 +77,7 @@ func (g *guest) meet(ctx context.Context, p Process) error {
 		case <-timer.C:
 			line := "waiting for the machine\n"
 			if g.visit.Within != "" {
-				line = "waiting for the machine, which hears of this within " + g.visit.Within + "\n"
+				line = "waiting for the machine, which learns of this within " + g.visit.Within + "\n"
 			}
 			if _, err := io.WriteString(p.Err, line); err != nil {
 				return err
@@ -90,17 +90,17 @@ func (g *guest) meet(ctx context.Context, p Process) error {
 	}
 }
 
-// endWithin is how long the broker may take to hear that a visit has ended.
+// endWithin is the maximum time to report the end of a visit to the broker.
 const endWithin = 5 * time.Second
 
-// close leaves.
+// close ends the visit.
 func (g *guest) close() error {
 	if g.mux != nil {
 		_ = g.mux.Close()
 	}
 	err := g.conn.Err()
 	_ = g.conn.Close()
-	if g.heard { // the machine tells how it ended
+	if g.heard { // the machine itself reports how it ended
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
@@ -111,14 +111,14 @@ func (g *guest) close() error {
 	return err
 }
 
-// Process is what a command reads and writes here.
+// Process is the local input and output of a command.
 type Process struct {
 	In          io.Reader
 	Out, Err    io.Writer
-	Interrupted <-chan struct{} // closed when the person wants it to end
+	Interrupted <-chan struct{} // closed when the user interrupts
 }
 
-// Exec runs a command beside a task and returns its exit code. When the person interrupts it, it is sent SIGINT.
+// Exec runs a command next to a task and returns its exit code. A user's interrupt sends SIGINT to the command.
 func Exec(ctx context.Context, b Asked, w Where, argv []string, p Process) (int, error) {
 	g, err := open(ctx, b, w, client.Visiting{Kind: tunnel.Exec, Command: argv}, p)
 	if err != nil {
@@ -139,7 +139,7 @@ func Exec(ctx context.Context, b Asked, w Where, argv []string, p Process) (int,
 	return code, g.left(err)
 }
 
-// left leaves, and says why the visit ended where that is not what its command says.
+// left closes the visit and returns the reason for its end, unless the result of its command is the reason.
 func (g *guest) left(err error) error {
 	ended := g.close()
 	if err != nil && ended != nil {
@@ -148,13 +148,13 @@ func (g *guest) left(err error) error {
 	return err
 }
 
-// run runs a command and passes on its input, output and notes until it has ended.
+// run runs a command and passes its input, output and notes through until it has ended.
 func (g *guest) run(start tunnel.Start, p Process, notes <-chan tunnel.Note) (int, error) {
 	control, err := tunnel.Open(g.mux, tunnel.Control)
 	if err != nil {
 		return 0, err
 	}
-	defer control.Close() //nolint:errcheck // it says that all is heard
+	defer control.Close() //nolint:errcheck // confirms that all output was received
 	if err := tunnel.Say(control, start); err != nil {
 		return 0, err
 	}
@@ -167,7 +167,7 @@ func (g *guest) run(start tunnel.Start, p Process, notes <-chan tunnel.Note) (in
 		return 0, err
 	}
 	go func() {
-		_, _ = io.Copy(main, p.In) // it may not want it all
+		_, _ = io.Copy(main, p.In) // the command may stop reading early
 		_ = main.Close()
 	}()
 	go func() {
@@ -197,7 +197,7 @@ func (g *guest) run(start tunnel.Start, p Process, notes <-chan tunnel.Note) (in
 	return *last.Exit, nil
 }
 
-// drain copies to the end, though nobody may read it any more, and says whether somebody did.
+// drain copies to the end, even if writing fails, and returns the write error.
 func drain(to io.Writer, from io.Reader) error {
 	if _, err := io.Copy(to, from); err != nil {
 		_, _ = io.Copy(io.Discard, from)

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
-// Shell opens a terminal on the machine, with a shell or a command, and returns its exit code. The terminal here is
-// as it was before when it returns.
+// Shell opens a terminal on the machine, with a shell or a command, and returns its exit code. It restores the local
+// terminal when it returns.
 func Shell(ctx context.Context, b Asked, w Where, argv []string, p Process, kind string) (int, error) {
 	tty, ok := p.In.(*os.File)
 	if !ok || !term.IsTerminal(int(tty.Fd())) {
-		return 0, command.BadInput("`tradewind exec` runs a command without one", "a shell needs a terminal to type on")
+		return 0, command.BadInput("`tradewind exec` runs a command without a terminal", "a shell needs a terminal")
 	}
 	g, err := open(ctx, b, w, client.Visiting{Kind: tunnel.Shell, Command: argv}, p)
 	if err != nil {
@@ -29,13 +29,13 @@ func Shell(ctx context.Context, b Asked, w Where, argv []string, p Process, kind
 	if err != nil {
 		return 0, g.left(fmt.Errorf("the terminal: %w", err))
 	}
-	defer term.Restore(int(tty.Fd()), was) //nolint:errcheck // it was like that before
+	defer term.Restore(int(tty.Fd()), was) //nolint:errcheck // restore the old state
 	size := func() tunnel.Size {
 		cols, rows, err := term.GetSize(int(tty.Fd()))
 		if err != nil {
 			return tunnel.Size{}
 		}
-		return tunnel.Size{Rows: uint16(rows), Cols: uint16(cols)} //nolint:gosec // as the kernel has them
+		return tunnel.Size{Rows: uint16(rows), Cols: uint16(cols)} //nolint:gosec // the kernel's values are 16 bits
 	}
 	notes := make(chan tunnel.Note, 1)
 	done := make(chan struct{})
@@ -68,12 +68,12 @@ func Shell(ctx context.Context, b Asked, w Where, argv []string, p Process, kind
 	return code, g.left(err)
 }
 
-// escaping passes on what is typed but for the escape: a tilde and a point at the start of a line end the visit; two
-// tildes are one.
+// escaping passes input through, except for the escape: a tilde and a dot at the start of a line end the visit, and two
+// tildes are sent as one.
 type escaping struct {
 	from  io.Reader
-	start bool // of a line
-	tilde bool // the first of an escape was typed
+	start bool // at the start of a line
+	tilde bool // the first character of an escape was typed
 	leave func()
 	gone  bool
 }

@@ -4,5 +4,5 @@ package onmachine
 
 import "os"
 
-// watchSize has changes of the terminal's size told: here nothing tells them.
+// watchSize does nothing: this platform does not report changes of the terminal's size.
 func watchSize(chan<- os.Signal) {}

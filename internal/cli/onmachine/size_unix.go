@@ -8,5 +8,5 @@ import (
 	"syscall"
 )
 
-// watchSize has changes of the terminal's size told.
+// watchSize reports changes of the terminal's size on c.
 func watchSize(c chan<- os.Signal) { signal.Notify(c, syscall.SIGWINCH) }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -22,11 +22,11 @@ func (a app) sshConfigCommand() *cobra.Command {
 	var host string
 	c := &cobra.Command{
 		Use:   "ssh-config JOB TASK",
-		Short: "Let ssh, and what works over it, reach the machine where a task runs",
-		Long: "Prints an entry for ~/.ssh/config, for editors that work over ssh, scp, rsync and tunnels to ports. ssh\n" +
-			"starts this program, which speaks SSH with it and does the rest as `tradewind exec`, `shell` and\n" +
-			"`forward` do: nothing dials in, no key is made or kept, and `tradewind explain` tells of it. The task has\n" +
-			"to run when ssh connects, not before. JOB is an ID, the beginning of one, or \"last\".",
+		Short: "Let ssh and tools based on it reach the machine where a task runs",
+		Long: "Prints an entry for ~/.ssh/config, for editors that work over ssh, scp, rsync and port tunnels. ssh starts\n" +
+			"this program, which speaks SSH to it and reaches the machine like `tradewind exec`, `shell` and `forward`:\n" +
+			"the machine needs no open port, no key is created or stored, and `tradewind explain` records it. The task\n" +
+			"must be running when ssh connects. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind ssh-config last train >>~/.ssh/config\n" +
 			"  tradewind ssh-config last train --host gpu >~/.ssh/gpu; ssh -F ~/.ssh/gpu gpu nvidia-smi",
 		Args: command.Args(2, 2),
@@ -35,11 +35,11 @@ func (a app) sshConfigCommand() *cobra.Command {
 	c.Flags().StringVar(&host, "host", "", "name of the entry (default: the job's ID and the task's name)")
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if m.rank < 0 {
-			return command.BadInput("", "--rank is at least 0")
+			return command.BadInput("", "--rank must be at least 0")
 		}
 		if host != "" && sshName(host) != host {
-			return command.BadInput("letters, digits, points, dashes and underscores",
-				"--host: %q is no name for ssh", host)
+			return command.BadInput("use letters, digits, dots, dashes and underscores",
+				"--host: %q is not a valid name for ssh", host)
 		}
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
@@ -53,7 +53,7 @@ func (a app) sshConfigCommand() *cobra.Command {
 		}
 		program, err := os.Executable()
 		if err != nil {
-			return fmt.Errorf("where this program is: %w", err)
+			return fmt.Errorf("cannot find this program's path: %w", err)
 		}
 		argv := []string{program, "ssh-proxy", id, given[1], "--rank", strconv.Itoa(m.rank)}
 		if at := c.Flags().Lookup("endpoint").Value.String(); at != "" && !c.Flags().Changed("state") {
@@ -72,7 +72,7 @@ func (a app) sshConfigCommand() *cobra.Command {
 	return c
 }
 
-// knows says whether a job has a task.
+// knows returns an error if a job does not have a task.
 func (a app) knows(ctx context.Context, b Asked, job, task string) error {
 	v, err := b.Job(ctx, job)
 	if err != nil {
@@ -81,7 +81,7 @@ func (a app) knows(ctx context.Context, b Asked, job, task string) error {
 	return Knows(v, task)
 }
 
-// Knows says whether a job has a task, and which was meant where it has none.
+// Knows returns an error, with a suggestion, if a job does not have a task.
 func Knows(v *apitypes.JobDetail, task string) error {
 	var names, replicas []string
 	for _, t := range v.TaskList {
@@ -93,7 +93,7 @@ func Knows(v *apitypes.JobDetail, task string) error {
 			replicas = append(replicas, t.Name)
 		}
 	}
-	hint := "`tradewind status " + v.ID + "` lists them"
+	hint := "`tradewind status " + v.ID + "` lists its tasks"
 	switch meant := fault.Nearest(task, names); {
 	case len(replicas) > 0:
 		hint = "it is a service: its replicas are " + strings.Join(replicas[:min(len(replicas), 3)], ", ")
@@ -106,7 +106,7 @@ func Knows(v *apitypes.JobDetail, task string) error {
 	return command.BadInput(hint, "job %s has no task %q", v.ID, task)
 }
 
-// sshName is a name as an entry may have it.
+// sshName replaces the characters that an ssh host name cannot have.
 func sshName(name string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -117,8 +117,8 @@ func sshName(name string) string {
 	}, name)
 }
 
-// sshEntry is the entry of ssh_config(5) by which ssh starts a program to reach a host. The program is ssh's own child:
-// no one can come between, so there is no key to compare.
+// sshEntry returns the entry of ssh_config(5) with which ssh starts a program to reach a host. The program is ssh's own
+// child process, so no one can intercept the connection and there is no key to verify.
 func sshEntry(host string, argv []string) string {
 	words := make([]string, len(argv))
 	for i, w := range argv {
@@ -133,12 +133,12 @@ func sshEntry(host string, argv []string) string {
 		"  LogLevel ERROR\n"
 }
 
-// sshProxyCommand is what ssh starts.
+// sshProxyCommand is the command that ssh starts.
 func (a app) sshProxyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:    "ssh-proxy JOB TASK",
 		Short:  "Speak SSH on standard input and output, for ssh",
-		Hidden: true, // it is for the entries that ssh-config prints
+		Hidden: true, // only the entries of ssh-config use it
 		Args:   command.Args(2, 2),
 	}
 	m := a.machineFlags(c)
@@ -152,7 +152,7 @@ func (a app) sshProxyCommand() *cobra.Command {
 	return c
 }
 
-// stdio is a connection over what the process reads and writes.
+// stdio is a connection over the process's standard input and output.
 type stdio struct {
 	io.Reader
 	io.Writer
@@ -172,7 +172,7 @@ func (*stdio) LocalAddr() net.Addr { return stdioAddr{} }
 // RemoteAddr implements net.Conn.
 func (*stdio) RemoteAddr() net.Addr { return stdioAddr{} }
 
-// SetDeadline implements net.Conn, as do the next two: a pipe has none.
+// SetDeadline implements net.Conn, as do the next two methods: a pipe has no deadlines.
 func (*stdio) SetDeadline(time.Time) error      { return nil }
 func (*stdio) SetReadDeadline(time.Time) error  { return nil }
 func (*stdio) SetWriteDeadline(time.Time) error { return nil }

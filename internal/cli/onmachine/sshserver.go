@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/tradewind-broker/tradewind/internal/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
-// sshServer is the server's side of SSH, on this computer, for the one client that has started it (ProxyCommand in
-// ssh_config(5)): each session is a visit to the machine, and so are the connections to each of its ports. Whoever may
-// start it has the broker's token; so there is nobody to authenticate, and its key lives as long as it does.
+// sshServer is an SSH server on this computer for the one client that has started it (ProxyCommand in ssh_config(5)).
+// Each session is a visit to the machine, and so are the connections to each of its ports. The user who starts it has
+// the broker's token, so the server does not authenticate the client, and its key is temporary.
 type sshServer struct {
 	b Asked
 	w Where
@@ -27,7 +27,7 @@ type sshServer struct {
 	ports map[int]*guest
 }
 
-// ServeSSH serves one client on conn until it leaves or ctx ends.
+// ServeSSH serves one client on conn until the client leaves or ctx ends.
 func ServeSSH(ctx context.Context, b Asked, w Where, conn net.Conn) error {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -60,7 +60,7 @@ func ServeSSH(ctx context.Context, b Asked, w Where, conn net.Conn) error {
 			_ = ch.Reject(ssh.UnknownChannelType, "tradewind: sessions and connections to the machine's ports only")
 		}
 	}
-	cancel() // what runs ends with the connection
+	cancel() // running commands end with the connection
 	open.Wait()
 	s.leave()
 	return nil
@@ -75,7 +75,7 @@ func (s *sshServer) leave() {
 	}
 }
 
-// Payloads of SSH's requests (RFC 4254), in the order of their fields.
+// Payloads of SSH requests (RFC 4254), with fields in the order of the RFC.
 type (
 	ptyRequest struct {
 		Term                   string
@@ -126,13 +126,13 @@ func (s *sshServer) session(ctx context.Context, offered ssh.NewChannel) {
 	running.Wait()
 }
 
-// size is that of a terminal; none is larger than its note can say.
+// size returns a terminal size, limited to the maximum of a note.
 func size(cols, rows uint32) tunnel.Size {
 	const most = 1<<16 - 1
-	return tunnel.Size{Rows: uint16(min(rows, most)), Cols: uint16(min(cols, most))} //nolint:gosec // it fits
+	return tunnel.Size{Rows: uint16(min(rows, most)), Cols: uint16(min(cols, most))} //nolint:gosec // limited above
 }
 
-// asked does what a request of a session asks for, if it can.
+// asked handles a request of a session and reports whether it succeeded.
 func (x *sshSession) asked(r *ssh.Request, begin func()) bool {
 	var (
 		pty    ptyRequest
@@ -174,25 +174,25 @@ func (x *sshSession) asked(r *ssh.Request, begin func()) bool {
 	return true
 }
 
-// sftpServer starts OpenSSH's server of files, where the machine or the task's image has one.
+// sftpServer starts OpenSSH's SFTP server if the machine or the task's image has one.
 const sftpServer = `for p in /usr/lib/openssh /usr/libexec/openssh /usr/lib/ssh /usr/libexec; do
   [ -x $p/sftp-server ] && exec $p/sftp-server
 done
 echo "there is no sftp-server on the machine: scp -O, or rsync, does without" >&2
 exit 127`
 
-// isName says whether a variable can be passed on.
+// isName reports whether an environment variable has a valid name.
 func isName(name string) bool {
 	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// begin starts a command, once a session; none is a shell.
+// begin starts the session's only command; argv nil means a shell.
 func (x *sshSession) begin(argv []string, begin func()) bool {
 	if x.begun {
 		return false
 	}
 	x.begun = true
-	if argv == nil && !x.start.Terminal { // its script is what comes
+	if argv == nil && !x.start.Terminal { // a shell script follows on standard input
 		argv = []string{"sh"}
 	}
 	if argv != nil && len(x.env) > 0 {
@@ -203,7 +203,7 @@ func (x *sshSession) begin(argv []string, begin func()) bool {
 	return true
 }
 
-// note tells the command something, if it still runs.
+// note sends a note to the command, if it is still running.
 func (x *sshSession) note(n tunnel.Note) bool {
 	if !x.begun {
 		return false
@@ -216,10 +216,10 @@ func (x *sshSession) note(n tunnel.Note) bool {
 	}
 }
 
-// brokeOff is the exit code of ssh itself, of what did not run to its end.
+// brokeOff is the exit code of ssh itself, for a command that did not run to its end.
 const brokeOff = 255
 
-// run runs the command and says how it ended.
+// run runs the command and reports how it ended.
 func (x *sshSession) run(ctx context.Context) {
 	code, err := x.visit(ctx)
 	close(x.over)
@@ -239,7 +239,7 @@ func (x *sshSession) visit(ctx context.Context) (int, error) {
 		v.Kind = tunnel.Shell
 	}
 	notes := make(chan tunnel.Note)
-	go func() { // what is said before the machine has come is not lost on it
+	go func() { // keeps notes that are sent before the machine connects
 		defer close(notes)
 		for {
 			select {
@@ -288,11 +288,11 @@ func (s *sshServer) connect(ctx context.Context, offered ssh.NewChannel) {
 	there.carry(ch)
 }
 
-// dial connects to a port by the visit that is there for it, or a new one.
+// dial connects to a port through its open visit, or a new one.
 func (s *sshServer) dial(ctx context.Context, port int) (*dialled, error) {
 	s.mu.Lock()
 	g := s.ports[port]
-	if g == nil || g.mux.IsClosed() { // one in which nothing passed for long is ended
+	if g == nil || g.mux.IsClosed() { // the broker ends idle visits
 		var err error
 		g, err = open(ctx, s.b, s.w, client.Visiting{Kind: tunnel.Forward, Port: port},
 			Process{Err: io.Discard, Interrupted: ctx.Done()})

@@ -4,17 +4,17 @@ import (
 	"context"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/broker/history"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/history"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// Beside makes the plans that `plan` makes, in the API's form, on a folder of catalogues ("" is the one inside) and
-// what may be bought. The line says on which clouds, for people.
+// Beside returns functions that make the API's plans the same way as `plan`, from a catalogue folder ("" is the built-in
+// one) and the enabled clouds. The string names the clouds, for people.
 func Beside(on clouds.Enabled, dir string, now func() time.Time) (api.PlanFunc, api.FrontierFunc, string, error) {
 	p, c, err := newPlannerOn(on, dir, nil)
 	if err != nil {

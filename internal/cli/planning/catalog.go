@@ -11,23 +11,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Catalog is the command catalog.
+// Catalog is the catalog command.
 func Catalog(in *command.App) *cobra.Command {
 	a := app{in}
 	c := &cobra.Command{
-		Use: "catalog", Short: "Look up what the clouds sell",
-		Long: "Looks up machine types, accelerators and prices of all clouds in the catalogue that plans are made " +
-			"on.",
+		Use: "catalog", Short: "Look up the offers of the clouds",
+		Long: "Looks up machine types, accelerators and prices of all clouds in the catalogue that plans " +
+			"use.",
 		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n  tradewind catalog accelerators\n" +
 			"  tradewind catalog refresh",
 	}
@@ -55,18 +55,18 @@ func (a app) searchCommand() *cobra.Command {
 		arch:    command.NewChoice("", string(catalog.AMD64), string(catalog.ARM64)),
 		market:  command.NewChoice("any", "any", "spot", "on-demand"),
 		service: command.NewChoice("", string(catalog.EMR), string(catalog.Dataproc)),
-		// As AWS Spot Advisor names its bands.
+		// The bands of AWS Spot Advisor.
 		maxInterruption: command.NewChoice("", "5%", "10%", "15%", "20%"),
 		cheapest:        command.NewChoice("", "region", "zone", "cloud"),
 	}
 	c := &cobra.Command{
 		Use:   "search",
-		Short: "List machines that suit, cheapest first",
-		Long: "Lists the machines that have what the flags ask for, cheapest first. Without --gpu only machines\n" +
-			"without accelerators are listed; --gpu any lists both. Exits with 3 when there are none, and says\n" +
-			"what would be on offer instead. Prices are those that the clouds of the state folder said last, else those\n" +
-			"of the program. What an account has reserved comes first, at what it costs on the margin, with how many\n" +
-			"machines there are.",
+		Short: "List matching machines, cheapest first",
+		Long: "Lists the machines that match the flags, cheapest first. Without --gpu it only lists machines without\n" +
+			"accelerators; --gpu any lists both. If there are none, it exits with 3 and prints the closest\n" +
+			"alternatives. Prices are the latest from the clouds of the state folder, or the built-in ones.\n" +
+			"Reserved capacity comes first, at its marginal cost, with the number of machines\n" +
+			"that it can hold.",
 		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n" +
 			"  tradewind catalog search --cpus 8+ --memory 32-64 --spot --cheapest-per cloud\n" +
 			"  tradewind catalog search --instance-type p3.2xlarge --max-interruption 10%\n" +
@@ -74,7 +74,7 @@ func (a app) searchCommand() *cobra.Command {
 		Args: command.Args(0, 0),
 	}
 	p := c.Flags()
-	p.StringVar(&f.gpu, "gpu", "", "accelerator, with a number of them: V100, H100:8, tpu-v3-8; any")
+	p.StringVar(&f.gpu, "gpu", "", "accelerator, optionally with a count: V100, H100:8, tpu-v3-8; any")
 	p.StringVar(&f.cpus, "cpus", "", "vCPUs: 8 exactly, 8+ at least, 8-16")
 	p.StringVar(&f.memory, "memory", "", "GiB of memory: 32, 32+, 32-64")
 	p.StringSliceVar(&f.clouds, "cloud", nil, "clouds: aws,gcp")
@@ -82,14 +82,14 @@ func (a app) searchCommand() *cobra.Command {
 	p.StringSliceVar(&f.zones, "zone", nil, "zones: use1-az1")
 	p.StringVar(&f.instanceType, "instance-type", "", "machine type: p3.2xlarge")
 	p.Var(&f.arch, "arch", "processor architecture")
-	p.BoolVar(&f.spot, "spot", false, "the spot market only, as --market spot")
+	p.BoolVar(&f.spot, "spot", false, "only spot machines, same as --market spot")
 	p.Var(&f.market, "market", "market to buy on")
 	p.Var(&f.service, "service", "machines of a managed service, with its surcharge")
 	p.Var(&f.maxInterruption, "max-interruption",
-		"spot machines that are known to be interrupted at most this often a month")
-	p.Float64Var(&f.maxCarbon, "max-carbon", 0, "regions whose grid is known to emit at most this, gCO2eq/kWh")
-	p.IntVar(&f.limit, "limit", 20, "most machines to list; 0 is all")
-	p.Var(&f.cheapest, "cheapest-per", "only the cheapest of each, on each market")
+		"only spot machines with at most this known share of interruptions per month")
+	p.Float64Var(&f.maxCarbon, "max-carbon", 0, "only regions whose grid is known to emit at most this, gCO2eq/kWh")
+	p.IntVar(&f.limit, "limit", 20, "maximum number of machines to list; 0 means all")
+	p.Var(&f.cheapest, "cheapest-per", "only the cheapest of each, per market")
 	command.CatalogFlag(c, &f.catalog)
 	a.StateFlag(c, &f.state)
 	f.output = command.OutputFlag(c)
@@ -101,31 +101,31 @@ func (a app) searchCommand() *cobra.Command {
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.spot && f.market.Value == "on-demand" {
-			return command.BadInput("--spot is --market spot", "--spot and --market on-demand exclude each other")
+			return command.BadInput("--spot means --market spot", "--spot and --market on-demand exclude each other")
 		}
 		return a.search(c.Context(), f)
 	}
 	return c
 }
 
-// SearchResult is what `catalog search -o json` prints.
+// SearchResult is the output of `catalog search -o json`.
 type SearchResult struct {
 	Offers []FoundOffer `json:"offers"`
 }
 
-// FoundOffer is an offer on one market, or on capacity that the account has already: then Reservation is the cloud's ID
-// of that, and Reserved how many machines may run on it at once.
+// FoundOffer is an offer on one market, or on capacity that the account has already. In the second case Reservation is
+// the cloud's ID of the capacity, and Reserved the maximum number of machines that can run on it at once.
 type FoundOffer struct {
 	ID string `json:"id"` // with the market
 	catalog.Match
 	Reservation string `json:"reservation,omitempty"`
 	Reserved    int    `json:"reserved,omitempty"`
-	// Has and Takes are how much there is of a commitment, and how much a machine takes of it.
+	// Has is the size of a commitment, and Takes how much of it one machine uses.
 	Has   apitypes.Amount `json:"has,omitzero"`
 	Takes apitypes.Amount `json:"takes,omitzero"`
 }
 
-// reservedOffers are those on capacity that the account has already, as far as they suit a query.
+// reservedOffers returns the matching offers on capacity that the account has already.
 func reservedOffers(c *catalog.Catalog, q catalog.Query) (all []FoundOffer, err error) {
 	known := c.Reserved()
 	if len(known) == 0 || q.Market == catalog.Spot {
@@ -159,7 +159,7 @@ func reservedOffers(c *catalog.Catalog, q catalog.Query) (all []FoundOffer, err 
 	return all, err
 }
 
-// market is how an offer is bought, in a column's words.
+// market describes how an offer is bought, for a table column.
 func (o *FoundOffer) market() string {
 	if o.Reservation == "" {
 		return o.Market.String()
@@ -170,7 +170,7 @@ func (o *FoundOffer) market() string {
 	return fmt.Sprintf("reserved: %d", o.Reserved)
 }
 
-// open is the catalogue that plans are made on: of a folder where one is named, else as the clouds said last.
+// open returns the catalogue for plans: from the named folder, or the latest known offers of the clouds.
 func (f *searchFlags) open(ctx context.Context) (*catalog.Catalog, error) {
 	if f.catalog == "" {
 		if c, ok := cloudkit.ShelfOf(command.Absolute(f.state)).Catalog(ctx); ok {
@@ -220,12 +220,12 @@ func (a app) search(ctx context.Context, f *searchFlags) error {
 		return err
 	}
 	if f.limit > 0 && len(found) == f.limit {
-		a.Tell("the cheapest %d; --limit lists more", f.limit)
+		a.Tell("showing the cheapest %d; --limit lists more", f.limit)
 	}
 	return nil
 }
 
-// flagOf is the flag that a field of a query comes from.
+// flagOf maps the fields of a query to their flags.
 var flagOf = map[string]string{
 	"accelerator": "gpu", "acceleratorCount": "gpu", "vcpu": "cpus", "memoryGiB": "memory", "clouds": "cloud",
 	"regions": "region", "zones": "zone", "instanceType": "instance-type", "arch": "arch", "market": "market",
@@ -233,7 +233,7 @@ var flagOf = map[string]string{
 	"maxCarbonGPerKWh": "max-carbon", "limit": "limit", "cheapestPer": "cheapest-per",
 }
 
-// queryError tells of a bad query by the flag that is to blame.
+// queryError names the flag that caused a bad query.
 func queryError(err error) error {
 	var bad *catalog.QueryError
 	if !errors.As(err, &bad) {
@@ -248,7 +248,7 @@ func queryError(err error) error {
 	return command.Because(err, command.ExitBadInput, "", "%s: %s", name, bad.Reason)
 }
 
-// query makes a query of the flags.
+// query builds a query from the flags.
 func (f *searchFlags) query() (q catalog.Query, err error) {
 	q = catalog.Query{
 		Clouds: f.clouds, Regions: f.regions, Zones: f.zones, InstanceType: f.instanceType,
@@ -305,11 +305,11 @@ func (f *searchFlags) accelerator(q *catalog.Query) error {
 	return nil
 }
 
-// parseRange reads 8, 8+ or 8-16.
+// parseRange parses 8, 8+ or 8-16.
 func parseRange(flag, s string) (catalog.Range, error) {
 	bad := func() (catalog.Range, error) {
 		return catalog.Range{},
-			command.BadInput("8 is exactly, 8+ at least, 8-16 between", "--%s: %q is not an amount", flag, s)
+			command.BadInput("use 8 for exactly, 8+ for at least, 8-16 for a range", "--%s: %q is not an amount", flag, s)
 	}
 	if s == "" {
 		return catalog.Range{}, nil
@@ -336,7 +336,7 @@ func parseRange(flag, s string) (catalog.Range, error) {
 	return catalog.Range{Min: least, Max: most}, nil
 }
 
-// offerTable lists offers.
+// offerTable returns a table of offers.
 func offerTable(found []FoundOffer, service bool) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "CLOUD"}, {Name: "REGION", Flexible: true}, {Name: "ZONE", Flexible: true, Optional: 3},
@@ -370,7 +370,7 @@ func offerTable(found []FoundOffer, service bool) *text.Table {
 func (a app) acceleratorsCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
-		Use: "accelerators", Short: "List the accelerators on offer, and where",
+		Use: "accelerators", Short: "List the available accelerators, and where to buy them",
 		Long: "Lists the accelerators of the catalogue by their canonical names, how many of each a machine can " +
 			"have,\nand the clouds that sell them.",
 		Example: "  tradewind catalog accelerators\n  tradewind catalog accelerators -o json",

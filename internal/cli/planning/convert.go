@@ -21,21 +21,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 )
 
-// Convert is the command convert.
+// Convert is the convert command.
 func Convert(in *command.App) *cobra.Command {
 	a := app{in}
 	var out string
 	var variables jobfile.Variables
 	c := &cobra.Command{
 		Use:   "convert FILE...",
-		Short: "Write a DAG of any form as Tradewind YAML",
-		Long: "Reads the DAG in FILE (SkyPilot YAML, Kubernetes manifests, scripts of Slurm, WfCommons JSON, Pegasus DAX,\n" +
-			"or Tradewind's own) and writes it as Tradewind YAML. - is standard input. What the file asks for that has\n" +
-			"no counterpart here is told on standard error. Of a file that has Volcano's Queues alone the commands are\n" +
-			"written that set such queues here.\n\n" +
-			"Several files are scripts of Slurm that wait for each other, and become one job: --dependency=afterok:NAME\n" +
-			"names the -J of another script, or its file up to the first point.\n\n" +
-			"Paths in a job begin at the folder of its file. With --out they are written for where that lies.",
+		Short: "Convert a DAG of any format to Tradewind YAML",
+		Long: "Reads the DAG in FILE (SkyPilot YAML, Kubernetes manifests, Slurm scripts, WfCommons JSON, Pegasus DAX,\n" +
+			"or Tradewind's own) and writes it as Tradewind YAML. - is standard input. It warns about parts of the file\n" +
+			"that Tradewind does not support. For a file with only Volcano Queues it writes the commands that create\n" +
+			"such queues here.\n\n" +
+			"Several files are Slurm scripts that wait for each other. They become one job: --dependency=afterok:NAME\n" +
+			"names the -J of another script, or its file name up to the first dot.\n\n" +
+			"Paths in a job are relative to the folder of its file. --out rewrites them for the new file's folder.",
 		Example: "  tradewind convert task.sky.yaml > task.yaml\n" +
 			"  tradewind convert task.sky.yaml --env MODEL=llama > task.yaml\n" +
 			"  tradewind convert job.k8s.yaml > job.yaml\n" +
@@ -68,7 +68,7 @@ func Convert(in *command.App) *cobra.Command {
 			return err
 		}
 		if info, err := os.Stat(out); err == nil && info.Mode().IsRegular() {
-			what += ", over the file that was there,"
+			what += ", overwriting the old file,"
 		}
 		if err := command.WriteFile(out, func(w io.Writer) error { _, err := w.Write(body); return err }); err != nil {
 			return err
@@ -79,11 +79,11 @@ func Convert(in *command.App) *cobra.Command {
 	return c
 }
 
-// maxScripts is how many scripts one job is made of at most.
+// maxScripts is the maximum number of scripts in one job.
 const maxScripts = 1000
 
-// convert writes a job, or queues, as we have it, and says what it is. env is over the variables of the files, and out
-// the file that it is for, or "".
+// convert returns a job or queues in Tradewind's format, and a description. env overrides the variables of the files; out
+// is the output file, or "".
 func (a *app) convert(files []slurm.Script, env map[string]string, out string) (body []byte, what string, err error) {
 	if len(files) > 1 {
 		spec, err := slurm.Chain(files)
@@ -111,7 +111,7 @@ func (a *app) convert(files []slurm.Script, env map[string]string, out string) (
 	return a.written(spec, path, out)
 }
 
-// written is a job as we have it, read from one file and for another.
+// written returns a job that was read from one file, in Tradewind's format for another file.
 func (a *app) written(spec *dag.Job, from, out string) (body []byte, what string, err error) {
 	if out != "" {
 		if err := carry(spec, jobfile.Base(spec, filepath.Dir(from)), filepath.Dir(out)); err != nil {
@@ -125,11 +125,11 @@ func (a *app) written(spec *dag.Job, from, out string) (body []byte, what string
 	return body, text.Count(len(spec.Tasks), "task"), nil
 }
 
-// carry makes the paths of a job that begin at one folder begin at another.
+// carry rewrites the relative paths of a job from one base folder to another.
 func carry(spec *dag.Job, from, to string) error {
 	back, err := filepath.Rel(command.Absolute(to), command.Absolute(from))
 	if err != nil {
-		return command.BadInput("write it beside the file that was read", "%s: paths cannot begin there: %v", to, err)
+		return command.BadInput("write it next to the file that was read", "%s: paths cannot be relative to it: %v", to, err)
 	}
 	localfiles.Paths(spec, func(p *string) {
 		if *p != "" && !filepath.IsAbs(*p) && !strings.HasPrefix(*p, "~") && !strings.Contains(*p, "://") {
@@ -139,7 +139,7 @@ func carry(spec *dag.Job, from, to string) error {
 	return nil
 }
 
-// queueCommands are the commands that set queues, a line each.
+// queueCommands returns the commands that create queues, one per line.
 func queueCommands(queues []kubernetes.Queue) []byte {
 	var b bytes.Buffer
 	for _, q := range queues {
@@ -163,13 +163,13 @@ func queueCommands(queues []kubernetes.Queue) []byte {
 	return b.Bytes()
 }
 
-// Schema is the command schema.
+// Schema is the schema command.
 func Schema(in *command.App) *cobra.Command {
 	a := app{in}
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of Tradewind YAML, for editors",
-		Long: "Prints the JSON Schema (draft 2020-12) of Tradewind's own job files. Editors that know it complete\n" +
+		Long: "Prints the JSON Schema (draft 2020-12) of Tradewind's own job files. Editors that support it complete\n" +
 			"field names and underline mistakes: begin a file with\n\n" +
 			"  # yaml-language-server: $schema=tradewind.schema.json",
 		Example: "  tradewind schema > tradewind.schema.json",

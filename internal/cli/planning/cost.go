@@ -6,22 +6,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cost"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 )
 
-// Cost is the command cost.
+// Cost is the cost command.
 func Cost(in *command.App) *cobra.Command {
 	a := app{in}
 	var dir string
 	c := &cobra.Command{
 		Use:   "cost FILE",
-		Short: "Say what the control plane on AWS would cost for a DAG",
-		Long: "Runs the DAG in FILE through the broker's functions in virtual time, counts what they ask of AWS, and prices\n" +
-			"it at list prices. The machines are not in it (`tradewind plan` says what they cost). - is standard " +
+		Short: "Estimate what the control plane on AWS costs for a DAG",
+		Long: "Runs the DAG in FILE through the broker's functions in virtual time, counts their AWS requests, and applies\n" +
+			"list prices. It does not include machines (`tradewind plan` estimates those). - is standard " +
 			"input.",
 		Example: "  tradewind cost examples/train-infer.yaml\n  tradewind cost job.yaml -o json | jq .usd",
 		Args:    command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
@@ -41,7 +41,7 @@ func (a app) cost(ctx context.Context, path, dir string, output *command.Choice)
 	if err != nil {
 		return err
 	}
-	// the same file, the same bill
+	// the same file always gets the same bill
 	p, _, err := newPlanner(dir, []string{"aws"}, func(o *planner.Options) { o.Now = nil })
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (a app) cost(ctx context.Context, path, dir string, output *command.Choice)
 			return ctx.Err()
 		}
 		return command.Because(err, command.ExitInfeasible,
-			"`tradewind plan --cloud aws` says where its tasks could run", "%v", err)
+			"`tradewind plan --cloud aws` shows where its tasks could run", "%v", err)
 	}
 	if output.JSON() {
 		return a.PrintJSON(b)
@@ -61,7 +61,7 @@ func (a app) cost(ctx context.Context, path, dir string, output *command.Choice)
 	return a.printBill(b)
 }
 
-// printBill shows a bill to a person.
+// printBill prints a bill for a person.
 func (a app) printBill(b *cost.Bill) error {
 	t := text.Table{Columns: []text.Column{
 		{Name: "SERVICE"}, {Name: "UNIT", Flexible: true}, {Name: "FOR EVENTS", Right: true},
@@ -74,17 +74,17 @@ func (a app) printBill(b *cost.Bill) error {
 		return err
 	}
 	style := a.Style(a.Out)
-	err := a.Printf("\n%s: %s USD for the events of %s, and %s USD for the %s that work is open: %s USD\n",
+	err := a.Printf("\n%s: %s USD for the events of %s, and %s USD for the %s until the work has finished: %s USD\n",
 		style.Paint(text.Strong, "control plane"),
 		micro(b.EventsUSD), text.Count(b.Tasks, "task"), micro(b.OpenUSD), text.Span(text.Hours(b.Hours)), micro(b.USD))
 	if err != nil {
 		return err
 	}
-	if err := a.Printf("%s: %s USD a month, for storage alone\n\n", style.Paint(text.Strong, "idle"),
+	if err := a.Printf("%s: %s USD a month, only for storage\n\n", style.Paint(text.Strong, "idle"),
 		micro(b.Idle.USD)); err != nil {
 		return err
 	}
-	r := text.Table{Columns: []text.Column{{Name: "DEAREST RECORDS"}, {Name: "WRITES", Right: true},
+	r := text.Table{Columns: []text.Column{{Name: "MOST EXPENSIVE RECORDS"}, {Name: "WRITES", Right: true},
 		{Name: "UNITS", Right: true}, {Name: "USD", Right: true}}}
 	for _, k := range b.Records[:min(len(b.Records), dearest)] {
 		r.Row(k.Kind, fmt.Sprint(k.Writes), units(k.Units), micro(k.USD))
@@ -103,10 +103,10 @@ func (a app) printBill(b *cost.Bill) error {
 	return nil
 }
 
-// dearest is how many kinds of records are shown.
+// dearest is the maximum number of kinds of records to show.
 const dearest = 8
 
-// units is a count that may be a fraction.
+// units formats a count that may be a fraction.
 func units(n float64) string {
 	switch {
 	case n == 0:
@@ -118,5 +118,5 @@ func units(n float64) string {
 	}
 }
 
-// micro is an amount of money of which a thousandth of a cent still matters.
+// micro formats an amount of money to a ten-thousandth of a cent.
 func micro(usd float64) string { return fmt.Sprintf("%.6f", usd) }

@@ -1,8 +1,8 @@
-// Package planning is the part of the command line that plans and looks up, without a broker: plan, optimize, cost, the
-// catalogue's commands, and those that convert job files.
+// Package planning contains the commands that plan and look things up without a broker: plan, cost, the commands of the
+// catalogue, and those that convert job files.
 package planning
 
 import "github.com/tradewind-broker/tradewind/internal/cli/command"
 
-// app is what the commands share.
+// app is the shared state of the commands.
 type app struct{ *command.App }

@@ -9,41 +9,41 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// frontierSVG is the output form of plan --frontier that is a picture.
+// frontierSVG is the output format of plan --frontier that draws a plot.
 const frontierSVG = "svg"
 
-// FrontierResult is what `plan --frontier -o json` prints.
+// FrontierResult is the output of `plan --frontier -o json`.
 type FrontierResult struct {
 	Name string `json:"name"`
-	// Points are from the fastest and dearest plan to the slowest and cheapest.
+	// Points are sorted from the fastest and most expensive plan to the slowest and cheapest.
 	Points []FrontierPoint `json:"points"`
-	// Complete says that there are no others, proven.
+	// Complete is true if it is proven that there are no other points.
 	Complete bool `json:"complete"`
-	// Unexplored are the parts between points where there may be others.
+	// Unexplored are the gaps between points where there may be others.
 	Unexplored []optimizer.Gap `json:"unexplored,omitempty"`
 	Millis     float64         `json:"millis"`
 	Warnings   []string        `json:"warnings,omitempty"`
 }
 
-// FrontierPoint is a plan that no other beats in both time and money.
+// FrontierPoint is a plan that no other plan beats in both time and cost.
 type FrontierPoint struct {
-	Hours    float64 `json:"hours"` // with a deadline of so much the job costs
+	Hours    float64 `json:"hours"` // the deadline for which the job costs USD
 	USD      float64 `json:"usd"`
-	BoundUSD float64 `json:"boundUSD"` // no plan as fast costs less
+	BoundUSD float64 `json:"boundUSD"` // no plan of this duration costs less
 	// Choice names the offer of every task and the place of every input.
 	Choice map[string]string `json:"choice"`
 }
 
-// frontier prints what a job costs by when it is to be done.
+// frontier prints what a job costs for each deadline.
 func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalog, in record.PlanInput,
 	o *planOptions) error {
 	front, err := p.Frontier(ctx, in, optimizer.FrontierOptions{
@@ -53,8 +53,8 @@ func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalo
 		return cmp.Or(NoOffer(c, in.Spec, o.clouds), infeasible(err))
 	}
 	if errors.Is(err, optimizer.ErrUndecided) {
-		return command.Because(err, command.ExitFailed, "give it more time with --time-limit",
-			"the time was up before the first plan was found")
+		return command.Because(err, command.ExitFailed, "allow more time with --time-limit",
+			"time ran out before the first plan was found")
 	}
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func frontierResult(spec *dag.Job, front *optimizer.Front) *FrontierResult {
 	return r
 }
 
-// frontierTable shows a front to a person: each point is a deadline to choose.
+// frontierTable prints a frontier for a person: each point is a deadline to choose.
 func (a app) frontierTable(r *FrontierResult) error {
 	t := text.Table{Columns: []text.Column{
 		{Name: "DEADLINE", Right: true}, {Name: "HOURS", Right: true, Optional: 2}, {Name: "USD", Right: true},
@@ -129,7 +129,7 @@ func (a app) frontierTable(r *FrontierResult) error {
 	if err := a.PrintTable(&t); err != nil {
 		return err
 	}
-	proof := "all there are, proven"
+	proof := "proven complete"
 	if !r.Complete {
 		proof = fmt.Sprintf("there may be others between them: --points and --time-limit find more; %s",
 			text.Count(len(r.Unexplored), "gap"))
@@ -141,8 +141,8 @@ func (a app) frontierTable(r *FrontierResult) error {
 		text.Count(len(r.Points), "plan"), proof, text.Span(text.Hours(r.Millis/3.6e6)))
 }
 
-// told is the front without points that a person could not tell from one beside them: of several within one deadline,
-// as it is written, the cheapest, and of several for one price the fastest.
+// told returns the frontier without points that look the same in the table: among points with the same printed deadline
+// it keeps the cheapest, and among points with the same printed price the fastest.
 func (r *FrontierResult) told() *FrontierResult {
 	told := FrontierResult{}
 	for _, p := range r.Points {
@@ -161,8 +161,8 @@ func (r *FrontierResult) told() *FrontierResult {
 	return &told
 }
 
-// ceilSpan is a deadline that the hours keep, as [text.Span] writes it without a rest: who types what is shown gets the
-// plan.
+// ceilSpan rounds hours up to a deadline that [text.Span] prints exactly, so that a user who types the printed deadline
+// gets the same plan.
 func ceilSpan(hours float64) time.Duration {
 	unit := time.Second
 	switch {
@@ -174,7 +174,7 @@ func ceilSpan(hours float64) time.Duration {
 	return time.Duration(math.Ceil(hours*float64(time.Hour/unit)-1e-6)) * unit
 }
 
-// spot is how many of the tasks run on spot machines.
+// spot returns how many of the tasks run on spot machines.
 func (p *FrontierPoint) spot() string {
 	spot, all := 0, 0
 	for task, offer := range p.Choice {
@@ -189,8 +189,8 @@ func (p *FrontierPoint) spot() string {
 	return fmt.Sprintf("%d/%d", spot, all)
 }
 
-// knee is the point furthest below the line from the fastest to the cheapest: where more time begins to save little, -1
-// where there is none between them.
+// knee returns the point furthest below the line from the fastest to the cheapest, from which more time saves little. It
+// returns -1 if there is none between them.
 func (r *FrontierResult) knee() int {
 	n := len(r.Points)
 	best, most := -1, 0.0

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// Who types a deadline as it is shown gets the plan that is shown beside it.
-func TestADeadlineIsWrittenAsItIsKept(t *testing.T) {
+// A user who types a deadline as it is printed gets the plan that is printed next to it.
+func TestCeilSpanRoundTrips(t *testing.T) {
 	for hours, want := range map[float64]string{
 		3.5: "3h 30m", 3.500477451605333: "3h 31m", 0.1: "6m", 0.1001: "6m 1s", 1: "1h", 1.0001: "1h 1m", 47.999: "2d",
 		48.01: "2d 1h", 71.9: "3d", 59.0 / 3600: "59s",
@@ -24,7 +24,7 @@ func TestADeadlineIsWrittenAsItIsKept(t *testing.T) {
 	}
 }
 
-func TestPlansThatAreShownAlikeAreOneRow(t *testing.T) {
+func TestFrontierTableMergesEqualRows(t *testing.T) {
 	r := &FrontierResult{Points: []FrontierPoint{
 		{Hours: 2, USD: 5}, {Hours: 2.5001, USD: 3.1}, {Hours: 2.5002, USD: 3}, {Hours: 3, USD: 2.00001}, {Hours: 4, USD: 2},
 	}}

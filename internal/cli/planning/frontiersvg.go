@@ -6,11 +6,11 @@ import (
 	"math"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/chart"
+	"github.com/tradewind-broker/tradewind/internal/base/chart"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// The plot's measures, in pixels.
+// Sizes of the plot in pixels.
 const (
 	plotWidth, plotHeight       = 860, 520
 	plotLeft, plotRight         = 84, 36
@@ -27,7 +27,7 @@ type plot struct {
 // axis is a range of values.
 type axis struct{ from, to float64 }
 
-// newAxis covers the values with a little room around.
+// newAxis covers the values with a small margin.
 func newAxis(low, high float64) axis {
 	room := 0.09 * (high - low)
 	if high-low <= 1e-9*math.Abs(high) {
@@ -60,7 +60,7 @@ const plotStyle = `<style>
   }
 </style>`
 
-// frontierPlot draws a front: cost over time as a stair, for between two points the faster plan is the best there is.
+// frontierPlot draws a frontier: cost over time as stairs, because between two points the faster plan is the best.
 func frontierPlot(r *FrontierResult) string {
 	first, last := &r.Points[0], &r.Points[len(r.Points)-1]
 	p := &plot{hours: newAxis(first.Hours, last.Hours), usd: newAxis(last.USD, first.USD)}
@@ -68,7 +68,7 @@ func frontierPlot(r *FrontierResult) string {
 		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s: cost over time to finish">`,
 		plotWidth, plotHeight, plotWidth, plotHeight, html.EscapeString(text.Clean(r.Name)))
 	p.add("%s", plotStyle)
-	p.add(`<text class="title" x="%d" y="32">%s: what it costs to be done by when</text>`, plotLeft,
+	p.add(`<text class="title" x="%d" y="32">%s: cost by deadline</text>`, plotLeft,
 		html.EscapeString(text.Clean(r.Name)))
 	p.add(`<text x="%d" y="54">%s</text>`, plotLeft, html.EscapeString(r.subtitle()))
 	p.axes()
@@ -81,7 +81,7 @@ func frontierPlot(r *FrontierResult) string {
 func (r *FrontierResult) subtitle() string {
 	s := fmt.Sprintf("%s that no other beats in both time and cost", text.Count(len(r.Points), "plan"))
 	if r.Complete {
-		return s + ", proven to be all"
+		return s + ", proven complete"
 	}
 	return s + "; grey: not searched, there may be others"
 }
@@ -104,7 +104,7 @@ func (p *plot) axes() {
 	p.add(`<text transform="translate(22 %d) rotate(-90)" text-anchor="middle">USD</text>`, (plotTop+bottom)/2)
 }
 
-// stair draws the front, what lies above it, and the gaps that were not searched.
+// stair draws the frontier, the area above it, and the gaps that were not searched.
 func (p *plot) stair(r *FrontierResult) {
 	right := float64(plotWidth - plotRight)
 	var path strings.Builder
@@ -126,7 +126,7 @@ func (p *plot) stair(r *FrontierResult) {
 	p.add(`<path class="front" d="%s"/>`, path.String())
 }
 
-// marks draws the points, and names those to look at.
+// marks draws the points, and labels the notable ones.
 func (p *plot) marks(r *FrontierResult) {
 	knee, n := r.knee(), len(r.Points)
 	radius := 4.0

@@ -7,16 +7,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// NoOffer finds the first task that asks for what nobody sells, and says where in the file it does: the planner knows
-// the task but not the line. It returns nil when there is an offer for each.
+// NoOffer finds the first task that asks for something no cloud sells, and returns an error with its line in the file,
+// which the planner does not know. It returns nil if every task has an offer.
 func NoOffer(c *catalog.Catalog, spec *dag.Job, clouds []string) error {
-	asked := map[string]bool{} // tasks that ask for the same are looked up once
+	asked := map[string]bool{} // look up equal requests once
 	for i := range spec.Tasks {
 		key, err := json.Marshal(spec.Tasks[i].Resources)
 		if err != nil {
@@ -33,7 +33,7 @@ func NoOffer(c *catalog.Catalog, spec *dag.Job, clouds []string) error {
 	return nil
 }
 
-// taskOffer returns an error about the first alternative of a task when there is no offer for any.
+// taskOffer returns an error about the first alternative of a task if no alternative has an offer.
 func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) error {
 	var first error
 	for alt, r := range spec.Tasks[task].Resources {
@@ -58,7 +58,7 @@ func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) err
 			}
 		}
 		if len(none.Relaxations) == 1 && none.Relaxations[0].Filter == "keep" {
-			hint = "the regions that the job allows leave out all that suits"
+			hint = "no matching offer is in the regions that the job allows"
 			if slip := strangeRegion(c, spec.Regions); slip != "" {
 				hint = slip
 			}
@@ -68,7 +68,7 @@ func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) err
 	return first
 }
 
-// strangeRegion says which of the regions that a job allows no cloud has, and what it may have been meant as.
+// strangeRegion describes an allowed region that no cloud has, with a similar name if there is one.
 func strangeRegion(c *catalog.Catalog, allowed []string) string {
 	known := c.Clouds()
 	is := map[string]bool{}
@@ -93,7 +93,7 @@ func strangeRegion(c *catalog.Catalog, allowed []string) string {
 	return ""
 }
 
-// queryOf asks the catalogue for an alternative of a task's resources.
+// queryOf returns the catalogue query for an alternative of a task's resources.
 func queryOf(r dag.Resources, regions, clouds []string) catalog.Query {
 	q := catalog.Query{
 		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator,
@@ -123,8 +123,7 @@ func queryOf(r dag.Resources, regions, clouds []string) catalog.Query {
 	return q
 }
 
-// fieldOf is the field of a job file that a filter of the catalogue comes from, empty when the alternative does not set
-// it.
+// fieldOf returns the field of a job file that a catalogue filter comes from, or "" if the alternative does not set it.
 func fieldOf(filter string, r dag.Resources) string {
 	set := func(is bool, field string) string {
 		if is {
@@ -166,7 +165,7 @@ func KnownClouds(c *catalog.Catalog, clouds []string) error {
 			if meant := fault.DidYouMean(name, c.Clouds()); meant != "" {
 				hint = meant + " " + hint
 			}
-			return command.BadInput(hint, "--cloud: no cloud is called %q", name)
+			return command.BadInput(hint, "--cloud: unknown cloud %q", name)
 		}
 	}
 	return nil

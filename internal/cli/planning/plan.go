@@ -12,14 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/history"
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/history"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -46,17 +46,17 @@ type planOptions struct {
 	carbonCap   *float64
 }
 
-// Plan is the command plan.
+// Plan is the plan command.
 func Plan(in *command.App, enabled clouds.EnabledOn) *cobra.Command {
 	a := app{in}
 	o := &planOptions{}
 	c := &cobra.Command{
 		Use:   "plan FILE",
-		Short: "Say where a DAG would run, what it would cost and how long it would take",
-		Long: "Plans the DAG in FILE on the catalogue's list prices and runs nothing; no broker is needed. - is\n" +
-			"standard input. Plans are made on the clouds of the broker that works on the state folder, else on those\n" +
-			"that `tradewind cloud add` has added, else on all; --cloud names others. Exits with 3 when no plan keeps\n" +
-			"the deadline and the budget, or nothing on offer suits a task.",
+		Short: "Show where a DAG would run, at what cost and for how long",
+		Long: "Plans the DAG in FILE with the catalogue's list prices and runs nothing; it needs no broker. - is standard\n" +
+			"input. It plans on the clouds of the broker that is running for the state folder, or on those that\n" +
+			"`tradewind cloud add` has added, or on all; --cloud overrides them. Exits with 3 if no plan meets the\n" +
+			"deadline and the budget, or no offer matches a task.",
 		Example: "  tradewind plan examples/train-infer.yaml --explain\n" +
 			"  tradewind plan job.yaml --objective makespan --budget 20 --cloud aws,gcp\n" +
 			"  tradewind plan job.yaml -o json | jq .usd\n" +
@@ -71,15 +71,15 @@ func Plan(in *command.App, enabled clouds.EnabledOn) *cobra.Command {
 	f := c.Flags()
 	f.StringSliceVar(&o.clouds, "cloud", nil, "only these clouds: aws,gcp")
 	a.StateFlag(c, &o.state)
-	f.StringVar(&o.modelOut, "model-out", "", "write the optimizer's model to this file as well")
-	f.BoolVar(&o.explain, "explain", false, "show the runners-up of each task as well")
+	f.StringVar(&o.modelOut, "model-out", "", "also write the optimizer's model to this file")
+	f.BoolVar(&o.explain, "explain", false, "also show the runners-up of each task")
 	f.BoolVar(&o.frontier, "frontier", false, "show what each deadline would cost, instead of one plan")
-	f.IntVar(&o.points, "points", 40, "the most plans that --frontier looks for, 0 is all")
-	f.Var(&o.timeLimit, "time-limit", "time that --frontier takes at most (default 10s)")
-	f.BoolVar(&o.leastCarbon, "least-carbon", false, "minimise the machines' emissions, instead of what the file says")
-	limit := f.Float64("carbon-cap", 0, "the most the machines may emit, kg CO2eq")
+	f.IntVar(&o.points, "points", 40, "maximum number of plans that --frontier looks for; 0 means all")
+	f.Var(&o.timeLimit, "time-limit", "maximum time for --frontier (default 10s)")
+	f.BoolVar(&o.leastCarbon, "least-carbon", false, "minimise the machines' emissions; overrides the file's objective")
+	limit := f.Float64("carbon-cap", 0, "maximum emissions of the machines, kg CO2eq")
 	o.output = command.NewChoice("table", "table", "json", frontierSVG)
-	f.VarP(&o.output, "output", "o", "form of the output; svg is a plot of the frontier")
+	f.VarP(&o.output, "output", "o", "output format; svg plots the frontier")
 	command.CompleteChoice(c, "output", &o.output)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if c.Flags().Changed("carbon-cap") {
@@ -99,15 +99,15 @@ func Plan(in *command.App, enabled clouds.EnabledOn) *cobra.Command {
 	return c
 }
 
-// check refuses flags that do not go together.
+// check refuses conflicting flags.
 func (o *planOptions) check() error {
 	switch {
 	case o.output.Value == frontierSVG && !o.frontier:
-		return command.BadInput("add --frontier", "-o svg is a plot of the frontier")
+		return command.BadInput("add --frontier", "-o svg needs --frontier")
 	case o.frontier && (o.modelOut != "" || o.explain):
-		return command.BadInput("", "--frontier shows many plans: --model-out and --explain are for one")
+		return command.BadInput("", "--frontier shows many plans: --model-out and --explain need a single one")
 	case o.leastCarbon && o.frontier:
-		return command.BadInput("--carbon-cap goes with it", "--frontier is of time and cost, not of --least-carbon")
+		return command.BadInput("use --carbon-cap instead", "--frontier is about time and cost and excludes --least-carbon")
 	case o.carbonCap != nil && !(*o.carbonCap >= 0 && *o.carbonCap <= optimizer.MaxValue):
 		return command.BadInput("", "--carbon-cap: %v is not an amount of at least 0", *o.carbonCap)
 	case o.points < 0:
@@ -116,7 +116,7 @@ func (o *planOptions) check() error {
 	return nil
 }
 
-// PlanResult is what `plan -o json` prints.
+// PlanResult is the output of `plan -o json`.
 type PlanResult struct {
 	Name          string   `json:"name"`
 	Objective     string   `json:"objective"` // cost, makespan or carbon
@@ -127,24 +127,24 @@ type PlanResult struct {
 	USD           float64  `json:"usd"`
 	Hours         float64  `json:"hours"`
 	Bound         float64  `json:"bound"`           // in the objective's unit
-	TransferUSD   float64  `json:"transferUSD"`     // of USD, what moving data costs
-	KeepUSD       float64  `json:"keepUSDPerMonth"` // beside USD: keeping what the tasks leave, a month
+	TransferUSD   float64  `json:"transferUSD"`     // part of USD for moving data
+	KeepUSD       float64  `json:"keepUSDPerMonth"` // in addition to USD: storage of the outputs per month
 	OnDemandUSD   float64  `json:"onDemandUSD"`
-	// ServicesUSDPerHour is what an hour of all services costs; of USD, one hour of each replica is.
+	// ServicesUSDPerHour is the cost of one hour of all services; USD includes one hour of each replica.
 	ServicesUSDPerHour float64    `json:"servicesUSDPerHour,omitempty"`
-	KgCO2              float64    `json:"kgCO2,omitempty"` // what the machines emit, where all their grids are known
-	Millis             float64    `json:"millis"`          // of solving
-	Clouds             []string   `json:"clouds"`          // that it was made on
+	KgCO2              float64    `json:"kgCO2,omitempty"` // emissions of the machines, if all their grids are known
+	Millis             float64    `json:"millis"`          // time to solve
+	Clouds             []string   `json:"clouds"`          // clouds that it was made on
 	Tasks              []PlanTask `json:"tasks"`
-	Placement          []string   `json:"placement,omitempty"` // its rules of placement, with the tasks that each is about
-	Notes              []string   `json:"notes,omitempty"`     // those that do not hold where the plan has its tasks
+	Placement          []string   `json:"placement,omitempty"` // placement rules, with their tasks
+	Notes              []string   `json:"notes,omitempty"`     // rules that the plan does not satisfy
 	Warnings           []string   `json:"warnings,omitempty"`
 }
 
 // PlanTask is where a plan runs a task.
 type PlanTask struct {
 	Name         string   `json:"name"`
-	Service      string   `json:"service,omitempty"` // that it is a replica of
+	Service      string   `json:"service,omitempty"` // service of which it is a replica
 	After        []string `json:"after,omitempty"`
 	Offer        string   `json:"offer"`
 	Cloud        string   `json:"cloud"`
@@ -153,13 +153,13 @@ type PlanTask struct {
 	InstanceType string   `json:"instanceType"`
 	Accelerator  string   `json:"accelerator,omitempty"` // V100:8
 	Market       string   `json:"market"`                // spot, on-demand, reserved or committed
-	// Reservation is the capacity that the account has already and that it runs on; Takes is how much of a commitment.
+	// Reservation is the existing capacity of the account that it runs on; Takes is how much of a commitment it uses.
 	Reservation string            `json:"reservation,omitempty"`
 	Takes       apitypes.Amount   `json:"takes,omitzero"`
 	Nodes       int               `json:"nodes"`
 	USDPerHour  float64           `json:"usdPerHour"`     // of one machine
 	Hours       float64           `json:"hours"`          // expected
-	Time        *apitypes.Figure  `json:"time,omitempty"` // how long it is taken to run there, and where that is from
+	Time        *apitypes.Figure  `json:"time,omitempty"` // estimated duration there, and its source
 	USD         float64           `json:"usd"`            // expected
 	Runners     []apitypes.Runner `json:"runners,omitempty"`
 }
@@ -210,7 +210,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	return errors.Join(a.printPlan(r, o), verdict)
 }
 
-// inputOf is what a job is planned by that nothing has run of.
+// inputOf returns the planning input of a job that has not started.
 func inputOf(spec *dag.Job, now time.Time) record.PlanInput {
 	in := record.PlanInput{Spec: spec, Now: now}
 	if spec.Deadline > 0 {
@@ -224,18 +224,18 @@ func inputOf(spec *dag.Job, now time.Time) record.PlanInput {
 	return in
 }
 
-// carbon sets what the flags say of emissions.
+// carbon applies the emission flags.
 func (o *planOptions) carbon(opt *planner.Options) {
 	opt.LeastCarbon, opt.CarbonCapKg = o.leastCarbon, o.carbonCap
 }
 
-// newPlanner makes a planner on a catalogue, of some clouds only where they are named.
+// newPlanner makes a planner on a catalogue, restricted to some clouds if they are named.
 func newPlanner(dir string, named []string,
 	tune ...func(*planner.Options)) (*planner.Planner, *catalog.Catalog, error) {
 	return newPlannerOn(clouds.Enabled{}, dir, named, tune...)
 }
 
-// newPlannerOn is newPlanner on what may be bought.
+// newPlannerOn is newPlanner on the enabled clouds.
 func newPlannerOn(on clouds.Enabled, dir string, named []string,
 	tune ...func(*planner.Options)) (*planner.Planner, *catalog.Catalog, error) {
 	all, err := catalog.Open(dir)
@@ -267,7 +267,7 @@ func (a app) writeModel(p *planner.Planner, in record.PlanInput, path string) er
 		return err
 	}
 	if model.Edges == nil {
-		model.Edges = []optimizer.Edge{} // not null: the form has a list
+		model.Edges = []optimizer.Edge{} // not null: the format requires a list
 	}
 	if path == command.Stdin {
 		return json.NewEncoder(a.Out).Encode(model)
@@ -275,10 +275,10 @@ func (a app) writeModel(p *planner.Planner, in record.PlanInput, path string) er
 	return command.WriteFile(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(model) })
 }
 
-// writeFile writes a file that the user named.
+// infeasible turns an error into a failure with the exit code for infeasible plans.
 func infeasible(err error) error { return command.Because(err, command.ExitInfeasible, "", "%v", err) }
 
-// planResult puts a plan into the form that programs read.
+// planResult converts a plan to the JSON output.
 func planResult(in record.PlanInput, p *record.Plan) *PlanResult {
 	spec := in.Spec
 	r := &PlanResult{
@@ -306,7 +306,7 @@ func planResult(in record.PlanInput, p *record.Plan) *PlanResult {
 		r.TransferUSD -= t.USD
 	}
 	r.serves(spec, p)
-	// The sum of many numbers is off by some bits; less than a millionth of it is not there.
+	// The sum of many numbers has rounding errors; ignore less than a millionth of it.
 	if r.TransferUSD += p.USD; r.TransferUSD < 1e-6*p.USD {
 		r.TransferUSD = 0
 	}
@@ -331,11 +331,11 @@ func (t *PlanTask) place(c *record.Planned) {
 	}
 }
 
-// printPlan shows a plan, as far as there is one.
+// printPlan prints a plan, or as much as there is of it.
 func (a app) printPlan(r *PlanResult, o *planOptions) error {
 	switch {
 	case o.modelOut == command.Stdin:
-		return nil // standard output is taken
+		return nil // standard output holds the model
 	case o.output.Value == "json":
 		return a.PrintJSON(r)
 	}
@@ -350,7 +350,7 @@ func (a app) printPlan(r *PlanResult, o *planOptions) error {
 	return a.planTable(r, o.explain)
 }
 
-// relax says which bounds there are to give up.
+// relax suggests which bounds to relax.
 func (o *planOptions) relax(r *PlanResult) string {
 	switch {
 	case o.carbonCap != nil:
@@ -366,7 +366,7 @@ func (o *planOptions) relax(r *PlanResult) string {
 	}
 }
 
-// planTable shows a plan to a person.
+// planTable prints a plan for a person.
 func (a app) planTable(r *PlanResult, explain bool) error {
 	t := text.Table{Columns: []text.Column{
 		{Name: "TASK", Flexible: true}, {Name: "OFFER", Flexible: true, Fit: text.Place}, {Name: "MARKET", Optional: 4},
@@ -412,7 +412,7 @@ func (a app) planTable(r *PlanResult, explain bool) error {
 	return a.planTotals(r)
 }
 
-// withoutMarket is an offer's ID without the market, which has a column of its own.
+// withoutMarket returns an offer's ID without the market, which has its own column.
 func withoutMarket(t *PlanTask) string {
 	id := text.Clean(t.Offer)
 	if n := len(id) - len(t.Market) - 1; n > 0 && id[n:] == "/"+t.Market {
@@ -421,7 +421,7 @@ func withoutMarket(t *PlanTask) string {
 	return id
 }
 
-// runnerRows are the runners-up of a task, with what each would add to the plan.
+// runnerRows returns the runners-up of a task, with the amount that each would add to the plan.
 func runnerRows(t *PlanTask, objective string) [][]text.Cell {
 	var rows [][]text.Cell
 	for _, r := range t.Runners {
@@ -434,7 +434,7 @@ func runnerRows(t *PlanTask, objective string) [][]text.Cell {
 	return rows
 }
 
-// planTotals is what holds of the plan as a whole.
+// planTotals prints the totals of the plan.
 func (a app) planTotals(r *PlanResult) error {
 	style := a.Style(a.Out)
 	proof := "proven optimal"
@@ -456,7 +456,7 @@ func (a app) planTotals(r *PlanResult) error {
 		}
 	}
 	if r.KeepUSD > 0 {
-		if err := a.Printf("      keeping what it leaves: %s USD a month\n", text.USD(r.KeepUSD)); err != nil {
+		if err := a.Printf("      storing its outputs: %s USD a month\n", text.USD(r.KeepUSD)); err != nil {
 			return err
 		}
 	}
@@ -469,11 +469,11 @@ func (a app) planTotals(r *PlanResult) error {
 	if err := a.servicesTotal(r); err != nil || r.OnDemandUSD <= 0 {
 		return err
 	}
-	return a.Printf("on demand, at its cheapest, it would cost %s USD: the plan costs %s\n",
+	return a.Printf("the cheapest on-demand plan would cost %s USD: this plan costs %s\n",
 		text.USD(r.OnDemandUSD), style.Paint(text.Good, text.Saved(r.USD, r.OnDemandUSD)))
 }
 
-// Adds is what a runner-up would have added to the plan, in the unit of its objective.
+// Adds formats what a runner-up would have added to the plan, in the unit of its objective.
 func Adds(r apitypes.Runner, objective string) string {
 	switch objective {
 	case string(dag.MinimizeMakespan):

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// relaxed says which bound of an infeasible request to relax, by how much, and on what the tasks would run then: the
-// nearest offers that do.
+// relaxed describes which bound of an infeasible request to relax, by how much, and the offers that the tasks would then
+// use.
 func (o *planOptions) relaxed(ctx context.Context, p *planner.Planner, in record.PlanInput, r *PlanResult) string {
 	m, err := p.Model(in)
 	if err != nil {
@@ -31,7 +31,7 @@ func (o *planOptions) relaxed(ctx context.Context, p *planner.Planner, in record
 		near := *m
 		relax(&near)
 		if sol, err := optimizer.Solve(ctx, &near, limits); err == nil && sol.Picks != nil {
-			ways = append(ways, fmt.Sprintf("%s would do, %s", flag, onWhat(sol)))
+			ways = append(ways, fmt.Sprintf("%s would work, with %s", flag, onWhat(sol)))
 		}
 	}
 	reason := sol.Reason
@@ -50,7 +50,7 @@ func (o *planOptions) relaxed(ctx context.Context, p *planner.Planner, in record
 	return strings.Join(ways, "; or ")
 }
 
-// onWhat names the offers of a solution, the first few.
+// onWhat names the first few offers of a solution.
 func onWhat(sol *optimizer.Solution) string {
 	const most = 3
 	var tasks []string
@@ -70,7 +70,7 @@ func onWhat(sol *optimizer.Solution) string {
 	return text.List(on, "and")
 }
 
-// spanArgument is a deadline as its flag takes it, no shorter than the hours.
+// spanArgument formats hours as a flag value, rounded up.
 func spanArgument(hours float64) string {
 	d := ceilSpan(hours)
 	if d >= 10*time.Minute {
@@ -79,7 +79,7 @@ func spanArgument(hours float64) string {
 	return strings.TrimSuffix(d.String(), "m0s") + map[bool]string{true: "m"}[strings.HasSuffix(d.String(), "m0s")]
 }
 
-// roundedUp is an amount with four digits that matter, no less than the amount.
+// roundedUp formats an amount with four significant digits, rounded up.
 func roundedUp(v float64) string {
 	digits := 3 - int(math.Floor(math.Log10(v)))
 	scale := math.Pow(10, float64(max(0, digits)))

@@ -7,10 +7,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// mostNamed is how many tasks a line about a rule names.
+// mostNamed is the maximum number of tasks named in a line about a rule.
 const mostNamed = 6
 
-// rulesOf are the rules of placement of a job for people: "web1, web2: spread: zone".
+// rulesOf describes the placement rules of a job for people: "web1, web2: spread: zone".
 func rulesOf(spec *dag.Job) (lines []string) {
 	say := func(rule *dag.Placement, tasks ...int) {
 		var names []string

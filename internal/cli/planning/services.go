@@ -1,12 +1,12 @@
 package planning
 
 import (
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// serves notes which tasks of a plan are replicas of services, and what an hour of all of them costs.
+// serves marks the tasks that are replicas of services, and sets the cost of an hour of all of them.
 func (r *PlanResult) serves(spec *dag.Job, p *record.Plan) {
 	for i := range spec.Tasks {
 		s, c := spec.Tasks[i].Service, p.Of(i)
@@ -18,11 +18,11 @@ func (r *PlanResult) serves(spec *dag.Job, p *record.Plan) {
 	}
 }
 
-// servicesTotal says what services cost for as long as they run.
+// servicesTotal prints what services cost per hour.
 func (a app) servicesTotal(r *PlanResult) error {
 	if r.ServicesUSDPerHour <= 0 {
 		return nil
 	}
-	return a.Printf("services: %s USD an hour for as long as they run; the plan counts one hour of each replica\n",
+	return a.Printf("services: %s USD an hour while they run; the plan counts one hour of each replica\n",
 		text.USD(r.ServicesUSDPerHour))
 }

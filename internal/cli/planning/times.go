@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// timesFrom says of each task where the time is from that it is planned with; nothing where the file says it of all.
+// timesFrom returns the source of each task's planned time, or nothing if all times are from the file.
 func timesFrom(tasks []PlanTask) []string {
 	froms, told := make([]string, len(tasks)), false
 	for i := range tasks {
@@ -29,7 +29,7 @@ func timeFrom(f *apitypes.Figure) string {
 	case apitypes.FromHistory:
 		return runs
 	case apitypes.FromLike:
-		return runs + " of tasks like it"
+		return runs + " of similar tasks"
 	case apitypes.FromScaled:
 		return runs + " on another accelerator"
 	case apitypes.FromNothing:
@@ -38,7 +38,7 @@ func timeFrom(f *apitypes.Figure) string {
 	return "the file"
 }
 
-// surprises are what earlier runs say of times that files state, where nine of ten runs were shorter, or longer.
+// surprises compares the times in the file with earlier runs, if nine of ten runs were shorter or longer.
 func surprises(tasks []PlanTask) (lines []string) {
 	for i := range tasks {
 		f := tasks[i].Time
@@ -46,7 +46,7 @@ func surprises(tasks []PlanTask) (lines []string) {
 			f.Hours >= f.LowHours && f.Hours <= f.HighHours {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s: the file says %s, and most of %d runs took %s to %s",
+		lines = append(lines, fmt.Sprintf("%s: the file says %s, but most of %d runs took %s to %s",
 			text.Clean(tasks[i].Name), text.Span(text.Hours(f.Hours)), f.Runs, text.Span(text.Hours(f.LowHours)),
 			text.Span(text.Hours(f.HighHours))))
 		if len(lines) == mostSurprises {
@@ -56,5 +56,5 @@ func surprises(tasks []PlanTask) (lines []string) {
 	return lines
 }
 
-// A few runs say little, and many lines are not read.
+// A few runs prove little, and users do not read many lines.
 const minSurprise, mostSurprises = 3, 5

@@ -1,4 +1,4 @@
-// Package policy is the commands that check scheduling policies.
+// Package policy contains the commands that check scheduling policies.
 package policy
 
 import (
@@ -6,17 +6,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/session"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 )
 
-// Command is the command queue policy.
+// Command is the queue policy command.
 func Command(a *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "policy", Short: "Check a scheduling policy",
-		Long: "A policy is a file of actions and plugins that says which waiting task is admitted first, and who gives machines\n" +
-			"back for whom. `tradewind up --policy FILE` follows one. docs/scheduling.md lists what it may name.",
+		Long: "A policy is a file of actions and plugins that decide which waiting task is admitted first, and which tasks must\n" +
+			"give up machines for others. `tradewind up --policy FILE` uses one. See docs/scheduling.md for its contents.",
 		Example: "  tradewind queue policy check policy.yaml",
 	}
 	command.Group(c)
@@ -27,9 +27,9 @@ func Command(a *command.App) *cobra.Command {
 func checkCommand(a *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "check FILE", Short: "Check the policy in a file",
-		Long: "Reads a policy as the broker would, and tells what of it does nothing, and where. Exits with 2, and " +
-			"says in which line\n" +
-			"and field, where it can not be followed. - is standard input.",
+		Long: "Reads a policy like the broker does, and lists the parts that have no effect. If the policy is invalid, it " +
+			"exits with 2\n" +
+			"and prints the line and field. - is standard input.",
 		Example: "  tradewind queue policy check policy.yaml\n" +
 			"  tradewind queue policy check policy.yaml -o json | jq '.idle[].name'",
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
@@ -39,12 +39,12 @@ func checkCommand(a *command.App) *cobra.Command {
 	return c
 }
 
-// Result is what `queue policy check -o json` prints.
+// Result is the output of `queue policy check -o json`.
 type Result struct {
 	File    string               `json:"file"`
 	Actions []string             `json:"actions"`
 	Tiers   [][]string           `json:"tiers"` // names of plugins
-	Idle    []session.PolicyNote `json:"idle"`  // what of it does nothing, and where
+	Idle    []session.PolicyNote `json:"idle"`  // parts that have no effect
 }
 
 func check(a *command.App, path string, output *command.Choice) error {
@@ -74,7 +74,7 @@ func check(a *command.App, path string, output *command.Choice) error {
 		text.Count(len(r.Tiers), "tier")); err != nil || len(r.Idle) == 0 {
 		return err
 	}
-	t := &text.Table{Columns: []text.Column{{Name: "DOES NOTHING"}, {Name: "FOR"}, {Name: "BECAUSE", Flexible: true}}}
+	t := &text.Table{Columns: []text.Column{{Name: "NO EFFECT"}, {Name: "FOR"}, {Name: "BECAUSE", Flexible: true}}}
 	for _, n := range r.Idle {
 		t.Row(n.Name, n.Where, n.Reason)
 	}

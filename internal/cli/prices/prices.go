@@ -1,5 +1,5 @@
-// Package prices is the command prices of the main program, and what both programs know of recorded spot prices: where
-// they are kept in a state folder and how they are read.
+// Package prices is the prices command of the main program. It also reads and writes recorded spot prices in a state
+// folder, for both programs.
 package prices
 
 import (
@@ -15,18 +15,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Command is the command prices.
+// Command is the prices command.
 func Command(a *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "prices", Short: "Show recorded spot prices",
-		Long: "Shows recorded spot prices: those of --prices, a folder of CSV files, or those that were imported\n" +
-			"into the state folder. docs/bidding.md describes the files. `tradewind-lab prices` imports and charts them.",
+		Long: "Shows recorded spot prices from --prices, a folder of CSV files, or from the prices imported into the state\n" +
+			"folder. docs/bidding.md describes the files. `tradewind-lab prices` imports and charts them.",
 		Example: "  tradewind prices show 'n1-standard-4-*'",
 	}
 	command.Group(c)
@@ -40,7 +40,7 @@ type Flags struct{ dir, state string }
 // NewFlags adds --prices and --state to a command.
 func NewFlags(a *command.App, c *cobra.Command) *Flags {
 	var f Flags
-	c.Flags().StringVar(&f.dir, "prices", "", "folder of recorded prices (default: what was imported)")
+	c.Flags().StringVar(&f.dir, "prices", "", "folder of recorded prices (default: the imported ones)")
 	_ = c.MarkFlagDirname("prices")
 	a.StateFlag(c, &f.state)
 	return &f
@@ -59,14 +59,14 @@ func (f *Flags) Read(pattern string) ([]*market.Market, error) {
 		markets, err = ReadImported(f.state)
 		if err == nil && len(markets) == 0 {
 			return nil, command.BadInput("name a folder with --prices, or import one with `tradewind-lab prices import`",
-				"no prices were imported into %s", f.state)
+				"no prices have been imported into %s", f.state)
 		}
 	}
 	if err != nil || pattern == "" {
 		return markets, err
 	}
 	if _, err := path.Match(pattern, ""); err != nil {
-		return nil, command.BadInput("* stands for anything, ? for one character", "%q is no pattern", pattern)
+		return nil, command.BadInput("* matches anything, ? one character", "%q is not a valid pattern", pattern)
 	}
 	matched := slices.DeleteFunc(slices.Clone(markets), func(m *market.Market) bool {
 		ok, _ := path.Match(pattern, m.Name)
@@ -91,7 +91,7 @@ func ReadImported(state string) ([]*market.Market, error) {
 // IsFolder returns an error for people unless dir is a folder.
 func IsFolder(dir string) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return command.BadInput("", "%s: there is no such folder", dir)
+		return command.BadInput("", "folder %s does not exist", dir)
 	}
 	return nil
 }
@@ -99,8 +99,8 @@ func IsFolder(dir string) error {
 // ReadFolder returns the markets of the price files below a folder.
 func ReadFolder(dir string) ([]*market.Market, error) {
 	if dir == "" {
-		return nil, command.BadInput("the form of the files is in docs/bidding.md",
-			"--prices is needed: a folder of recorded prices")
+		return nil, command.BadInput("docs/bidding.md describes the files",
+			"--prices is missing: a folder of recorded prices")
 	}
 	if err := IsFolder(dir); err != nil {
 		return nil, err
@@ -112,13 +112,13 @@ func ReadFolder(dir string) ([]*market.Market, error) {
 	return markets, nil
 }
 
-// BadData describes a fault in a file below a folder, with a path that the user can open.
+// BadData describes an error in a file below a folder, with a path that the user can open.
 func BadData(dir string, err error) error {
 	var bad *market.BadData
 	if errors.As(err, &bad) {
 		told := *bad
 		told.File = strings.TrimSuffix(dir, "/") + "/" + bad.File
-		return command.Because(err, command.ExitBadInput, "the series has to be whole: repair or remove the file",
+		return command.Because(err, command.ExitBadInput, "the series must be complete: repair or remove the file",
 			"%v", &told)
 	}
 	return command.Because(err, command.ExitBadInput, "", "%s: %v", dir, err)
@@ -130,7 +130,7 @@ func WriteImported(state string, markets []*market.Market) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Fill(file, 0o600, func(w io.Writer) error {
+	return files.Fill(file, 0o600, func(w io.Writer) error {
 		z := gzip.NewWriter(w)
 		return errors.Join(market.WriteQuotes(z, markets), z.Close())
 	})

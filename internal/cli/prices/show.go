@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// priceSummary is what `prices show -o json` says of a market.
+// priceSummary is the output of `prices show -o json` for a market.
 type priceSummary struct {
 	Market      string    `json:"market"`
 	Type        string    `json:"type"`
@@ -25,8 +25,8 @@ type priceSummary struct {
 	MinUSD      float64   `json:"minUSD"`
 	MaxUSD      float64   `json:"maxUSD"`
 	OnDemandUSD float64   `json:"onDemandUSD"`
-	// Saved is the share of the on-demand price that the mean price saves; Above the share of hours that cost more than
-	// it.
+	// Saved is the share of the on-demand price that the mean price saves. Above is the share of hours with a price above
+	// the on-demand price.
 	Saved float64 `json:"saved"`
 	Above float64 `json:"above"`
 }
@@ -57,9 +57,9 @@ func summarise(m *market.Market) priceSummary {
 
 func showCommand(a *command.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "show [MARKET]", Short: "Say what spot markets have cost", Args: command.Args(0, 1),
-		Long: "Says of each market that matches MARKET (a name, or a pattern with * and ?) how long it was watched and\n" +
-			"what an hour has cost. A market's name is its machine type and zone, as TYPE-ZONE.",
+		Use: "show [MARKET]", Short: "Show what spot markets have cost", Args: command.Args(0, 1),
+		Long: "Shows for each market that matches MARKET (a name, or a pattern with * and ?) the recorded period and the\n" +
+			"hourly prices. A market's name is its machine type and zone, as TYPE-ZONE.",
 		Example: "  tradewind prices show --prices data/aws-2016\n  tradewind prices show 'A100:8-*' -o json",
 	}
 	f, output := NewFlags(a, c), command.OutputFlag(c)

@@ -1,8 +1,7 @@
-// Package progress shows a job while it runs: as a view that is painted over
-// and over on a terminal, or as lines, one a change, for everything else.
+// Package progress shows a job while it runs: as a live view that is repainted on a terminal, or as one line per change
+// for everything else.
 //
-// Job gathers what the broker tells and works out what happened in between;
-// Live and Lines show it; View paints a moment of it and is a function of its
-// input, which is how it is tested. The package neither calls the broker nor
-// decides what an interrupt means.
+// Job collects the broker's updates and derives what happened in between. Live and Lines show it. View paints one moment
+// of it and is a pure function of its input, which makes it testable. The package does not call the broker and does not
+// decide what an interrupt means.
 package progress

@@ -3,19 +3,19 @@ package progress
 import (
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// Glyphs are the signs a view is made of.
+// Glyphs are the symbols of a view.
 type Glyphs struct {
 	succeeded, failed, cancelled, waiting, queued, dot, more string
 	full, empty                                              string
-	part                                                     []string // of a cell of the bar, from nothing on
+	part                                                     []string // fractions of a cell of the bar, from empty on
 	frames                                                   []string
 }
 
-// Unicode are the signs for terminals that show them.
+// Unicode returns the symbols for terminals that support them.
 func Unicode() Glyphs {
 	return Glyphs{
 		succeeded: "✓", failed: "✗", cancelled: "–", waiting: "◦", queued: "○", dot: "·", more: "…",
@@ -24,7 +24,7 @@ func Unicode() Glyphs {
 	}
 }
 
-// ASCII are the signs for all others.
+// ASCII returns the symbols for all other terminals.
 func ASCII() Glyphs {
 	return Glyphs{
 		succeeded: "+", failed: "x", cancelled: "-", waiting: ".", queued: "o", dot: "|", more: "...",
@@ -34,7 +34,7 @@ func ASCII() Glyphs {
 
 func (g Glyphs) spin(frame int) string { return g.frames[frame%len(g.frames)] }
 
-// state is the sign of a task's state.
+// state returns the symbol of a task's state.
 func (g Glyphs) state(s string, frame int) (string, text.Tone) {
 	switch s {
 	case string(record.TaskSucceeded):
@@ -54,7 +54,7 @@ func (g Glyphs) state(s string, frame int) (string, text.Tone) {
 	}
 }
 
-// bar is a progress bar of some cells, in two parts.
+// bar returns the full and the empty part of a progress bar.
 func (g Glyphs) bar(share float64, cells int) (full, empty string) {
 	steps := len(g.part)
 	n := int(max(0, min(share, 1)) * float64(cells*steps))

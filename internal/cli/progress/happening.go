@@ -4,26 +4,26 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// Happening is something that happened to a job.
+// Happening is an event of a job.
 type Happening struct {
 	At   time.Time // by the broker's clock
 	Task string    // empty for the job as a whole
 	Text string
-	// Offer is named after Text, and Rest follows it; Offer may be empty.
+	// Offer is printed after Text, and Rest follows it; Offer may be empty.
 	Offer, Rest string
 	Tone        text.Tone
-	// Notable ones are worth telling of a job of any size: something did not go as planned.
+	// Notable events are shown for jobs of any size: something did not go as planned.
 	Notable bool
 
-	order int // of things that happened at the same time
+	order int // order among events at the same time
 }
 
-// The order of things that happened at the same time.
+// The order of events at the same time.
 const (
 	orderJob = iota
 	orderEnded
@@ -43,7 +43,7 @@ func submitted(v apitypes.JobView) Happening {
 	return Happening{At: v.Submitted, Text: what, order: orderJob}
 }
 
-// reasonMost is how much of a reason for a plan is told, in cells: what happened has been told in full just before.
+// reasonMost is the maximum length of a plan's reason, in cells: the event that caused it was printed just before.
 const reasonMost = 60
 
 func planned(p apitypes.PlanHead, anew bool) Happening {
@@ -58,9 +58,9 @@ func planned(p apitypes.PlanHead, anew bool) Happening {
 		return h
 	}
 	h.Notable, h.Tone = true, text.Active
-	h.Text = "planned anew: " + estimate + " for what is left"
+	h.Text = "replanned: " + estimate + " for the remaining tasks"
 	if p.Late {
-		h.Text, h.Tone = h.Text+"; the deadline cannot be kept", text.Bad
+		h.Text, h.Tone = h.Text+"; the deadline cannot be met", text.Bad
 	}
 	if p.Reason != "" {
 		h.Text += " (" + text.Cut(text.Gist(p.Reason), reasonMost) + ")"
@@ -68,7 +68,7 @@ func planned(p apitypes.PlanHead, anew bool) Happening {
 	return h
 }
 
-// turned tells of a job's new state where that is news.
+// turned returns an event for a job's new state if it is news.
 func turned(v apitypes.JobView, now time.Time) []Happening {
 	if v.State == apitypes.JobWaiting {
 		return []Happening{{At: now, Text: "waits: " + text.Clean(v.Reason), Tone: text.Warn, Notable: true,
@@ -77,7 +77,7 @@ func turned(v apitypes.JobView, now time.Time) []Happening {
 	return nil
 }
 
-// taskTurned tells of a task's new state where no attempt does.
+// taskTurned returns an event for a task's new state if no attempt describes it.
 func taskTurned(was, is apitypes.TaskView, now time.Time) []Happening {
 	if was.Waits == "" && is.Waits != "" {
 		return []Happening{{At: now, Task: is.Name, Text: text.Clean(is.Waits), Tone: text.Warn, Notable: true,
@@ -94,8 +94,8 @@ func taskTurned(was, is apitypes.TaskView, now time.Time) []Happening {
 	}
 }
 
-// gaveUp tells of the tasks that have failed once their job ends for it. Before that they may be tried again: between
-// two tries a task has failed too.
+// gaveUp returns events for the failed tasks once their job ends because of them. Before that they may be retried, and a
+// task also has the state failed between two attempts.
 func (j *Job) gaveUp() (news []Happening) {
 	if j.State != apitypes.JobEnding && !j.State.Over() {
 		return nil
@@ -112,7 +112,7 @@ func (j *Job) gaveUp() (news []Happening) {
 	return news
 }
 
-// attempted tells how an attempt began, and how it ended.
+// attempted returns events for the start and the end of an attempt.
 func attempted(was, is apitypes.Attempt, task string, moved bool) (news []Happening) {
 	if was.Launched.IsZero() && !is.Launched.IsZero() {
 		news = append(news, launched(is, task, moved))
@@ -122,7 +122,7 @@ func attempted(was, is apitypes.Attempt, task string, moved bool) (news []Happen
 		if is.KeptUntil.After(is.Ended) {
 			news = append(news, Happening{At: is.Ended, Task: task, Tone: text.Warn, Notable: true, order: orderEnded,
 				Text: "its machine is kept for " + text.Span(is.KeptUntil.Sub(is.Ended)) +
-					": `tradewind shell` reaches it, `tradewind cancel` lets it go"})
+					": `tradewind shell` reaches it, `tradewind cancel` releases it"})
 		}
 	}
 	return news
@@ -134,7 +134,7 @@ func launched(a apitypes.Attempt, task string, moved bool) Happening {
 	case moved:
 		h.Text, h.Notable, h.Tone = "moved to", true, text.Active
 	case a.Number > 1:
-		h.Text, h.Notable, h.Tone = "tried again on", true, text.Active
+		h.Text, h.Notable, h.Tone = "retried on", true, text.Active
 	default:
 		h.Text = "launched on"
 	}
@@ -151,7 +151,7 @@ func launched(a apitypes.Attempt, task string, moved bool) Happening {
 	return h
 }
 
-// ended tells how an attempt ended.
+// ended returns the event for the end of an attempt.
 func ended(a apitypes.Attempt, task string) Happening {
 	h := Happening{
 		At: a.Ended, Task: task, Tone: text.Warn, order: orderEnded,
@@ -174,7 +174,7 @@ func ended(a apitypes.Attempt, task string) Happening {
 	case apitypes.OutcomeLost:
 		on("lost its machine on")
 	case apitypes.OutcomeBudget:
-		h.Text = "stopped before it would overspend" + why
+		h.Text = "stopped to stay within the budget" + why
 	case apitypes.OutcomeFailed:
 		h.Text, h.Tone = fmt.Sprintf("attempt %d failed%s", a.Number, why), text.Bad
 	default:
@@ -183,12 +183,12 @@ func ended(a apitypes.Attempt, task string) Happening {
 	return h
 }
 
-// cost is what an attempt cost, which is known once its machines are gone; before, what they cost by their price.
+// cost renders the cost of an attempt. It is known once its machines are gone; before, it is estimated by their price.
 func cost(a apitypes.Attempt) string {
 	if a.USD > 0 {
 		return " for " + text.USD(a.USD) + " USD"
 	}
-	billed := max(a.Ended.Sub(a.Launched), time.Minute) // no cloud bills less
+	billed := max(a.Ended.Sub(a.Launched), time.Minute) // the minimum that clouds bill
 	usd := a.Offer.USDPerHour * float64(max(a.Nodes, 1)) * billed.Hours()
 	if usd <= 0 {
 		return ""

@@ -5,38 +5,38 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// The states of a task that TaskView.State may have beside the broker's own.
+// States of a task that TaskView.State may have in addition to the broker's own.
 const (
 	stateWaiting   = "waiting"
 	stateCancelled = "cancelled"
 )
 
-// Job is a job as far as it was told of.
+// Job is the known state of a job.
 type Job struct {
 	apitypes.JobView
 	Tasks []apitypes.TaskView
 	Plans []apitypes.PlanHead
-	// Counts has the number of tasks in each state.
+	// Counts is the number of tasks in each state.
 	Counts map[string]int
 
 	attempts map[attemptKey]apitypes.Attempt
-	failed   map[int]bool // tasks that are known to have failed for good
-	moves    []int        // by task: attempts that went elsewhere than the one before
-	weight   []float64    // by task: machine hours expected at most, its share of the whole
+	failed   map[int]bool // tasks known to have failed permanently
+	moves    []int        // by task: attempts in another place than the one before
+	weight   []float64    // by task: maximum expected machine hours, its weight in the progress
 	weights  float64
 
 	scale float64   // wall seconds per second of the broker's clock
-	now   time.Time // the broker's clock when it last told something
-	told  time.Time // the wall's then
+	now   time.Time // the broker's clock at the last update
+	told  time.Time // the wall clock at the last update
 }
 
 type attemptKey struct{ task, number int }
 
-// NewJob makes a job of which nothing is known, of a broker with a time scale.
+// NewJob returns an empty job of a broker with a time scale.
 func NewJob(scale float64) *Job {
 	if scale <= 0 {
 		scale = 1
@@ -45,24 +45,24 @@ func NewJob(scale float64) *Job {
 		failed: map[int]bool{}}
 }
 
-// Known says whether anything is known of the job.
+// Known reports whether an update has arrived.
 func (j *Job) Known() bool { return j.ID != "" }
 
-// Compressed says whether the broker's time is not the wall's.
+// Compressed reports whether the broker's time differs from wall time.
 func (j *Job) Compressed() bool { return j.scale != 1 }
 
-// Now is the broker's clock at a moment of the wall's. It stands when the job is over.
+// Now returns the broker's time for a wall time. It stops when the job has finished.
 func (j *Job) Now(wall time.Time) time.Time {
 	if j.State.Over() && !j.Finished.IsZero() {
 		return j.Finished
 	}
-	// A broker that has been silent for a while may be gone; guessing much further would tell of a time that was not.
+	// A broker that has been silent for a while may be gone, so do not extrapolate much further.
 	const ahead = 20 * time.Second
 	return j.now.Add(time.Duration(float64(min(max(wall.Sub(j.told), 0), ahead)) / j.scale))
 }
 
-// Apply takes in an update that came at a moment of the wall's, and returns what happened since the one before, in the
-// order of the broker's time. Nothing is said to have happened in the first one but what makes the job's story so far.
+// Apply applies an update that arrived at a wall time, and returns the events since the previous one, ordered by the
+// broker's time. For the first update it returns the events of the job so far.
 func (j *Job) Apply(u apitypes.JobUpdate, wall time.Time) []Happening {
 	was := *j
 	j.JobView, j.now, j.told = u.Job, u.Now, wall
@@ -88,11 +88,11 @@ func (j *Job) Apply(u apitypes.JobUpdate, wall time.Time) []Happening {
 	return news
 }
 
-// applyTasks takes in the tasks that changed.
+// applyTasks applies the changed tasks.
 func (j *Job) applyTasks(u apitypes.JobUpdate) (news []Happening) {
 	old := j.Tasks
 	if u.Full {
-		j.Tasks = make([]apitypes.TaskView, max(u.Job.Tasks, len(u.Tasks))) // of a large job the others follow
+		j.Tasks = make([]apitypes.TaskView, max(u.Job.Tasks, len(u.Tasks))) // for a large job, more tasks arrive later
 		grown := make([]float64, len(j.Tasks))
 		copy(grown, j.weight)
 		moves := make([]int, len(j.Tasks))
@@ -118,16 +118,16 @@ func (j *Job) applyTasks(u apitypes.JobUpdate) (news []Happening) {
 	return news
 }
 
-// weigh notes how much of the job a task is. A later plan expects less of a task that has saved some of its work, so
-// the most that was ever expected counts.
+// weigh records how large a part of the job a task is. A later plan expects less of a task that has saved some work, so
+// the maximum expectation counts.
 func (j *Job) weigh(t apitypes.TaskView) {
-	const little = 1e-3 // hours: a task of which nothing is known is a task all the same
+	const little = 1e-3 // hours: a task without an estimate still counts
 	w := max(t.Hours*float64(max(t.Nodes, 1)), little, j.weight[t.Index])
 	j.weights += w - j.weight[t.Index]
 	j.weight[t.Index] = w
 }
 
-// applyAttempts takes in the attempts that changed.
+// applyAttempts applies the changed attempts.
 func (j *Job) applyAttempts(u apitypes.JobUpdate) (news []Happening) {
 	changed := slices.Clone(u.Attempts)
 	slices.SortStableFunc(changed, func(a, b apitypes.Attempt) int {
@@ -150,8 +150,8 @@ func (j *Job) applyAttempts(u apitypes.JobUpdate) (news []Happening) {
 	return news
 }
 
-// Share is how much of the work is done at a moment of the broker's time, 0 to 1: by machine hours, a running task
-// counting by its time so far.
+// Share returns the finished share of the work at a broker time, 0 to 1, weighted by machine hours. A running task counts
+// by its time so far.
 func (j *Job) Share(now time.Time) float64 {
 	if j.State == apitypes.JobSucceeded {
 		return 1
@@ -166,9 +166,9 @@ func (j *Job) Share(now time.Time) float64 {
 	return min(done/j.weights, 1)
 }
 
-// taskShare is how much of a task is done, 0 to 1.
+// taskShare returns the finished share of a task, 0 to 1.
 func taskShare(t *apitypes.TaskView, now time.Time) float64 {
-	const almost = 0.97 // until it says so itself
+	const almost = 0.97 // maximum until the task reports its end
 	switch t.State {
 	case string(record.TaskSucceeded):
 		return 1
@@ -183,7 +183,7 @@ func taskShare(t *apitypes.TaskView, now time.Time) float64 {
 	}
 }
 
-// End is when the plan in force expects the job to be done; zero when there is none.
+// End returns when the current plan expects the job to finish; zero if there is no plan.
 func (j *Job) End() time.Time {
 	if len(j.Plans) == 0 {
 		return time.Time{}
@@ -192,7 +192,7 @@ func (j *Job) End() time.Time {
 	return p.At.Add(span(p.Hours))
 }
 
-// Attempts is how many attempts there were in all, and how many of them went elsewhere than the one before.
+// Attempts returns the number of attempts, and how many of them ran in another place than the one before.
 func (j *Job) Attempts() (attempts, moves int) {
 	for _, m := range j.moves {
 		moves += m
@@ -200,7 +200,7 @@ func (j *Job) Attempts() (attempts, moves int) {
 	return len(j.attempts), moves
 }
 
-// Outcomes counts the attempts that ended in one of some ways.
+// Outcomes counts the attempts with one of the given outcomes.
 func (j *Job) Outcomes(of ...apitypes.Outcome) (n int) {
 	for _, a := range j.attempts {
 		if slices.Contains(of, a.Outcome) {

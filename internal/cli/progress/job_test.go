@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-func TestTheClockGoesOnBetweenUpdates(t *testing.T) {
+func TestClockContinuesBetweenUpdates(t *testing.T) {
 	j := NewJob(0.001)
 	j.Apply(story()[2], wall)
 	if got := j.Now(wall.Add(2 * time.Second)).Sub(at(5)); got != 2000*time.Second {
@@ -31,7 +31,7 @@ func TestTheClockGoesOnBetweenUpdates(t *testing.T) {
 	}
 }
 
-func TestAStreamThatBeginsAgainTellsNothingTwice(t *testing.T) {
+func TestRestartedStreamRepeatsNoEvents(t *testing.T) {
 	j := NewJob(1)
 	for _, u := range story()[:5] {
 		j.Apply(u, wall)
@@ -49,7 +49,7 @@ func TestAStreamThatBeginsAgainTellsNothingTwice(t *testing.T) {
 	}
 }
 
-func TestTheShareOfTheWorkGrowsWithTimeAndEndsAtAll(t *testing.T) {
+func TestShareGrowsToOne(t *testing.T) {
 	j := NewJob(1)
 	last := -1.0
 	for i, u := range story()[:7] {
@@ -68,7 +68,7 @@ func TestTheShareOfTheWorkGrowsWithTimeAndEndsAtAll(t *testing.T) {
 	}
 }
 
-func TestUpdatesThatMakeNoSenseDoNoHarm(t *testing.T) {
+func TestInvalidUpdatesDoNotPanic(t *testing.T) {
 	j := NewJob(0)
 	j.Apply(apitypes.JobUpdate{Tasks: []apitypes.TaskView{{Index: -1}, {Index: 7}}, Attempts: []apitypes.Attempt{{Task: 9, Number: 1}}}, wall)
 	j.Apply(apitypes.JobUpdate{Full: true, Job: apitypes.JobView{ID: "x", Tasks: 3}, Tasks: []apitypes.TaskView{{Index: 0, After: []int{5, -1}, State: "?"}}}, wall)
@@ -78,7 +78,7 @@ func TestUpdatesThatMakeNoSenseDoNoHarm(t *testing.T) {
 	}
 }
 
-func TestLinesOfALargeJobAreFew(t *testing.T) {
+func TestLinesLimitsLargeJobs(t *testing.T) {
 	var out bytes.Buffer
 	l := NewLines(&out, 1, text.Style{})
 	l.Update(large(1000, 612, 20), wall)
@@ -96,12 +96,12 @@ func TestLinesOfALargeJobAreFew(t *testing.T) {
 	if lines > notableMost+1 {
 		t.Errorf("%d lines", lines)
 	}
-	if !strings.Contains(out.String(), "explain train-infer-abc123 has all") {
+	if !strings.Contains(out.String(), "explain train-infer-abc123 shows all") {
 		t.Error("that lines are left out is not said")
 	}
 	out.Reset()
 	l.Update(large(1000, 800, 20), wall.Add(3*time.Second))
-	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "800 of 1,000 tasks done") {
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "800 of 1,000 tasks finished") {
 		t.Errorf("after the interval: %q", got)
 	}
 	out.Reset()
@@ -139,7 +139,7 @@ func TestGlyphs(t *testing.T) {
 	}
 }
 
-func TestOfServicesItIsTheReadyThatCount(t *testing.T) {
+func TestServiceJobsShowReadyReplicas(t *testing.T) {
 	j := NewJob(1)
 	j.Apply(apitypes.JobUpdate{Now: at(5), Full: true,
 		Job:   apitypes.JobView{ID: "chat", Tasks: 2, State: apitypes.JobRunning, Submitted: at(0)},
@@ -154,8 +154,8 @@ func TestOfServicesItIsTheReadyThatCount(t *testing.T) {
 	}
 }
 
-// Between two tries a task has failed, and is tried again. Only the end of its job says that it is not.
-func TestATaskThatIsTriedAgainHasNotFailedForGood(t *testing.T) {
+// Between two attempts a task has the state failed, but is retried. Only the end of its job makes the failure final.
+func TestRetriedTaskIsNotReportedFailed(t *testing.T) {
 	j := NewJob(1)
 	told := func(state apitypes.JobState, task record.TaskState) (n int) {
 		u := apitypes.JobUpdate{Now: at(1), Job: apitypes.JobView{ID: "j", State: state, Tasks: 1}, Full: !j.Known(),

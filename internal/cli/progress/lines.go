@@ -10,15 +10,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Limits of Lines for large jobs: they get a summary now and then instead of a line for each change.
+// Limits of Lines for large jobs: these get a regular summary instead of a line for each change.
 const (
 	largeJob     = 200 // tasks
 	summaryEvery = 2 * time.Second
-	notableMost  = 100 // lines about single tasks of a large job
+	notableMost  = 100 // maximum lines about single tasks of a large job
 )
 
-// Lines writes what happens to a job, a line each, for logs and for terminals that cannot be painted on. It never
-// repaints.
+// Lines prints the events of a job, one per line, for logs and for terminals without cursor control. It never repaints.
 type Lines struct {
 	mu      sync.Mutex
 	job     *Job
@@ -29,15 +28,15 @@ type Lines struct {
 	notable int
 }
 
-// NewLines writes to out.
+// NewLines returns a Lines that writes to out.
 func NewLines(out io.Writer, scale float64, style text.Style) *Lines {
 	return &Lines{job: NewJob(scale), out: out, style: style}
 }
 
-// Job is what is known of the job.
+// Job returns the known state of the job.
 func (l *Lines) Job() *Job { return l.job }
 
-// Update writes what an update brings.
+// Update prints the events of an update.
 func (l *Lines) Update(u apitypes.JobUpdate, wall time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,30 +47,30 @@ func (l *Lines) Update(u apitypes.JobUpdate, wall time.Time) {
 		if large && h.Task != "" && !l.admit(h) {
 			continue
 		}
-		_, _ = fmt.Fprintln(l.out, Line(h, l.job.Submitted, 0, l.style)) // progress that nobody can read is no failure
+		_, _ = fmt.Fprintln(l.out, Line(h, l.job.Submitted, 0, l.style)) // a failed write does not fail the job
 	}
 	if large && (first || u.Job.State.Over() || wall.Sub(l.summed) >= summaryEvery) {
 		l.summary(wall)
 	}
 }
 
-// admit says whether a line about one task of a large job is written: it is notable, and not one of too many.
+// admit reports whether to print a line about one task of a large job: it must be notable, and within the limit.
 func (l *Lines) admit(h Happening) bool {
 	if !h.Notable {
 		return false
 	}
 	l.notable++
 	if l.notable == notableMost+1 {
-		_, _ = fmt.Fprintf(l.out, "more such lines are left out; tradewind explain %s has all\n", l.job.ID)
+		_, _ = fmt.Fprintf(l.out, "more such lines are omitted; tradewind explain %s shows all\n", l.job.ID)
 	}
 	return l.notable <= notableMost
 }
 
-// summary writes how a large job stands, if that has changed.
+// summary prints the progress of a large job if it has changed.
 func (l *Lines) summary(wall time.Time) {
 	l.summed = wall
 	j := l.job
-	line := fmt.Sprintf("%s of %s done", text.Thousands(j.Succeeded), text.Count(j.JobView.Tasks, "task"))
+	line := fmt.Sprintf("%s of %s finished", text.Thousands(j.Succeeded), text.Count(j.JobView.Tasks, "task"))
 	for _, s := range shownStates[1:] {
 		if n := j.Counts[s]; n > 0 {
 			line += fmt.Sprintf(", %s %s", text.Thousands(n), s)
@@ -85,12 +84,12 @@ func (l *Lines) summary(wall time.Time) {
 	_, _ = fmt.Fprintln(l.out, Line(Happening{At: j.Now(wall), Text: line}, j.Submitted, 0, l.style))
 }
 
-// Note writes what the program itself has to say.
+// Note prints a message of the program itself.
 func (l *Lines) Note(note string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _ = fmt.Fprintln(l.out, note)
 }
 
-// Close does nothing: what was written stays.
+// Close does nothing: what was printed stays.
 func (l *Lines) Close() {}

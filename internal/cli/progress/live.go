@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// frameEvery is how often the clock and the animation of a view go on.
+// frameEvery is the interval of the clock and animation of a view.
 const frameEvery = 125 * time.Millisecond
 
 // LiveOptions configure a Live.
@@ -23,10 +23,9 @@ type LiveOptions struct {
 	Now    func() time.Time
 }
 
-// Live paints a job on a terminal, below what is there, until it is closed. The last picture stays.
+// Live paints a job on a terminal, below existing output, until it is closed. The last picture stays.
 //
-// It reads no keys: Ctrl-C and Ctrl-Z are the signals they are without it. While the terminal is another
-// program's it paints nothing.
+// It reads no keys, so Ctrl-C and Ctrl-Z remain signals. While another program has the terminal, it paints nothing.
 type Live struct {
 	screen screen
 	now    func() time.Time
@@ -43,7 +42,7 @@ type picture struct {
 	closing bool
 }
 
-// NewLive starts to paint.
+// NewLive starts painting.
 func NewLive(o LiveOptions) *Live {
 	l := &Live{
 		screen: screen{out: o.Out, tty: tty{o.Out}}, now: o.Now, told: make(chan func(*picture)),
@@ -89,7 +88,7 @@ func (l *Live) paint() {
 	l.screen.paint(l.pic.Render(l.now(), width, height), width)
 }
 
-// tell changes the picture, unless it is finished.
+// tell changes the picture, unless painting has ended.
 func (l *Live) tell(change func(*picture)) {
 	select {
 	case l.told <- change:
@@ -97,27 +96,27 @@ func (l *Live) tell(change func(*picture)) {
 	}
 }
 
-// Job is what is known of the job; to be read after Close only.
+// Job returns the known state of the job. Call it only after Close.
 func (l *Live) Job() *Job { return l.pic.Job }
 
-// Update paints what an update brings.
+// Update shows an update.
 func (l *Live) Update(u apitypes.JobUpdate, wall time.Time) {
 	l.tell(func(p *picture) { p.happened(p.Job.Apply(u, wall)) })
 }
 
-// Note shows what the program itself has to say.
+// Note shows a message of the program itself.
 func (l *Live) Note(note string) { l.tell(func(p *picture) { p.Note = note }) }
 
-// Close paints a last time and gives the terminal back.
+// Close paints a last time and restores the terminal.
 func (l *Live) Close() {
 	l.once.Do(func() { close(l.closed) })
 	<-l.done
 }
 
-// keep is how many notable happenings a view may be asked to show.
+// keep is the maximum number of notable events that a view shows.
 const keep = 50
 
-// happened keeps what is notable.
+// happened stores the notable events.
 func (p *picture) happened(news []Happening) {
 	for _, h := range news {
 		if !h.Notable {

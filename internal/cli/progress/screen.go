@@ -11,26 +11,26 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// screen paints pictures of a few lines one over the other, at the end of what a terminal shows. The cursor rests on
-// the line below the picture.
+// screen paints pictures of a few lines over each other, at the end of a terminal's output. The cursor stays on the line
+// below the picture.
 type screen struct {
 	out     io.Writer
 	tty     terminal
-	active  bool     // the terminal is ours
+	active  bool     // we control the terminal
 	painted []string // lines of the last picture
 }
 
-// terminal is what a screen asks of a terminal beside writing to it.
+// terminal is what a screen needs of a terminal in addition to writing.
 type terminal interface {
-	// foreground says whether the terminal is this program's now.
+	// foreground reports whether this program has the terminal.
 	foreground() bool
-	// quiet turns the echo of what is typed off, or on again.
+	// quiet turns the echo of input off, or on again.
 	quiet(on bool)
-	// size is in cells and lines.
+	// size returns cells and lines.
 	size() (width, height int)
 }
 
-// enter takes the terminal, if it can be had.
+// enter takes the terminal, if it is available.
 func (s *screen) enter() bool {
 	if !s.tty.foreground() {
 		s.active, s.painted = false, nil
@@ -44,7 +44,7 @@ func (s *screen) enter() bool {
 	return true
 }
 
-// leave gives the terminal back as it was.
+// leave restores the terminal.
 func (s *screen) leave() {
 	if !s.active {
 		return
@@ -54,26 +54,26 @@ func (s *screen) leave() {
 	s.tty.quiet(false)
 }
 
-// paint replaces the last picture. No line of it is longer than width.
+// paint replaces the last picture. No line may be longer than width.
 func (s *screen) paint(picture string, width int) {
 	lines := strings.Split(picture, "\n")
 	var b bytes.Buffer
-	// Where the terminal knows it, nothing is shown before all of it is there.
+	// Terminals that support synchronized output show nothing before the picture is complete.
 	b.WriteString(ansi.SetModeSynchronizedOutput)
 	if up := s.rows(width); up > 0 {
 		b.WriteString(ansi.CursorUp(up))
 	}
 	for _, line := range lines {
-		// Erased before it is written: a line that fills the width leaves the cursor on its last cell.
+		// Erase before writing: a line that fills the width leaves the cursor on its last cell.
 		fmt.Fprintf(&b, "\r%s%s\r\n", ansi.EraseEntireLine, line)
 	}
 	b.WriteString(ansi.EraseScreenBelow)
 	b.WriteString(ansi.ResetModeSynchronizedOutput)
 	s.painted = lines
-	_, _ = s.out.Write(b.Bytes()) // a terminal that went away is no failure of the job
+	_, _ = s.out.Write(b.Bytes()) // losing the terminal does not fail the job
 }
 
-// rows is how many rows the last picture takes. Terminals that have become narrower wrap it.
+// rows returns the number of rows of the last picture. A terminal that has become narrower wraps its lines.
 func (s *screen) rows(width int) int {
 	n := 0
 	for _, line := range s.painted {

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// glass is a terminal of a given width that understands what a screen writes.
+// glass is a simulated terminal that understands what a screen writes.
 type glass struct {
 	rows      []string
 	row       int
@@ -72,7 +72,7 @@ func (g *glass) put(seq string, width int) {
 	}
 }
 
-// shown is what a person sees.
+// shown returns what a user sees.
 func (g *glass) shown() string { return strings.TrimRight(strings.Join(g.rows, "\n"), "\n") }
 
 func cmpOr(s, other string) string {
@@ -82,7 +82,7 @@ func cmpOr(s, other string) string {
 	return s
 }
 
-func TestPicturesReplaceEachOther(t *testing.T) {
+func TestScreenReplacesPicture(t *testing.T) {
 	g := &glass{cells: 40, echo: true, rows: []string{"$ tradewind run"}, row: 1}
 	s := &screen{out: g, tty: g}
 	for _, picture := range []string{"one\ntwo\nthree", "1\n2\n3\n4\n5", "only", "a\n\nb"} {
@@ -104,7 +104,7 @@ func TestPicturesReplaceEachOther(t *testing.T) {
 	}
 }
 
-func TestWhatAnotherProgramShowsIsNotPaintedOver(t *testing.T) {
+func TestScreenPausesInBackground(t *testing.T) {
 	g := &glass{cells: 40}
 	s := &screen{out: g, tty: g}
 	s.enter()
@@ -123,15 +123,15 @@ func TestWhatAnotherProgramShowsIsNotPaintedOver(t *testing.T) {
 	}
 }
 
-func TestANarrowerTerminalHasWrappedThePicture(t *testing.T) {
+func TestScreenErasesWrappedPicture(t *testing.T) {
 	s := &screen{painted: []string{strings.Repeat("x", 70), "", "short"}}
 	if got := s.rows(40); got != 4 {
 		t.Errorf("the picture takes %d rows in 40 cells, want 4", got)
 	}
 }
 
-// A Live that paints to something that is no terminal must take all updates, paint nothing, and end.
-func TestLiveWithoutATerminalEnds(t *testing.T) {
+// A Live on something that is not a terminal must accept all updates, paint nothing, and end.
+func TestLiveEndsWithoutTerminal(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestLiveWithoutATerminalEnds(t *testing.T) {
 	}
 }
 
-func TestLivePaintsTheWholeStory(t *testing.T) {
+func TestLivePaintsWholeJob(t *testing.T) {
 	g := &glass{cells: 100}
 	l := &Live{
 		screen: screen{out: g, tty: g}, now: func() time.Time { return wall }, told: make(chan func(*picture)), closed: make(chan struct{}), done: make(chan struct{}),
@@ -181,8 +181,8 @@ func TestLivePaintsTheWholeStory(t *testing.T) {
 	}
 }
 
-// TestATransferThatIsLeftGivesTheTerminalBack, though whoever packs goes on until the process ends.
-func TestATransferThatIsLeftGivesTheTerminalBack(t *testing.T) {
+// TestTransferLeaveRestoresTerminal: even if packing continues until the process ends.
+func TestTransferLeaveRestoresTerminal(t *testing.T) {
 	g, now := &glass{cells: 80, echo: true}, time.Unix(0, 0)
 	bar := NewTransfer(nil, g, text.Style{}, ASCII(), func() time.Time { now = now.Add(time.Minute); return now })
 	bar.screen = &screen{out: g, tty: g}

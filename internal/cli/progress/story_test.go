@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Times of the stories, on the broker's clock and the wall's.
+// Start times of the stories, on the broker's clock and the wall clock.
 var (
 	start = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	wall  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -52,7 +52,7 @@ func attempt(number int, offer string, usd float64) apitypes.Attempt {
 	return apitypes.Attempt{Task: 0, Number: number, OfferID: offer, Nodes: 1, Offer: apitypes.Offer{USDPerHour: usd}}
 }
 
-// story is what a follower is told of a job that finds a zone full, is preempted, resumes elsewhere and ends.
+// story returns the updates of a job that finds a zone full, is preempted, resumes elsewhere and ends.
 func story() []apitypes.JobUpdate {
 	plan1 := apitypes.PlanHead{Version: 1, At: at(0.1), Status: "optimal", USD: 1.27, Hours: 2.6, OnDemandUSD: 8.4}
 	plan2 := apitypes.PlanHead{Version: 2, At: at(2.1), Status: "feasible", Bound: 1.2, USD: 1.4, Hours: 2.6, Reason: "aws: capacity (InsufficientInstanceCapacity): no capacity for p3.2xlarge in use1-az1"}
@@ -101,15 +101,15 @@ func story() []apitypes.JobUpdate {
 			Tasks: tasks(trained, apitypes.TaskView{State: "running", Attempts: 1, Started: at(141)}),
 		},
 		{Now: at(171), Job: over, Attempts: []apitypes.Attempt{gangDone}, Tasks: tasks(trained, apitypes.TaskView{State: "succeeded", Attempts: 1, Started: at(141), Ended: at(171), USD: 0.05})},
-		// Instead of the last one.
+		// Replaces the last step.
 		{Now: at(150), Job: lost, Attempts: []apitypes.Attempt{failed}, Tasks: tasks(trained, apitypes.TaskView{State: "failed", Attempts: 1, Started: at(141), Ended: at(150), Reason: "exit code 1"})},
 	}
 }
 
-// failing is the step of the story that ends badly.
+// failing is the step of the story that fails.
 const failing = 7
 
-// TestStory shows the story at different moments and sizes: see testdata/story.
+// TestStory renders the story at different moments and sizes: see testdata/story.
 func TestStory(t *testing.T) {
 	datadriven.RunTest(t, "testdata/story", func(t *testing.T, d *datadriven.TestData) string {
 		scale, glyphs := 1.0, Unicode()
@@ -143,7 +143,7 @@ func TestStory(t *testing.T) {
 	})
 }
 
-// until is the story up to a step.
+// until returns the story up to a step.
 func until(t *testing.T, d *datadriven.TestData) []apitypes.JobUpdate {
 	var step int
 	d.ScanArgs(t, "step", &step)
@@ -154,7 +154,7 @@ func until(t *testing.T, d *datadriven.TestData) []apitypes.JobUpdate {
 	return updates[:step+1]
 }
 
-// large is a job of many tasks, of which some run.
+// large returns a job of many tasks, some of them running.
 func large(n, done, running int) apitypes.JobUpdate {
 	u := apitypes.JobUpdate{Now: at(30), Full: true, Job: viewed(30, apitypes.JobRunning, 12.5)}
 	u.Job.Tasks, u.Job.Succeeded = n, done
@@ -175,7 +175,7 @@ func large(n, done, running int) apitypes.JobUpdate {
 	return u
 }
 
-func TestALargeJobIsCollapsed(t *testing.T) {
+func TestLargeJobIsCollapsed(t *testing.T) {
 	datadriven.RunTest(t, "testdata/large", func(t *testing.T, d *datadriven.TestData) string {
 		var width, height int
 		d.ScanArgs(t, "width", &width)
@@ -186,7 +186,7 @@ func TestALargeJobIsCollapsed(t *testing.T) {
 	})
 }
 
-func TestAViewNeverLeavesItsTerminal(t *testing.T) {
+func TestViewFitsTerminal(t *testing.T) {
 	jobs := map[string]*Job{"large": NewJob(1), "small": NewJob(1)}
 	jobs["large"].Apply(large(1000, 612, 20), wall)
 	var recent []Happening

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// tasks is the table of tasks in at most room lines: all of them, or, where they are too many, how many are in each
-// state and those at work. A room below 0 is without limit.
+// tasks returns the table of tasks in at most room lines: all tasks or, if they are too many, the number of tasks in each
+// state and the active ones. A negative room means no limit.
 func (v *View) tasks(now time.Time, width, room int) []string {
 	j := v.Job
 	switch {
@@ -24,24 +24,24 @@ func (v *View) tasks(now time.Time, width, room int) []string {
 	}
 	lines := []string{v.counts(width)}
 	active := v.active()
-	most := room - 3 // the counts, the header, and how many more there are
+	most := room - 3 // minus the counts, the header, and the line for the rest
 	if len(active) == 0 || most < 1 {
 		return lines
 	}
 	lines = append(lines, v.table(active[:min(most, len(active))], now, width)...)
 	if more := len(active) - most; more > 0 {
-		lines = append(lines, v.Style.Paint(text.Faint, fmt.Sprintf("%s and %d more at work", v.Glyphs.more, more)))
+		lines = append(lines, v.Style.Paint(text.Faint, fmt.Sprintf("%s and %d more active", v.Glyphs.more, more)))
 	}
 	return lines
 }
 
-// The states in the order in which a task goes through them.
+// The states in the order in which a task passes them.
 var shownStates = []string{
 	string(record.TaskSucceeded), string(record.TaskFailed), stateCancelled, string(record.TaskRunning),
 	string(record.TaskLaunching), string(record.TaskAdmitted), string(record.TaskQueued), stateWaiting,
 }
 
-// counts is how many tasks are in each state.
+// counts renders the number of tasks in each state.
 func (v *View) counts(width int) string {
 	var parts []string
 	for _, s := range shownStates {
@@ -56,8 +56,8 @@ func (v *View) counts(width int) string {
 	return v.joined(parts, width)
 }
 
-// active are the tasks that something can be told of: failed ones, then those that hold or get machines, the longest at
-// it first.
+// active returns the tasks worth showing: failed ones first, then those that have or get machines, the longest-running
+// first.
 func (v *View) active() []apitypes.TaskView {
 	rank := map[string]int{
 		string(record.TaskFailed): 0, string(record.TaskRunning): 1, string(record.TaskLaunching): 2,
@@ -75,7 +75,7 @@ func (v *View) active() []apitypes.TaskView {
 	return active
 }
 
-// table has a row for each of some tasks.
+// table returns a table with one row per task.
 func (v *View) table(tasks []apitypes.TaskView, now time.Time, width int) []string {
 	t := text.Table{Columns: []text.Column{
 		{},
@@ -141,7 +141,7 @@ func (v *View) state(t *apitypes.TaskView, now time.Time) string {
 	}
 }
 
-// parents names what a task waits for, as long as that is short.
+// parents names the tasks that a task waits for, if the list is short.
 func (v *View) parents(t *apitypes.TaskView) string {
 	const longest = 20
 	var names []string
@@ -156,7 +156,7 @@ func (v *View) parents(t *apitypes.TaskView) string {
 	return text.Count(max(len(names), 1), "task")
 }
 
-// times is how long a task has run, or did, and how long it was expected to.
+// times renders how long a task has run, and how long it was expected to.
 func times(t *apitypes.TaskView, now time.Time) string {
 	switch {
 	case t.Started.IsZero():

@@ -10,16 +10,16 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// lineEvery is how often a transfer that is not painted says how far it is.
+// lineEvery is the interval of the lines about a transfer that is not painted.
 const lineEvery = 10 * time.Second
 
-// Transfer shows how far something is that takes its time by its size: a bar on a terminal, a line now and then
-// elsewhere. It is used by one goroutine at a time, but for Leave.
+// Transfer shows the progress of a transfer: a bar on a terminal, otherwise regular lines. Except for Leave, only one
+// goroutine may use it at a time.
 type Transfer struct {
 	mu     sync.Mutex
 	left   bool
 	out    io.Writer
-	screen *screen // nil for lines
+	screen *screen // nil if lines are printed
 	style  text.Style
 	glyphs Glyphs
 	now    func() time.Time
@@ -29,7 +29,7 @@ type Transfer struct {
 	shown time.Time
 }
 
-// NewTransfer paints on a terminal, or writes lines where that is nil.
+// NewTransfer paints on terminal, or prints lines to out if terminal is nil.
 func NewTransfer(terminal *os.File, out io.Writer, style text.Style, glyphs Glyphs, now func() time.Time) *Transfer {
 	t := &Transfer{out: out, style: style, glyphs: glyphs, now: now}
 	if terminal != nil {
@@ -38,10 +38,10 @@ func NewTransfer(terminal *os.File, out io.Writer, style text.Style, glyphs Glyp
 	return t
 }
 
-// Begin says what is under way from now on, such as "packing code".
+// Begin starts a new step, such as "packing code".
 func (t *Transfer) Begin(what string) { t.what, t.done, t.shown = what, 0, t.now() }
 
-// Add tells of n bytes more, of so many in all.
+// Add counts n more bytes, out of a total.
 func (t *Transfer) Add(n, of int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +70,7 @@ func (t *Transfer) Add(n, of int64) {
 	t.screen.paint(text.Cut(line, width), width)
 }
 
-// Leave gives the terminal back for good, as the process is about to end.
+// Leave restores the terminal for good, because the process is about to exit.
 func (t *Transfer) Leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +78,7 @@ func (t *Transfer) Leave() {
 	t.clear()
 }
 
-// Close gives the terminal back, without a trace of the bar.
+// Close erases the bar and restores the terminal.
 func (t *Transfer) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +88,7 @@ func (t *Transfer) Close() {
 func (t *Transfer) clear() {
 	if t.screen != nil && t.screen.active {
 		t.screen.paint("", 1<<10)
-		_, _ = io.WriteString(t.screen.out, "\x1b[1A") // onto the line that is empty
+		_, _ = io.WriteString(t.screen.out, "\x1b[1A") // move up to the empty line
 		t.screen.leave()
 	}
 }

@@ -15,7 +15,7 @@ func (t tty) foreground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// quiet leaves everything but the echo as it is: Ctrl-C goes on being a signal.
+// quiet only changes the echo: Ctrl-C remains a signal.
 func (t tty) quiet(on bool) {
 	mode, err := unix.IoctlGetTermios(t.fd(), getTermios)
 	if err != nil {
@@ -27,11 +27,11 @@ func (t tty) quiet(on bool) {
 	} else {
 		mode.Lflag |= unix.ECHO
 	}
-	_ = unix.IoctlSetTermios(t.fd(), setTermios, mode) // then what is typed shows up in the picture until the next one
+	_ = unix.IoctlSetTermios(t.fd(), setTermios, mode) // if it fails, typed text appears until the next picture
 }
 
-// watchSuspend has Ctrl-Z told.
+// watchSuspend reports Ctrl-Z on c.
 func watchSuspend(c chan<- os.Signal) { signal.Notify(c, syscall.SIGTSTP) }
 
-// suspend stops this process until it is told to go on.
+// suspend stops this process until it is continued.
 func suspend() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) } // a process may stop itself

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// foreground is always so: a console has no groups of processes that take turns.
+// foreground is always true: consoles have no process groups.
 func (t tty) foreground() bool { return true }
 
-// quiet leaves everything but the echo as it is: Ctrl-C goes on being a signal.
+// quiet only changes the echo: Ctrl-C remains a signal.
 func (t tty) quiet(on bool) {
 	in := windows.Handle(os.Stdin.Fd())
 	var mode uint32
@@ -21,14 +21,14 @@ func (t tty) quiet(on bool) {
 	} else {
 		mode |= windows.ENABLE_ECHO_INPUT
 	}
-	_ = windows.SetConsoleMode(in, mode) // then what is typed shows up in the picture until the next one
+	_ = windows.SetConsoleMode(in, mode) // if it fails, typed text appears until the next picture
 	var out uint32
 	if h := windows.Handle(t.file.Fd()); on && windows.GetConsoleMode(h, &out) == nil {
-		_ = windows.SetConsoleMode(h, out|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) // else the picture's codes are text
+		_ = windows.SetConsoleMode(h, out|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) // makes the console interpret escape codes
 	}
 }
 
-// watchSuspend has Ctrl-Z told: here nothing tells it.
+// watchSuspend does nothing: Windows does not report Ctrl-Z.
 func watchSuspend(chan<- os.Signal) {}
 
 func suspend() {}

@@ -6,32 +6,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // View paints a job at one moment.
 type View struct {
 	Job    *Job
-	Recent []Happening // notable ones, the last one last
-	Missed int         // notable happenings before Recent
-	Note   string      // what the program itself has to say: that it is cancelling
+	Recent []Happening // notable events, the latest last
+	Missed int         // number of notable events before Recent
+	Note   string      // message of the program itself, such as that it is cancelling
 	Hint   string      // what keys do
 	Frame  int         // of the animation
 	Style  text.Style
 	Glyphs Glyphs
 }
 
-// Least height and width of a view. A smaller terminal cuts it.
+// Minimum height and width of a view. A smaller terminal cuts it.
 const (
 	leastWidth  = 20
 	leastHeight = 6
 	recentMost  = 6
 )
 
-// Render paints the view at a moment of the wall's clock, in at most width cells and height lines. A height of 0 is
-// without limit.
+// Render paints the view at a wall time, in at most width cells and height lines. A height of 0 means no limit.
 func (v *View) Render(wall time.Time, width, height int) string {
 	width = max(width, leastWidth)
 	if !v.Job.Known() {
@@ -41,7 +40,7 @@ func (v *View) Render(wall time.Time, width, height int) string {
 	head := v.header(now, width)
 	room, below := -1, -1
 	if height > 0 {
-		room = max(height, leastHeight) - len(head) - 1 // the line below, where the cursor is
+		room = max(height, leastHeight) - len(head) - 1 // the line below, for the cursor
 		below = max(room-min(len(v.Job.Tasks)+1, 4), 0)
 	}
 	tail := v.footer(width, below)
@@ -58,7 +57,7 @@ func (v *View) Render(wall time.Time, width, height int) string {
 	return strings.Join(lines, "\n")
 }
 
-// header is what holds of the job as a whole.
+// header returns the lines about the job as a whole.
 func (v *View) header(now time.Time, width int) []string {
 	j := v.Job
 	title := v.Style.Paint(text.Strong, j.ID) + "  " + v.Style.Paint(jobTone(j.State), string(j.State))
@@ -81,13 +80,13 @@ func jobTone(s apitypes.JobState) text.Tone {
 	}
 }
 
-// bar is the progress bar with its numbers.
+// bar renders the progress bar with its numbers.
 func (v *View) bar(now time.Time, width int) string {
 	const longest = 48
 	share := v.Job.Share(now)
 	done := max(v.Job.Succeeded, v.Job.Counts[string(record.TaskSucceeded)])
 	label := fmt.Sprintf("  %d/%d tasks  %2.0f%%", done, v.Job.JobView.Tasks, 100*share)
-	if v.serves() { // nothing of it is ever done
+	if v.serves() { // services never finish
 		ready := 0
 		for i := range v.Job.Tasks {
 			if v.Job.Tasks[i].Ready {
@@ -105,7 +104,7 @@ func (v *View) bar(now time.Time, width int) string {
 	return v.Style.Paint(jobBarTone(v.Job.State), full) + v.Style.Paint(text.Faint, empty) + label
 }
 
-// serves says whether all of the job's tasks are replicas of services.
+// serves reports whether all of the job's tasks are replicas of services.
 func (v *View) serves() bool {
 	return len(v.Job.Tasks) > 0 && len(v.Job.Tasks) == v.Job.JobView.Tasks &&
 		!slices.ContainsFunc(v.Job.Tasks, func(t apitypes.TaskView) bool { return t.Service == "" })
@@ -118,7 +117,7 @@ func jobBarTone(s apitypes.JobState) text.Tone {
 	return text.Good
 }
 
-// money is the line of what was spent, against the plan and against on-demand.
+// money renders the amount spent, compared to the plan and to on-demand.
 func (v *View) money(width int) string {
 	j := v.Job
 	parts := []string{v.Style.Paint(text.Strong, text.USD(j.SpentUSD)+" USD") + " spent"}
@@ -139,7 +138,7 @@ func (v *View) money(width int) string {
 	return v.joined(parts, width)
 }
 
-// clock is the line of time: so far, expected, and left to the deadline.
+// clock renders the elapsed and expected time, and the time until the deadline.
 func (v *View) clock(now time.Time, width int) string {
 	j := v.Job
 	so := text.Span(now.Sub(j.Submitted).Truncate(time.Second))
@@ -167,13 +166,13 @@ func (v *View) deadline(now time.Time) string {
 	case v.Job.State.Over():
 		return v.Style.Paint(text.Good, "in time, "+text.Span(left)+" early")
 	case v.Job.Late:
-		return v.Style.Paint(text.Bad, text.Span(left)+" to a deadline that cannot be kept")
+		return v.Style.Paint(text.Bad, text.Span(left)+" to a deadline that cannot be met")
 	default:
 		return "deadline in " + text.Span(left)
 	}
 }
 
-// joined puts parts on a line, the last ones left out where there is no room.
+// joined joins parts on a line and omits the last ones if there is no room.
 func (v *View) joined(parts []string, width int) string {
 	sep := v.Style.Paint(text.Faint, " "+v.Glyphs.dot+" ")
 	line := parts[0]
@@ -186,7 +185,7 @@ func (v *View) joined(parts []string, width int) string {
 	return line
 }
 
-// footer is what happened lately, and what the program has to say, in at most some lines unless that is below 0.
+// footer returns recent events and the message of the program, in at most `most` lines; below 0 means no limit.
 func (v *View) footer(width, most int) []string {
 	var say []string
 	switch {
@@ -198,7 +197,7 @@ func (v *View) footer(width, most int) []string {
 	}
 	count := min(len(v.Recent), recentMost)
 	if most >= 0 {
-		count = min(count, most-len(say)-2) // below an empty line and the one about those that are not shown
+		count = min(count, most-len(say)-2) // minus an empty line and the line about omitted events
 	}
 	if count <= 0 {
 		return say
@@ -207,7 +206,7 @@ func (v *View) footer(width, most int) []string {
 	if missed := v.Missed + len(v.Recent) - count; missed > 0 {
 		lines = append(lines,
 			v.Style.Paint(text.Faint,
-				fmt.Sprintf("%s before; tradewind explain %s has all", text.Count(missed, "event"), v.Job.ID)))
+				fmt.Sprintf("%s before; tradewind explain %s shows all", text.Count(missed, "event"), v.Job.ID)))
 	}
 	for _, h := range v.Recent[len(v.Recent)-count:] {
 		lines = append(lines, Line(h, v.Job.Submitted, width, v.Style))
@@ -215,8 +214,8 @@ func (v *View) footer(width, most int) []string {
 	return append(lines, say...)
 }
 
-// Line writes a happening on one line, in at most width cells unless that is 0. Where there is little room the offer is
-// named shorter, before the end is cut.
+// Line renders an event on one line, in at most width cells; 0 means no limit. If there is little room, it first shortens
+// the offer, then cuts the end.
 func Line(h Happening, since time.Time, width int, style text.Style) string {
 	at := text.Clock(h.At.Sub(since))
 	what := h.Text
@@ -237,5 +236,5 @@ func Line(h Happening, since time.Time, width int, style text.Style) string {
 	return style.Paint(text.Faint, at) + "  " + style.Paint(h.Tone, what)
 }
 
-// shortOffer is as short as an offer's name becomes for the sake of what follows it, in cells.
+// shortOffer is the minimum length, in cells, to which an offer's name is shortened for the text after it.
 const shortOffer = 24

@@ -8,26 +8,26 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// maxDescription is how many characters of a description the API takes.
+// maxDescription is the API's maximum length of a description in characters.
 const maxDescription = 1024
 
-// Count adds a flag that is a number of things: tasks, or parts.
+// Count adds a flag for a whole number, such as a number of tasks.
 func Count(f *pflag.FlagSet, to *int, name, usage string) {
 	f.Var(&bounded{set: func(v float64) { *to = int(v) }, most: record.MaxCount, whole: true}, name, usage)
 }
 
-// Amount adds a flag that is an amount of one resource.
+// Amount adds a flag for an amount of one resource.
 func Amount(f *pflag.FlagSet, to *float64, name, usage string) {
 	f.Var(&bounded{set: func(v float64) { *to = v }, most: record.MaxAmount}, name, usage)
 }
 
-// bounded is a flag whose value is a number from 0 on.
+// bounded is a flag for a number of at least 0.
 type bounded struct {
 	set   func(float64)
 	said  string
@@ -54,23 +54,23 @@ func (b *bounded) Set(s string) error {
 		what = "a whole number"
 	}
 	if err != nil || !(v >= 0 && v <= b.most) || b.whole && v != math.Trunc(v) {
-		return fmt.Errorf("it has to be %s from 0 to %s", what, text.Number(b.most))
+		return fmt.Errorf("must be %s from 0 to %s", what, text.Number(b.most))
 	}
 	b.set(v)
 	b.said = s
 	return nil
 }
 
-// CheckTexts says what is wrong with the name of a queue, and with what its flags of words say.
+// CheckTexts validates the name of a queue and its text flags.
 func CheckTexts(name, parent, description string) error {
-	const hint = "letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 128"
+	const hint = "use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 128"
 	switch {
 	case dag.CheckName(name) != nil:
-		return command.BadInput(hint, "%q is not the name of a queue", name)
+		return command.BadInput(hint, "%q is not a valid queue name", name)
 	case parent != "" && dag.CheckName(parent) != nil:
-		return command.BadInput(hint, "--parent: %q is not the name of a queue", parent)
+		return command.BadInput(hint, "--parent: %q is not a valid queue name", parent)
 	case len([]rune(description)) > maxDescription:
-		return command.BadInput("", "--description: it has %d characters, more than %d", len([]rune(description)),
+		return command.BadInput("", "--description: it has %d characters, more than the maximum %d", len([]rune(description)),
 			maxDescription)
 	}
 	return nil

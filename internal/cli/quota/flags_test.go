@@ -9,19 +9,19 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/quota"
 )
 
-func TestALimitIsANumberFromZeroOn(t *testing.T) {
+func TestLimitFlagsRejectInvalidNumbers(t *testing.T) {
 	for args, want := range map[string]string{
 		"--running 20 --vcpu 2.5": "",
 		"--running 0 --vcpu 0":    "",
-		"--vcpu -3":               "it has to be a number from 0 to 1000000000",
-		"--vcpu 1e99":             "it has to be a number from 0 to 1000000000",
-		"--vcpu NaN":              "it has to be a number from 0 to 1000000000",
-		"--vcpu many":             "it has to be a number from 0 to 1000000000",
-		"--running -1":            "it has to be a whole number from 0 to 1000000",
-		"--running 1.5":           "it has to be a whole number from 0 to 1000000",
-		"--running 1000001":       "it has to be a whole number from 0 to 1000000",
-		"--max vcpus=-3":          "of vcpus it has to be a number from 0 to 1000000000",
-		"--max many":              "it has to be NUMBER or RESOURCE=NUMBER",
+		"--vcpu -3":               "must be a number from 0 to 1000000000",
+		"--vcpu 1e99":             "must be a number from 0 to 1000000000",
+		"--vcpu NaN":              "must be a number from 0 to 1000000000",
+		"--vcpu many":             "must be a number from 0 to 1000000000",
+		"--running -1":            "must be a whole number from 0 to 1000000",
+		"--running 1.5":           "must be a whole number from 0 to 1000000",
+		"--running 1000001":       "must be a whole number from 0 to 1000000",
+		"--max vcpus=-3":          "vcpus must be a number from 0 to 1000000000",
+		"--max many":              "must be NUMBER or RESOURCE=NUMBER",
 	} {
 		var running int
 		var vcpu float64
@@ -40,12 +40,12 @@ func TestALimitIsANumberFromZeroOn(t *testing.T) {
 	}
 }
 
-func TestTheWordsOfAQueueAreCheckedByTheirFlags(t *testing.T) {
+func TestCheckTexts(t *testing.T) {
 	for _, c := range []struct{ name, parent, description, want string }{
 		{"research", "lab", "of the lab", ""},
-		{"a/b", "", "", `"a/b" is not the name of a queue`},
-		{"a", "b c", "", `--parent: "b c" is not the name of a queue`},
-		{"a", "", strings.Repeat("é", 1025), "--description: it has 1025 characters, more than 1024"},
+		{"a/b", "", "", `"a/b" is not a valid queue name`},
+		{"a", "b c", "", `--parent: "b c" is not a valid queue name`},
+		{"a", "", strings.Repeat("é", 1025), "--description: it has 1025 characters, more than the maximum 1024"},
 		{"a", "", strings.Repeat("é", 1024), ""},
 	} {
 		err := quota.CheckTexts(c.name, c.parent, c.description)

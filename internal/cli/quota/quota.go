@@ -1,4 +1,4 @@
-// Package quota reads and writes amounts of resources as people give them to queues: "96", or
+// Package quota parses and formats amounts of resources for queues: "96", or
 // "vcpus=96,memory=512,A100=8,usd-per-hour=20".
 package quota
 
@@ -10,14 +10,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
-// names are what people call resources that are no accelerators.
+// names are the names of resources that are not accelerators.
 var names = map[string]string{
 	"vcpus": apitypes.VCPUs, "vcpu": apitypes.VCPUs, "cpus": apitypes.VCPUs, "cpu": apitypes.VCPUs,
 	"memory": apitypes.MemoryGiB, "memorygib": apitypes.MemoryGiB,
@@ -25,7 +25,7 @@ var names = map[string]string{
 	"usd-per-month": apitypes.USDPerMonth, "usdpermonth": apitypes.USDPerMonth,
 }
 
-// Flag is a flag whose value is amounts. A number alone is vCPUs. Given again, it adds to what was said before.
+// Flag is a flag for amounts. A number alone means vCPUs. Repeated flags add to each other.
 type Flag struct{ Amounts apitypes.Amounts }
 
 // String implements pflag.Value.
@@ -48,11 +48,11 @@ func (f *Flag) Set(s string) error {
 		name = strings.TrimSpace(name)
 		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 		if err != nil || name == "" {
-			return errors.New("it has to be NUMBER or RESOURCE=NUMBER, with commas between several: vcpus, " +
-				"memory (GiB), usd-per-hour, usd-per-month, or a kind of accelerator")
+			return errors.New("must be NUMBER or RESOURCE=NUMBER, several comma-separated: vcpus, " +
+				"memory (GiB), usd-per-hour, usd-per-month, or an accelerator")
 		}
 		if !(v >= 0 && v <= record.MaxAmount) {
-			return fmt.Errorf("of %s it has to be a number from 0 to %s", name, text.Number(record.MaxAmount))
+			return fmt.Errorf("%s must be a number from 0 to %s", name, text.Number(record.MaxAmount))
 		}
 		if name, err = resource(name); err != nil {
 			return err
@@ -63,8 +63,8 @@ func (f *Flag) Set(s string) error {
 	return nil
 }
 
-// resource is what the broker calls a resource. A name that is nearly one of those that there are is taken for a slip
-// of the hand; another may be of a catalogue of one's own.
+// resource returns the broker's name of a resource. A name similar to a known one is treated as a typing error; any
+// other name may be from a custom catalogue.
 func resource(name string) (string, error) {
 	if known := names[strings.ToLower(name)]; known != "" {
 		return known, nil
@@ -79,12 +79,12 @@ func resource(name string) (string, error) {
 		near = unknown.Suggestions[0]
 	}
 	if near != "" {
-		return "", fmt.Errorf("there is no resource %q; did you mean %s?", name, near)
+		return "", fmt.Errorf("unknown resource %q; did you mean %s?", name, near)
 	}
 	return name, nil
 }
 
-// Over are amounts in force with what a flag says of some of them; 0 takes one away.
+// Over returns the old amounts, overridden by the flag's; 0 removes an amount.
 func (f *Flag) Over(old apitypes.Amounts) apitypes.Amounts {
 	if len(old) == 0 {
 		return f.Amounts
@@ -94,7 +94,7 @@ func (f *Flag) Over(old apitypes.Amounts) apitypes.Amounts {
 	return out
 }
 
-// Tell writes amounts: "A100=8, memoryGiB=512"; empty for none.
+// Tell formats amounts: "A100=8, memoryGiB=512"; empty for none.
 func Tell(a apitypes.Amounts) string {
 	words := make([]string, 0, len(a))
 	for _, name := range slices.Sorted(maps.Keys(a)) {
@@ -103,13 +103,14 @@ func Tell(a apitypes.Amounts) string {
 	return strings.Join(words, ", ")
 }
 
-// Of writes what of resources beside vCPUs a queue holds and may hold: "A100 4 of 8, usdPerHour 3.2 of 20"; empty where
-// it bounds none. Of a month's budget it is what was spent and is set aside, there and below.
+// Of describes what a queue holds and may hold of resources other than vCPUs: "A100 4 of 8, usdPerHour 3.2 of 20". It is
+// empty if the queue has no such limits. For a monthly budget it shows what was spent and reserved, including child
+// queues.
 func Of(q *apitypes.Queue) string {
 	words := make([]string, 0, len(q.Max))
 	for _, name := range slices.Sorted(maps.Keys(q.Max)) {
 		if name == apitypes.USDPerMonth {
-			words = append(words, fmt.Sprintf("%s %s of %s in %s, %s of it set aside", name,
+			words = append(words, fmt.Sprintf("%s %s of %s in %s, %s of it reserved", name,
 				text.USD(q.Month.SpentUSD+q.Month.ReservedUSD+q.Month.BelowUSD), text.USD(q.Max[name]), q.Month.Of,
 				text.USD(q.Month.ReservedUSD+q.Month.AsideBelowUSD)))
 			continue

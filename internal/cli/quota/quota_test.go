@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-func TestAmountsAreReadAsPeopleWriteThem(t *testing.T) {
+func TestFlagParsesAmounts(t *testing.T) {
 	for in, want := range map[string]string{
 		"96": "vcpus=96", "vcpus=96,memory=512": "memoryGiB=512, vcpus=96", "A100=8,usd-per-hour=20.5": "A100=8, usdPerHour=20.5",
 		"usd-per-month=500": "usdPerMonth=500",
@@ -29,7 +29,7 @@ func TestAmountsAreReadAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-func TestWhatAFlagLeavesOutStays(t *testing.T) {
+func TestFlagKeepsOmittedAmounts(t *testing.T) {
 	var f quota.Flag
 	if err := f.Set("A100=0,memory=64"); err != nil {
 		t.Fatal(err)
@@ -40,15 +40,15 @@ func TestWhatAFlagLeavesOutStays(t *testing.T) {
 	}
 }
 
-func TestAMonthsBudgetIsToldWithWhatIsSpentAndSetAside(t *testing.T) {
+func TestOfShowsMonthlyBudget(t *testing.T) {
 	q := apitypes.Queue{Max: apitypes.Amounts{apitypes.USDPerMonth: 500},
 		Month: apitypes.Month{Of: "2026-11", SpentUSD: 120, ReservedUSD: 30, BelowUSD: 50, AsideBelowUSD: 15}}
-	if got := quota.Of(&q); got != "usdPerMonth 200.00 of 500.00 in 2026-11, 45.00 of it set aside" {
+	if got := quota.Of(&q); got != "usdPerMonth 200.00 of 500.00 in 2026-11, 45.00 of it reserved" {
 		t.Errorf("it is told as %q", got)
 	}
 }
 
-func TestWhatQueuesBelowHoldIsInUse(t *testing.T) {
+func TestTableIncludesChildQueues(t *testing.T) {
 	table := quota.Table(
 		apitypes.Queue{Name: "lab", MaxVCPU: 8, Running: 1, VCPU: 2, Max: apitypes.Amounts{"A100": 8},
 			Use: apitypes.Amounts{"A100": 1}},

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// Table is a table of queues: their quotas, shares, and what is in use of each, there and in those below it.
+// Table returns a table of queues: their quotas, shares and usage, including child queues.
 func Table(queues ...apitypes.Queue) *text.Table {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MOST", Right: true},
-		{Name: "VCPUS", Right: true}, {Name: "MOST", Right: true}, {Name: "BELOW", Flexible: true, Optional: 2},
+		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MAX", Right: true},
+		{Name: "VCPUS", Right: true}, {Name: "MAX", Right: true}, {Name: "PARENT", Flexible: true, Optional: 2},
 		{Name: "WEIGHT", Right: true, Optional: 2}, {Name: "DESERVED", Right: true, Optional: 2},
 		{Name: "GUARANTEED", Right: true, Optional: 2}, {Name: "DESCRIPTION", Flexible: true, Optional: 1},
 	}}
@@ -27,7 +27,7 @@ func Table(queues ...apitypes.Queue) *text.Table {
 	return t
 }
 
-// held are queues with what those below them hold, which counts against their limits as well.
+// held adds to each queue what its child queues hold, which counts against its limits, too.
 func held(queues []apitypes.Queue) []apitypes.Queue {
 	all, tree := slices.Clone(queues), record.Pointers(queues)
 	for i, q := range tree {
@@ -37,7 +37,7 @@ func held(queues []apitypes.Queue) []apitypes.Queue {
 	return all
 }
 
-// describeQueue is what is said of a queue, with what is unusual about it.
+// describeQueue returns a queue's description and anything unusual about it.
 func describeQueue(q apitypes.Queue) string {
 	var words []string
 	if q.Description != "" {
@@ -60,7 +60,7 @@ func describeQueue(q apitypes.Queue) string {
 	return strings.Join(words, ", ")
 }
 
-// bound writes a bound, where 0 is none.
+// bound formats a limit; 0 means none.
 func bound(v float64) string {
 	if v == 0 {
 		return "-"

@@ -1,5 +1,5 @@
-// Package suspending is what the commands suspend and resume do once a broker is found: people have jobs, and queues,
-// wait and go on.
+// Package suspending implements suspend and resume on top of a broker connection: users pause jobs and queues, and
+// resume them.
 package suspending
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// Asked is what is asked of a broker.
+// Asked is the part of a broker's API that the commands need.
 type Asked interface {
 	Suspend(ctx context.Context, id, by, reason string) (*apitypes.JobView, error)
 	Resume(ctx context.Context, id, by string) (*apitypes.JobView, error)
@@ -27,24 +27,24 @@ type Asked interface {
 // Found is a broker.
 type Found struct {
 	Asked
-	// Job finds the ID of a job by what somebody calls it.
+	// Job resolves a job argument to the job's ID.
 	Job   func(ctx context.Context, name string) (string, error)
 	Close func() error
-	// Where is the folder of a broker that does not run: what is asked of it comes to pass when one does. Empty is one
-	// that runs.
+	// Where is the state folder if no broker is running: the change takes effect when one starts. It is empty if one is
+	// running.
 	Where string
 }
 
-// Brokers finds the broker that a command is for.
+// Brokers finds the broker for a command.
 type Brokers struct {
-	Flags func(c *cobra.Command, state *string) // those by which it is found
+	Flags func(c *cobra.Command, state *string) // adds the flags that choose the broker
 	Find  func(ctx context.Context, state string) (*Found, error)
 }
 
-// most bounds the jobs of one command.
+// most is the maximum number of jobs in one command.
 const most = 1000
 
-// Commands are suspend and resume.
+// Commands returns suspend and resume.
 func Commands(app *command.App, brokers Brokers) []*cobra.Command {
 	return []*cobra.Command{suspendCommand(app, brokers), resumeCommand(app, brokers)}
 }
@@ -62,17 +62,17 @@ func suspendCommand(app *command.App, brokers Brokers) *cobra.Command {
 	x := &asking{App: app}
 	c := &cobra.Command{
 		Use:   "suspend [JOB...]",
-		Short: "Have jobs, or a queue, wait",
-		Long: "Suspends jobs: what runs of them saves its work and gives back its machines, and nothing more of them\n" +
-			"starts, until `tradewind resume`. Meanwhile they hold no quota and cost nothing; their deadlines stay.\n" +
-			"With --queue, nothing of that queue and those below it is admitted; what runs goes on, or, with --drain,\n" +
-			"saves its work and waits, too. JOB is an ID, the beginning of one, or \"last\".",
+		Short: "Pause jobs or a queue",
+		Long: "Suspends jobs: their running tasks save their work and release their machines, and no more of their tasks\n" +
+			"start until `tradewind resume`. Meanwhile they use no quota and cost nothing; their deadlines stay.\n" +
+			"With --queue, nothing in that queue and its child queues is admitted; running tasks continue or, with\n" +
+			"--drain, save their work and wait, too. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind suspend last --reason \"the data is wrong\"\n  tradewind suspend --queue research\n" +
 			"  tradewind suspend --queue research --drain --reason maintenance",
 		Args: command.Args(0, most),
 	}
-	c.Flags().BoolVar(&x.drain, "drain", false, "with --queue: what runs there saves its work and waits, too")
-	c.Flags().StringVar(&x.reason, "reason", "", "why, for the jobs' stories")
+	c.Flags().BoolVar(&x.drain, "drain", false, "with --queue: running tasks save their work and wait, too")
+	c.Flags().StringVar(&x.reason, "reason", "", "reason, recorded in the jobs' history")
 	return x.command(c, brokers, (*asking).suspendJob, (*asking).suspendQueue)
 }
 
@@ -80,9 +80,9 @@ func resumeCommand(app *command.App, brokers Brokers) *cobra.Command {
 	x := &asking{App: app}
 	c := &cobra.Command{
 		Use:   "resume [JOB...]",
-		Short: "Have suspended jobs, or a queue, go on",
-		Long: "Resumes jobs that were suspended: their tasks wait in their queue and go on from their checkpoints. With\n" +
-			"--queue, a queue that was suspended, or closed, admits again. What is not suspended is left as it is. JOB is\n" +
+		Short: "Resume suspended jobs or a queue",
+		Long: "Resumes suspended jobs: their tasks wait in their queue and resume from their checkpoints. With --queue, a\n" +
+			"suspended or closed queue admits tasks again. Jobs and queues that are not suspended do not change. JOB is\n" +
 			"an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind resume last\n  tradewind resume --queue research",
 		Args:    command.Args(0, most),
@@ -95,17 +95,17 @@ func (x *asking) command(c *cobra.Command, brokers Brokers, job func(*asking, co
 	queue func(*asking, context.Context) error) *cobra.Command {
 	var state string
 	c.Flags().StringVar(&x.queue, "queue", "", "a queue instead of jobs")
-	c.Flags().StringVar(&x.by, "by", "", "who says so, for the jobs' stories (default: the name of the user here)")
+	c.Flags().StringVar(&x.by, "by", "", "your name, recorded in the jobs' history (default: the current user)")
 	brokers.Flags(c, &state)
 	x.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) (err error) {
 		switch {
 		case x.queue == "" && len(given) == 0:
-			return command.BadInput("name jobs, or a queue by --queue", "nothing to %s", c.Name())
+			return command.BadInput("name jobs, or a queue with --queue", "nothing to %s", c.Name())
 		case x.queue != "" && len(given) > 0:
-			return command.BadInput("name one or the other", "jobs and --queue are both given")
+			return command.BadInput("use one or the other", "jobs and --queue exclude each other")
 		case x.queue == "" && x.drain:
-			return command.BadInput("leave it out: what runs of a job always waits", "--drain goes with --queue")
+			return command.BadInput("leave it out: running tasks of a suspended job always stop", "--drain needs --queue")
 		}
 		x.by = cmp.Or(x.by, me())
 		ctx, cancel := x.Stop.Context(c.Context())
@@ -128,7 +128,7 @@ func (x *asking) command(c *cobra.Command, brokers Brokers, job func(*asking, co
 	return c
 }
 
-// me is the name of the user of this computer; empty where nobody knows.
+// me returns the name of the current user, or "" if it is unknown.
 func me() string {
 	u, err := user.Current()
 	if err != nil {
@@ -137,19 +137,19 @@ func me() string {
 	return u.Username
 }
 
-// unknown says of a queue that is not there where the others are.
+// unknown maps the error for a missing queue to one with a hint.
 func unknown(err error, queue string) error {
 	if client.Status(err) == http.StatusNotFound {
 		return command.Because(err, command.ExitBadInput, "`tradewind queue list` lists the queues",
-			"there is no queue %q", queue)
+			"unknown queue %q", queue)
 	}
 	return err
 }
 
-// over says of a job that is over already that it is.
+// over maps a conflict error to "already finished".
 func over(err error, id string) error {
 	if client.Status(err) == http.StatusConflict {
-		return command.Because(err, command.ExitFailed, "", "%s is over already", id)
+		return command.Because(err, command.ExitFailed, "", "%s has already finished", id)
 	}
 	return err
 }
@@ -161,7 +161,7 @@ func (x *asking) suspendJob(ctx context.Context, id string) error {
 	}
 	said := "is suspended"
 	if v.State == apitypes.JobSuspending {
-		said = "is suspended: what runs saves its work and gives back its machines"
+		said = "is suspended: its running tasks save their work and release their machines"
 	}
 	return x.tell(v, id, said)
 }
@@ -171,7 +171,7 @@ func (x *asking) resumeJob(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return x.tell(v, id, "goes on")
+	return x.tell(v, id, "resumes")
 }
 
 func (x *asking) suspendQueue(ctx context.Context) error {
@@ -181,7 +181,7 @@ func (x *asking) suspendQueue(ctx context.Context) error {
 	}
 	said := "is suspended: it admits nothing"
 	if q.Suspended.Drain {
-		said = "is suspended: it admits nothing, and what runs saves its work and waits"
+		said = "is suspended: it admits nothing, and running tasks save their work and wait"
 	}
 	return x.tell(q, "queue "+x.queue, said)
 }
@@ -191,7 +191,7 @@ func (x *asking) resumeQueue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return x.tell(q, "queue "+x.queue, "admits again")
+	return x.tell(q, "queue "+x.queue, "admits tasks again")
 }
 
 // tell prints what was done.

@@ -7,29 +7,29 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
-	"github.com/tradewind-broker/tradewind/pkg/api"
 )
 
-// EnvToken is the environment variable that has the proxy's token, where one is to stay the same.
+// EnvToken is the environment variable for a fixed token of the proxy.
 const EnvToken = "TRADEWIND_TES_TOKEN" //nolint:gosec // a name
 
-// Brokers is how the command finds its broker.
+// Brokers finds the command's broker.
 type Brokers struct {
-	Flags func(c *cobra.Command, state *string) // those that say which is meant
+	Flags func(c *cobra.Command, state *string) // adds the flags that choose the broker
 	Find  func(ctx context.Context, state string) (b loopback.Asked, where string, done func() error, err error)
 }
 
-// Command is tes.
+// Command is the tes command.
 func Command(a *command.App, brokers Brokers) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tes",
-		Short: "Let workflow engines on this computer use a broker by GA4GH TES",
-		Long: "Listens on a port of this computer, on loopback alone, and passes on what clients of GA4GH TES ask\n" +
-			"there: Snakemake, Nextflow, cwl-tes, py-tes. Requests to a deployment on AWS are signed with your\n" +
-			"credentials, which those clients cannot do. It prints the URL and the token that they need; the token is good until\n" +
-			"the command ends, or is that of $" + EnvToken + ". It goes on until Ctrl-C.",
+		Short: "Let workflow engines on this computer use a broker with GA4GH TES",
+		Long: "Listens on a loopback port of this computer and forwards the requests of GA4GH TES clients to the broker:\n" +
+			"Snakemake, Nextflow, cwl-tes, py-tes. Requests to a deployment on AWS are signed with your\n" +
+			"credentials, which those clients cannot do. It prints the URL and the token for the clients. The token is that of\n" +
+			"$" + EnvToken + ", or a new one that is valid until the command ends. Ctrl-C stops it.",
 		Example: "  tradewind tes --endpoint https://abc123.execute-api.us-east-1.amazonaws.com\n" +
 			"  tradewind tes --port 8000",
 		Args: command.Args(0, 0),
@@ -57,9 +57,9 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 // serve listens until ctx ends.
 func serve(ctx context.Context, a *command.App, b loopback.Asked, where string, port int, token string) error {
 	if err := loopback.LetIn(ctx, a, b, where, api.TESPath+"/service-info",
-		"an older broker has no TES: `tradewind upgrade`"); err != nil {
+		"the broker is too old for TES: `tradewind upgrade` shows the newest version"); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // told to end before it began
+			return nil //nolint:nilerr // interrupted before it began
 		}
 		return err
 	}
@@ -69,7 +69,7 @@ func serve(ctx context.Context, a *command.App, b loopback.Asked, where string, 
 			"            snakemake --executor tes --tes-url %[2]s ...\n"+
 			"Nextflow:   tes { endpoint = '%[2]s'; oauthToken = '%[3]s' }\n"+
 			"cwl-tes:    cwl-tes --tes %[4]s ...\n"+
-			"py-tes:     tes.HTTPClient(%[2]q, token=%[3]q)\n\nCtrl-C ends it.\n", where, url, token,
+			"py-tes:     tes.HTTPClient(%[2]q, token=%[3]q)\n\nCtrl-C stops it.\n", where, url, token,
 			"http://tes:"+token+"@"+strings.TrimPrefix(url, "http://"))
 	})
 }

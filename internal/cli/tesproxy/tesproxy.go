@@ -1,8 +1,8 @@
-// Package tesproxy is the command tes: clients of GA4GH TES on this computer use a broker whose API they cannot speak
-// to themselves. A deployment on AWS has its API behind IAM, which wants each request signed, and no TES client signs.
+// Package tesproxy is the tes command: it lets GA4GH TES clients on this computer use a broker whose API they cannot
+// call themselves. A deployment on AWS has its API behind IAM, which requires signed requests, and no TES client signs.
 //
-// A proxy listens on loopback, knows its clients by a token of its own, and passes on the paths of TES alone, with the
-// authority of whoever started it.
+// A proxy listens on loopback, authenticates its clients with its own token, and forwards only the paths of TES, with
+// the credentials of the user who started it.
 package tesproxy
 
 import (
@@ -11,13 +11,13 @@ import (
 	"path"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/api/signin"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/api/signin"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// Handler passes on what clients that bear the token ask of TES. The token comes as TES has it: as a bearer, or as the
+// Handler forwards the TES requests of clients that send the token. As TES defines, the token is a bearer token or the
 // password of basic authentication.
 func Handler(to loopback.Asked, token string) http.Handler {
 	known := signin.New(token)
@@ -25,16 +25,16 @@ func Handler(to loopback.Asked, token string) http.Handler {
 		switch {
 		case !known.Matches(bearer(r)):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="tradewind tes"`)
-			loopback.Refuse(w, http.StatusUnauthorized, "the token is missing or wrong: `tradewind tes` has printed it")
+			loopback.Refuse(w, http.StatusUnauthorized, "the token is missing or wrong: use the one that `tradewind tes` printed")
 		case !ours(r.URL.EscapedPath()):
-			loopback.Refuse(w, http.StatusNotFound, "only what is below "+api.TESPath+" is passed on")
+			loopback.Refuse(w, http.StatusNotFound, "only paths below "+api.TESPath+" are forwarded")
 		default:
 			pass(to, w, r)
 		}
 	})
 }
 
-// bearer is the token of a request, "" where it has none.
+// bearer returns the token of a request, or "".
 func bearer(r *http.Request) string {
 	if _, password, ok := r.BasicAuth(); ok {
 		return password
@@ -46,8 +46,8 @@ func bearer(r *http.Request) string {
 	return token
 }
 
-// ours says whether a path, escaped as it came, is one of TES. What means another path once it is cleaned is not:
-// neither points nor slashes may be hidden.
+// ours reports whether an escaped path belongs to TES. It rejects a path that changes when cleaned, and escaped dots
+// and slashes.
 func ours(p string) bool {
 	lower := strings.ToLower(p)
 	return strings.HasPrefix(p, api.TESPath+"/") && path.Clean(p) == p &&
@@ -64,7 +64,7 @@ func pass(to loopback.Asked, w http.ResponseWriter, r *http.Request) {
 		loopback.Refuse(w, http.StatusBadGateway, err.Error())
 		return
 	}
-	defer res.Body.Close() //nolint:errcheck // only read from
+	defer res.Body.Close() //nolint:errcheck // only read
 	if v := res.Header.Get("Content-Type"); v != "" {
 		w.Header().Set("Content-Type", v)
 	}

@@ -16,7 +16,7 @@ import (
 
 const token = "a-token-of-its-own"
 
-// proxied is a proxy before a broker that notes what reaches it.
+// proxied is a proxy in front of a broker that records the requests.
 func proxied(t *testing.T) (proxy string, seen func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -62,7 +62,7 @@ func ask(t *testing.T, method, url, body string, auth func(*http.Request)) (int,
 
 func bearer(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 
-func TestRequestsOfTESArePassedOnWithTheBrokersAuthority(t *testing.T) {
+func TestHandlerForwardsTESRequests(t *testing.T) {
 	proxy, seen := proxied(t)
 	for _, auth := range []func(*http.Request){bearer, func(r *http.Request) { r.SetBasicAuth("any", token) }} {
 		status, body, header := ask(t, http.MethodPost, proxy+"/ga4gh/tes/v1/tasks/a:cancel?view=FULL", `{"a":1}`, auth)
@@ -76,7 +76,7 @@ func TestRequestsOfTESArePassedOnWithTheBrokersAuthority(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotOfTESOrBearsNoTokenIsNotPassedOn(t *testing.T) {
+func TestHandlerRejectsOtherPathsAndBadTokens(t *testing.T) {
 	proxy, seen := proxied(t)
 	for _, path := range []string{
 		"/v1/jobs", "/", "/ga4gh/tes/v1", "/ga4gh/tes/v1/../../../v1/jobs", "/ga4gh/tes/v1/%2e%2e/%2e%2e/%2e%2e/v1/jobs",
@@ -102,7 +102,7 @@ func TestWhatIsNotOfTESOrBearsNoTokenIsNotPassedOn(t *testing.T) {
 	}
 }
 
-func TestABrokerThatDoesNotAnswerIsSaid(t *testing.T) {
+func TestHandlerReportsUnreachableBroker(t *testing.T) {
 	s := httptest.NewServer(tesproxy.Handler(gone{}, token))
 	defer s.Close()
 	status, body, _ := ask(t, http.MethodGet, s.URL+"/ga4gh/tes/v1/tasks", "", bearer)
@@ -111,18 +111,18 @@ func TestABrokerThatDoesNotAnswerIsSaid(t *testing.T) {
 	}
 }
 
-// gone is a broker that cannot be asked.
+// gone is a broker that cannot be reached.
 type gone struct{}
 
 func (gone) Pass(context.Context, *http.Request) (*http.Response, error) {
 	return nil, errors.New("no AWS credentials: they have expired")
 }
 
-// A list of tasks that is cut off on its way is not handed on as one that is whole.
-func TestAnAnswerThatBreaksOffDoesNotLookWhole(t *testing.T) {
+// A truncated list of tasks must not look complete.
+func TestHandlerCutsTruncatedResponses(t *testing.T) {
 	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"tasks":[`)
-		_ = http.NewResponseController(w).Flush() // it has begun, and ends without its end
+		_ = http.NewResponseController(w).Flush() // begins a response that breaks off
 		panic(http.ErrAbortHandler)
 	}))
 	defer broker.Close()
@@ -135,7 +135,7 @@ func TestAnAnswerThatBreaksOffDoesNotLookWhole(t *testing.T) {
 	bearer(r)
 	res, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
-		return // nothing of it had been sent yet
+		return // nothing was sent yet
 	}
 	defer res.Body.Close() //nolint:errcheck // only read from
 	if got, err := io.ReadAll(res.Body); err == nil {

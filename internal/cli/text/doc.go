@@ -1,7 +1,6 @@
-// Package text turns values into what people read on a terminal: amounts of
-// money and time, names of offers, tables that fit the width, colours. It
-// writes nothing by itself and knows no commands.
+// Package text formats values for people on a terminal: amounts of money and time, names of offers, tables that fit the
+// width, colours. It prints nothing itself and knows no commands.
 //
-// Whatever it is given may come from a stranger's file or a cloud's answer, so
-// Clean takes out what could drive a terminal.
+// Its inputs may come from an untrusted file or a cloud's response, so Clean removes everything that could control a
+// terminal.
 package text

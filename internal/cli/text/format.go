@@ -10,13 +10,13 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// USD writes an amount of money, as the broker does.
+// USD formats an amount of money like the broker.
 func USD(v float64) string { return record.TellUSD(v) }
 
-// Saved says how much less an amount is than another: "58% less", or what it is instead.
+// Saved compares an amount with another: "58% less", "5% more" or "the same".
 func Saved(v, than float64) string {
 	if than <= 0 {
 		return ""
@@ -32,11 +32,11 @@ func Saved(v, than float64) string {
 	}
 }
 
-// AsPlanned says whether tasks took about as long as planned. Where they were far shorter, what their hours were
-// planned to cost elsewhere says nothing of what they have cost.
+// AsPlanned reports whether tasks took about as long as planned. If they were far shorter, the planned cost of other
+// offers cannot be compared with the actual cost.
 func AsPlanned(spent, planned float64) bool { return spent >= planned/2 }
 
-// Span writes a duration in its two largest units: "2h 7m", "34m 10s", "12.3s", "40ms".
+// Span formats a duration in its two largest units: "2h 7m", "34m 10s", "12.3s", "40ms".
 func Span(d time.Duration) string {
 	if d < 0 {
 		return "-" + Span(-d)
@@ -74,20 +74,20 @@ func two(d, unit time.Duration, name string, sub time.Duration, subName string) 
 	return s
 }
 
-// Hours makes a duration of a number of hours, which may be beyond what a duration holds.
+// Hours converts hours to a duration, limited to the range of a duration.
 func Hours(h float64) time.Duration {
 	const most = float64(math.MaxInt64 / int64(time.Hour))
 	return time.Duration(min(max(h, -most), most) * float64(time.Hour))
 }
 
-// Clock writes a time since the start: "+0:02:10".
+// Clock formats a time since the start: "+0:02:10".
 func Clock(d time.Duration) string {
 	d = max(d, 0).Truncate(time.Second)
 	return fmt.Sprintf("+%d:%02d:%02d", int64(d/time.Hour), int64(d%time.Hour/time.Minute),
 		int64(d%time.Minute/time.Second))
 }
 
-// Count writes a number with its noun: "1 task", "1,000 tasks".
+// Count formats a number with its noun: "1 task", "1,000 tasks".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -95,7 +95,7 @@ func Count(n int, noun string) string {
 	return Thousands(n) + " " + noun + "s"
 }
 
-// Thousands writes a number in groups of three digits.
+// Thousands formats a number in groups of three digits.
 func Thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -104,7 +104,7 @@ func Thousands(n int) string {
 	return s
 }
 
-// Clean makes a text from elsewhere safe to print on one line: escape sequences and control characters are taken out.
+// Clean makes an untrusted text safe to print on one line: it removes escape sequences and control characters.
 func Clean(s string) string {
 	if !strings.ContainsFunc(s, unicode.IsControl) {
 		return s
@@ -122,9 +122,9 @@ func Clean(s string) string {
 	}, s))
 }
 
-// Gist makes one line of a text of several, such as the last lines of a program that failed: its first and its last,
-// with an ellipsis for what lies between. What a program says last is mostly why it ended. It is as safe to print as
-// Clean is.
+// Gist shortens a text of several lines, such as the last output of a failed program, to its first and last line with an
+// ellipsis between them. The last line usually explains why a program ended. The result is as safe to print as that of
+// Clean.
 func Gist(s string) string {
 	var lines []string
 	for line := range strings.Lines(s) {
@@ -138,10 +138,10 @@ func Gist(s string) string {
 	return strings.Join(lines, " ")
 }
 
-// Width is the number of terminal cells a text takes.
+// Width returns the number of terminal cells of a text.
 func Width(s string) int { return ansi.StringWidth(s) }
 
-// Cut shortens a text to a number of cells, with an ellipsis where it was cut.
+// Cut shortens a text to a number of cells and ends it with an ellipsis.
 func Cut(s string, width int) string {
 	if width <= 0 {
 		return ""
@@ -149,7 +149,7 @@ func Cut(s string, width int) string {
 	return ansi.Truncate(s, width, "…")
 }
 
-// Pad fills a text with spaces on the right, or the left, to a number of cells.
+// Pad adds spaces after a text, or before it if right, up to a number of cells.
 func Pad(s string, width int, right bool) string {
 	n := width - Width(s)
 	switch {
@@ -162,8 +162,8 @@ func Pad(s string, width int, right bool) string {
 	}
 }
 
-// Place writes an offer's ID in at most width cells: whole, without its region where it names a zone,
-// then the cloud and the machine alone, then cut.
+// Place formats an offer's ID in at most width cells: whole; or without its region if it has a zone; or only the cloud
+// and the machine; or cut.
 func Place(id string, width int) string {
 	id = Clean(id)
 	if Width(id) <= width {
@@ -185,7 +185,7 @@ func Place(id string, width int) string {
 	return Cut(parts[0]+"/"+parts[len(parts)-2]+"/"+market, width)
 }
 
-// List joins words as a sentence does: "a, b or c".
+// List joins words like a sentence: "a, b or c".
 func List(words []string, conjunction string) string {
 	switch n := len(words); n {
 	case 0:
@@ -197,13 +197,13 @@ func List(words []string, conjunction string) string {
 	}
 }
 
-// Tenth writes a number to a tenth, without one that is 0.
+// Tenth formats a number with at most one decimal.
 func Tenth(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
 
-// Number writes a number with as many digits as it needs.
+// Number formats a number with as many digits as it needs.
 func Number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// Wrap breaks a text into lines of at most width cells, between words where it can; a width below 20 is no limit.
+// Wrap breaks a text into lines of at most width cells, between words if possible; a width below 20 means no limit.
 func Wrap(s string, width int) []string {
 	const narrowest = 20
 	if width < narrowest {
@@ -212,7 +212,7 @@ func Wrap(s string, width int) []string {
 	return strings.Split(ansi.Wrap(s, width, "/"), "\n")
 }
 
-// Bytes writes an amount of data.
+// Bytes formats an amount of data.
 func Bytes(n int64) string {
 	unit, v := 0, float64(n)
 	for v >= 1024 && unit < 4 {

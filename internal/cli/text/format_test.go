@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestMoney(t *testing.T) {
+func TestUSD(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0.00", 12.345: "12.35", 1: "1.00", 0.9999: "1.00", 0.5: "0.5000", 0.00012: "0.0001", 0.00001: "<0.0001", -3: "-3.00", -0.25: "-0.2500",
 	} {
@@ -30,7 +30,7 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-func TestSpans(t *testing.T) {
+func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", time.Microsecond: "1ms", 40 * time.Millisecond: "40ms", 1234 * time.Millisecond: "1.2s", 12300 * time.Millisecond: "12s",
 		time.Minute: "1m", 59*time.Minute + 59500*time.Millisecond: "1h", 34*time.Minute + 10*time.Second: "34m 10s",
@@ -42,7 +42,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-func TestHoursThatNoDurationHoldsAreTheLongestOne(t *testing.T) {
+func TestHoursSaturates(t *testing.T) {
 	if got := Hours(math.Inf(1)); got <= 0 {
 		t.Errorf("infinity is %v", got)
 	}
@@ -51,7 +51,7 @@ func TestHoursThatNoDurationHoldsAreTheLongestOne(t *testing.T) {
 	}
 }
 
-func TestWords(t *testing.T) {
+func TestCountAndList(t *testing.T) {
 	for want, got := range map[string]string{
 		"1 task": Count(1, "task"), "1,234 tasks": Count(1234, "task"), "0 tasks": Count(0, "task"), "-1,000": Thousands(-1000), "999": Thousands(999),
 		"1,000,000": Thousands(1e6), "+26:00:05": Clock(26*time.Hour + 5*time.Second), "+0:00:00": Clock(-time.Hour),
@@ -63,7 +63,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-func TestWhatCouldDriveATerminalIsTakenOut(t *testing.T) {
+func TestCleanRemovesControlSequences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Clean(rapid.String().Draw(t, "s"))
 		for _, r := range s {
@@ -77,7 +77,7 @@ func TestWhatCouldDriveATerminalIsTakenOut(t *testing.T) {
 	}
 }
 
-func TestPlacesFit(t *testing.T) {
+func TestPlaceFitsWidth(t *testing.T) {
 	const id = "aws/us-east-1/use1-az1/p3.2xlarge/spot"
 	for width, want := range map[int]string{
 		80: id, 38: id, 37: "aws/use1-az1/p3.2xlarge/spot", 28: "aws/use1-az1/p3.2xlarge/spot", 27: "aws/p3.2xlarge/spot", 10: "aws/p3.2x…",
@@ -94,7 +94,7 @@ func TestPlacesFit(t *testing.T) {
 	})
 }
 
-func TestWrapping(t *testing.T) {
+func TestWrap(t *testing.T) {
 	long := strings.Repeat("word ", 40)
 	for _, line := range Wrap(long, 30) {
 		if Width(line) > 30 {
@@ -120,7 +120,7 @@ func TestPaint(t *testing.T) {
 	}
 }
 
-func TestTheGistOfALongReasonIsItsFirstAndLastLine(t *testing.T) {
+func TestGistKeepsFirstAndLastLine(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                      "",
 		"no such file":          "no such file",

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Lines writes the lines of several texts to one place, each behind the name of its own.
+// Lines prints the lines of several texts to one writer, each line after the name of its text.
 type Lines struct {
 	mu    sync.Mutex
 	out   io.Writer
@@ -16,15 +16,15 @@ type Lines struct {
 	width int
 }
 
-// NewLines are lines behind names of that many cells.
+// NewLines returns a Lines whose names take width cells.
 func NewLines(out io.Writer, style Style, width int) *Lines {
 	return &Lines{out: out, style: style, width: width}
 }
 
-// lineMost is where a line that does not end is broken.
+// lineMost is the maximum length of a line; longer ones are broken.
 const lineMost = 64 << 10
 
-// Copy writes a text, line by line, as it comes. It may be called for several at once.
+// Copy prints a text, line by line, as it arrives. It may be called concurrently.
 func (p *Lines) Copy(task string, r io.Reader) error {
 	label := p.style.Paint(Active, Pad(Cut(Clean(task), p.width), p.width, false)) + " │ "
 	br := bufio.NewReaderSize(r, lineMost)

@@ -4,10 +4,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Tone is what a piece of text means, which decides how it looks.
+// Tone is the meaning of a piece of text, which decides how it looks.
 type Tone uint8
 
-// The tones. Plain is text as it is.
+// The tones. Plain text is not painted.
 const (
 	Plain Tone = iota
 	Strong
@@ -18,11 +18,11 @@ const (
 	Active
 )
 
-// Style paints text. The zero value paints nothing, for streams that are no terminal.
+// Style paints text. The zero value paints nothing, for streams that are not terminals.
 type Style struct{ on bool }
 
-// NewStyle returns a style that paints if on is set. It uses the terminal's own sixteen colours, which people have
-// chosen to be readable.
+// NewStyle returns a style that paints if on is set. It uses the terminal's own sixteen colours, which users have chosen
+// to be readable.
 func NewStyle(on bool) Style { return Style{on: on} }
 
 // Paint wraps a text in the escape sequences of a tone.
@@ -48,5 +48,5 @@ func (s Style) Paint(t Tone, text string) string {
 	return st.Styled(text)
 }
 
-// Paints says whether the style paints at all.
+// Paints reports whether the style paints at all.
 func (s Style) Paints() bool { return s.on }

@@ -9,13 +9,13 @@ import (
 type Column struct {
 	Name  string
 	Right bool // numbers
-	// Flexible columns are shortened, widest first, when the table is wider than its place.
+	// Flexible columns are shortened, widest first, if the table is too wide.
 	Flexible bool
-	// Least is how narrow a flexible column may become; 0 is 8.
+	// Least is the minimum width of a flexible column; 0 means 8.
 	Least int
-	// Optional columns are left out, those with the highest number first, when shortening is not enough; 0 stays.
+	// Optional columns are omitted, highest number first, if shortening is not enough; 0 means never.
 	Optional int
-	// Fit shortens a cell; nil cuts it.
+	// Fit shortens a cell; nil means cut it.
 	Fit func(cell string, width int) string
 }
 
@@ -29,7 +29,7 @@ type Cell struct {
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
-	// Bare leaves out the header.
+	// Bare omits the header.
 	Bare bool
 }
 
@@ -45,11 +45,10 @@ func (t *Table) Row(cells ...string) {
 // gap separates two columns.
 const gap = "  "
 
-// least is how narrow a flexible column may become.
+// least is the default minimum width of a flexible column.
 const least = 8
 
-// Lines lays the table out in at most width cells; 0 is no limit. Columns in which no row has
-// anything are left out.
+// Lines lays out the table in at most width cells; 0 means no limit. It omits empty columns.
 func (t *Table) Lines(width int, style Style) []string {
 	shown, widths := t.layout(width)
 	lines := make([]string, 0, len(t.Rows)+1)
@@ -66,7 +65,7 @@ func (t *Table) Lines(width int, style Style) []string {
 	return lines
 }
 
-// layout chooses the columns and how wide each is.
+// layout chooses the columns and their widths.
 func (t *Table) layout(width int) (shown []int, widths []int) {
 	widths = make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -102,8 +101,8 @@ func (t *Table) layout(width int) (shown []int, widths []int) {
 	}
 }
 
-// shrink narrows the flexible columns until the table fits, and says whether it does. When it does not, the widths
-// stay.
+// shrink narrows the flexible columns until the table fits, and reports whether it does. If it does not, the widths stay
+// unchanged.
 func (t *Table) shrink(shown, widths []int, width int) bool {
 	total := (len(shown) - 1) * len(gap)
 	narrow := append([]int(nil), widths...)
@@ -142,7 +141,7 @@ func (t *Table) line(row []Cell, shown, widths []int, style Style) string {
 				cell = Cut(cell, widths[i])
 			}
 		}
-		// Padding stays unpainted, so that nothing but the text is coloured.
+		// Padding stays unpainted, so that only the text is coloured.
 		fill := strings.Repeat(" ", max(widths[i]-Width(cell), 0))
 		cell = style.Paint(row[i].Tone, cell)
 		if t.Columns[i].Right {

@@ -17,7 +17,7 @@ func offers() *Table {
 	return t
 }
 
-func TestATableFitsItsPlace(t *testing.T) {
+func TestTableFitsWidth(t *testing.T) {
 	for width, want := range map[int]string{
 		0: `
 TASK                     WHERE                                               USD
@@ -47,7 +47,7 @@ a-task-with-a-long-…`,
 	}
 }
 
-func TestNoLineIsWiderThanItsPlace(t *testing.T) {
+func TestTableLinesNeverExceedWidth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := &Table{Columns: []Column{{Name: "A", Flexible: true}, {Name: "B", Optional: 2}, {Name: "C", Right: true, Optional: 1}}}
 		for range rapid.IntRange(0, 5).Draw(t, "rows") {
@@ -63,7 +63,7 @@ func TestNoLineIsWiderThanItsPlace(t *testing.T) {
 	})
 }
 
-func TestPaintChangesNoWidths(t *testing.T) {
+func TestPaintKeepsWidths(t *testing.T) {
 	table := offers()
 	for _, row := range table.Rows {
 		row[1].Tone = Good
@@ -76,7 +76,7 @@ func TestPaintChangesNoWidths(t *testing.T) {
 	}
 }
 
-func TestABareTableHasNoHeader(t *testing.T) {
+func TestBareTableHasNoHeader(t *testing.T) {
 	table := offers()
 	table.Bare = true
 	if got := table.Lines(0, Style{}); len(got) != 2 || slices.Contains(got, "TASK") {

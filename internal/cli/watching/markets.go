@@ -14,22 +14,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// ahead is how far ahead the table tells what is expected, hours.
+// ahead is how many hours ahead the table forecasts.
 const ahead = 6
 
 func marketsCommand(app *command.App, brokers Brokers) *cobra.Command {
 	var only string
 	var bids bool
 	c := &cobra.Command{
-		Use: "markets", Short: "Tell what spot machines cost, are expected to cost, and who bids",
-		Long: "Lists the spot markets of which the broker knows something: the price, what is expected of it in six\n" +
-			"hours (the mean, and what it is above or below one time in ten), how often machines that were held there\n" +
-			"were taken, how often there were none, and the bids. -o json has more hours.",
+		Use: "markets", Short: "Show prices, forecasts and bids of spot machines",
+		Long: "Lists the spot markets that the broker has data about: the price, the forecast for six hours ahead (the mean\n" +
+			"and the range that it leaves one time in ten on each side), how often machines that tasks held there were\n" +
+			"interrupted, how often none were available, and the bids. -o json has more hours.",
 		Example: "  tradewind markets\n  tradewind markets --only us-east-1 --bids\n  tradewind markets -o json",
 		Args:    command.Args(0, 0),
 	}
-	c.Flags().StringVar(&only, "only", "", "markets whose name, CLOUD/REGION/ZONE/TYPE, has this in it")
-	c.Flags().BoolVar(&bids, "bids", false, "markets on which attempts hold machines now")
+	c.Flags().StringVar(&only, "only", "", "only markets whose name, CLOUD/REGION/ZONE/TYPE, contains this text")
+	c.Flags().BoolVar(&bids, "bids", false, "only markets on which attempts hold machines now")
 	output := command.OutputFlag(c)
 	brokers.command(app, c, func(ctx context.Context, b Asked) error {
 		list, err := b.Markets(ctx)
@@ -44,10 +44,10 @@ func marketsCommand(app *command.App, brokers Brokers) *cobra.Command {
 		case output.JSON():
 			return app.PrintJSON(list)
 		case all == 0:
-			app.Tell("nothing is known of a spot market yet: prices come by refresh, the rest by buying there")
+			app.Tell("there is no data about spot markets yet: refresh adds prices, buying there adds the rest")
 			return nil
 		case len(list.Markets) == 0:
-			app.Tell("none of %s is like that", text.Count(all, "market"))
+			app.Tell("none of %s matches", text.Count(all, "market"))
 			return nil
 		}
 		return app.PrintTable(marketTable(list.Markets))
@@ -59,7 +59,7 @@ func marketTable(markets []apitypes.MarketView) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "MARKET", Flexible: true, Least: 24, Fit: text.Place}, {Name: "USD/H", Right: true},
 		{Name: fmt.Sprintf("IN %d H", ahead), Right: true}, {Name: "LOW TO HIGH", Optional: 1},
-		{Name: "TAKEN", Right: true}, {Name: "REFUSED", Right: true}, {Name: "BIDS", Optional: 2},
+		{Name: "INTERRUPTED", Right: true}, {Name: "REFUSED", Right: true}, {Name: "BIDS", Optional: 2},
 	}}
 	for i := range markets {
 		m := &markets[i]
@@ -78,7 +78,7 @@ func marketTable(markets []apitypes.MarketView) *text.Table {
 	return t
 }
 
-// of is how many of some did; empty where there were none.
+// of renders "n of all"; empty if all is 0.
 func of(n, all int) string {
 	if all == 0 {
 		return ""
@@ -86,7 +86,7 @@ func of(n, all int) string {
 	return fmt.Sprintf("%d of %d", n, all)
 }
 
-// bidsOf tells who bids: the one attempt, or how many and up to what.
+// bidsOf describes the bids: the only one, or their number and the maximum.
 func bidsOf(bids []apitypes.Bid) string {
 	if len(bids) == 0 {
 		return ""

@@ -13,15 +13,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// mostUsage is how far one may look back: a month.
+// mostUsage is the maximum period to look back: a month.
 const mostUsage = 744 * time.Hour
 
 func usageCommand(app *command.App, brokers Brokers) *cobra.Command {
 	last := 24 * time.Hour
 	c := &cobra.Command{
-		Use: "usage", Short: "Tell what the queues held in the last hours",
-		Long: "Tells of each queue how many tasks held capacity, and how many vCPUs, on average and at most, with a\n" +
-			"line of how the vCPUs went. It is summed up from the attempts of the newest 500 jobs.",
+		Use: "usage", Short: "Show what the queues held in the last hours",
+		Long: "Shows for each queue how many tasks held capacity and how many vCPUs, on average and at most, with a small\n" +
+			"graph of the vCPUs. It adds up the attempts of the newest 500 jobs.",
 		Example: "  tradewind usage\n  tradewind usage --last 168h\n  tradewind usage -o json",
 		Args:    command.Args(0, 0),
 	}
@@ -29,7 +29,7 @@ func usageCommand(app *command.App, brokers Brokers) *cobra.Command {
 	output := command.OutputFlag(c)
 	brokers.command(app, c, func(ctx context.Context, b Asked) error {
 		if last < 6*time.Minute || last > mostUsage {
-			return command.BadInput("give a time from 6m to 744h", "--last is %s", last)
+			return command.BadInput("use a time from 6m to 744h", "--last is %s", last)
 		}
 		u, err := b.Usage(ctx, last)
 		switch {
@@ -42,7 +42,7 @@ func usageCommand(app *command.App, brokers Brokers) *cobra.Command {
 			return nil
 		}
 		if u.Partial {
-			app.Tell("there were more jobs, or attempts, than are summed up: these are of the newest")
+			app.Tell("there were too many jobs or attempts to add up: these numbers are of the newest")
 		}
 		return app.PrintTable(usageTable(u))
 	})
@@ -51,8 +51,8 @@ func usageCommand(app *command.App, brokers Brokers) *cobra.Command {
 
 func usageTable(u *apitypes.UsageView) *text.Table {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "QUEUE", Flexible: true}, {Name: "TASKS", Right: true}, {Name: "MOST", Right: true},
-		{Name: "VCPU", Right: true}, {Name: "MOST", Right: true},
+		{Name: "QUEUE", Flexible: true}, {Name: "TASKS", Right: true}, {Name: "MAX", Right: true},
+		{Name: "VCPU", Right: true}, {Name: "MAX", Right: true},
 		{Name: "VCPU OVER " + strings.ToUpper(text.Span(u.Now.Sub(u.From))), Optional: 1},
 	}}
 	for _, q := range u.Queues {
@@ -70,10 +70,11 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// sparks are as many steps as a line of usage has.
+// sparks is the number of marks in a usage graph.
 const sparks = 30
 
-// spark draws the vCPUs of a queue over time, each mark the most of some steps, the highest bar the most of all.
+// spark draws the vCPUs of a queue over time. Each mark is the maximum of some steps; the highest bar is the overall
+// maximum.
 func spark(q apitypes.QueueUsage) string {
 	bars := []rune(" ▁▂▃▄▅▆▇█")
 	most := slices.Max(q.VCPUs)

@@ -1,5 +1,5 @@
-// Package watching is what the commands markets and usage do once a broker is found: what spot machines cost and are
-// expected to, and what queues held.
+// Package watching implements markets and usage on top of a broker connection: prices and forecasts of spot machines,
+// and the capacity that queues held.
 package watching
 
 import (
@@ -13,24 +13,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Asked is what is asked of a broker.
+// Asked is the part of a broker's API that the commands need.
 type Asked interface {
 	Markets(ctx context.Context) (*apitypes.MarketList, error)
 	Usage(ctx context.Context, last time.Duration) (*apitypes.UsageView, error)
 }
 
-// Brokers finds the broker that a command is for.
+// Brokers finds the broker for a command.
 type Brokers struct {
-	Flags func(c *cobra.Command, state *string) // those by which it is found
+	Flags func(c *cobra.Command, state *string) // adds the flags that choose the broker
 	Find  func(ctx context.Context, state string) (asked Asked, done func() error, err error)
 }
 
-// Commands are markets and usage.
+// Commands returns markets and usage.
 func Commands(app *command.App, brokers Brokers) []*cobra.Command {
 	return []*cobra.Command{marketsCommand(app, brokers), usageCommand(app, brokers)}
 }
 
-// command completes one of them: do asks a broker that was found and tells what it says.
+// command completes one of them: do queries the broker and prints the result.
 func (b Brokers) command(app *command.App, c *cobra.Command, do func(context.Context, Asked) error) {
 	var state string
 	b.Flags(c, &state)

@@ -219,7 +219,7 @@ func options(endpoint string) *arm.ClientOptions {
 // emulated has a token for an emulator, which checks only that there is one.
 type emulated struct{}
 
-// nobody holds the token of an invented person, with an invalid signature.
+// nobody is a token of an invented user, with an invalid signature.
 const nobody = "header.eyJvaWQiOiI3IiwidXBuIjoiYWRhQGV4YW1wbGUuY29tIiwidGlkIjoidDEifQ.signature" //nolint:gosec // fake
 
 // GetToken implements azcore.TokenCredential.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/secret"
+	"github.com/tradewind-broker/tradewind/internal/secret"
 )
 
 // Only secrets that the settings name can be fetched, with the caller's own identity.

@@ -9,8 +9,8 @@ import (
 
 	pubsub "google.golang.org/api/pubsub/v1"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/secret"
-	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
+	"github.com/tradewind-broker/tradewind/internal/secret"
+	"github.com/tradewind-broker/tradewind/internal/secret/restsecret"
 )
 
 // secrets returns a source of the Secret Manager secrets that the settings name; nil if they name none.

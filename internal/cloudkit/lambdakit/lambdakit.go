@@ -11,8 +11,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda/refresh"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs/refresh"
 )
 
 // Environment variables that replace missing settings.
@@ -25,12 +25,12 @@ const (
 
 // Kit returns the kit of Lambda's GPU cloud, with its API key in a file.
 func Kit() cloudkit.Kit {
-	return cloudkit.Kit{Name: lambda.Name, Title: "Lambda GPU cloud", Ready: ready, Account: account, Flags: flags,
+	return cloudkit.Kit{Name: lambdalabs.Name, Title: "Lambda GPU cloud", Ready: ready, Account: account, Flags: flags,
 		Open: func(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 			if keyFile(r.Settings, r.Lookup) == "" {
 				return nil, errNoKey
 			}
-			return open(r, lambda.KeyFile(keyFile(r.Settings, r.Lookup))), nil
+			return open(r, lambdalabs.KeyFile(keyFile(r.Settings, r.Lookup))), nil
 		}}
 }
 
@@ -66,7 +66,7 @@ func ready(s cloudkit.Settings, lookup cloudkit.Lookup) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	_, err := lambda.KeyFile(file)(context.Background()) // a small file
+	_, err := lambdalabs.KeyFile(file)(context.Background()) // a small file
 	return err
 }
 
@@ -78,7 +78,7 @@ func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
 }
 
 func open(r cloudkit.Request, key func(context.Context) (string, error)) *cloudkit.Opened {
-	c := lambda.New(lambda.Config{
+	c := lambdalabs.New(lambdalabs.Config{
 		Deployment: r.Deployment, Key: key, Endpoint: cmp.Or(r.Settings.Endpoint, r.Lookup(EnvURL)),
 		Regions: r.Settings.Regions, SSHKey: r.Settings.SSHKey, Agents: r.Agents, Graves: r.Graves, Log: r.Log,
 		Environment: r.Settings.Environment(),
@@ -86,7 +86,7 @@ func open(r cloudkit.Request, key func(context.Context) (string, error)) *cloudk
 	return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions, Refresh: refresher(c, r)}
 }
 
-func refresher(c *lambda.Cloud, r cloudkit.Request) driver.Refresh {
+func refresher(c *lambdalabs.Cloud, r cloudkit.Request) driver.Refresh {
 	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 		one := refresh.Refresher{Source: c, Snapshots: s, Now: time.Now, Log: r.Log}
 		res, err := one.Refresh(ctx)

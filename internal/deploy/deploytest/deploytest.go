@@ -1,5 +1,5 @@
 // Package deploytest writes small assemblies for tests of package deploy and of the
-// command that uses it: the form that the CDK writes, with any template.
+// command that uses it, in the format of the CDK with any template.
 package deploytest
 
 import (
@@ -11,17 +11,17 @@ import (
 	"testing"
 )
 
-// bucket is the asset bucket's name, as infra/ says it.
+// bucket is the name of the asset bucket, as in infra/.
 const bucket = "tradewind-assets-${AWS::AccountId}-${AWS::Region}"
 
-// Assembly is a folder in the form of infra/cdk.out with the agents that go with it.
+// Assembly is a folder in the format of infra/cdk.out with its agents.
 type Assembly struct {
 	Dir, Assets string
 	name        string
 	tb          testing.TB
 }
 
-// New makes the assembly of a stack without a template. Its assets are agents of a few bytes.
+// New makes the assembly of a stack without a template. Its agents have a few bytes.
 func New(tb testing.TB, name string) *Assembly {
 	tb.Helper()
 	a := &Assembly{Dir: tb.TempDir(), Assets: tb.TempDir(), name: name, tb: tb}
@@ -35,7 +35,7 @@ func (a *Assembly) Agent(content string) {
 	a.write(filepath.Join(a.Assets, "agent", "amd64", "tradewind-agent"), []byte(content))
 }
 
-// Template replaces the template, and the folder that its one asset is, which it refers to as lambda/code.zip.
+// Template replaces the template, and the folder of its only asset, to which it refers as lambda/code.zip.
 func (a *Assembly) Template(text string) {
 	a.tb.Helper()
 	sum := sha256.Sum256([]byte(text))

@@ -23,7 +23,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/azuretest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/azuretest"
 )
 
 // Config describes the subscription. All fields are optional.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/azuretest"
+	"github.com/tradewind-broker/tradewind/internal/agent/notices"
 	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/azuretest"
-	"github.com/tradewind-broker/tradewind/pkg/agent/notices"
 )
 
 // Bill is a line of the bill: a machine, when it ran, and its price per hour. To is zero while it runs.

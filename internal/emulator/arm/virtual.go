@@ -13,8 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/azuretest"
 	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/azuretest"
 )
 
 // Provisioning states of a machine.

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/gcptest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
 )
 
 // Config describes an emulated project.

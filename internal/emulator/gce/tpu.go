@@ -12,8 +12,8 @@ import (
 
 	tpu "google.golang.org/api/tpu/v2"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
 	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/gcptest"
 )
 
 // tpuNode is one TPU machine.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
 )
 
 // Config describes a machine.

@@ -1,11 +1,11 @@
-// Package activity lets a deployment sleep while no work is open: the schedules
-// are off and the queues are not polled, for both cost, if little. So an idle
-// deployment costs nothing but storage.
+// Package activity lets a deployment sleep while no work is open: it switches
+// off the schedules and the polling of queues, both of which cost a little. An
+// idle deployment then costs nothing but storage.
 //
-// Whoever takes work in switches on after the work is committed; reconcile
-// switches off when nothing is open, and then looks once more. Whichever order the four steps of the
-// two take, work ends up switched on: if it was committed before the second look, reconcile sees it and
-// switches on again; if after, its own switching on comes after reconcile's off.
+// A function that accepts work switches on after it has committed the work.
+// Reconcile switches off if nothing is open, and then checks again. In any order of these four steps,
+// the deployment ends up on if there is work: if the work was committed before the second check, reconcile sees it and
+// switches on again; if it was committed after that, the accepting function switches on after reconcile's off.
 package activity
 
 import (
@@ -24,34 +24,34 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// Switch turns on and off what a deployment needs only while work is open. Both are idempotent.
+// Switch turns on and off what a deployment needs only while work is open. Both calls are idempotent.
 type Switch interface {
 	On(ctx context.Context) error
 	Off(ctx context.Context) error
 }
 
-// Settle switches off if idle says so, and on again if it no longer does.
+// Settle switches off if the deployment is idle, and on again if it no longer is.
 func Settle(ctx context.Context, s Switch, idle func(context.Context) (bool, error), log *slog.Logger) error {
 	is, err := idle(ctx)
 	if err != nil {
 		return err
 	}
-	if !is { // one that could not be switched on again is still off
+	if !is { // an earlier attempt to switch on may have failed
 		return s.On(ctx)
 	}
 	if err := s.Off(ctx); err != nil {
-		return errors.Join(err, s.On(ctx)) // all of it or nothing
+		return errors.Join(err, s.On(ctx)) // everything or nothing
 	}
-	log.InfoContext(ctx, "nothing is open: asleep until work comes in")
+	log.InfoContext(ctx, "nothing is open: asleep until new work arrives")
 	still, err := idle(ctx)
 	if err == nil && still {
 		return nil
 	}
-	return errors.Join(err, s.On(ctx)) // not known to be idle is not idle
+	return errors.Join(err, s.On(ctx)) // if unknown, assume it is not idle
 }
 
 // Scheduler is what AWS needs of *scheduler.Client.
@@ -77,12 +77,12 @@ type AWS struct {
 	Group     string   // of the schedules
 	Schedules []string // names
 	Functions []string // whose queues are polled
-	// Look is how often a mapping is looked at that is being changed; 1 s when 0.
+	// Look is the pause between attempts to change a mapping that is being changed; 1 s when 0.
 	Look time.Duration
 }
 
-// looks is how often one is looked at that is to be switched on: what comes in while a deployment falls asleep waits
-// for that, as Lambda takes no change of a mapping during another. It fits into what API Gateway waits for.
+// looks is the maximum number of attempts to switch on. Lambda accepts no change of a mapping during another one, so
+// work that arrives while a deployment falls asleep must wait for that. The time fits into API Gateway's limit.
 const looks = 20
 
 // NewAWS makes the switch of a deployment.
@@ -116,7 +116,7 @@ func (a *AWS) set(ctx context.Context, on bool) error {
 	return errors.Join(errs...)
 }
 
-// schedule sets one schedule's state. An update replaces all of it, so all of it is said again.
+// schedule sets the state of one schedule. An update replaces the whole schedule, so it repeats all other values.
 func (a *AWS) schedule(ctx context.Context, name string, on bool) error {
 	want := types.ScheduleStateDisabled
 	if on {
@@ -138,8 +138,8 @@ func (a *AWS) schedule(ctx context.Context, name string, on bool) error {
 	return nil
 }
 
-// poll sets whether a function's queue is polled. Whoever switches on waits for a change that is under way: work that
-// was taken in is to be looked at.
+// poll sets whether a function's queue is polled. When switching on, it waits for a change in progress to end, because
+// the new work must be processed.
 func (a *AWS) poll(ctx context.Context, function string, on bool) error {
 	look := cmp.Or(a.Look, time.Second)
 	for n := 1; ; n++ {
@@ -162,7 +162,7 @@ func (a *AWS) pollOnce(ctx context.Context, function string, on bool) error {
 	for _, m := range out.EventSourceMappings {
 		state := aws.ToString(m.State)
 		if is := strings.HasPrefix(state, "Enabl"); is == on && state != "" {
-			continue // it is so, or about to be
+			continue // already in that state, or changing to it
 		}
 		_, err := a.Lambda.UpdateEventSourceMapping(ctx,
 			&lambda.UpdateEventSourceMappingInput{UUID: m.UUID, Enabled: &on})

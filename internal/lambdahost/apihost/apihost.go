@@ -1,4 +1,4 @@
-// Package apihost serves pkg/api as the Lambda function api.
+// Package apihost serves internal/api as the Lambda function api.
 package apihost
 
 import (
@@ -14,21 +14,21 @@ import (
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/internal/pack/depot"
+	"github.com/tradewind-broker/tradewind/internal/tunnel/relay"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
 )
 
 // Name of the function.
@@ -86,11 +86,11 @@ func Serve(s *lambdahost.Sandbox, g *gateway.Gateway) func(context.Context,
 	}
 }
 
-// lookEvery is how soon a call that is held for a visit looks for what another function has taken in; see relay.New. A
-// look is a query of the table, an eighth of a millionth of a dollar.
+// lookEvery is how often a long poll of a visit checks for data that another function has stored; see relay.New. Each
+// check is a query of the table, an eighth of a millionth of a dollar.
 const lookEvery = 50 * time.Millisecond
 
-// verifiers check what machines of the deployment's clouds prove.
+// verifiers check the proofs of identity of machines of the deployment's clouds.
 func verifiers(env lambdahost.Env) (identity.Verifiers, error) {
 	ec2, err := awsid.New(env.Certificates)
 	if err != nil {
@@ -116,22 +116,22 @@ func verifiers(env lambdahost.Env) (identity.Verifiers, error) {
 	return all, nil
 }
 
-// programFor is how long a machine has to begin to fetch its agent.
+// programFor is how long a machine has to start downloading its agent.
 const programFor = 10 * time.Minute
 
-// programs signs for the programs that machines fetch. They lie in the work bucket: they are larger than an answer of a
-// function may be.
+// programs signs URLs of programs that machines download. The programs are in the work bucket, because they are larger
+// than a function's response may be.
 type programs struct {
 	env  lambdahost.Env
 	data grant.Store
 }
 
-// program signs for an agent, by its digest.
+// program signs a URL of the agent with the given digest.
 func (p programs) program(ctx context.Context, sha256 string) (string, error) {
 	return p.sign(ctx, "agent/"+sha256+"/tradewind-agent")
 }
 
-// mounter signs for rclone, for machines that have none.
+// mounter signs a URL of rclone, for machines that lack it.
 func (p programs) mounter(ctx context.Context, arch string) (*wire.Program, error) {
 	for _, entry := range p.env.RcloneKey {
 		key, mine := strings.CutPrefix(entry, arch+"=")
@@ -159,16 +159,16 @@ func (p programs) sign(ctx context.Context, key string) (string, error) {
 	return grants[0].URL, nil
 }
 
-// waking wakes the deployment after each request of a user that changed something: a job, or dead letters that were
-// sent back.
+// waking wakes the deployment after each request of a user that changed something, such as a job, or redrove dead
+// letters.
 type waking struct {
 	next http.Handler
 	wake func(context.Context) error
 	log  func(string, ...any)
 }
 
-// ServeHTTP implements http.Handler. A request whose work nobody would look at fails, though it was taken in: repeated
-// with the same key, it is the same job.
+// ServeHTTP implements http.Handler. If the deployment cannot be woken, the request fails although it was stored: when
+// it is repeated with the same key, it is the same job.
 func (w *waking) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	if sleeps(r) {
 		w.next.ServeHTTP(out, r)
@@ -189,7 +189,7 @@ func (w *waking) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	rec.release()
 }
 
-// held keeps an answer back until it is known to be true.
+// held holds a response back until the deployment has been woken.
 type held struct {
 	http.ResponseWriter
 	status int
@@ -213,16 +213,16 @@ func (h *held) Write(b []byte) (int, error) {
 func (h *held) release() {
 	h.WriteHeader(http.StatusOK)
 	h.ResponseWriter.WriteHeader(h.status)
-	_, _ = h.ResponseWriter.Write(h.body) // too large an answer says so itself
+	_, _ = h.ResponseWriter.Write(h.body) // a response that is too large is reported elsewhere
 }
 
 func (h *held) fail() {
 	h.Header().Set("Content-Type", "application/problem+json")
 	h.Header().Set("Retry-After", "1")
 	h.ResponseWriter.WriteHeader(http.StatusServiceUnavailable)
-	body, _ := json.Marshal(map[string]any{ // of strings and a number
+	body, _ := json.Marshal(map[string]any{ // cannot fail for strings and a number
 		"title": "Service Unavailable", "status": http.StatusServiceUnavailable,
-		"detail": "it was stored, but the deployment could not be woken to work on it; send it again with the same " +
+		"detail": "it was stored, but the deployment could not be woken to process it; send it again with the same " +
 			"Idempotency-Key",
 	})
 	_, _ = h.ResponseWriter.Write(body)

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
-	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// clouds has the function refresh say what it sees: that one asks all clouds anyway, and api has no rights there.
+// clouds asks the function refresh to check the clouds: it calls all of them anyway, and api has no permissions there.
 func clouds(others far.Functions) api.CloudsFunc {
 	call := others.Function(events.FnRefresh)
 	return func(ctx context.Context) (out apitypes.CloudReports, err error) {

@@ -8,15 +8,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// sleeps says that a request changes nothing that anybody would have to wake up for: it reads, it is an agent's, it
-// asks what to upload, or it is of a visit, which the machine's agent hears of by itself.
+// sleeps reports whether a request needs no wake-up: it only reads, is an agent's, asks which pieces to upload, or
+// belongs to a visit, which the machine's agent polls for.
 func sleeps(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead ||
 		strings.HasPrefix(r.URL.Path, gateway.AgentPaths) ||
 		strings.HasPrefix(r.URL.Path, gateway.PushPaths) || r.URL.Path == apitypes.MissingPath || visits(r.URL.Path)
 }
 
-// visits says that a path is of /v1/jobs/JOB/tasks/TASK/visits, or of /v1/jobs/JOB/visits/ATTEMPT/VISIT/SIDE.
+// visits reports whether a path is /v1/jobs/JOB/tasks/TASK/visits or /v1/jobs/JOB/visits/ATTEMPT/VISIT/SIDE.
 func visits(path string) bool {
 	at := strings.Split(path, "/")
 	return len(at) > 6 && at[2] == "jobs" &&

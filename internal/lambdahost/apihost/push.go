@@ -4,16 +4,16 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// pushes takes in what clouds push: each cloud's own function checks the token and finds out whose the machine is, as
-// it alone knows that cloud. What cannot be told on is pushed again, and is one event all the same.
+// pushes receives the notices that clouds push. Each cloud's own function checks the token and finds the machine's
+// cluster, since only it knows the cloud. If the event cannot be emitted, the cloud pushes again; it stays one event.
 func pushes(s *lambdahost.Sandbox, f *broker.Functions, others far.Functions, next http.Handler) http.Handler {
 	if len(s.Env.PushClouds) == 0 {
 		return next

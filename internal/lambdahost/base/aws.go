@@ -8,9 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// AWSConfig is the SDK's configuration as Lambda gives it: region, keys of the function's role and, where the cloud is
-// an emulator, endpoints. Those are all in the environment for as long as the sandbox lives, so the functions are
-// spared the SDK's own search, which links the clients of STS and of single sign-on.
+// AWSConfig returns the SDK's configuration from Lambda's environment: region, keys of the function's role and, for
+// emulators, endpoints. The environment does not change while the sandbox exists, so the functions do not need the SDK's
+// own search, which would link the clients of STS and single sign-on.
 func AWSConfig(getenv func(string) string) (aws.Config, error) {
 	r := Reader{Getenv: getenv}
 	cfg := aws.Config{
@@ -25,7 +25,7 @@ func AWSConfig(getenv func(string) string) (aws.Config, error) {
 	return cfg, r.Err()
 }
 
-// endpoints finds the endpoint of one service, AWS_ENDPOINT_URL_SERVICE. The SDK's clients ask it by this method.
+// endpoints returns the endpoint of a service, AWS_ENDPOINT_URL_SERVICE. The SDK's clients call its method.
 type endpoints func(name string) string
 
 // GetServiceBaseEndpoint returns the endpoint for a service by its SDK ID.

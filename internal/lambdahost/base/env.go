@@ -1,5 +1,5 @@
-// Package base is what every Lambda function needs before it is any of them: how it reads its environment, the SDK's
-// configuration, and its log. It links no part of the broker, so that a function which is no part of it is small.
+// Package base is what every Lambda function needs: reading its environment, the SDK's configuration, and its log. It
+// links no part of the broker, so that functions that do not need the broker stay small.
 package base
 
 import (
@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// ErrEnv says that the environment is not what infra/ sets.
+// ErrEnv: the environment is not as infra/ sets it.
 var ErrEnv = errors.New("lambdahost: environment")
 
-// Reader reads variables and collects what is wrong, so that one look at the log names it all.
+// Reader reads variables and collects all errors, so that the log names them at once.
 type Reader struct {
 	Getenv func(string) string
 	wrong  []string
 }
 
-// Err names every variable that was wrong, wrapped in ErrEnv.
+// Err returns an error that wraps ErrEnv and names every wrong variable.
 func (r *Reader) Err() error {
 	if len(r.wrong) == 0 {
 		return nil
@@ -28,7 +28,7 @@ func (r *Reader) Err() error {
 	return fmt.Errorf("%w: %s", ErrEnv, strings.Join(r.wrong, "; "))
 }
 
-// Need reads what has to be set.
+// Need reads a required variable.
 func (r *Reader) Need(name string) string {
 	v := r.Getenv(name)
 	if v == "" {
@@ -37,7 +37,7 @@ func (r *Reader) Need(name string) string {
 	return v
 }
 
-// URL reads a base URL, without a slash at its end.
+// URL reads a base URL and removes a trailing slash.
 func (r *Reader) URL(name string) string {
 	v := r.Need(name)
 	if v == "" {
@@ -46,18 +46,18 @@ func (r *Reader) URL(name string) string {
 	u, err := url.Parse(v)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 		r.wrong = append(r.wrong,
-			fmt.Sprintf("%s is %q, which is no base URL such as https://api.example.com", name, v))
+			fmt.Sprintf("%s is %q, which is not a base URL such as https://api.example.com", name, v))
 	}
 	return strings.TrimRight(v, "/")
 }
 
-// Pairs reads KEY=VALUE by comma.
+// Pairs reads comma-separated KEY=VALUE pairs.
 func (r *Reader) Pairs(name string) map[string]string {
 	out := map[string]string{}
 	for _, pair := range List(r.Getenv(name)) {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" || value == "" {
-			r.wrong = append(r.wrong, fmt.Sprintf("%s has %q, which is no REGION=BUCKET", name, pair))
+			r.wrong = append(r.wrong, fmt.Sprintf("%s has %q, which is not KEY=VALUE", name, pair))
 			continue
 		}
 		out[key] = value
@@ -65,19 +65,19 @@ func (r *Reader) Pairs(name string) map[string]string {
 	return out
 }
 
-// OneOf reads one of some words; the first where nothing is set.
+// OneOf reads one of the given words; the default is the first.
 func (r *Reader) OneOf(name string, words ...string) string {
 	v := r.Getenv(name)
 	if v == "" {
 		return words[0]
 	}
 	if !slices.Contains(words, v) {
-		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is none of %s", name, v, strings.Join(words, ", ")))
+		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is not one of %s", name, v, strings.Join(words, ", ")))
 	}
 	return v
 }
 
-// Span reads a length of time of a second or more; fallback where nothing is set.
+// Span reads a duration of at least a second; the default is fallback.
 func (r *Reader) Span(name string, fallback time.Duration) time.Duration {
 	v := r.Getenv(name)
 	if v == "" {
@@ -85,12 +85,12 @@ func (r *Reader) Span(name string, fallback time.Duration) time.Duration {
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil || d < time.Second {
-		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is no time of a second or more, such as 30s", name, v))
+		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is not a duration of at least a second, such as 30s", name, v))
 	}
 	return d
 }
 
-// Level reads a level of the log; info where none is set.
+// Level reads a log level; the default is info.
 func (r *Reader) Level(name string) string {
 	v := strings.ToLower(r.Getenv(name))
 	switch v {
@@ -99,11 +99,11 @@ func (r *Reader) Level(name string) string {
 	case "debug", "info", "warn", "error":
 		return v
 	}
-	r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is none of debug, info, warn, error", name, v))
+	r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is not one of debug, info, warn, error", name, v))
 	return ""
 }
 
-// List are the parts of a text, by comma.
+// List splits a comma-separated list.
 func List(v string) []string {
 	var out []string
 	for part := range strings.SplitSeq(v, ",") {

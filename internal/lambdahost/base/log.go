@@ -10,10 +10,10 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// Invocation is the request that a sandbox works on: there is only one at a time.
+// Invocation is the request that a sandbox handles; there is one at a time.
 type Invocation struct{ Request, Trace string }
 
-// InvocationOf reads the IDs that Lambda gave a request. The runtime sets the trace anew for each one.
+// InvocationOf returns the IDs of a request. The runtime sets a new trace for each request.
 func InvocationOf(ctx context.Context) *Invocation {
 	i := &Invocation{Trace: os.Getenv("_X_AMZN_TRACE_ID")}
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
@@ -25,7 +25,7 @@ func InvocationOf(ctx context.Context) *Invocation {
 	return i
 }
 
-// NewLog makes a logger of JSON lines as Lambda's own log levels read them: with timestamp, level and message.
+// NewLog makes a logger of JSON lines in the format of Lambda's log levels: with timestamp, level and message.
 func NewLog(out io.Writer, level, fn string, now *atomic.Pointer[Invocation]) *slog.Logger {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {
@@ -48,7 +48,7 @@ func rename(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// handler adds the request's IDs to every line, also of those who log without a context.
+// handler adds the request's IDs to every line, also without a context.
 type handler struct {
 	slog.Handler
 	now *atomic.Pointer[Invocation]

@@ -1,5 +1,6 @@
-// Package cloudhost serves the driver of a cloud as a Lambda function of its own, which the functions that buy and free
-// machines call: it alone links the cloud's SDK, and its role alone is trusted there. It links nothing of the broker.
+// Package cloudhost serves the driver of one cloud as a separate Lambda function. The functions that buy and release
+// machines call it. Only this function links the cloud's SDK, and the cloud trusts only its role. It does not link the
+// broker.
 package cloudhost
 
 import (
@@ -17,21 +18,21 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
+	secrets "github.com/tradewind-broker/tradewind/internal/secret/remote"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 	grants "github.com/tradewind-broker/tradewind/pkg/grant/remote"
-	secrets "github.com/tradewind-broker/tradewind/pkg/secret/remote"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// Env is the environment of a cloud's function: of what every function has, the part that it needs.
+// Env is the environment of a cloud's function, a subset of that of other functions.
 type Env struct {
 	Deployment, Table, API, AgentKey string
 	LogLevel                         string
 	Settings                         map[string]string // of the cloud, as cloudkit.FromPairs reads them
 }
 
-// LoadEnv reads the environment, whose names are those of package lambdahost. It fails with base.ErrEnv.
+// LoadEnv reads the environment, with the names of package lambdahost. It returns base.ErrEnv for a wrong one.
 func LoadEnv(getenv func(string) string) (Env, error) {
 	r := base.Reader{Getenv: getenv}
 	env := Env{
@@ -48,14 +49,14 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 	return env, nil
 }
 
-// Handler answers a call of package remote.
+// Handler answers calls of package remote.
 type Handler func(context.Context, json.RawMessage) (json.RawMessage, error)
 
-// Serve runs the function of a cloud, whose kit may need clients of AWS. It does not return.
+// Serve runs the function of a cloud. kit returns the cloud's kit, and may use AWS. Serve does not return.
 func Serve(kit func(Env, aws.Config) cloudkit.Kit) {
 	handler, err := fromEnvironment(kit)
 	if err != nil {
-		// strings only
+		// cannot fail for strings
 		line, _ := json.Marshal(map[string]string{"level": "ERROR", "message": "cannot start", "err": err.Error()})
 		fmt.Fprintln(os.Stderr, string(line))
 		os.Exit(1)
@@ -75,10 +76,10 @@ func fromEnvironment(kit func(Env, aws.Config) cloudkit.Kit) (Handler, error) {
 	return New(env, cfg, kit(env, cfg), os.Stdout)
 }
 
-// endedFor is how long the name of a cluster that has ended is remembered: longer than any queue delivers again.
+// endedFor is how long the name of an ended cluster is remembered: longer than any queue redelivers.
 const endedFor = 15 * 24 * time.Hour
 
-// New makes the function's handler. It calls nobody.
+// New makes the function's handler. It makes no calls.
 func New(env Env, cfg aws.Config, kit cloudkit.Kit, out io.Writer) (Handler, error) {
 	var current atomic.Pointer[base.Invocation]
 	log := base.NewLog(out, env.LogLevel, "cloud-"+kit.Name, &current)

@@ -1,5 +1,5 @@
-// Package clouds brings EC2 into the functions that buy machines, free them or
-// listen to what becomes of them, and the other clouds by their own functions.
+// Package clouds gives functions that buy, release or watch machines the EC2
+// driver, and the other clouds through their own functions.
 package clouds
 
 import (
@@ -7,15 +7,15 @@ import (
 	"fmt"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	cloudaws "github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// All are the clouds that the deployment buys on. It counts their launches and refusals.
+// All returns the clouds on which the deployment buys. Their launches and refusals are counted.
 func All(s *lambdahost.Sandbox, others far.Functions) (map[string]cloud.Cloud, error) {
 	here, err := Open(s)
 	if err != nil {
@@ -28,8 +28,7 @@ func All(s *lambdahost.Sandbox, others far.Functions) (map[string]cloud.Cloud, e
 	return all, nil
 }
 
-// Open makes the EC2 driver of a deployment. Terminated clusters are remembered in the table, for as long as events
-// are.
+// Open makes the EC2 driver of a deployment. The table remembers terminated clusters for as long as events are kept.
 func Open(s *lambdahost.Sandbox) (*cloudaws.Cloud, error) {
 	agents, err := driver.ParseAgents(s.Env.AgentKey)
 	if err != nil {
@@ -42,13 +41,13 @@ func Open(s *lambdahost.Sandbox) (*cloudaws.Cloud, error) {
 	return cloudaws.New(s.AWS, cfg), nil
 }
 
-// Notices finds out whose the machines are that EC2 warns of.
+// Notices finds the clusters of the machines about which EC2 warns.
 func Notices(s *lambdahost.Sandbox) (lambdahost.Notices, error) {
 	c, err := Open(s)
 	return notices{c}, err
 }
 
-// notices looks machines up.
+// notices looks up machines.
 type notices struct{ cloud *cloudaws.Cloud }
 
 // Notice implements lambdahost.Notices.
@@ -63,7 +62,7 @@ func (n notices) Notice(ctx context.Context, raw []byte) (events.SpotInterrupted
 	return n.cloud.Whose(ctx, notice)
 }
 
-// Prices reads the prices of the spot machines that run, and of those that tasks wait for.
+// Prices reads the prices of running spot machines, and of those for which tasks wait.
 func Prices(s *lambdahost.Sandbox, waitedFor func(context.Context) ([]string, error)) (broker.Prices, error) {
 	c, err := Open(s)
 	if err != nil {

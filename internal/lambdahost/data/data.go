@@ -1,5 +1,5 @@
-// Package data gives functions the stores of what tasks read and write: S3, with the function's own rights, which what
-// it grants cannot exceed, and those of other clouds, for which their functions sign.
+// Package data gives functions the stores that tasks read and write: S3, with the function's own permissions, which its
+// grants cannot exceed, and stores of other clouds, for which those clouds' functions sign.
 package data
 
 import (
@@ -30,7 +30,7 @@ func New(s *lambdahost.Sandbox, others far.Functions) grant.Mux {
 	return stores
 }
 
-// foreign are the clouds beside AWS that the deployment has stores in.
+// foreign returns the clouds other than AWS in which the deployment has stores.
 func foreign(env lambdahost.Env) (names []string) {
 	for _, name := range env.Clouds {
 		if name == "aws" || driver.Scheme(name) == "" {

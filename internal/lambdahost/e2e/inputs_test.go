@@ -64,7 +64,7 @@ func TestADroppedFileIsCheckedAgainstTheStores(t *testing.T) {
 		"copy-gs":      "{uri: gs://" + lake + "/in}",
 	}
 	words := map[string]string{
-		"mount-none": "or none that may be read", "mount-object": "it is an object", "mount-ours": "what all jobs keep lies there",
+		"mount-none": "or none that may be read", "mount-object": "it is an object", "mount-ours": "it holds the data of all jobs",
 		"mount-over": "working folder", "mount-gs": "gs", "copy-none": "cannot be read", "copy-gs": "gs",
 	}
 	for name, input := range refused {

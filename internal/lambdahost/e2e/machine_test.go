@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 )
 
 // program is the agent's: this binary.

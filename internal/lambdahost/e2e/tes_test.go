@@ -14,11 +14,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/container/containertest"
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
-	"github.com/tradewind-broker/tradewind/pkg/agent/container/containertest"
+	"github.com/tradewind-broker/tradewind/internal/tes"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/tes"
 )
 
 // workflows is a client of TES that cannot sign: it talks to a proxy on this computer, which does.

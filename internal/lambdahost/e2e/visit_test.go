@@ -17,8 +17,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/tunnel/tunneltest"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
 )
 
 // TestACommandRunsBesideATaskOfADeployment gets onto a machine whose agent calls every second. Each call is another

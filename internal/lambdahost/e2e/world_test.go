@@ -31,6 +31,11 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/agent"
+	"github.com/tradewind-broker/tradewind/internal/agent/attest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
@@ -45,11 +50,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/planning"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
-	"github.com/tradewind-broker/tradewind/pkg/agent"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
-	"github.com/tradewind-broker/tradewind/pkg/agent/prove"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
 	"github.com/tradewind-broker/tradewind/pkg/bus/aws/awstest"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -419,11 +419,11 @@ func (w *world) metadata(id string) *imdstest.Machine {
 }
 
 // proves asks a metadata service for proofs, as an agent does.
-func (w *world) proves(m *imdstest.Machine) prove.Func {
+func (w *world) proves(m *imdstest.Machine) attest.Func {
 	w.Helper()
 	service := httptest.NewServer(m)
 	w.Cleanup(service.Close)
-	f, err := prove.New(prove.Config{Cloud: "aws", URL: service.URL})
+	f, err := attest.New(attest.Config{Cloud: "aws", URL: service.URL})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -434,7 +434,7 @@ func (w *world) proves(m *imdstest.Machine) prove.Func {
 func (w *world) machine(ctx context.Context, id, token string) {
 	w.Helper()
 	dir := w.TempDir()
-	var proof prove.Func
+	var proof attest.Func
 	if id != "" {
 		proof = w.proves(w.metadata(id))
 	}

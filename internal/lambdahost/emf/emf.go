@@ -1,10 +1,10 @@
 // Package emf writes metrics as log lines in CloudWatch's embedded metric
-// format: the log service turns each into data points, so that a function makes
-// no call of its own for them. It follows the specification "Embedded metric
-// format", version 0, of the CloudWatch user guide.
+// format. The log service turns each into data points, so a function needs no
+// extra call for them. It follows the specification "Embedded metric format",
+// version 0, of the CloudWatch user guide.
 //
-// CloudWatch charges by the month for each metric with each set of dimension
-// values. So the sets are few here, and what only helps whoever reads the log is a property.
+// CloudWatch charges monthly for each combination of a metric and dimension
+// values. So there are few, and details that only help readers of the log are properties.
 package emf
 
 import (
@@ -40,12 +40,12 @@ type Metric struct {
 	Value float64
 }
 
-// Line is what one log line says.
+// Line is the content of one log line.
 type Line struct {
 	At         time.Time
 	Dimensions map[string]string // of every metric in the line
 	Metrics    []Metric
-	Properties map[string]any // for whoever reads the log
+	Properties map[string]any // for readers of the log
 }
 
 // Writer writes lines. It is safe for concurrent use.
@@ -74,8 +74,8 @@ type metadata struct {
 	CloudWatchMetrics []directive
 }
 
-// Write writes one line. It fails on more than the format allows, on a name used twice, and on a value that
-// JSON cannot say.
+// Write writes one line. It returns an error if the line exceeds the format's limits, uses a name twice, or has a value
+// that JSON cannot represent.
 func (w *Writer) Write(l Line) error {
 	if len(l.Metrics) == 0 {
 		return nil
@@ -88,7 +88,7 @@ func (w *Writer) Write(l Line) error {
 	root := make(map[string]any, len(l.Dimensions)+len(l.Metrics)+len(l.Properties)+1)
 	set := func(name string, v any) error {
 		if _, twice := root[name]; twice || name == "" || name == "_aws" {
-			return fmt.Errorf("emf: the name %q is empty, taken or used twice", name)
+			return fmt.Errorf("emf: the name %q is empty, reserved or used twice", name)
 		}
 		root[name] = v
 		return nil

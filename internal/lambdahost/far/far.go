@@ -1,5 +1,5 @@
-// Package far calls the other functions of the deployment. Each cloud but AWS has its driver in a function of its own,
-// which alone links that cloud's SDK and is trusted there.
+// Package far calls other functions of the deployment. Each cloud except AWS has its driver in a separate function: only
+// that function links the cloud's SDK and is trusted by the cloud.
 package far
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// ErrFunction says that the function of a cloud failed by itself: it could not start, or ran out of time.
+// ErrFunction: a cloud's function itself failed, because it could not start or ran out of time.
 var ErrFunction = errors.New("clouds: the function failed")
 
-// Invoker is what is needed of *lambda.Client.
+// Invoker is the part of *lambda.Client that is needed.
 type Invoker interface {
 	Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
 }
 
-// Functions are the functions of a deployment.
+// Functions calls the functions of a deployment.
 type Functions struct {
 	client Invoker
 	env    lambdahost.Env
@@ -34,17 +34,17 @@ func New(s *lambdahost.Sandbox) Functions {
 	return Functions{client: lambda.NewFromConfig(s.AWS), env: s.Env}
 }
 
-// Function returns a call of a function by its name within the deployment.
+// Function returns a call of a function, given its name within the deployment.
 func (f Functions) Function(name string) func(ctx context.Context, message []byte) ([]byte, error) {
 	return Call(f.client, f.env.Function(name))
 }
 
-// Cloud returns a call of the function of a cloud.
+// Cloud returns a call of a cloud's function.
 func (f Functions) Cloud(name string) func(ctx context.Context, message []byte) ([]byte, error) {
 	return f.Function("cloud-" + name)
 }
 
-// Clouds are the clouds that the deployment buys on, other than AWS.
+// Clouds returns the clouds on which the deployment buys, other than AWS.
 func (f Functions) Clouds() map[string]*remote.Client {
 	clouds := map[string]*remote.Client{}
 	for _, name := range f.env.Clouds {
@@ -55,7 +55,7 @@ func (f Functions) Clouds() map[string]*remote.Client {
 	return clouds
 }
 
-// DAGBuckets are the buckets of other clouds whose files are jobs, by their URLs.
+// DAGBuckets returns the buckets of other clouds whose files are jobs, by URL.
 func (f Functions) DAGBuckets() map[string]driver.Files {
 	files := map[string]driver.Files{}
 	for name, bucket := range f.env.DAGBuckets {
@@ -64,14 +64,14 @@ func (f Functions) DAGBuckets() map[string]driver.Files {
 	return files
 }
 
-// Call calls a function and waits for its answer.
+// Call calls a function and waits for its response.
 func Call(client Invoker, function string) func(ctx context.Context, message []byte) ([]byte, error) {
 	return func(ctx context.Context, message []byte) ([]byte, error) {
 		out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &function, Payload: message})
 		if err != nil {
 			return nil, err
 		}
-		if out.FunctionError != nil { // its payload may tell of what was asked, which has tokens in it
+		if out.FunctionError != nil { // the payload may quote the request, which contains tokens
 			return nil, fmt.Errorf("%w: %s: %s", ErrFunction, function, aws.ToString(out.FunctionError))
 		}
 		return out.Payload, nil

@@ -2,14 +2,14 @@
 // format 2.0 (API Gateway developer guide, "Working with AWS Lambda proxy
 // integrations for HTTP APIs").
 //
-// A Lambda answer is whole or not at all, and waiting is paid for. So what the
-// API streams to a host that stays, server-sent events and followed logs, ends
-// here as soon as there is nothing more to tell: the reader opens it again, which is polling.
+// A Lambda response is sent as a whole, and waiting is paid for. So what the API
+// streams on other hosts (server-sent events and followed logs) ends here as
+// soon as there is no more data. The client reopens the stream, which is polling.
 //
-// Who a user is, IAM has checked before: a request that carries a caller's
-// identity in its context is given the deployment's user token, any other one
-// is not. The header that it brought, a signature, goes no further. Agents' paths
-// have no IAM, and their token is the API's to judge.
+// IAM has already authenticated users: Gateway gives a request with an IAM
+// identity in its context the deployment's user token, and others none. It drops
+// the request's own Authorization header, a signature. Agents' paths are not
+// behind IAM; the API checks their tokens.
 package gateway
 
 import (
@@ -27,24 +27,24 @@ import (
 	awsevents "github.com/aws/aws-lambda-go/events"
 )
 
-// AgentPaths is where the paths begin that agents call with tokens of their own.
+// AgentPaths is the prefix of the paths that agents call with their own tokens.
 const AgentPaths = "/v1/agent/"
 
-// PushPaths is where the paths begin that clouds push to, with tokens of theirs.
+// PushPaths is the prefix of the paths to which clouds push, with their own tokens.
 const PushPaths = "/v1/push/"
 
-// Gateway turns Lambda requests into HTTP ones.
+// Gateway converts Lambda requests to HTTP requests.
 type Gateway struct {
 	Handler http.Handler
-	// UserToken is what the handler knows users by: see NewUserToken.
+	// UserToken is the handler's user token; see NewUserToken.
 	UserToken string
 	Log       *slog.Logger
-	// Quiet is how long a stream may have nothing to tell before it ends; 150 ms when 0.
+	// Quiet is how long a stream may be silent before it ends; 150 ms when 0.
 	Quiet time.Duration
 }
 
-// NewUserToken makes a token that nobody outside this sandbox ever learns: it is how Gateway tells the API that IAM has
-// let a user in.
+// NewUserToken makes a token that is never known outside this sandbox. With it, Gateway shows the API that IAM has
+// authenticated a user.
 func NewUserToken() (string, error) {
 	raw := make([]byte, 32)
 	if _, err := rand.Read(raw); err != nil {
@@ -53,10 +53,10 @@ func NewUserToken() (string, error) {
 	return hex.EncodeToString(raw), nil
 }
 
-// defaultQuiet is long enough for the next piece of a log to be read.
+// defaultQuiet is enough time to read the next piece of a log.
 const defaultQuiet = 150 * time.Millisecond
 
-// margin is what is left of the function's time for sending the answer.
+// margin is how much of the function's time is reserved for sending the response.
 const margin = time.Second
 
 // Serve answers one request.
@@ -88,7 +88,7 @@ func (g *Gateway) Serve(ctx context.Context,
 	return w.answer(), nil
 }
 
-// identify gives a request the authority that IAM has found it to have, and takes from it whatever looks like one.
+// identify sets the request's credentials to what IAM has verified, and removes any others.
 func (g *Gateway) identify(ctx context.Context, req *http.Request, in awsevents.APIGatewayV2HTTPRequest) {
 	if strings.HasPrefix(req.URL.Path, AgentPaths) || strings.HasPrefix(req.URL.Path, PushPaths) {
 		return
@@ -105,7 +105,7 @@ func (g *Gateway) identify(ctx context.Context, req *http.Request, in awsevents.
 	}
 }
 
-// caller is the IAM identity that API Gateway has verified, "" when there was none to verify.
+// caller returns the IAM identity that API Gateway has verified, or "".
 func caller(in awsevents.APIGatewayV2HTTPRequest) string {
 	if a := in.RequestContext.Authorizer; a != nil && a.IAM != nil {
 		return a.IAM.UserARN
@@ -113,7 +113,7 @@ func caller(in awsevents.APIGatewayV2HTTPRequest) string {
 	return ""
 }
 
-// request makes the HTTP request that the event describes.
+// request makes the HTTP request that a Lambda event describes.
 func request(ctx context.Context, in awsevents.APIGatewayV2HTTPRequest) (*http.Request, error) {
 	body := in.Body
 	if in.IsBase64Encoded {
@@ -140,7 +140,7 @@ func request(ctx context.Context, in awsevents.APIGatewayV2HTTPRequest) (*http.R
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	for name, v := range in.Headers { // several values come as one, with commas, which is what they mean
+	for name, v := range in.Headers { // several values are joined by commas, which is equivalent
 		req.Header.Set(name, v)
 	}
 	req.Header.Set("TE", "trailers") // they become headers

@@ -14,36 +14,36 @@ import (
 	awsevents "github.com/aws/aws-lambda-go/events"
 )
 
-// MaxAnswer is the largest answer that Lambda passes on (6 MB, base64 counted), less what its envelope takes.
+// MaxAnswer is the maximum size of a response: Lambda's limit (6 MB, after base64) less the envelope.
 const MaxAnswer = 4 << 20
 
-// mostText is how much of an answer is passed on as text, bytes: in the JSON that Lambda is given a control character
-// has six, and what tasks print in colour is full of them. Base64 has four for three, whatever it is.
+// mostText is the maximum size, in bytes, of a response that is sent as text. In the JSON for Lambda a control character
+// takes six bytes, and coloured output is full of them; base64 always takes four for three.
 const mostText = 1 << 20
 
-// recorder collects an answer. A stream is ended when nothing has followed a flush for a while, or when it is as long
-// as an answer can be. What would be its trailers are headers, as it is sent as a whole.
+// recorder collects a response. It ends a stream if nothing follows a flush for a while, or when the maximum size is
+// reached. Trailers become headers, since the response is sent as a whole.
 type recorder struct {
 	header http.Header
 	end    context.CancelFunc
 	quiet  time.Duration
-	zip    bool // the reader takes gzip
+	zip    bool // the client accepts gzip
 
 	mu     sync.Mutex
 	status int
-	sent   http.Header // as they were with the status
+	sent   http.Header // a copy from when the status was written
 	body   bytes.Buffer
 	timer  *time.Timer
 	full   bool
 }
 
-// zipFrom is the length in bytes from which an answer is compressed.
+// zipFrom is the size in bytes from which on a response is compressed.
 const zipFrom = 4 << 10
 
 func zipped(body []byte) []byte {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	_, _ = w.Write(body) // into memory
+	_, _ = w.Write(body) // to memory
 	_ = w.Close()
 	return out.Bytes()
 }
@@ -63,18 +63,18 @@ func (r *recorder) WriteHeader(status int) {
 }
 
 func (r *recorder) writeHeader(status int) {
-	if r.status == 0 && status >= 200 { // earlier ones are only for connections
+	if r.status == 0 && status >= 200 { // 1xx are not final
 		r.status, r.sent = status, r.header.Clone()
 	}
 }
 
-// Write implements http.ResponseWriter. What is too large for an answer fails it.
+// Write implements http.ResponseWriter. It fails if the response becomes too large.
 func (r *recorder) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writeHeader(http.StatusOK)
 	if r.timer != nil {
-		r.timer.Stop() // it is not quiet
+		r.timer.Stop() // the stream is not silent
 	}
 	if r.full || r.body.Len()+len(b) > MaxAnswer {
 		r.full = true
@@ -84,10 +84,10 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.body.Write(b)
 }
 
-// stream says whether the answer is one: it flushes, or asks that nobody hold it back.
+// stream reports whether the response is a stream: it was flushed, or disables buffering.
 func (r *recorder) stream() bool { return r.timer != nil || r.sent.Get("X-Accel-Buffering") == "no" }
 
-// Flush implements http.Flusher: the answer is a stream, and it ends when nothing follows for a while.
+// Flush implements http.Flusher: the response is a stream, which ends if nothing follows for a while.
 func (r *recorder) Flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,16 +106,16 @@ func (r *recorder) close() {
 	}
 }
 
-// answer is what Lambda is given.
+// answer returns the response for Lambda.
 func (r *recorder) answer() awsevents.APIGatewayV2HTTPResponse {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.full && !r.stream() { // not a stream, which may be cut anywhere
+	if r.full && !r.stream() { // only a stream may be cut anywhere
 		return awsevents.APIGatewayV2HTTPResponse{
 			StatusCode: http.StatusRequestEntityTooLarge,
 			Headers:    map[string]string{"Content-Type": "application/problem+json"},
 			Body: `{"title":"Content Too Large","status":413,` +
-				`"detail":"the answer is larger than Lambda can pass on; ask for less of it"}`,
+				`"detail":"the response is larger than Lambda can return; request less of it"}`,
 		}
 	}
 	r.writeHeader(http.StatusOK)

@@ -1,5 +1,5 @@
-// Package hooks passes news on to people: to an SNS topic, to a webhook, and,
-// of a DAG file that could not be read, to a remark beside it in the bucket.
+// Package hooks sends news to users: to an SNS topic, to a webhook, and, for a
+// rejected DAG file, to a remark next to the file in the bucket.
 package hooks
 
 import (
@@ -35,22 +35,22 @@ type Publisher interface {
 // Hook implements broker.Hook.
 type Hook struct {
 	SNS     Publisher
-	Topic   string // ARN; none when empty
-	Webhook string // URL; none when empty
+	Topic   string // ARN; empty for none
+	Webhook string // URL; empty for none
 	HTTP    *http.Client
 	S3      objects.Client
 	Bucket  string // of DAG files
-	// Traced tells a collector of a job that is over; nil where the environment names none.
+	// Traced sends a finished job to a collector; nil if the environment names none.
 	Traced func(ctx context.Context, job string)
-	// Far are buckets of other clouds whose files are jobs, by their URLs.
+	// Far are buckets of other clouds whose files are jobs, by URL.
 	Far map[string]driver.Files
-	// Store remembers who was told while another could not be; nil remembers nothing.
+	// Store remembers which recipients were notified when another failed; nil remembers nothing.
 	Store store.Store
 	Now   func() time.Time
 }
 
-// New makes the hook that tells the people whom the environment names. buckets are those of other clouds whose files
-// are jobs; jobs loads what a collector is told of a job.
+// New makes the hook for the recipients that the environment names. buckets are those of other clouds whose files are
+// jobs; jobs loads a job for the collector.
 func New(s *lambdahost.Sandbox, buckets map[string]driver.Files, jobs Jobs) *Hook {
 	hook := &Hook{
 		SNS: sns.NewFromConfig(s.AWS), Topic: s.Env.Topic, Webhook: s.Env.Webhook,
@@ -66,14 +66,14 @@ func New(s *lambdahost.Sandbox, buckets map[string]driver.Files, jobs Jobs) *Hoo
 
 const webhookWithin = 10 * time.Second
 
-// Those who can be told.
+// The recipients.
 const (
 	toTopic   = "topic"
 	toWebhook = "webhook"
 )
 
-// Notify implements broker.Hook. It is called again when one of them could not be told, and then tells those alone who
-// were not: a webhook that is away for an hour is tried twenty times, and who reads e-mails wants one.
+// Notify implements broker.Hook. If a recipient failed, it is called again, and then notifies only the recipients that
+// failed: a webhook that is down for an hour is tried twenty times, but an e-mail must be sent once.
 func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 	body, err := e.MarshalJSON()
 	if err != nil {
@@ -113,10 +113,10 @@ func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 	return err
 }
 
-// toldKey is of the record that somebody was told of an event.
+// toldKey is the key of the record that a recipient was notified of an event.
 func toldKey(event, whom string) store.Key { return store.Key{Partition: "told#" + event, Sort: whom} }
 
-// told says who was told of an event before.
+// told returns the recipients that were already notified of an event.
 func (k *Hook) told(ctx context.Context, event string) (map[string]bool, error) {
 	if k.Store == nil || k.Topic == "" && k.Webhook == "" {
 		return nil, nil
@@ -135,7 +135,7 @@ func (k *Hook) told(ctx context.Context, event string) (map[string]bool, error) 
 // toldFor is longer than a queue keeps an event.
 const toldFor = 15 * 24 * time.Hour
 
-// note remembers who was told.
+// note records the notified recipients.
 func (k *Hook) note(ctx context.Context, event string, whom []string) error {
 	if k.Store == nil {
 		return nil
@@ -164,17 +164,17 @@ func (k *Hook) publish(ctx context.Context, e events.Event, body []byte) error {
 	return nil
 }
 
-// maxSubject is SNS's limit; it takes printable ASCII alone.
+// maxSubject is SNS's limit; it accepts only printable ASCII.
 const maxSubject = 100
 
-// subject is the line of an e-mail.
+// subject returns the subject line of an e-mail.
 func subject(e events.Event) string {
 	s := "Tradewind: " + e.Type()
 	switch d := e.Data.(type) {
 	case events.DAGFinished:
 		s = "Tradewind: " + d.Name + " " + d.Outcome
 	case events.DAGRejected:
-		s = "Tradewind: " + d.Key + " was refused"
+		s = "Tradewind: " + d.Key + " was rejected"
 	}
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -203,8 +203,7 @@ func (k *Hook) post(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// RemarkSuffix is what the name of a remark ends in. Whoever drops files sees it beside the one that was refused;
-// submit takes no notice of it.
+// RemarkSuffix ends the name of a remark. Users see it next to the rejected file; submit ignores it.
 const RemarkSuffix = lambdahost.RemarkSuffix
 
 func (k *Hook) remark(ctx context.Context, r events.DAGRejected) error {

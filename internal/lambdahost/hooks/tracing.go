@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// tracing sends what jobs were to a collector. It begins with the first that ends: start-up waits for nobody.
+// tracing sends finished jobs to a collector. It connects at the first one, so as not to slow down the start.
 type tracing struct {
 	jobs      Jobs
 	ssm       *ssm.Client
@@ -29,7 +29,7 @@ type tracing struct {
 // Jobs loads a job: view.Views.JobDetail.
 type Jobs func(ctx context.Context, id string) (*apitypes.JobDetail, error)
 
-// tracedWithin is how long a collector may keep the news of a job from people.
+// tracedWithin limits how long a slow collector may delay the notification of users.
 const tracedWithin = 20 * time.Second
 
 func (t *tracing) finished(ctx context.Context, job string) {
@@ -60,8 +60,8 @@ func (t *tracing) collector(ctx context.Context) (*traces.Traces, error) {
 	return t.open, err
 }
 
-// headers are those of the parameter that the environment names, NAME=VALUE by comma as OpenTelemetry has them: a
-// collector's key has no place in a template.
+// headers reads the headers from the parameter in the environment, as comma-separated NAME=VALUE (OpenTelemetry's
+// format): a collector's key must not be in a template.
 func (t *tracing) headers(ctx context.Context) (map[string]string, error) {
 	name := t.parameter
 	if name == "" {
@@ -75,7 +75,7 @@ func (t *tracing) headers(ctx context.Context) (map[string]string, error) {
 	for part := range strings.SplitSeq(aws.ToString(out.Parameter.Value), ",") {
 		key, value, ok := strings.Cut(part, "=")
 		if !ok {
-			return nil, fmt.Errorf("parameter %s: not NAME=VALUE by comma", name) // it is not shown
+			return nil, fmt.Errorf("parameter %s: not comma-separated NAME=VALUE", name) // without the secret value
 		}
 		headers[strings.TrimSpace(key)] = strings.TrimSpace(value)
 	}

@@ -8,25 +8,25 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
-	"github.com/tradewind-broker/tradewind/pkg/secret"
-	"github.com/tradewind-broker/tradewind/pkg/secret/awssecret"
-	"github.com/tradewind-broker/tradewind/pkg/secret/remote"
+	"github.com/tradewind-broker/tradewind/internal/secret"
+	"github.com/tradewind-broker/tradewind/internal/secret/awssecret"
+	"github.com/tradewind-broker/tradewind/internal/secret/remote"
 )
 
-// Open makes the ring of a deployment. A function makes one: it reads the parameter once.
+// Open makes the key ring of a deployment. A function makes only one, so that it reads the parameter once.
 func Open(s *lambdahost.Sandbox) *Ring { return New(ssm.NewFromConfig(s.AWS), s.Env.TokenKey, s.Now) }
 
-// Secrets lets the broker seal and open the secrets of jobs, and fetch those that are kept where the deployment may
-// read; those of other clouds their functions fetch.
+// Secrets lets the broker seal and open secrets of jobs, and fetch those that are stored where the deployment may read.
+// Those of other clouds are fetched by the clouds' functions.
 func Secrets(s *lambdahost.Sandbox, ring *Ring, others far.Functions) *secret.Vault {
 	client := ssm.NewFromConfig(s.AWS)
 	sources := awssecret.Sources(func(context.Context) (awssecret.SSM, error) { return client, nil },
 		append([]string{}, s.Env.Secrets...)...)
-	sources[secret.Kubernetes] = secret.Refusal("a deployment on AWS has no rights in a cluster: keep it in ssm: or " +
+	sources[secret.Kubernetes] = secret.Refusal("a deployment on AWS has no access to a cluster: store it in ssm: or " +
 		"secretsmanager:, or give its value")
 	for name, scheme := range map[string]string{"gcp": secret.GCPSM, "azure": secret.KeyVault} {
-		sources[scheme] = secret.Refusal("this deployment reads none: secrets= of deploy aws --cloud " + name +
-			": says which it may")
+		sources[scheme] = secret.Refusal("this deployment may not read any: secrets= of deploy aws --cloud " + name +
+			": sets which ones it may")
 		if slices.Contains(s.Env.SecretClouds, name) {
 			sources[scheme] = remote.New(scheme, others.Cloud(name))
 		}

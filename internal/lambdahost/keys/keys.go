@@ -1,10 +1,10 @@
-// Package keys holds the key that agents' tokens are signed with, in an SSM
-// SecureString of the deployment. It is made when it is first needed, so that
-// neither template nor operator ever sees it, and costs nothing to keep.
+// Package keys holds the keys that sign agents' tokens, in an SSM SecureString of
+// the deployment. The first key is generated when it is first needed, so neither
+// the template nor an operator ever sees it. It costs nothing to keep.
 //
-// The parameter's value is one key or several in base64, by comma. The first
-// signs; all verify. To rotate, put a new one in front; when the tokens signed with the old one
-// have expired, take that away. A function learns of it the next time that a token does not verify.
+// The parameter's value is a comma-separated list of base64 keys. The first one
+// signs; all of them verify. To rotate, add a new key at the front, and remove the old one when the tokens signed with
+// it have expired. A function reads the new value the next time that a token does not verify.
 package keys
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/token"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/token"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
 // SSM is what a Ring needs of *ssm.Client.
@@ -34,17 +34,16 @@ type SSM interface {
 // keyBytes is 256 bits, the size of the tokens' hash.
 const keyBytes = 32
 
-// againAfter is how old what is known of the parameter has to be before it is read anew for a token that does not
-// verify.
+// againAfter is the minimum age of the known keys before the parameter is read again for a token that does not verify.
 const againAfter = time.Minute
 
-// callWithin bounds the calls of SSM. Tokens are made and checked without a context of their own.
+// callWithin limits calls of SSM; tokens are made and checked without a context.
 const callWithin = 5 * time.Second
 
-// ErrKeys says that the parameter does not hold keys.
+// ErrKeys: the parameter does not contain valid keys.
 var ErrKeys = errors.New("keys: the parameter is not a list of base64 keys of at least 32 bytes")
 
-// Ring is the keys of a deployment. It is safe for concurrent use.
+// Ring has the keys of a deployment. It is safe for concurrent use.
 type Ring struct {
 	ssm  SSM
 	name string
@@ -55,7 +54,7 @@ type Ring struct {
 	read time.Time
 }
 
-// New makes a ring on a parameter. It calls nobody until a token is made or checked.
+// New makes a ring for a parameter. It makes no call until a token is made or checked.
 func New(client SSM, name string, now func() time.Time) *Ring {
 	return &Ring{ssm: client, name: name, now: now}
 }
@@ -69,7 +68,7 @@ func (r *Ring) Mint(c wire.Claims) (string, error) {
 	return token.Mint(known[0], c)
 }
 
-// MintPool signs the token of a machine of a pool, or one to join with, with the newest key.
+// MintPool signs a pool token, for a machine or for joining, with the newest key.
 func (r *Ring) MintPool(c wire.PoolClaims) (string, error) {
 	known, err := r.known(0)
 	if err != nil {
@@ -78,19 +77,19 @@ func (r *Ring) MintPool(c wire.PoolClaims) (string, error) {
 	return token.MintPool(known[0], c)
 }
 
-// Verify returns what a token proves, by any of the keys. It fails as token.Verify does.
+// Verify returns the claims of a token signed with any of the keys, and the errors of token.Verify.
 func (r *Ring) Verify(text string) (wire.Claims, error) { return verify(r, text, token.Verify) }
 
-// VerifyPool returns what a pool's token proves, by any of the keys. It fails as token.VerifyPool does.
+// VerifyPool returns the claims of a pool token signed with any of the keys, and the errors of token.VerifyPool.
 func (r *Ring) VerifyPool(text string) (wire.PoolClaims, error) {
 	return verify(r, text, token.VerifyPool)
 }
 
-// Keys are the keys, the newest first, as they were a minute ago at most: what was sealed with a new one is opened by a
-// function that has run for long.
+// Keys returns the keys, the newest first, at most a minute old. So a function that has run for long can still open what
+// was sealed with a new key.
 func (r *Ring) Keys() ([][]byte, error) { return r.known(againAfter) }
 
-// verifier checks a token by one key.
+// verifier checks a token with one key.
 type verifier[C any] func(key []byte, text string, now time.Time) (C, error)
 
 func verify[C any](r *Ring, text string, by verifier[C]) (none C, err error) {
@@ -104,7 +103,7 @@ func verify[C any](r *Ring, text string, by verifier[C]) (none C, err error) {
 	}
 	fresh, again := r.known(againAfter)
 	if again != nil {
-		return none, err // SSM is away: judged by what is known
+		return none, err // SSM does not answer: use the result for the known keys
 	}
 	return byAny(fresh, text, r.now(), by)
 }
@@ -119,7 +118,7 @@ func byAny[C any](known [][]byte, text string, now time.Time, by verifier[C]) (c
 	return none, err
 }
 
-// known returns the keys, read anew if they are older than an age above 0.
+// known returns the keys; if age is above 0 and they are older, it reads them again.
 func (r *Ring) known(age time.Duration) ([][]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +151,7 @@ func (r *Ring) get(ctx context.Context) (string, error) {
 	return aws.ToString(out.Parameter.Value), nil
 }
 
-// make puts a new key, unless another function has at the same moment: then that one's is the key.
+// make stores a new key, unless another function has just stored one; then it returns that key.
 func (r *Ring) make(ctx context.Context) (string, error) {
 	raw := make([]byte, keyBytes)
 	if _, err := rand.Read(raw); err != nil {
@@ -176,7 +175,7 @@ func parse(value string) ([][]byte, error) {
 	for part := range strings.SplitSeq(value, ",") {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(part))
 		if err != nil || len(key) < keyBytes {
-			return nil, ErrKeys // never with what it holds
+			return nil, ErrKeys // without the secret value
 		}
 		keys = append(keys, key)
 	}

@@ -1,4 +1,4 @@
-// Package logs keeps what tasks print where all functions of a deployment on AWS find it.
+// Package logs stores the output of tasks for all functions of a deployment on AWS.
 package logs
 
 import (
@@ -16,39 +16,39 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/base/names"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
-	"github.com/tradewind-broker/tradewind/internal/names"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// MaxLogBytes is how much of one log is kept.
+// MaxLogBytes is the maximum size of one log.
 const MaxLogBytes = 256 << 20
 
-// Logs keeps what tasks print. Each piece is a record of the table, named by its offset; small ones have their text in
-// it, of larger ones the text is an object below logs/ of the work bucket. A kilobyte in the table costs an eighth of
-// what an object does, and the records say where a log ends for less than a list of objects. A record is written once:
-// two agents, or two tries of one, cannot tear a log.
+// Logs stores the output of tasks. Each piece is a record of the table, with its offset as key. The record contains small
+// pieces; larger ones are objects below logs/ of the work bucket. A kilobyte in the table costs an eighth of an object,
+// and finding the end of a log with records costs less than listing objects. A record is written once, so two agents, or
+// two attempts to write, cannot corrupt a log.
 type Logs struct {
 	Store  store.Store
 	Client objects.Client
 	Bucket string
-	// Look is how often Wait looks; 1 s when 0.
+	// Look is how often Wait checks; 1 s when 0.
 	Look time.Duration
 
 	mu   sync.Mutex
-	ends map[string]int64 // of the logs written by this sandbox: spares asking the table
+	ends map[string]int64 // ends of the logs written by this sandbox, to avoid queries
 }
 
 const (
-	endsMost = 4096    // of what is remembered
+	endsMost = 4096    // maximum number of remembered ends
 	inTable  = 7 << 10 // bytes of a record up to which it costs no more than an object
-	// pageOfPieces is how many are read of the table at a time: one read of a log does not see all of it.
+	// pageOfPieces is the page size for reading pieces: one read does not need the whole log.
 	pageOfPieces = 64
 )
 
-// prefix is where a log lies: the partition of its records, and the beginning of its objects' names.
+// prefix returns the partition of a log's records, which is also the prefix of its objects' names.
 func prefix(l api.Log) (string, error) {
 	if !plain(l.Job) || !plain(l.Attempt) || l.Rank < 0 {
 		return "", fmt.Errorf("logs: %w: %.64q %.64q %d", api.ErrNoLog, l.Job, l.Attempt, l.Rank)
@@ -60,7 +60,7 @@ func plain(name string) bool {
 	return names.Made(name, 1, 200, names.Alnum+".-_") && name[0] != '.'
 }
 
-// piece is the sort key of the record of the piece that begins at an offset. Keys sort as offsets do.
+// piece returns the sort key of the piece at an offset. Keys sort like offsets.
 func piece(offset int64) string { return fmt.Sprintf("%016x", offset) }
 
 // Append implements api.Logs.
@@ -70,7 +70,7 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 		return err
 	}
 	end, known := l.end(at)
-	if offset != end || !known && offset > 0 { // that a log has not begun shows when its first piece is written
+	if offset != end || !known && offset > 0 { // for offset 0, the write itself shows whether the log exists
 		if end, err = l.size(ctx, at, 0); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 	switch {
 	case end != offset:
 		return &api.OffsetError{Want: end}
-	case len(data) == 0 || end >= MaxLogBytes: // beyond the bound it is accepted and dropped
+	case len(data) == 0 || end >= MaxLogBytes: // beyond the limit data is accepted and dropped
 		return nil
 	}
 	body, err := l.put(ctx, at, offset, data)
@@ -88,7 +88,7 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 	err = l.Store.Commit(ctx, store.Tx{Writes: []store.Write{{
 		Key: store.Key{Partition: at, Sort: piece(offset)}, Op: store.Put, Expect: store.Absent, Body: body,
 	}}})
-	if errors.Is(err, store.ErrConflict) { // written before, by a try whose answer was lost or by another
+	if errors.Is(err, store.ErrConflict) { // already written, by a call whose response was lost or by another sandbox
 		l.forget(at)
 		if end, err = l.size(ctx, at, 0); err == nil {
 			err = &api.OffsetError{Want: end}
@@ -102,8 +102,8 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 	return nil
 }
 
-// put makes the body of a piece's record, and keeps a large piece as an object. Its name has a part that follows from
-// the text: what a try left behind that did not get to the record is of no account.
+// put makes the body of a piece's record, and stores a large piece as an object. Part of the object's name is derived
+// from the content, so an object left by an incomplete attempt does no harm.
 func (l *Logs) put(ctx context.Context, at string, offset int64, data []byte) ([]byte, error) {
 	if body := seal(at, data); len(body) <= inTable {
 		return body, nil
@@ -142,9 +142,8 @@ func (l *Logs) forget(at string) {
 	delete(l.ends, at)
 }
 
-// each calls do for the pieces of a log in order, beginning with the one that an offset lies in at the latest, until it
-// has seen enough, so many of a page. A piece holds at most what an agent may send at once, so that one begins shortly
-// before the offset.
+// each calls do for the pieces of a log in order, in pages, until do has seen enough. It begins at or before the piece
+// that contains the offset; since an agent limits the size of a piece, that is shortly before the offset.
 func (l *Logs) each(ctx context.Context, at string, offset int64, page int,
 	do func(part) (enough bool, err error)) error {
 	after := ""
@@ -171,7 +170,7 @@ func (l *Logs) each(ctx context.Context, at string, offset int64, page int,
 	return nil
 }
 
-// size is where a log ends, 0 when there is none; it ends at an offset or after it.
+// size returns the end of a log, 0 if there is none. The caller knows that it is at or after offset.
 func (l *Logs) size(ctx context.Context, at string, offset int64) (end int64, err error) {
 	err = l.each(ctx, at, offset, 0, func(p part) (bool, error) {
 		end = p.offset + p.size
@@ -206,7 +205,7 @@ func (l *Logs) Read(ctx context.Context, log api.Log, offset int64, p []byte) (i
 	err = l.each(ctx, at, offset, pageOfPieces, func(o part) (enough bool, err error) {
 		any = true
 		begin := offset + int64(n)
-		if begin < o.offset || n == len(p) || n > 0 && o.key != "" { // an object is read by itself
+		if begin < o.offset || n == len(p) || n > 0 && o.key != "" { // an object is read separately
 			return true, nil
 		}
 		if begin < o.offset+o.size {
@@ -240,7 +239,7 @@ func (l *Logs) read(ctx context.Context, o part, skip int64, p []byte) (int, err
 	if err != nil {
 		return 0, fmt.Errorf("logs: s3://%s/%s: %w", l.Bucket, o.key, err)
 	}
-	defer out.Body.Close() //nolint:errcheck // only read from
+	defer out.Body.Close() //nolint:errcheck // read only
 	read, err := io.ReadFull(out.Body, p[:n])
 	if err != nil && (read == 0 || !errors.Is(err, io.ErrUnexpectedEOF)) {
 		return read, fmt.Errorf("logs: s3://%s/%s: %w", l.Bucket, o.key, err)
@@ -248,7 +247,7 @@ func (l *Logs) read(ctx context.Context, o part, skip int64, p []byte) (int, err
 	return read, nil
 }
 
-// Wait implements api.Logs. Other sandboxes write, so it looks.
+// Wait implements api.Logs. It polls, because other sandboxes write.
 func (l *Logs) Wait(ctx context.Context, log api.Log, offset int64) error {
 	at, err := prefix(log)
 	if err != nil {

@@ -9,33 +9,33 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// The first byte of a record says what follows: the text, its length and itself compressed, or the length of the object
-// with it and the end of its name.
+// The first byte of a record gives the format of the rest: the text; its length and the compressed text; or the length
+// of an object and the end of its name.
 const (
 	textHere     = 't'
 	textDeflated = 'z'
 	textObject   = 'o'
 )
 
-// writeUnit is what DynamoDB bills a write by, and around what a record's item has beside its key and its body ("Item
-// sizes and formats" in its developer guide).
+// writeUnit is the unit by which DynamoDB bills writes, and around the size of an item in addition to its key and body
+// ("Item sizes and formats" in its developer guide).
 const (
 	writeUnit = 1 << 10
 	around    = len("pk") + len("sk") + len("v") + len("b") + 2
 )
 
-// errPiece is of a record that is damaged, or that a newer version wrote.
-var errPiece = errors.New("what it holds is not known")
+// errPiece: a record is damaged, or was written by a newer version.
+var errPiece = errors.New("unknown record format")
 
 func units(at string, body int) int {
 	return (around + len(at) + len(piece(0)) + body + writeUnit - 1) / writeUnit
 }
 
-// seal makes the record of a text, compressed where that saves a unit of writing: what tasks print repeats itself.
+// seal makes the record of a text, compressed if that saves a write unit: output of tasks is repetitive.
 func seal(at string, text []byte) []byte {
 	body := append([]byte{textHere}, text...)
 	if units(at, len(body)) == 1 {
@@ -58,13 +58,13 @@ func seal(at string, text []byte) []byte {
 type part struct {
 	offset, size int64
 	text         []byte
-	deflated     bool   // the text is
-	key          string // of the object, where the text is not here
+	deflated     bool   // text is compressed
+	key          string // of the object, if the record does not contain the text
 }
 
 func partOf(at string, r *store.Record) (p part, err error) {
 	if p.offset, err = strconv.ParseInt(r.Key.Sort, 16, 64); err != nil || len(r.Body) == 0 {
-		return p, fmt.Errorf("logs: %s/%s is no piece of a log", at, r.Key.Sort)
+		return p, fmt.Errorf("logs: %s/%s is not a piece of a log", at, r.Key.Sort)
 	}
 	rest := r.Body[1:]
 	switch r.Body[0] {
@@ -87,7 +87,7 @@ func partOf(at string, r *store.Record) (p part, err error) {
 	return p, fmt.Errorf("logs: %s/%s: %w", at, r.Key.Sort, errPiece)
 }
 
-// open is the text of a piece that is in its record.
+// open returns the text of a piece that is stored in its record.
 func (o *part) open() ([]byte, error) {
 	if !o.deflated {
 		return o.text, nil

@@ -1,5 +1,5 @@
-// Package objects is what the functions keep in S3: the DAG files that users
-// drop (DAGs), and what tasks print (Logs).
+// Package objects is what the functions store in S3: the DAG files that users
+// upload (DAGs), and packs.
 package objects
 
 import (
@@ -38,18 +38,18 @@ type FileClient interface {
 // DAGs reads DAG files from their bucket. It implements broker.Objects.
 type DAGs struct {
 	Client FileClient
-	// Bucket is the only one that is read, whatever an event says.
+	// Bucket is the only bucket that is read, whatever an event says.
 	Bucket string
 	Log    *slog.Logger
 }
 
-// NewDAGs makes the DAG bucket of a deployment.
+// NewDAGs opens the DAG bucket of a deployment.
 func NewDAGs(s *lambdahost.Sandbox) *DAGs {
 	return &DAGs{Client: s.S3(), Bucket: s.Env.DAGBucket, Log: s.Log}
 }
 
-// Open implements broker.Objects. Of a file that was written again since it was told of the newer content is read,
-// which is told of too: it is one job, by the tag of what was read.
+// Open implements broker.Objects. If the file has changed since the event, it reads the new content, for which there is
+// another event. Both are one job, because the tag is that of the content read.
 func (d *DAGs) Open(ctx context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
 	bucket, key := o.Bucket, o.Key
 	if bucket != d.Bucket {
@@ -65,23 +65,23 @@ func (d *DAGs) Open(ctx context.Context, o events.ObjectCreated) (body io.ReadCl
 	return out.Body, strings.Trim(aws.ToString(out.ETag), `"`), nil
 }
 
-// Settle implements broker.Objects. What a job names by a relative path lies beside its file in the bucket.
+// Settle implements broker.Objects: relative paths in a job refer to objects next to its file in the bucket.
 func (*DAGs) Settle(_ context.Context, bucket, key string, spec *dag.Job) error {
 	return dagbucket.Beside("s3://"+bucket, key, spec)
 }
 
-// Accepted removes the remark about a file that is a job now. S3 does not mind when there is none.
+// Accepted removes the remark about a file that has become a job. In S3, removing a missing object is not an error.
 func (d *DAGs) Accepted(ctx context.Context, o events.ObjectCreated) {
 	if o.Bucket != d.Bucket {
 		return
 	}
 	key := o.Key + lambdahost.RemarkSuffix
 	if _, err := d.Client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &d.Bucket, Key: &key}); err != nil {
-		d.Log.Warn("the remark about a file that is a job now stays", "file", o.Key, "err", err)
+		d.Log.Warn("the remark about an accepted file could not be removed", "file", o.Key, "err", err)
 	}
 }
 
-// Missing says that an object does not exist. Not every endpoint has a code for it.
+// Missing reports whether an object does not exist. Not every endpoint returns a code for that.
 func Missing(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && (api.ErrorCode() == "NoSuchKey" || api.ErrorCode() == "NotFound") ||

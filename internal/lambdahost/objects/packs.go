@@ -12,13 +12,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/pack"
+	"github.com/tradewind-broker/tradewind/internal/pack/depot"
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
-// NewDepot is the depot in the work bucket. Pieces are uploaded to S3 itself, by URLs that are signed with the
-// function's own rights.
+// NewDepot opens the depot in the work bucket. Clients upload pieces directly to S3, with URLs signed with the function's
+// own permissions.
 func NewDepot(s *lambdahost.Sandbox) *depot.Depot {
 	client := s.S3()
 	return &depot.Depot{
@@ -27,7 +27,7 @@ func NewDepot(s *lambdahost.Sandbox) *depot.Depot {
 	}
 }
 
-// packs is the shelf of a bucket.
+// packs is a shelf in a bucket.
 type packs struct {
 	client *s3.Client
 	bucket string
@@ -60,7 +60,7 @@ func (p *packs) Stat(ctx context.Context, d pack.Digest) (int64, time.Time, erro
 	return aws.ToInt64(out.ContentLength), aws.ToTime(out.LastModified), nil
 }
 
-// Touch implements depot.Shelf: S3 takes a copy onto itself for written where something is said of it.
+// Touch implements depot.Shelf. For S3, a copy onto itself that changes metadata counts as written.
 func (p *packs) Touch(ctx context.Context, d pack.Digest) error {
 	_, err := p.client.CopyObject(ctx, &s3.CopyObjectInput{
 		Bucket: &p.bucket, Key: p.key(d), CopySource: aws.String(p.bucket + "/" + *p.key(d)),

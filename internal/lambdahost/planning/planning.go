@@ -1,5 +1,5 @@
-// Package planning brings the planner, and with it the catalogue, into the
-// function that plans. Nothing is read or decoded before the first plan is asked for.
+// Package planning gives the function that plans its planner and catalogue.
+// Nothing is read or decoded before the first plan is requested.
 package planning
 
 import (
@@ -17,15 +17,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
-// New makes a planner on the clouds that the deployment buys from.
+// New makes a planner for the clouds on which the deployment buys.
 func New(s *lambdahost.Sandbox) *Planner {
 	p := &Planner{
 		Client: s.S3(), Bucket: s.Env.WorkBucket, Clouds: s.Env.Clouds, Stores: s.Config.Stores,
@@ -39,14 +39,14 @@ func New(s *lambdahost.Sandbox) *Planner {
 	return p
 }
 
-// SnapshotKey is where refresh keeps the renewed catalogue (pkg/cloud/aws/refresh.SnapshotKey; that package brings EC2
-// with it).
+// SnapshotKey is where refresh stores the refreshed catalogue. It equals pkg/cloud/aws/refresh.SnapshotKey, whose package
+// would link EC2.
 const SnapshotKey = "catalog/offers.snapshot"
 
-// lookEvery is how often a sandbox looks whether the catalogue was renewed.
+// lookEvery is how often a sandbox checks whether the catalogue was refreshed.
 const lookEvery = 10 * time.Minute
 
-// maxSnapshot bounds what is read.
+// maxSnapshot limits how much is read, in bytes.
 const maxSnapshot = 64 << 20
 
 // Getter is what a Planner needs of *s3.Client.
@@ -54,15 +54,15 @@ type Getter interface {
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
 }
 
-// Planner plans on the catalogue that refresh has renewed, or on the one in the binary while there is none.
+// Planner plans with the refreshed catalogue, or with the one in the binary if there is none.
 type Planner struct {
 	Client Getter
 	Bucket string
 	Clouds []string
-	// Regions that may be bought in, CLOUD:REGION; all when empty.
+	// Regions in which machines may be bought, CLOUD:REGION; empty means all.
 	Regions []string
 	Stores  record.Stores
-	Without []string // as planner.Options has it
+	Without []string // see planner.Options
 	Now     func() time.Time
 	Log     *slog.Logger
 
@@ -84,10 +84,10 @@ func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, 
 // Reserves implements broker.Planner.
 func (p *Planner) Reserves(ctx context.Context) bool {
 	made, err := p.planner(ctx)
-	return err == nil && made.Reserves(ctx) // else Plan says why
+	return err == nil && made.Reserves(ctx) // otherwise Plan returns the error
 }
 
-// planner returns the planner on the newest catalogue. One that cannot be read is no reason not to plan.
+// planner returns a planner with the newest catalogue. If it cannot be read, it continues with the last one.
 func (p *Planner) planner(ctx context.Context) (*planner.Planner, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *Planner) planner(ctx context.Context) (*planner.Planner, error) {
 	}
 	c, err := p.renewed(ctx)
 	if err != nil {
-		p.Log.WarnContext(ctx, "the renewed catalogue cannot be read; planning on what is known", "err", err)
+		p.Log.WarnContext(ctx, "the refreshed catalogue cannot be read; planning with the last known one", "err", err)
 	}
 	p.looked = p.Now()
 	switch {
@@ -125,7 +125,7 @@ func (p *Planner) first(c *catalog.Catalog) (*planner.Planner, error) {
 	return p.made, nil
 }
 
-// renewed reads the catalogue of the work bucket; nil when there is none, or none newer than is known.
+// renewed reads the catalogue from the work bucket. It returns nil if there is none, or none newer than the last one.
 func (p *Planner) renewed(ctx context.Context) (*catalog.Catalog, error) {
 	in := &s3.GetObjectInput{Bucket: &p.Bucket, Key: aws.String(SnapshotKey)}
 	if p.tag != "" {
@@ -134,7 +134,7 @@ func (p *Planner) renewed(ctx context.Context) (*catalog.Catalog, error) {
 	out, err := p.Client.GetObject(ctx, in)
 	var answer *smithyhttp.ResponseError
 	if objects.Missing(err) || errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusNotModified {
-		return nil, nil //nolint:nilnil // there is nothing newer
+		return nil, nil //nolint:nilnil // nothing newer
 	}
 	if err != nil {
 		return nil, fmt.Errorf("planning: s3://%s/%s: %w", p.Bucket, SnapshotKey, err)

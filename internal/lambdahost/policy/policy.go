@@ -1,6 +1,6 @@
-// Package policy has the functions that run sessions follow the scheduling
-// policy of a deployment: an object of the work bucket, looked at again while
-// they run.
+// Package policy gives the functions that run sessions the deployment's
+// scheduling policy, an object of the work bucket. They check it for changes
+// while they run.
 package policy
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/session"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
@@ -27,11 +27,11 @@ type Client interface {
 }
 
 const (
-	// every is how often a sandbox that works looks whether the object has changed.
+	// every is how often a working sandbox checks whether the object has changed.
 	every = time.Minute
-	// within bounds one look: a session does not wait for long to learn that nothing has changed.
+	// within limits the time for one check, so as not to delay a session.
 	within = 2 * time.Second
-	// most is more than a policy may have.
+	// most is more than the maximum size of a policy.
 	most = 1 << 20
 )
 
@@ -44,12 +44,12 @@ type Object struct {
 
 	mu     sync.Mutex
 	holder scheduler.Holder
-	loaded bool // any that can be followed
+	loaded bool // a valid policy was loaded
 	looked time.Time
-	tag    string // of what was read last, good or bad
+	tag    string // of the object read last, valid or not
 }
 
-// Follow returns a broker.Ports.Policy: the deployment's policy, nil if it has none.
+// Follow returns a broker.Ports.Policy: the deployment's policy, or nil if it has none.
 func Follow(s *lambdahost.Sandbox) func(context.Context) *scheduler.Policy {
 	if s.Env.Policy == "" {
 		return nil
@@ -58,15 +58,15 @@ func Follow(s *lambdahost.Sandbox) func(context.Context) *scheduler.Policy {
 	return o.Policy
 }
 
-// Policy returns the policy in force, looking at the object every minute. It is nil, the broker's own, while none could
-// be read: quotas and gangs hold under any.
+// Policy returns the policy in force, and checks the object once a minute. It is nil, the broker's default, until a
+// policy could be read; quotas and gangs apply under any policy.
 func (o *Object) Policy(ctx context.Context) *scheduler.Policy {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now := o.Now(); o.looked.IsZero() || now.Sub(o.looked) >= every {
 		o.looked = now
 		if err := o.reload(ctx); err != nil {
-			o.Log.ErrorContext(ctx, "the policy was not taken: the one before stays in force", "err", err)
+			o.Log.ErrorContext(ctx, "the new policy is invalid; the previous one stays in force", "err", err)
 		}
 	}
 	if !o.loaded {
@@ -75,7 +75,7 @@ func (o *Object) Policy(ctx context.Context) *scheduler.Policy {
 	return o.holder.Policy()
 }
 
-// reload takes up the object if it has changed.
+// reload loads the object if it has changed.
 func (o *Object) reload(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -108,6 +108,6 @@ func (o *Object) reload(ctx context.Context) error {
 		return err
 	}
 	o.loaded = true
-	o.Log.InfoContext(ctx, "the policy was taken", "object", name)
+	o.Log.InfoContext(ctx, "the new policy is in force", "object", name)
 	return nil
 }

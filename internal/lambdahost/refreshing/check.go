@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// Serve returns what the function runs. Beside its queue's events it takes one message from the function api, which may
-// call it and no cloud: to say what it sees of the clouds.
+// Serve returns the function's handler. In addition to its queue's events it accepts one message from the function api,
+// which may not call clouds itself: a request to check the clouds.
 func Serve(h *lambdahost.Handler, seen []Eye) func(context.Context, json.RawMessage) (any, error) {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
 		if lambdahost.IsCheck(raw) {
@@ -32,14 +32,14 @@ func Serve(h *lambdahost.Handler, seen []Eye) func(context.Context, json.RawMess
 	}
 }
 
-// Eye is what is seen of a cloud.
+// Eye checks one cloud.
 type Eye struct {
 	Name     string
 	Checker  driver.Checker
 	Machines func(ctx context.Context, cluster string) ([]cloud.Machine, error)
 }
 
-// Eyes are on all clouds of a deployment.
+// Eyes returns the checks of all clouds of a deployment.
 func Eyes(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Client) []Eye {
 	all := []Eye{{aws.Name, &check.Checker{
 		SDK: s.AWS, Cloud: here, Regions: s.BuyIn(), Deployment: s.Env.Deployment,
@@ -52,7 +52,7 @@ func Eyes(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Clie
 	return all
 }
 
-// Check asks the clouds, all at once. What one does not say is missing there, and no failure.
+// Check checks all clouds concurrently. An error of one cloud is reported as something missing.
 func Check(ctx context.Context, seen []Eye) (apitypes.CloudReports, error) {
 	out := make(chan apitypes.CloudReport, len(seen))
 	for _, eye := range seen {

@@ -1,4 +1,4 @@
-// Package refreshing lets the function refresh renew the catalogue.
+// Package refreshing lets the function refresh update the catalogue.
 package refreshing
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// New returns a broker.Ports.Refresh: it renews the offers of the clouds that the deployment buys on, and keeps them
-// in the work bucket, where optimize finds them. AWS is asked from here, each other cloud by its own function, which
-// alone has rights there.
+// New returns a broker.Ports.Refresh: it refreshes the offers of the clouds on which the deployment buys, and stores them
+// in the work bucket, where optimize reads them. It asks AWS directly, and each other cloud through the cloud's function,
+// which alone has permissions there.
 func New(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Client) func(context.Context) error {
 	bucket := refresh.Bucket{Client: s.S3(), Name: s.Env.WorkBucket}
 	ownOffers := func(ctx context.Context, known driver.Snapshots) (driver.Refreshed, error) {
@@ -33,18 +33,18 @@ func New(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Clien
 		reports, err := renew.All(ctx, bucket, s.Now, sources)
 		for _, r := range reports {
 			if !r.Renewed {
-				s.Log.WarnContext(ctx, "a cloud's offers stay as they were", "cloud", r.Cloud, "err", r.Problem)
+				s.Log.WarnContext(ctx, "a cloud's offers could not be refreshed", "cloud", r.Cloud, "err", r.Problem)
 				continue
 			}
-			s.Log.InfoContext(ctx, "a cloud's offers are renewed", "cloud", r.Cloud, "offers", r.Offers, "new", r.New,
+			s.Log.InfoContext(ctx, "a cloud's offers were refreshed", "cloud", r.Cloud, "offers", r.Offers, "new", r.New,
 				"gone", r.Gone, "dearer", r.Dearer, "cheaper", r.Cheaper, "kept", slices.Clone(r.Kept))
 		}
 		return err
 	}
 }
 
-// Afar renews the offers of a cloud by its function: what is known of it goes there, and what it sells now comes back.
-// Messages have that cloud's offers alone, as there is a limit to their size.
+// Afar refreshes the offers of a cloud through its function: it sends the known offers and gets the current ones.
+// Messages contain only that cloud's offers, because their size is limited.
 func Afar(client *remote.Client) driver.Refresh {
 	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 		part, err := renew.Part(ctx, s, client.Name())

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // door invokes a function that is the target of a rule, like Lambda's asynchronous invocation (AWS Lambda developer

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // queueFeed polls a queue for a function, as Lambda does (AWS Lambda developer guide, "Using Lambda with Amazon SQS"):

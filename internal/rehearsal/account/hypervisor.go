@@ -18,10 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	ebtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	hardware "github.com/tradewind-broker/tradewind/internal/emulator/machine"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Hypervisor runs a process for each machine that EC2 reports. The process runs the machine's user data, with its own

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/token"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/token"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	grants "github.com/tradewind-broker/tradewind/pkg/grant"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // streamFeed reads the shards of a table's stream for a function, in order (AWS Lambda developer guide, "Process

@@ -27,11 +27,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/deploy"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Options configures a rehearsal.

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/book"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
@@ -217,8 +217,8 @@ func (s *Story) doomed(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	u := unit.NewTransactor(table, time.Now, record.Config{}, unit.Hooks{}).NewUnit(ctx, "api")
-	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(cluster))
+	u := txn.NewTransactor(table, time.Now, record.Config{}, txn.Hooks{}).NewUnit(ctx, "api")
+	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(cluster))
 	if err == nil && (!found || cl.State != record.ClusterDoomed) {
 		err = fmt.Errorf("the record of %s has state %q", cluster, cl.State)
 	}

@@ -1,6 +1,6 @@
 // Package sandbox runs Lambda binaries as Lambda does: each sandbox is a process
 // that asks the Runtime API (AWS Lambda developer guide, "Using the Lambda runtime API for custom runtimes", version
-// 2018-06-01) for one invocation at a time, is frozen between two, and is killed when its time is over. A
+// 2018-06-01) for one invocation at a time, is frozen between two, and is killed when it exceeds its timeout. A
 // function has as many sandboxes as concurrent invocations, up to a limit, and reuses them.
 //
 // It does not limit memory or processor time, and does not isolate the process from the file system. It measures memory

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
-	"github.com/tradewind-broker/tradewind/pkg/broker/book"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -126,8 +126,8 @@ func (s *Story) planToMove(ctx context.Context) (float64, error) {
 
 // PlannedToMove returns the cost of moving a job's data in its current plan, USD: its total without its tasks.
 func PlannedToMove(ctx context.Context, st store.Store, id string) (float64, error) {
-	u := unit.NewTransactor(st, time.Now, record.Config{}, unit.Hooks{}).NewUnit(ctx, "api")
-	job, found, err := book.Get[record.Job](u, record.JobKey(id))
+	u := txn.NewTransactor(st, time.Now, record.Config{}, txn.Hooks{}).NewUnit(ctx, "api")
+	job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
 	if err != nil {
 		return 0, err
 	}

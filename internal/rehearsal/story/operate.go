@@ -128,7 +128,7 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 	}
 	if err := until(ctx, func() error {
 		_, err := s.cli(ctx, "", "cancel", id)
-		if err != nil && strings.Contains(err.Error(), "is over already") {
+		if err != nil && strings.Contains(err.Error(), "has already finished") {
 			return nil // cancelled by an earlier call whose answer was lost; the job's state is checked below
 		}
 		return err

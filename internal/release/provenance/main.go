@@ -1,5 +1,5 @@
-// Command provenance says of the files of a release what they were built from: an in-toto statement with a SLSA
-// predicate, of the files that a list of checksums names. It is not signed: who releases signs it.
+// Command provenance describes what the files of a release were built from: it prints an in-toto statement with a SLSA
+// predicate for the files in a list of checksums. The statement is not signed; the release process signs it.
 //
 //	provenance -checksums dist/release/checksums.txt -commit COMMIT -builder URL >provenance.intoto.json
 package main
@@ -17,10 +17,10 @@ import (
 	"strings"
 )
 
-// source is where the product is built from.
+// source is the repository from which the product is built.
 const source = "git+https://github.com/tradewind-broker/tradewind"
 
-// Statement is an in-toto statement v1 with a SLSA provenance v1 predicate, as far as a build here fills it.
+// Statement is an in-toto statement v1 with a SLSA provenance v1 predicate. It has only the fields that this build fills.
 type Statement struct {
 	Type          string    `json:"_type"`
 	Subject       []Subject `json:"subject"`
@@ -34,26 +34,26 @@ type Subject struct {
 	Digest map[string]string `json:"digest"`
 }
 
-// Predicate is how the files came to be.
+// Predicate describes how the files were built.
 type Predicate struct {
 	BuildDefinition BuildDefinition `json:"buildDefinition"`
 	RunDetails      RunDetails      `json:"runDetails"`
 }
 
-// BuildDefinition is what was built, of what.
+// BuildDefinition describes the build and its inputs.
 type BuildDefinition struct {
 	BuildType            string            `json:"buildType"`
 	ExternalParameters   map[string]string `json:"externalParameters"`
 	ResolvedDependencies []Dependency      `json:"resolvedDependencies"`
 }
 
-// Dependency is something that the build has read.
+// Dependency is an input of the build.
 type Dependency struct {
 	URI    string            `json:"uri"`
 	Digest map[string]string `json:"digest,omitempty"`
 }
 
-// RunDetails is who built it.
+// RunDetails identifies the builder.
 type RunDetails struct {
 	Builder struct {
 		ID string `json:"id"`
@@ -74,20 +74,20 @@ var digest = map[string]*regexp.Regexp{
 
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("provenance", flag.ContinueOnError)
-	checksums := flags.String("checksums", "", "list of SHA-256 sums, as sha256sum writes it")
+	checksums := flags.String("checksums", "", "file with SHA-256 sums in the format of sha256sum")
 	commit := flags.String("commit", "", "commit that was built")
-	builder := flags.String("builder", "", "URL of who built")
+	builder := flags.String("builder", "", "URL of the builder")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if !digest["gitCommit"].MatchString(*commit) || *builder == "" {
-		return errors.New("-commit is a whole digest, and -builder a URL")
+		return errors.New("-commit must be a full commit ID, and -builder a URL")
 	}
 	file, err := os.Open(*checksums)
 	if err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close() //nolint:errcheck // read-only
 	subjects, err := read(file)
 	if err != nil {
 		return fmt.Errorf("%s: %w", *checksums, err)
@@ -109,18 +109,18 @@ func run(args []string, out io.Writer) error {
 	return enc.Encode(s)
 }
 
-// read reads lines of a digest and a name.
+// read parses lines of a digest and a file name.
 func read(r io.Reader) (out []Subject, err error) {
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		sum, name, found := strings.Cut(lines.Text(), "  ")
 		if !found || name == "" || !digest["sha256"].MatchString(sum) {
-			return nil, fmt.Errorf("line %d is no SHA-256 sum with a name", n)
+			return nil, fmt.Errorf("line %d is not a SHA-256 sum with a file name", n)
 		}
 		out = append(out, Subject{Name: name, Digest: map[string]string{"sha256": sum}})
 	}
 	if len(out) == 0 && lines.Err() == nil {
-		return nil, errors.New("it names no file")
+		return nil, errors.New("no files in the list")
 	}
 	return out, lines.Err()
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/book"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -115,7 +115,7 @@ type Checker struct {
 	sky      *weather.Sky
 	cfg      record.Config
 	store    *mem.Store
-	decoded  *book.Decoded
+	decoded  *recordcache.Decoded
 	world    World
 	Stormy   bool // the broker's own parts may fail
 	Data     Objects
@@ -227,7 +227,7 @@ type Job struct {
 
 // New returns a checker for a world in which nothing has happened yet.
 func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.Store,
-	decoded *book.Decoded, world World) *Checker {
+	decoded *recordcache.Decoded, world World) *Checker {
 	return &Checker{
 		Timeline: t, sky: s, cfg: cfg, store: records, decoded: decoded, world: world, wantedBy: map[string]*Wanted{},
 		labels: map[string]map[string]string{},
@@ -376,7 +376,7 @@ func decode[T any](c *Checker, w *store.Write) (v T) {
 	if w.Op != store.Put {
 		return v
 	}
-	shared, err := book.Shared[T](c.decoded, w.Key, w.Body)
+	shared, err := recordcache.Shared[T](c.decoded, w.Key, w.Body)
 	if err != nil {
 		c.Violatef(InvErrors, "%v", err)
 	}

@@ -3,8 +3,8 @@ package check
 import (
 	"math"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // checkTasks checks that a queued task has a queue entry while its job runs.

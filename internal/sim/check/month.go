@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // monthChecker computes what queues have spent in a month, independent of their records.

@@ -4,10 +4,10 @@ import (
 	"math"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
-	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // For tasks that are stopped for others, at every transaction; and the total duration of a job:

@@ -1,8 +1,8 @@
 package check
 
 import (
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // checkReserved adds up the use of reserved capacity, if the transaction has changed a cluster on it.

@@ -35,9 +35,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/bus/internal/driver"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Source is the EventBridge source of every event of Tradewind.

@@ -40,9 +40,9 @@ import (
 	vkit "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/bus/internal/driver"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Limits of Pub/Sub.

@@ -10,10 +10,10 @@
 //
 // # A cluster is bought once
 //
-// One RunInstances call asks for all machines or none (docs/decisions/0010-clusters.md), and each knows its rank by its
-// launch index. The cluster's name makes the call's client token. Not every endpoint honours the token, so machines that carry the
-// cluster's tag are looked for before the call and again when its outcome is unknown, and the SDK never repeats it by
-// itself.
+// One RunInstances call asks for all machines or none (docs/decisions/0010-clusters.md), and each knows its rank by
+// its launch index. The cluster's name makes the call's client token. Not every endpoint honours the token, so
+// machines that carry the cluster's tag are looked for before the call and again when its outcome is unknown, and the
+// SDK never repeats it by itself.
 //
 // A terminated cluster stays terminated: Terminate buries the name before it looks for machines, and Launch checks
 // for the grave before it buys and again after. Whichever comes second sees the other (see [Graves]).

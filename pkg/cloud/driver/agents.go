@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/names"
+	"github.com/tradewind-broker/tradewind/internal/base/names"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 

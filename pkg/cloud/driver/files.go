@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/names"
+	"github.com/tradewind-broker/tradewind/internal/base/names"
 )
 
 // MaxFile is the maximum size of a file in a bucket whose files are jobs, in bytes: the same as that of a job file.

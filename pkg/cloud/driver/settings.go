@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/names"
+	"github.com/tradewind-broker/tradewind/internal/base/names"
 )
 
 // ErrSettings means that a cloud's settings cannot be parsed.

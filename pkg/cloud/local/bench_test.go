@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/agenttest"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )

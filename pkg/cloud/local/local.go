@@ -24,8 +24,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/flock"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -155,7 +155,7 @@ func (h *Host) open() error {
 	// An agent that was being started when an earlier host was killed keeps that host's files open for a moment.
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
-	if every(ctx, func() bool { return tryLock(h.lock, flock.Exclusive) }) != nil {
+	if every(ctx, func() bool { return tryLock(h.lock, files.Exclusive) }) != nil {
 		return fmt.Errorf("%w: %s", ErrInUse, h.cfg.Dir)
 	}
 	if err := h.openGraves(); err != nil {

@@ -18,12 +18,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/flock"
-	"github.com/tradewind-broker/tradewind/internal/tidy"
-	"github.com/tradewind-broker/tradewind/pkg/agent"
-	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/internal/agent"
+	"github.com/tradewind-broker/tradewind/internal/agent/mount"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -59,7 +58,7 @@ func (m *machine) held() bool {
 		return false
 	}
 	defer f.Close() //nolint:errcheck // only read
-	return !tryLock(f, flock.Shared)
+	return !tryLock(f, files.Shared)
 }
 
 // registered reports whether the agent ever ran: it got its token and wrote its identity.
@@ -117,7 +116,7 @@ func (m *machine) start(endpoint, token string, extra []string) error {
 		return err
 	}
 	defer lock.Close() //nolint:errcheck // nothing is written to it
-	if !tryLock(lock, flock.Exclusive) || m.registered() {
+	if !tryLock(lock, files.Exclusive) || m.registered() {
 		return nil
 	}
 	log, err := os.OpenFile(m.path(logName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -315,7 +314,7 @@ func removeDir(dir string) error {
 	}
 	for _, e := range entries {
 		if e.Name() != recordName {
-			if err := tidy.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			if err := files.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}
 		}

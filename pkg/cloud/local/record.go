@@ -13,8 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/atomicfile"
-	"github.com/tradewind-broker/tradewind/internal/flock"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -194,14 +193,14 @@ func writeJSON(path string, v any) error {
 // replaceFile makes path contain b. After a crash it has either all of b or its old content; when replaceFile
 // returns, b is on disk.
 func replaceFile(path string, b []byte) error {
-	if err := atomicfile.Write(path, 0o600, b); err != nil {
+	if err := files.Write(path, 0o600, b); err != nil {
 		return fmt.Errorf("local: %w", err)
 	}
 	return nil
 }
 
 // tryLock takes the lock on f if it is free.
-func tryLock(f *os.File, mode flock.Mode) bool {
-	taken, err := flock.Try(f, mode)
+func tryLock(f *os.File, mode files.Mode) bool {
+	taken, err := files.Try(f, mode)
 	return taken && err == nil
 }

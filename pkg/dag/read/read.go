@@ -25,8 +25,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 	"github.com/tradewind-broker/tradewind/pkg/dag/wfformat"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 )
 
 // File reads the job in the file at path, in any of the formats. Its errors are [*dag.Error].

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 

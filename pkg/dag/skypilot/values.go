@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 )
 
 // truths are the words that are true and false in YAML 1.1, which SkyPilot uses.

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/oauth2/google"
 
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
-	"github.com/tradewind-broker/tradewind/pkg/secret"
-	"github.com/tradewind-broker/tradewind/pkg/secret/awssecret"
-	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
+	"github.com/tradewind-broker/tradewind/internal/secret"
+	"github.com/tradewind-broker/tradewind/internal/secret/awssecret"
+	"github.com/tradewind-broker/tradewind/internal/secret/restsecret"
 )
 
 // Secrets returns the sources of the secrets that jobs refer to, with the same credentials. Credentials are looked up

@@ -25,7 +25,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
@@ -302,5 +302,5 @@ func (s *Store) Sweep(before time.Time) error {
 
 // write calls fill with a temporary file. If fill succeeds, it moves the file to name and replaces an existing one.
 func (s *Store) write(name string, fill func(io.Writer) error) error {
-	return atomicfile.FillIn(s.root, path.Join(temps, rand.Text()), name, 0o644, fill)
+	return files.FillIn(s.root, path.Join(temps, rand.Text()), name, 0o644, fill)
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/smallstep/pkcs7"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 	"github.com/tradewind-broker/tradewind/pkg/identity/identitytest"

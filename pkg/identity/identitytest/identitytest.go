@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 

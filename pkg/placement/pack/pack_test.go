@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/internal/lab/tianchi"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
 	"github.com/tradewind-broker/tradewind/pkg/placement/pack"
-	"github.com/tradewind-broker/tradewind/pkg/placement/tianchi"
 )
 
 // draw draws a problem with curves; amounts are in tenths.

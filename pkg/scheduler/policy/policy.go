@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Policy lists the actions of a session, in order, and the plugins that guide them. For orders, the first plugin that

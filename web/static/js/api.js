@@ -1,6 +1,6 @@
-// Reading from the API, by the cookie of whoever signed in. What changes something is send.js's.
+// Reading from the API with the session cookie. Requests that change something are in send.js.
 
-// Problem is an error that the API answered.
+// Problem is an error response of the API.
 export class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title || `The broker answered ${status}`);
@@ -14,19 +14,19 @@ export async function get(path, signal) {
   return answer(await fetch(path, { signal, headers: { Accept: 'application/json' } }));
 }
 
-// answer is the JSON of an answer, or the problem that it tells.
+// answer returns the JSON of a response, or throws the Problem that it describes.
 export async function answer(res) {
   if (res.ok) return res.status === 204 ? {} : res.json();
   let body = {};
   try {
     body = await res.json();
   } catch {
-    // not a problem document: the status is all there is
+    // not a problem document: only the status is known
   }
   throw new Problem(res.status, body);
 }
 
-// parts reads a job's story, or the job, in parts and joins their lists.
+// parts reads a job, or its story, page by page and joins the lists.
 export async function parts(path, lists) {
   const whole = await get(`${path}?limit=2000`);
   for (let next = whole.next; next;) {
@@ -37,12 +37,12 @@ export async function parts(path, lists) {
   return whole;
 }
 
-// path makes a path of parts that may hold anything.
+// path joins path segments and escapes each of them.
 export function path(...parts) {
   return `/v1/${parts.map(encodeURIComponent).join('/')}`;
 }
 
-// Job is a job as it is followed: every update of its stream is merged into it.
+// Job is a job that the page follows: every update of its stream is merged into it.
 export class Job {
   constructor() {
     this.view = undefined;
@@ -52,7 +52,7 @@ export class Job {
     this.clock = { at: 0, read: 0 };
   }
 
-  // merge takes in an update and returns the indexes of the tasks that changed.
+  // merge applies an update and returns the indexes of the tasks that changed.
   merge(update) {
     this.view = update.job;
     this.clock = { at: Date.parse(update.now), read: performance.now() };
@@ -76,7 +76,7 @@ export class Job {
     return changed;
   }
 
-  // now is the broker's clock, which may run faster than the wall's: it is only carried on between updates.
+  // now is the broker's clock, which may run faster than wall time (simulation); between updates it is extrapolated.
   now() {
     return this.clock.at + Math.min(performance.now() - this.clock.read, 2000);
   }
@@ -85,7 +85,7 @@ export class Job {
     return (this.attempts.get(index) ?? []).filter(Boolean);
   }
 
-  // cost of a task so far, with what its machines cost now.
+  // cost of a task so far, including its running machines.
   cost(task) {
     const last = this.attemptsOf(task.index).at(-1);
     if (!last?.launched || last.usd || last.ended) return task.usd;
@@ -93,10 +93,10 @@ export class Job {
   }
 }
 
-const HIDDEN = 20000; // ms after which a page that nobody sees lets go of its stream: a browser has six connections for each host
+const HIDDEN = 20000; // ms after which a hidden page closes its stream: a browser has only six connections for each host
 
-// follow opens a job's stream. It calls update with each one, state with 'live', 'lost' or 'over', and fail with an error after which
-// it has given up. It returns a function that ends it.
+// follow opens a job's stream. It calls update with each update, state with 'live', 'lost' or 'over', and fail with an error when
+// it stops retrying. It returns a function that closes the stream.
 export function follow(id, { update, state, fail }) {
   let source;
   let timer;
@@ -117,9 +117,9 @@ export function follow(id, { update, state, fail }) {
     source.addEventListener('error', async () => {
       if (over) return;
       state('lost');
-      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+      if (source.readyState !== EventSource.CLOSED) return; // the browser reconnects automatically
       try {
-        await get(`${path('jobs', id)}?limit=1`); // says what an EventSource keeps to itself
+        await get(`${path('jobs', id)}?limit=1`); // gets the error that an EventSource does not report
         fail(new Error('The stream was cut off. Load the page again.'));
       } catch (err) {
         fail(err);

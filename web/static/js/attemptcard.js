@@ -1,4 +1,4 @@
-// One attempt of the timeline: what it was, what it cost, and why it was there.
+// The card of an attempt in the timeline: where it ran, what it cost and why it was placed there.
 
 import { badge, h } from './dom.js';
 import { at, percent, span, stateOf, usd } from './format.js';
@@ -6,7 +6,7 @@ import { ended, moved, whereabouts } from './moves.js';
 import { precise } from './span.js';
 
 const LOOKS = { preempted: 'failed', lost: 'failed', refused: 'failed', blocked: 'failed', budget: 'failed', moved: 'queued' };
-const NAMES = { preempted: 'taken', moved: 'left', blocked: 'not tried', budget: 'over budget' };
+const NAMES = { preempted: 'preempted', moved: 'moved', blocked: 'blocked', budget: 'over budget' };
 
 // attemptCard shows an attempt. go is called with 'task' or 'log'.
 export function attemptCard(job, { task, attempt: a, from, to, over }, { close, go }) {

@@ -1,4 +1,4 @@
-// Queues with what they hold and held, and the machines of pools.
+// Queues with their current and past usage, and the machines of pools.
 
 import { h, renew } from './dom.js';
 import { get } from './api.js';
@@ -9,7 +9,7 @@ import { pools } from './pools.js';
 import { share, table } from './table.js';
 import { Usage } from './usage.js';
 
-const MOST = 1000; // queues that are drawn
+const MOST = 1000; // maximum number of queues shown
 
 export class CapacityPage {
   constructor(root, _id, _tab, { live, fail }) {
@@ -19,7 +19,7 @@ export class CapacityPage {
     this.usage = new Usage();
     root.replaceChildren(h('div', { class: 'title' }, h('h1', {}, 'Capacity')),
       h('section', { class: 'card', 'aria-label': 'Queues' }, h('h2', {}, 'Queues'), this.queues),
-      this.usage.el, h('section', { class: 'card', 'aria-label': 'Pools' }, h('h2', {}, 'Machines of your own'), this.pools));
+      this.usage.el, h('section', { class: 'card', 'aria-label': 'Pools' }, h('h2', {}, 'Your own machines'), this.pools));
     this.poll = new Poll({ live, fail, load: () => this.load(), show: (d) => this.show(d) });
   }
 
@@ -48,11 +48,11 @@ export class CapacityPage {
 
 function name(q, now) {
   const by = q.suspended?.since ? `suspended ${moment(at(q.suspended.since), now)}${q.suspended.by ? ` by ${q.suspended.by}` : ''}${q.suspended.reason ? `: ${q.suspended.reason}` : ''}` : 'closed';
-  return h('span', {}, h('b', {}, q.name), q.closed ? h('span', { class: 'tag' }, 'admits nothing') : '', q.preempt ? h('span', { class: 'tag' }, 'preempts') : '',
+  return h('span', {}, h('b', {}, q.name), q.closed ? h('span', { class: 'tag' }, 'suspended') : '', q.preempt ? h('span', { class: 'tag' }, 'preempts') : '',
     q.description || q.parent || q.closed ? h('span', { class: 'muted block' }, [q.description, q.parent ? `of ${q.parent}` : '', q.closed ? by : ''].filter(Boolean).join(' · ')) : '');
 }
 
-// month is what a queue, and those below it, have spent and set aside in this month, of what they may.
+// month is what a queue and the queues below it have spent and reserved this month, and their budget.
 function month(q) {
   const m = q.month ?? {};
   const used = (m.spentUSD ?? 0) + (m.reservedUSD ?? 0) + (m.belowUSD ?? 0);

@@ -1,27 +1,27 @@
-// Line charts, drawn by uPlot on a canvas. What it shows can be read without seeing it: the chart has a name, its points are walked
-// through with the arrow keys and said, and a table has them all.
+// Line charts, drawn by uPlot on a canvas. They are accessible without sight: the chart has a name, the arrow keys walk through
+// its points and announce them, and a table lists all values.
 
 import uPlot from '../vendor/uplot.js';
 import { h, say, set } from './dom.js';
 import { RIGHT, fitting, precise, room, ticks } from './span.js';
 
-const ROWS = 250; // of the table
+const ROWS = 250; // maximum number of rows in the table
 const COLOURS = 8;
 const DASHES = [undefined, undefined, undefined, undefined, [6, 3], [6, 3], [6, 3], [6, 3]];
 
 const scheme = window.matchMedia('(prefers-color-scheme: dark)');
 
-// css is the value of a colour of the style sheet now.
+// css returns the current value of a colour of the style sheet.
 function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-// colour is the name of the n-th series' colour; beyond eight they begin again.
+// colour is the name of the n-th series' colour; after eight they repeat.
 export function colour(n) {
   return `--c${(n % COLOURS) + 1}`;
 }
 
-// dash keeps apart lines of like colours.
+// dash distinguishes lines of similar colours.
 export function dash(n) {
   return DASHES[n % COLOURS];
 }
@@ -39,13 +39,13 @@ function rule(u, x1, y1, x2, y2, stroke, pattern) {
   ctx.restore();
 }
 
-// distinct leaves out what is written as the tick below it is: of amounts too small for the digits that are written.
+// distinct omits a tick label that equals the previous one (amounts too small for the digits shown).
 export function distinct(texts) {
   return texts.map((text, i) => (text === texts[i - 1] ? '' : text));
 }
 
-// Chart draws series over a shared x. options: label (what it is), height, gutter (width of the y axis), span (of time: x are then
-// milliseconds) or xText, yText (how values are written), pick (called with an index when a point is chosen).
+// Chart draws series over a shared x. Options: label (its name), height, gutter (width of the y axis), span (of time: x are then
+// milliseconds) or xText, yText (formatters), pick (called with an index when the user chooses a point).
 export class Chart {
   constructor(options) {
     this.o = { height: 200, gutter: () => 64, yText: String, ...options };
@@ -126,7 +126,7 @@ export class Chart {
     return [Math.max(lo - d, 0), hi + d];
   }
 
-  // top leaves room above the highest of what is drawn, marks too.
+  // top leaves space above the highest point or mark.
   top(hi) {
     const marks = [...(this.data.marks ?? []).map((m) => m.y ?? 0), ...(this.data.lines ?? []).flatMap((l) => [l.from[1], l.to[1]])];
     return Math.max(hi ?? 0, ...marks, 1e-9) * 1.08;
@@ -177,7 +177,7 @@ export class Chart {
     this.keys.append(...(this.data.marks ?? []).filter((m) => m.key).map((m) => h('li', {}, swatch(m.colour, true), m.key)));
   }
 
-  // text is a point in words.
+  // text describes a point in words.
   text(i) {
     const x = this.o.span ? precise(this.data.x[i]) : this.o.xText?.(this.data.x[i]) ?? this.data.x[i];
     const ys = this.data.series.map((s) => (s.y[i] === null || s.y[i] === undefined ? '' : `${s.label} ${this.o.yText(s.y[i])}`)).filter(Boolean);
@@ -202,7 +202,7 @@ export class Chart {
     if (this.plot) this.plot.setScale('x', { min: this.o.span.from, max: this.o.span.to });
   }
 
-  // key walks through the points.
+  // key moves between the points with the arrow keys.
   key(e) {
     const n = this.data?.x.length ?? 0;
     const steps = { ArrowRight: 1, ArrowLeft: -1, PageDown: 10, PageUp: -10, Home: -n, End: n };
@@ -216,10 +216,10 @@ export class Chart {
     say(this.text(this.at));
   }
 
-  // name says in the chart's name how far it goes.
+  // name sets the chart's accessible name, with its first and last point.
   name() {
     const n = this.data.x.length;
-    const ends = n ? ` From ${this.text(0)}, to ${this.text(n - 1)}.` : ' There is nothing to draw yet.';
+    const ends = n ? ` From ${this.text(0)}, to ${this.text(n - 1)}.` : ' There is no data yet.';
     this.box.setAttribute('aria-label', `${this.o.label}.${ends} Arrow keys walk through its points.`);
   }
 
@@ -243,7 +243,7 @@ export class Chart {
   }
 }
 
-// merged puts series of [x, y] pairs, each rising in x, on one x. A value holds until the next one, up to x of last.
+// merged puts series of [x, y] pairs, each sorted by x, on one x axis. A value holds until the next one, at most until last.
 export function merged(lists, last) {
   const x = [...new Set(lists.flatMap((l) => l.map((p) => p[0])))].sort((a, b) => a - b);
   if (last !== undefined && x.length && last > x.at(-1)) x.push(last);

@@ -1,4 +1,4 @@
-// The clouds: whether machines can be bought there, their quotas, the places that are not tried now, and events that were given up.
+// The clouds: whether machines can be bought there, quotas, places that are currently blocked, and failed events.
 
 import { h, icon, renew, set } from './dom.js';
 import { get } from './api.js';
@@ -7,7 +7,7 @@ import { ago, at, count, span } from './format.js';
 import { Poll } from './poll.js';
 import { share, table } from './table.js';
 
-const ASK = 120000; // ms between two questions to the clouds themselves
+const ASK = 120000; // ms between two checks of the clouds themselves
 
 function blocked(b) {
   const where = [b.cloud, b.region, b.zone].filter(Boolean).join(' ');
@@ -27,10 +27,10 @@ export class CloudsPage {
     this.health = h('div', { class: 'clouds' });
     this.quotas = h('div', {});
     this.blocks = h('div', {});
-    this.dead = h('section', { class: 'card', 'aria-label': 'Events that were given up', hidden: true });
-    this.again = h('button', { type: 'button', class: 'quiet', on: { click: () => this.ask(true) } }, 'Ask them again');
+    this.dead = h('section', { class: 'card', 'aria-label': 'Failed events', hidden: true });
+    this.again = h('button', { type: 'button', class: 'quiet', on: { click: () => this.ask(true) } }, 'Check again');
     root.replaceChildren(h('div', { class: 'title' }, h('h1', {}, 'Clouds'), this.again, this.asked), this.health,
-      h('section', { class: 'card', 'aria-label': 'Places not tried now' }, h('h2', {}, 'Places not tried now'), this.blocks),
+      h('section', { class: 'card', 'aria-label': 'Blocked places' }, h('h2', {}, 'Blocked places'), this.blocks),
       h('section', { class: 'card', 'aria-label': 'Quotas' }, h('h2', {}, 'Quotas'), this.quotas), this.dead);
     this.poll = new Poll({ live, fail, load: () => this.load(), show: (d) => this.show(d) });
     this.ask();
@@ -48,10 +48,10 @@ export class CloudsPage {
     return { blocks: b.blocks, now: b.now, letters: d.deadLetters };
   }
 
-  // ask has the broker ask its clouds, which takes a moment.
+  // ask has the broker check its clouds, which takes a moment.
   async ask(said) {
     this.again.disabled = true;
-    set(this.asked, 'Asking the clouds…');
+    set(this.asked, 'Checking the clouds…');
     try {
       this.clouds = (await get('/v1/clouds')).clouds;
       set(this.asked, '');
@@ -67,19 +67,19 @@ export class CloudsPage {
     this.list = blocks;
     this.tell();
     this.blocks.replaceChildren(blocks.length
-      ? table('Places not tried now', ['Where', 'Why', 'Since', 'Tried again'], blocks.map((b) => [
+      ? table('Blocked places', ['Where', 'Why', 'Since', 'Tried again'], blocks.map((b) => [
         blocked(b), h('span', {}, h('span', { class: 'tag' }, b.kind), ` ${b.reason}`), ago(at(b.at), at(now)), `in ${span(Math.max(at(b.until) - at(now), 0))}`,
       ]))
-      : h('p', { class: 'muted ok' }, icon('succeeded'), ' Every place is open: nothing has failed for lack of capacity, quota or credentials lately.'));
+      : h('p', { class: 'muted ok' }, icon('succeeded'), ' Every place is open: nothing has failed recently for lack of capacity, quota or credentials.'));
     this.dead.hidden = !letters.length;
     if (!letters.length) return;
-    renew(this.dead, h('div', { class: 'head' }, h('h2', {}, `${count(letters.length, 'event')} given up`), h('button', { type: 'button', class: 'quiet after', on: { click: () => redrive(() => this.poll.look()) } }, 'Deliver them again')),
-      table('Events that were given up', ['Event', 'Function', 'Why', 'When'], letters.map((l) => [
+    renew(this.dead, h('div', { class: 'head' }, h('h2', {}, `${count(letters.length, 'failed event')}`), h('button', { type: 'button', class: 'quiet after', on: { click: () => redrive(() => this.poll.look()) } }, 'Deliver them again')),
+      table('Failed events', ['Event', 'Function', 'Why', 'When'], letters.map((l) => [
         h('span', {}, h('b', {}, l.type || 'unknown'), l.group ? h('span', { class: 'muted' }, ` ${l.group}`) : ''), l.queue || 'none', l.reason, ago(at(l.at), at(now)),
       ])));
   }
 
-  // tell draws each cloud's health: what it said, and which of its places are not tried.
+  // tell draws each cloud's health: the result of its check, and its blocked places.
   tell() {
     const clouds = this.clouds ?? [];
     const blocksOf = (name) => (this.list ?? []).filter((b) => b.cloud === name).length;
@@ -87,15 +87,15 @@ export class CloudsPage {
       const fatal = c.missing.some((m) => m.fatal);
       const shut = blocksOf(c.name);
       const state = fatal ? 'failed' : c.missing.length || shut ? 'queued' : 'succeeded';
-      const text = fatal ? 'nothing can be bought' : c.missing.length ? 'something is missing' : shut ? `${count(shut, 'place')} not tried` : c.played ? 'played' : 'open';
+      const text = fatal ? 'nothing can be bought' : c.missing.length ? 'something is missing' : shut ? `${count(shut, 'place')} blocked` : c.played ? 'simulated' : 'open';
       return h('section', { class: 'card cloud', 'aria-label': c.name }, h('div', { class: 'head' }, h('h2', {}, c.name), h('span', { class: 'badge', data: { state } }, icon(state), text)),
-        h('dl', { class: 'facts' }, fact('Machines', `${c.machines.toLocaleString('en-US')} running`), c.played ? fact('Played', 'by the broker’s computer: nothing is bought') : '', c.identity ? fact('As', c.identity) : '',
+        h('dl', { class: 'facts' }, fact('Machines', `${c.machines.toLocaleString('en-US')} running`), c.played ? fact('Simulated', 'on the broker’s computer: nothing is bought') : '', c.identity ? fact('As', c.identity) : '',
           c.account ? fact('Account', c.account) : '', c.regions?.length ? fact('Regions', c.regions.join(', ')) : ''),
         c.missing.map((m) => h('div', { class: 'warning', data: { state: m.fatal ? 'failed' : 'launching' } }, icon(m.fatal ? 'failed' : 'queued'), h('span', {}, m.what, m.mend ? h('code', { class: 'block' }, m.mend) : ''))));
     }));
     const quotas = clouds.flatMap((c) => (c.quotas ?? []).map((q) => [h('span', {}, h('b', {}, c.name), ` ${q.name}`), q.region || 'everywhere', q.limit ? share(q.used, q.limit, 'used') : 'none allowed']));
     this.quotas.replaceChildren(quotas.length ? table('Quotas', ['Limit', 'Region', 'Used'], quotas)
-      : h('p', { class: 'muted' }, clouds.length && clouds.every((c) => c.played) ? 'Clouds that are played have none.' : 'The clouds have told none.'));
+      : h('p', { class: 'muted' }, clouds.length && clouds.every((c) => c.played) ? 'Simulated clouds have no quotas.' : 'The clouds reported no quotas.'));
   }
 }
 

@@ -1,11 +1,11 @@
-// One task: where it runs, every attempt, and why it is there.
+// The panel of a task: where it runs, its attempts, and why it is placed there.
 
 import { badge, h } from './dom.js';
 import { at, count, hours, moment, offer, percent, span, stateOf, usd } from './format.js';
 import { moved } from './moves.js';
 import { taken, warning, where } from './tasks.js';
 
-// attempt writes one try to run a task, and why it was made where it was.
+// attempt describes one attempt of a task and the reason for its place.
 function attempt(a, job, task) {
   const why = a.number > 1 ? moved(job, task, a) : '';
   const o = offer(a.offerID);
@@ -21,30 +21,30 @@ function attempt(a, job, task) {
   return h('li', { data: { outcome: a.outcome || 'lasting' } },
     h('div', {}, h('b', {}, `${a.number}`), ' ', o ? `${o.cloud} ${o.zone || o.region} ${o.type}` : a.offerID, ' ',
       h('span', { class: 'tag', data: { market: o?.market } }, o?.market ?? '')),
-    h('div', { class: 'muted' }, [a.outcome || 'lasts', ...facts].join(' · ')),
+    h('div', { class: 'muted' }, [a.outcome || 'in progress', ...facts].join(' · ')),
     a.reason ? h('div', { class: 'reason' }, a.reason) : '',
     why ? h('details', { class: 'behind' }, h('summary', {}, 'Why it moved here'), h('p', {}, why)) : '');
 }
 
-// spot is a place in two lines.
+// spot describes a place in two lines.
 function spot(id) {
   const o = offer(id);
   return h('span', { class: 'offer' }, h('span', {}, h('b', {}, o.cloud), ` ${o.zone || o.region}`), h('span', { class: 'muted' }, `${o.type} ${o.market}`));
 }
 
-// runners are the places that were next best.
+// runners is a table of the next best places.
 export function runners(why, objective) {
   if (!why?.runners?.length) return '';
   const unit = objective === 'makespan' ? (v) => hours(v) : usd;
   return h('table', { class: 'grid compact' },
     h('caption', {}, 'Next best places'),
     h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Place'), h('th', { scope: 'col', class: 'num' }, 'Cost'), h('th', { scope: 'col', class: 'num' }, 'Time'),
-      h('th', { scope: 'col', class: 'num' }, 'Would add'))),
+      h('th', { scope: 'col', class: 'num' }, 'Additional cost'))),
     h('tbody', {}, why.runners.map((r) => h('tr', {}, h('td', {}, spot(r.id)), h('td', { class: 'num' }, usd(r.usd)), h('td', { class: 'num' }, hours(r.hours)),
       h('td', { class: 'num' }, unit(r.adds))))));
 }
 
-// readiness is how many replicas of a service are ready.
+// readiness reports how many replicas of a service are ready.
 function readiness(job, service) {
   const all = job.tasks.filter((t) => t.service === service);
   return `${service}: ${all.filter((t) => t.ready).length} of ${count(all.length, 'replica')} ready`;
@@ -62,7 +62,7 @@ export function detail(job, index, { close, log, why }) {
       h('button', { type: 'button', class: 'tool', 'aria-label': 'Close', title: 'Close', on: { click: close } }, '✕')),
     task.reason ? warning(task.reason) : '',
     task.waits ? warning(task.waits, 'queued') : '',
-    task.unready ? warning(`Not ready any more: ${task.unready}`, 'queued') : '',
+    task.unready ? warning(`No longer ready: ${task.unready}`, 'queued') : '',
     h('dl', { class: 'facts' },
       fact('Where', where(task)),
       fact('Service', task.service ? readiness(job, task.service) : ''),
@@ -71,7 +71,7 @@ export function detail(job, index, { close, log, why }) {
       fact('Time', task.service ? (took === undefined ? '' : span(took)) : took === undefined ? (task.hours ? `${hours(task.hours)} expected` : '') : `${span(took)}${task.hours ? ` of ${hours(task.hours)} expected` : ''}`),
       fact('Saved', task.progress && task.state !== 'succeeded' ? percent(task.progress) : ''),
       fact('Cost', job.cost(task) > 0 ? usd(job.cost(task)) : ''),
-      fact('Kept', task.keptUntil ? `its machine, until ${moment(at(task.keptUntil), job.now())}: tradewind shell reaches it` : ''),
+      fact('Kept', task.keptUntil ? `its machine, until ${moment(at(task.keptUntil), job.now())}: open it with tradewind shell` : ''),
       fact('Waits for', task.after?.length ? names(task.after) : '')),
     tries.length ? h('h4', {}, count(tries.length, 'attempt')) : '',
     tries.length ? h('ol', { class: 'attempts' }, tries.toReversed().map((a) => attempt(a, job, task))) : '',

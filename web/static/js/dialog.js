@@ -1,16 +1,16 @@
-// Questions that have to be answered before something goes on.
+// Confirmation dialogs.
 
 import { h } from './dom.js';
 
 let count = 0;
 
-// ask opens a dialog with content and two buttons. It returns true when the first one was chosen; check may refuse with a text.
+// ask opens a dialog with content and two buttons. It returns true if the user confirmed; check may reject the input with a text.
 export function ask({ title, content, verb, danger = false, check }) {
   const before = document.activeElement;
   const id = `dialog-${++count}`;
   const wrong = h('p', { class: 'wrong', role: 'alert' });
   const yes = h('button', { type: 'submit', class: danger ? 'solid danger' : 'solid' }, verb);
-  const no = h('button', { type: 'button', class: 'quiet' }, 'Leave it');
+  const no = h('button', { type: 'button', class: 'quiet' }, 'Go back');
   const form = h('form', { novalidate: true }, h('h2', { id }, title), content, wrong, h('div', { class: 'row end' }, no, yes));
   const dialog = h('dialog', { 'aria-labelledby': id }, form);
   document.body.append(dialog);
@@ -34,7 +34,7 @@ export function ask({ title, content, verb, danger = false, check }) {
   });
 }
 
-// tell shows something, until it is closed.
+// tell shows content until the user closes it.
 export function tell(title, content) {
   const before = document.activeElement;
   const id = `dialog-${++count}`;

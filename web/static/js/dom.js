@@ -1,4 +1,4 @@
-// Making elements. Text is always set as text: nothing a job says is ever taken for HTML.
+// Creates elements. Text is always set as text, so text from a job is never interpreted as HTML.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -19,12 +19,12 @@ function fill(el, props, children) {
   return el;
 }
 
-// h makes an HTML element.
+// h creates an HTML element.
 export function h(tag, props, ...children) {
   return fill(document.createElement(tag), props, children);
 }
 
-// s makes an SVG element.
+// s creates an SVG element.
 export function s(tag, props, ...children) {
   return fill(document.createElementNS(SVG, tag), props, children);
 }
@@ -34,7 +34,7 @@ export function set(el, text) {
   if (el.textContent !== text) el.textContent = text;
 }
 
-// renew puts other content into an element. What had the focus has it still, where there is something of the same name.
+// renew replaces the content of an element. The focus stays on the element with the same name, if there is one.
 export function renew(el, ...content) {
   const named = (x) => x.getAttribute('aria-label') ?? x.textContent;
   const had = el.contains(document.activeElement) ? document.activeElement : undefined;
@@ -43,7 +43,7 @@ export function renew(el, ...content) {
   if (had) [...el.querySelectorAll(had.tagName)].find((x) => named(x) === name)?.focus({ preventScroll: true });
 }
 
-// say tells screen readers something that happened.
+// say announces a text to screen readers.
 export function say(text) {
   set(document.getElementById('said'), text);
 }
@@ -65,22 +65,22 @@ export function shapeOf(state) {
   return SHAPES[state] ?? { admitted: SHAPES.launching, planning: SHAPES.planned, ending: SHAPES.queued, suspending: SHAPES.suspended }[state] ?? SHAPES.waiting;
 }
 
-// icon draws a state, so that nothing is told by colour alone.
+// icon draws a state, so that no state is shown by colour alone.
 export function icon(state) {
   return s('svg', { class: 'icon', viewBox: '0 0 16 16', 'aria-hidden': 'true' }, s('path', { d: shapeOf(state) }));
 }
 
-// badge is a state with its icon, and a name where it is called otherwise.
+// badge shows a state with its icon, and optionally under another name.
 export function badge(state, name = state) {
   return h('span', { class: 'badge', data: { state } }, icon(state), name);
 }
 
-// notice is what a page says in the place of content.
+// notice is a message that a page shows instead of content.
 export function notice(title, ...content) {
   return h('section', { class: 'card notice' }, h('h2', {}, title), content);
 }
 
-// code is a command to type, with a button that copies it.
+// code is a command with a copy button.
 export function code(text) {
   const button = h('button', { type: 'button', class: 'quiet' }, 'Copy');
   button.addEventListener('click', async () => {
@@ -95,7 +95,7 @@ export function code(text) {
   return h('div', { class: 'code' }, h('code', {}, text), button);
 }
 
-// hold keeps a button from being used while something goes on. What it returns lets it go, with the focus that it lost by that.
+// hold disables a button during an operation. It returns a function that enables it again and restores the focus.
 export function hold(button) {
   const had = document.activeElement === button;
   button.disabled = true;

@@ -1,6 +1,6 @@
-// Finding text in what is shown, without changing it: matches are highlighted where the browser can, and the one looked at is scrolled to.
+// Finds text in an element without changing it: highlights matches if the browser supports that, and scrolls to the current one.
 
-const MOST = 5000; // matches
+const MOST = 5000; // maximum number of matches
 
 export class Find {
   constructor(box) {
@@ -10,7 +10,7 @@ export class Find {
     this.can = typeof Highlight === 'function' && CSS.highlights;
   }
 
-  // look finds a text anew and returns how many there are. Capitals do not matter.
+  // look searches for a text, ignoring case, and returns the number of matches.
   look(text) {
     this.box.normalize();
     this.ranges = [];
@@ -30,7 +30,7 @@ export class Find {
     return this.ranges.length;
   }
 
-  // go looks at the next match, or the one before.
+  // go moves to the next or the previous match.
   go(by) {
     const n = this.ranges.length;
     if (!n) return;

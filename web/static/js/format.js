@@ -1,4 +1,4 @@
-// How numbers, times and offers are written.
+// Formats numbers, times and offers.
 
 // STATES of a task, in the order in which they are counted.
 export const STATES = ['succeeded', 'running', 'launching', 'queued', 'waiting', 'failed', 'cancelled'];
@@ -8,7 +8,7 @@ export function stateOf(task) {
   return task.state === 'admitted' ? 'launching' : task.state;
 }
 
-// isOver says whether a job's state is final.
+// isOver reports whether a job has finished.
 export function isOver(job) {
   return ['succeeded', 'failed', 'cancelled'].includes(job.state);
 }
@@ -37,7 +37,7 @@ export function span(ms) {
 
 export const HOUR = 3600000;
 
-// amount writes how much of something there is: machines may have half a vCPU, and what a queue held on average may be less.
+// amount writes a possibly fractional amount: machines may have half a vCPU, and a queue's average usage may be less.
 export function amount(v) {
   return v.toLocaleString('en-US', v < 1 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 1 });
 }
@@ -47,7 +47,7 @@ export function hours(v) {
   return span(v * HOUR);
 }
 
-// at reads a time; undefined stays so.
+// at parses a time; undefined stays undefined.
 export function at(text) {
   return text ? Date.parse(text) : undefined;
 }
@@ -55,7 +55,7 @@ export function at(text) {
 const clockFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const dayFormat = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 
-// moment writes a time: by the clock on the same day, with the date otherwise.
+// moment writes a time, with the date unless it is the same day.
 export function moment(ms, now) {
   return (Math.abs(now - ms) < 18 * HOUR ? clockFormat : dayFormat).format(ms);
 }
@@ -77,7 +77,7 @@ export function count(n, thing, things = `${thing}s`) {
   return `${n.toLocaleString('en-US')} ${n === 1 ? thing : things}`;
 }
 
-// offer takes an offer's ID apart: CLOUD/REGION/ZONE/TYPE[/SERVICE]/MARKET. Azure and Lambda sell by region.
+// offer parses an offer's ID: CLOUD/REGION/ZONE/TYPE[/SERVICE]/MARKET. Azure and Lambda sell by region, without a zone.
 export function offer(id) {
   if (!id) return undefined;
   const parts = id.split('/');
@@ -100,13 +100,13 @@ export function tally(tasks) {
   return counts;
 }
 
-// serving are the replicas of services among tasks: they run until their job is cancelled, and plans count an hour of each.
+// serving returns the replicas of services: they run until their job is cancelled, and plans count one hour of each.
 export function serving(tasks) {
   return tasks.filter((t) => t.service);
 }
 
-// saving is the share of its on-demand cost that a job saves: by its plan while it goes on, by its bill when it succeeded. One that
-// did not do its work saved nothing.
+// saving is the share of its on-demand cost that a job saves: by its plan while it is active, by its bill when it succeeded. A job
+// that failed or was cancelled saved nothing.
 export function saving(job) {
   if (!job.onDemandUSD || job.state === 'failed' || job.state === 'cancelled') return 0;
   const cost = job.state === 'succeeded' ? job.spentUSD : Math.max(job.plannedUSD, job.spentUSD);

@@ -1,4 +1,4 @@
-// What a job costs by when it is to be done: a curve whose points are plans that no other beats in both.
+// The Pareto frontier of cost and time: a curve of plans that no other plan beats in both.
 
 import { h, set } from './dom.js';
 import { Chart } from './chart.js';
@@ -6,7 +6,7 @@ import { count, hours, percent, usd } from './format.js';
 
 const STEPS = [1 / 60, 5 / 60, 0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 120, 240, 720]; // hours, of the axis
 
-// within writes hours as a deadline that they keep: to the next second.
+// within writes hours as a deadline, rounded up to the next second.
 export function within(h) {
   let sec = Math.ceil(h * 3600 - 1e-6);
   const parts = [];
@@ -19,7 +19,7 @@ export function within(h) {
 }
 
 export class Frontier {
-  // pick is called with the deadline of a point that was chosen.
+  // pick is called with the deadline of the chosen point.
   constructor({ pick }) {
     this.pick = pick;
     this.chart = new Chart({ label: 'Cost against time', height: 260, gutter: () => 64, xName: 'Done within', xText: hours, xSteps: STEPS, yText: usd, pick: (i) => this.choose(i) });
@@ -41,7 +41,7 @@ export class Frontier {
     this.front = undefined;
     this.points.replaceChildren();
     this.chart.el.hidden = true;
-    set(this.note, 'Looking for the plans that no other beats in both time and money…');
+    set(this.note, 'Searching for plans that no other plan beats in both time and cost…');
   }
 
   fail(err) {
@@ -54,9 +54,9 @@ export class Frontier {
     const p = front.points;
     this.el.hidden = false;
     this.chart.el.hidden = !p.length;
-    if (!p.length) return set(this.note, 'No plan keeps the limits.');
+    if (!p.length) return set(this.note, 'No plan meets the limits.');
     this.draw();
-    set(this.note, `${count(p.length, 'plan')}${front.complete ? ', all there are, proven' : '; there may be others between them'}. Its times are what a deadline counts with: those that are kept even if spot machines are taken. Choosing a point asks for its time as the deadline.`);
+    set(this.note, `${count(p.length, 'plan')}${front.complete ? ', proven complete' : '; there may be others between them'}. Its times include reserves for spot interruptions, as a deadline does. Choosing a point sets its time as the deadline.`);
     const names = p.map((_, i) => (p.length === 1 ? 'fastest and cheapest' : i === 0 ? 'fastest' : i === p.length - 1 ? 'cheapest' : i === knee(p) ? 'best of both' : ''));
     this.points.replaceChildren(...p.map((x, i) => (names[i] ? h('button', { type: 'button', class: 'quiet', data: { point: i }, on: { click: () => this.choose(i) } },
       h('b', {}, names[i]), ` ${usd(x.usd)}, ${hours(x.hours)}`, x.tasks ? h('span', { class: 'muted' }, ` · ${percent(x.spot / x.tasks)} on spot`) : '') : '')));
@@ -75,7 +75,7 @@ export class Frontier {
   }
 }
 
-// knee is the point furthest below the line from the fastest to the cheapest: where more time begins to save little.
+// knee is the point furthest below the line from the fastest to the cheapest plan: beyond it, more time saves little.
 export function knee(p) {
   const [first, last] = [p[0], p.at(-1)];
   let [best, most] = [-1, 0];

@@ -1,24 +1,24 @@
-// The DAG of a job, drawn with the states of its tasks: one box a task, or one a level where there are too many to tell apart.
-// It can be moved and zoomed by pointer, touch and keys, and walked through with the arrow keys.
+// The drawing of a job's DAG with the states of its tasks: one box for each task, or one for each level if there are many tasks.
+// Users can move and zoom it with pointer, touch and keys, and move between boxes with the arrow keys.
 
 import { h, s, set, shapeOf } from './dom.js';
 import { STATES, count, percent, place, offer, stateOf, tally } from './format.js';
 import { blocks, collapse, layout, widest } from './layout.js';
 
-const MANY = 300; // tasks from which levels are drawn
-const MOST = 3000; // tasks that are drawn one by one at all
-const WIDE = 60; // tasks of a level from which it is drawn as a block of columns
+const MANY = 300; // minimum number of tasks at which levels are drawn instead
+const MOST = 3000; // maximum number of tasks that can be drawn individually
+const WIDE = 60; // tasks in a level at which it is drawn as a block of columns
 const FULL = { w: 196, h: 50, gapX: 56, gapY: 16, bend: 8 };
 const SMALL = { w: 148, h: 24, gapX: 64, gapY: 6, bend: 4 };
 const LEVEL = { w: 256, h: 92, gapX: 60, gapY: 18, bend: 8 };
 const PAD = 24;
 const ZOOM_MIN = 0.02;
 const ZOOM_MAX = 2.5;
-const LEGIBLE = 0.62; // the smallest zoom at which names can be read
+const LEGIBLE = 0.62; // the smallest zoom at which names are legible
 
 const ink = document.createElement('canvas').getContext('2d');
 
-// clip shortens a text to a width in pixels, as it is drawn in a weight and size.
+// clip shortens a text to a width in pixels, given its font weight and size.
 function clip(text, most, font) {
   ink.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
   if (ink.measureText(text).width <= most) return text;
@@ -45,9 +45,9 @@ export class Graph {
     this.selectLevel = selectLevel;
     this.view = { x: 0, y: 0, k: 1 };
     this.tasks = [];
-    this.forced = false; // every task, though there are many
+    this.forced = false; // draw every task, although there are many
     this.world = s('g', {});
-    this.svg = s('svg', { class: 'graph', role: 'group', 'aria-label': 'Tasks and what they wait for', data: { graph: '' } }, this.world);
+    this.svg = s('svg', { class: 'graph', role: 'group', 'aria-label': 'Tasks and their dependencies', data: { graph: '' } }, this.world);
     this.mode = h('button', { type: 'button', class: 'quiet', hidden: true, on: { click: () => this.toggle() } });
     this.zoomText = h('output', { class: 'zoom', 'aria-label': 'Zoom' });
     const tool = (label, text, run) => h('button', { type: 'button', class: 'tool', title: label, 'aria-label': label, on: { click: run } }, text);
@@ -63,7 +63,7 @@ export class Graph {
     this.resized.disconnect();
   }
 
-  // show draws anew when the tasks are others than before, and otherwise only what changed.
+  // show redraws everything if the list of tasks changed, and otherwise only the changed tasks.
   show(tasks, changed) {
     const same = this.tasks.length === tasks.length && this.boxes;
     this.tasks = tasks;
@@ -107,7 +107,7 @@ export class Graph {
     this.fit();
   }
 
-  // box is what task and level boxes share.
+  // box creates the common parts of task and level boxes.
   box(node, i, data, choose) {
     const el = s('g', { class: 'node', role: 'button', tabindex: '-1', transform: `translate(${node.x} ${node.y})`, data },
       s('title', {}), s('rect', { class: 'body', width: node.w, height: node.h, rx: Math.min(8, node.h / 3) }));
@@ -189,7 +189,7 @@ export class Graph {
     });
   }
 
-  // mark shows which task is selected, and the edges to and from it.
+  // mark highlights the selected task and its edges.
   mark(index) {
     this.selected = index;
     if (!this.boxes || this.folded) return;
@@ -197,7 +197,7 @@ export class Graph {
     this.placed.edges.forEach((e, k) => this.lines[k].classList.toggle('lit', e.from === index || e.to === index));
   }
 
-  // walk goes from box to box: right to what waits for this one, left to what it waits for, up and down within the level.
+  // walk moves between boxes: right to a successor, left to a predecessor, up and down within the level.
   walk(e, i, choose) {
     const at = this.placed.nodes[i];
     const beside = (by) => this.placed.nodes.findIndex((n) => n.level === at.level && n.order > at.order === by > 0 && n.order !== at.order &&
@@ -216,7 +216,7 @@ export class Graph {
     }
   }
 
-  // reveal moves a box into sight.
+  // reveal scrolls a box into view.
   reveal(i) {
     const n = this.placed.nodes[i];
     const { width, height } = this.svg.getBoundingClientRect();
@@ -232,8 +232,8 @@ export class Graph {
     this.apply();
   }
 
-  // fit shows everything, at its own size at most. Unless everything is wanted, it stays large enough to be read and
-  // shows the part where something happens.
+  // fit zooms to show everything, at most at full size. Without everything, it stays large enough to read and
+  // shows the active part.
   fit(everything = false) {
     const { width, height } = this.svg.getBoundingClientRect();
     if (!width || !this.placed) return;
@@ -241,7 +241,7 @@ export class Graph {
     const least = everything || this.size === SMALL ? ZOOM_MIN : LEGIBLE;
     let k = Math.max(whole, least);
     const step = this.size.w + this.size.gapX;
-    // Where columns are left out, those in sight are whole.
+    // If not all columns fit, the visible ones are complete.
     const columns = Math.max(Math.floor((width - 2 * PAD + this.size.gapX * k) / (step * k)), 1);
     const cut = k > whole && this.placed.width * k > width - 2 * PAD && this.size !== SMALL;
     if (cut) k = Math.min(Math.max((width - 2 * PAD) / (columns * step - this.size.gapX), least), 1);
@@ -259,7 +259,7 @@ export class Graph {
     this.apply();
   }
 
-  // focusOn is the box to look at first: the selected one, else the first at which something happens.
+  // focusOn is the box to show first: the selected one, or else the first active one.
   focusOn() {
     if (!this.folded && this.selected !== undefined) return this.selected;
     for (const state of ['running', 'launching', 'failed', 'queued', 'waiting']) {
@@ -294,7 +294,7 @@ export class Graph {
     set(this.zoomText, percent(k));
   }
 
-  // listen moves by dragging, zooms by pinching and by the wheel with Ctrl or ⌘, which leaves the wheel alone for the page.
+  // listen handles dragging (moves) and pinching or the wheel with Ctrl or ⌘ (zooms). The plain wheel still scrolls the page.
   listen() {
     const pointers = new Map();
     let moved = 0;
@@ -319,7 +319,7 @@ export class Graph {
       pointers.set(e.pointerId, is);
       moved += Math.abs(is.x - was.x) + Math.abs(is.y - was.y);
       if (moved < 5) return;
-      // Only now, so that a click still belongs to the box it was made on.
+      // Captured only after a move, so that a click still reaches its box.
       if (!this.svg.hasPointerCapture(e.pointerId)) this.svg.setPointerCapture(e.pointerId);
       if (!before) return this.move(is.x - was.x, is.y - was.y);
       const after = gap();
@@ -344,7 +344,7 @@ export class Graph {
   }
 }
 
-// curve joins points by lines that leave and arrive level.
+// curve joins points by lines that start and end horizontally.
 function curve(points) {
   let d = `M${points[0][0]} ${points[0][1].toFixed(1)}`;
   for (let k = 1; k < points.length; k++) {
@@ -356,7 +356,7 @@ function curve(points) {
   return d;
 }
 
-// commonName is what the names of a level have in common.
+// commonName is the common part of the names of a level.
 export function commonName(names) {
   if (names.length === 1) return names[0];
   let n = names[0].length;

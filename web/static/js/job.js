@@ -14,8 +14,8 @@ import { detail } from './detail.js';
 import { plans, story } from './story.js';
 
 const TABS = [['tasks', 'Tasks'], ['timeline', 'Timeline'], ['money', 'Money'], ['story', 'Story'], ['plans', 'Plans'], ['logs', 'Logs']];
-const MONEY_EVERY = 5; // seconds between two drawings of the money of a job that goes on
-const STORY_EVERY = 1500; // ms between two looks at the story of a job that goes on
+const MONEY_EVERY = 5; // seconds between two updates of the money tab of an active job
+const STORY_EVERY = 1500; // ms between two requests for the story of an active job
 
 export class JobPage {
   constructor(root, id, tab, { live, fail }) {
@@ -64,7 +64,7 @@ export class JobPage {
     this.panel = h('div', { role: 'tabpanel', id: 'pane', class: 'pane' });
     this.page = h('div', {},
       h('div', { class: 'title' }, this.title, this.state, this.actions.el), this.sub, this.reason, this.summary.el,
-      h('section', { class: 'card', 'aria-label': 'DAG' }, h('h2', { class: 'sr' }, 'Tasks and what they wait for'), h('div', { class: 'head' }, legend(), this.graph.tools), h('div', { class: 'drawing' }, this.graph.svg, this.side)),
+      h('section', { class: 'card', 'aria-label': 'DAG' }, h('h2', { class: 'sr' }, 'Tasks and their dependencies'), h('div', { class: 'head' }, legend(), this.graph.tools), h('div', { class: 'drawing' }, this.graph.svg, this.side)),
       h('section', { class: 'card', 'aria-label': 'About the job' }, h('h2', { class: 'sr' }, 'About the job'), h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'About the job' }, this.tabs), this.panel));
   }
 
@@ -82,7 +82,7 @@ export class JobPage {
     const first = !this.page.isConnected;
     const before = this.job.view;
     const changed = this.job.merge(u);
-    if (this.job.tasks.length < u.job.tasks) return; // of a large job the others follow
+    if (this.job.tasks.length < u.job.tasks) return; // the other tasks of a large job follow
     if (first) {
       this.root.replaceChildren(this.page);
       document.title = `${u.job.name} – Tradewind`;
@@ -101,7 +101,7 @@ export class JobPage {
     }
   }
 
-  // tick lets clocks and costs go on between updates.
+  // tick updates times and costs between two updates of the stream.
   tick() {
     if (!this.job.view || isOver(this.job.view) || document.hidden) return;
     this.head();
@@ -120,7 +120,7 @@ export class JobPage {
     }
     const now = this.job.now();
     set(this.sub, [v.id, `queue ${v.queue}`, `minimises ${v.objective}`, `submitted ${ago(at(v.submitted), now)}`, v.source ? `from ${v.source}` : ''].filter(Boolean).join(' · '));
-    const why = v.reason || (v.late && !isOver(v) ? 'The deadline cannot be kept any more: the fastest plan is in force.' : '');
+    const why = v.reason || (v.late && !isOver(v) ? 'The deadline can no longer be met: the fastest plan is used.' : '');
     if (this.why !== why) {
       this.why = why;
       this.reason.replaceChildren(why ? warning(why, v.state === 'waiting' || v.state === 'cancelled' ? 'queued' : 'failed') : '');
@@ -148,7 +148,7 @@ export class JobPage {
     if (!this.data) this.refreshStory(true);
   }
 
-  // open shows the panel of a task, and where it is.
+  // open shows the panel of a task and scrolls to its box.
   open(index) {
     if (this.selected !== index) this.select(index);
     this.side.scrollIntoView({ block: 'center' });
@@ -187,7 +187,7 @@ export class JobPage {
     this.refreshStory();
   }
 
-  // refreshStory loads the story when someone looks at it and something has happened since.
+  // refreshStory loads the story if it is visible and the job has changed since.
   refreshStory(always) {
     const wanted = always || this.tab === 'story' || this.tab === 'plans';
     if (!wanted || !this.pending || this.later) return;

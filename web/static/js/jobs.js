@@ -15,7 +15,7 @@ export class JobsPage {
     this.body = h('tbody', {});
     this.counted = h('p', { class: 'muted sub' });
     this.page = h('div', {}, h('div', { class: 'title' }, h('h1', {}, 'Jobs'), h('a', { class: 'solid after', href: '#/plan' }, 'Plan a job')), this.counted,
-      h('section', { class: 'card flush' }, h('table', { class: 'grid cards', data: { jobs: '' } }, h('caption', { class: 'sr' }, 'Jobs, the newest first'),
+      h('section', { class: 'card flush' }, h('table', { class: 'grid cards', data: { jobs: '' } }, h('caption', { class: 'sr' }, 'Jobs, newest first'),
         h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Job'), h('th', { scope: 'col' }, 'State'), h('th', { scope: 'col' }, 'Tasks'),
           ['Cost', 'On demand', 'Time', 'Deadline'].map((t) => h('th', { scope: 'col', class: 'num' }, t)), h('th', { scope: 'col' }, 'Submitted'))), this.body)));
     root.replaceChildren(h('p', { class: 'muted' }, 'Loading…'));
@@ -71,7 +71,7 @@ export class JobsPage {
     const end = isOver(j) ? at(j.finished) : now;
     set(r.time, span(Math.max(end - at(j.submitted), 0)));
     const due = at(j.deadline);
-    set(r.deadline, due === undefined ? '–' : isOver(j) ? (j.late ? 'missed' : j.state === 'succeeded' ? 'kept' : '–') : j.late ? 'cannot be kept' : `${span(Math.max(due - now, 0))} left`);
+    set(r.deadline, due === undefined ? '–' : isOver(j) ? (j.late ? 'missed' : j.state === 'succeeded' ? 'met' : '–') : j.late ? 'cannot be met' : `${span(Math.max(due - now, 0))} left`);
     r.deadline.classList.toggle('warn', Boolean(j.late));
     set(r.submitted, Math.abs(now - at(j.submitted)) < 86400000 ? ago(at(j.submitted), now) : moment(at(j.submitted), now));
     return r;
@@ -93,15 +93,15 @@ function row(j) {
   return r;
 }
 
-// empty says how to submit the first job.
+// empty explains how to submit the first job.
 function empty() {
   const origin = location.origin;
   return h('section', { class: 'card notice first', data: { empty: '' } },
     h('h1', {}, 'No jobs yet'),
-    h('p', {}, 'Write the tasks of a job into a file, with what they need and what they wait for, and submit it. Tradewind finds where each should run, buys the machines, and moves the work when a place has no capacity.'),
-    h('p', {}, 'With the example that comes with it:'),
+    h('p', {}, 'Write a job file that lists the tasks with their resources and dependencies, and submit it. Tradewind chooses a place for each task, buys the machines, and moves the work when a place has no capacity.'),
+    h('p', {}, 'With the included example:'),
     code('tradewind run examples/train-infer.yaml'),
-    h('p', {}, 'or here: ', h('a', { href: '#/plan' }, 'plan a job'), ' and submit it; or from any program, with the token of this broker:'),
+    h('p', {}, 'or here: ', h('a', { href: '#/plan' }, 'plan a job'), ' and submit it; or from any program with this broker’s token:'),
     code(`curl -H "Authorization: Bearer $TOKEN" --data-binary @job.yaml "${origin}/v1/dags?name=job.yaml"`),
-    h('p', { class: 'muted' }, 'SkyPilot YAML, WfCommons JSON and Pegasus DAX files are read as they are. Jobs appear here by themselves.'));
+    h('p', { class: 'muted' }, 'SkyPilot YAML, WfCommons JSON and Pegasus DAX files work unchanged. New jobs appear here automatically.'));
 }

@@ -1,11 +1,11 @@
-// Shortcuts. A key alone does nothing while somebody types.
+// Keyboard shortcuts. Single keys do nothing while the user types in a field.
 
 import { h } from './dom.js';
 import { tell } from './dialog.js';
 
 const PAGES = { j: ['#/', 'Jobs'], p: ['#/plan', 'Plan a job'], c: ['#/capacity', 'Capacity'], m: ['#/markets', 'Spot markets'], l: ['#/clouds', 'Clouds'] };
-const SAID = [['?', 'This list'], ['/', 'Find: the first search field'], ['1 … 6', 'The tabs of a job'], ['Esc', 'Close what is open'],
-  ['Arrow keys', 'Walk through the drawing, the timeline, a chart or the tabs'], ['+ and −', 'Zoom the drawing, the timeline or a chart'], ['Enter', 'Open what has the focus']];
+const SAID = [['?', 'This list'], ['/', 'Find: the first search field'], ['1 … 6', 'The tabs of a job'], ['Esc', 'Close the open panel'],
+  ['Arrow keys', 'Move through the drawing, the timeline, a chart or the tabs'], ['+ and −', 'Zoom the drawing, the timeline or a chart'], ['Enter', 'Open the focused element']];
 const WAIT = 1200; // ms between g and the letter after it
 
 let went = 0;

@@ -1,4 +1,4 @@
-// Attempts in rows by where they ran or by their task, packed so that none lies on another.
+// Attempts in rows by place or by task, packed so that none overlap.
 
 import { at, offer } from './format.js';
 
@@ -23,14 +23,14 @@ export function bars(job, now) {
   return out.sort((p, q) => p.from - q.from || p.task.index - q.task.index);
 }
 
-// placeOf is the row that a bar belongs to, by place.
+// placeOf names a bar's row when rows are places.
 function placeOf({ where: o }) {
   return [o.cloud, o.zone || o.region].filter(Boolean).join(' ');
 }
 
 const BY = { place: placeOf, task: (b) => b.task.name };
 
-// pack puts bars that are sorted by when they begin into as few lanes as there are at once.
+// pack puts bars, sorted by start, into the smallest number of lanes: the maximum that overlap.
 export function pack(list) {
   const lanes = [];
   const ends = [];
@@ -43,7 +43,7 @@ export function pack(list) {
   return lanes;
 }
 
-// rows are the lanes of all groups, each group's first one with its name.
+// rows returns the lanes of all groups; the first lane of a group has its name.
 export function rows(all, by) {
   const groups = new Map();
   for (const b of all) {
@@ -55,7 +55,7 @@ export function rows(all, by) {
   return order.flatMap(([name, list]) => pack(list).map((lane, k) => ({ group: name, first: k === 0, count: list.length, bars: lane })));
 }
 
-// visible are a lane's bars within a part of time, in pixels. Bars that are too small to be told apart are one.
+// visible returns a lane's bars within a time span, in pixels. Bars too small to distinguish are merged.
 export function visible(lane, span, width, least = 4) {
   const scale = width / (span.to - span.from);
   const out = [];

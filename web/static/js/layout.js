@@ -20,7 +20,7 @@ export function levels(after) {
   return level;
 }
 
-const MAX_BENDS = 4000; // beyond, long edges are drawn straight
+const MAX_BENDS = 4000; // with more bends, long edges are drawn straight
 
 // layout places every task. It returns the nodes by index with x, y, w, h, the edges with their points, and the size of the whole.
 export function layout(after, size) {
@@ -43,7 +43,7 @@ export function layout(after, size) {
         const y = c.y - top;
         if (c.task === e.from) return [[x(c) + size.w, y]];
         if (c.task === e.to) return [[x(c), y]];
-        return [[x(c), y], [x(c) + size.w, y]]; // through the level, between its tasks
+        return [[x(c), y], [x(c) + size.w, y]]; // pass through the level between its tasks
       }),
     })),
     width: layers.length * (size.w + size.gapX) - size.gapX,
@@ -73,7 +73,7 @@ function connect(after, cells, layers, size) {
   return edges;
 }
 
-// uncross sorts each level by the mean place of its neighbours, back and forth.
+// uncross sorts each level by the mean position of its neighbours, in alternating directions.
 function uncross(layers) {
   const sort = (layer, side) => {
     for (const c of layer) {
@@ -89,7 +89,7 @@ function uncross(layers) {
   }
 }
 
-// settle gives each cell the height at which it is nearest to its neighbours, in the order of its level.
+// settle moves each cell as near to its neighbours as the order of its level allows.
 function settle(layers, size) {
   for (const layer of layers) {
     let y = 0;
@@ -114,8 +114,8 @@ function settle(layers, size) {
   for (const layer of layers) pull(layer, ['up', 'down']);
 }
 
-// spread returns the places nearest to the wanted ones, by the sum of squares, at which things of given heights do not overlap: an
-// isotonic regression, by pooling what violates the order.
+// spread returns the positions nearest to the wanted ones (least squares) at which boxes of the given heights do not overlap: an
+// isotonic regression by the pool-adjacent-violators algorithm.
 export function spread(want, heights, gap) {
   const offsets = [];
   let sum = 0;
@@ -139,8 +139,8 @@ export function spread(want, heights, gap) {
   return places;
 }
 
-// blocks places every task of a DAG whose levels are too wide for one column: each level is a block of columns, and the blocks have the
-// height at which the whole fits a window of the given shape (width to height) best. Edges are straight from task to task.
+// blocks places the tasks of a DAG whose levels are too wide for one column: each level is a block of columns, and the height of the
+// blocks is chosen so that the drawing best fits a window of the given shape (width to height). Edges are straight lines.
 export function blocks(after, size, shape) {
   const level = levels(after);
   const layers = [];
@@ -183,8 +183,8 @@ export function widest(after) {
   return Math.max(...counts);
 }
 
-// collapse folds a DAG into one node a level, for jobs of more tasks than can be told apart. It returns the tasks of each level and
-// after, which level follows which.
+// collapse folds a DAG into one node for each level, for jobs with too many tasks to draw. It returns the tasks of each level, and
+// after, the dependencies between levels.
 export function collapse(after) {
   const level = levels(after);
   const members = [];

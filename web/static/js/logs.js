@@ -1,16 +1,16 @@
-// What a task prints, as it prints it.
+// The log of a task, followed live.
 
 import { h, set } from './dom.js';
 import { Problem, path } from './api.js';
 import { Find } from './find.js';
 import { count, stateOf } from './format.js';
 
-const TAIL = 256 << 10; // bytes of a long log to begin with
+const TAIL = 256 << 10; // bytes of a long log that are loaded first
 const KEEP = 1 << 20; // characters to keep on the page
-const MOST = 2000; // tasks that are offered
-const AGAIN = 2000; // milliseconds until a log that broke off is opened again
+const MOST = 2000; // maximum number of tasks in the list
+const AGAIN = 2000; // ms until a lost log connection is reopened
 
-// plain takes out what would colour a terminal, and what a carriage return would have overwritten.
+// plain removes terminal escape sequences, and text that a carriage return would have overwritten.
 export function plain(text) {
   return text.replace(/\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)/g, '').replace(/\r\n/g, '\n').replace(/[^\n]*\r(?=[^\n])/g, '').replace(/\r/g, '');
 }
@@ -30,8 +30,8 @@ export class Logs {
     this.only = h('input', { type: 'checkbox', on: { change: () => this.refill() } });
     this.found = h('span', { class: 'muted', role: 'status' });
     const step = (label, text, by) => h('button', { type: 'button', class: 'tool', 'aria-label': label, title: label, on: { click: () => this.go(by) } }, text);
-    this.el = h('div', {}, h('div', { class: 'filters' }, this.task, this.attempt, this.rank, h('label', {}, this.stick, ' Keep at the end'), this.status),
-      h('div', { class: 'filters' }, this.search, step('The match before', '↑', -1), step('The next match', '↓', 1), h('label', {}, this.only, ' Only its lines'), this.found), this.text);
+    this.el = h('div', {}, h('div', { class: 'filters' }, this.task, this.attempt, this.rank, h('label', {}, this.stick, ' Follow the end'), this.status),
+      h('div', { class: 'filters' }, this.search, step('Previous match', '↑', -1), step('Next match', '↓', 1), h('label', {}, this.only, ' Only matching lines'), this.found), this.text);
   }
 
   key(e) {
@@ -40,7 +40,7 @@ export class Logs {
     this.go(e.shiftKey ? -1 : 1);
   }
 
-  // go looks at another match, which the end is then not kept for.
+  // go moves to another match, and stops following the end.
   go(by) {
     if (!this.search.value) return;
     this.stick.checked = false;
@@ -48,7 +48,7 @@ export class Logs {
     this.tell();
   }
 
-  // look finds what is searched for in what is shown, and goes to the first match where one is to.
+  // look searches the shown log, and moves to the first match if by is set.
   look(by) {
     if (this.only.checked && by) this.refill();
     this.find.look(this.search.value);
@@ -61,7 +61,7 @@ export class Logs {
     set(this.found, !this.search.value ? '' : n ? `${this.find.at >= 0 ? `${this.find.at + 1} of ` : ''}${count(n, 'match', 'matches')}` : 'not found');
   }
 
-  // refill shows all lines, or only those with what is searched for.
+  // refill shows all lines, or only those that match the search.
   refill() {
     const want = this.search.value.toLowerCase();
     this.text.textContent = this.only.checked && want ? this.lines(this.whole, want) : this.whole;
@@ -74,7 +74,7 @@ export class Logs {
     return text.split('\n').filter((l) => l.toLowerCase().includes(want)).join('\n');
   }
 
-  // offer lists the tasks that have been tried. It says whether there are others than before.
+  // offer lists the tasks that have attempts. It reports whether the list changed.
   offer() {
     this.tried = this.job.tasks.filter((t) => t.attempts > 0);
     const offered = this.tried.map((t) => `${t.index}.${t.attempts}`).join();
@@ -86,7 +86,7 @@ export class Logs {
     return true;
   }
 
-  // update offers what has begun since the logs were shown. What is read stays; where nothing had begun, something is
+  // update adds the tasks that started since the logs were shown. The open log stays; if none was open, one is
   // opened.
   update() {
     if (!this.offer()) return;
@@ -94,7 +94,7 @@ export class Logs {
     else this.options();
   }
 
-  // show offers the tasks that have been tried, and opens one.
+  // show lists the tasks that have attempts, and opens one.
   show(index, attempt) {
     this.offer();
     const { tried } = this;
@@ -107,7 +107,7 @@ export class Logs {
     this.open();
   }
 
-  // options offers the attempts and nodes of the task.
+  // options lists the attempts and nodes of the task.
   options() {
     const t = this.job.tasks[Number(this.task.value)];
     const fill = (el, list) => {
@@ -132,12 +132,12 @@ export class Logs {
     this.whole = '';
   }
 
-  // open reads and follows the chosen log. Again, what is shown stays until there is something to show in its place.
+  // open reads and follows the chosen log. If again, the shown text stays until new text arrives.
   async open(again = false) {
     this.close();
     if (!again) this.clear();
     if (this.task.value === '') {
-      set(this.status, 'No task has been tried yet.');
+      set(this.status, 'No task has started yet.');
       return;
     }
     const mine = new AbortController();
@@ -157,7 +157,7 @@ export class Logs {
         set(this.status, err.message);
         return;
       }
-      set(this.status, 'Broken off. Trying again…');
+      set(this.status, 'Connection lost. Retrying…');
       setTimeout(() => { if (!mine.signal.aborted) this.open(true); }, AGAIN);
     }
   }

@@ -1,4 +1,4 @@
-// The frame: which page is shown, whether it is live, and what is said when the broker refuses.
+// The frame: routing to pages, the live indicator, and errors of the broker.
 
 import { code, h, notice, set } from './dom.js';
 import { get } from './api.js';
@@ -22,14 +22,14 @@ function live(state) {
   set(light, LIVE[state] ?? '');
 }
 
-// fail shows an error in the place of the page.
+// fail shows an error instead of the page.
 function fail(err) {
   page?.close();
   page = undefined;
   live('off');
   if (err.status === 401) {
-    root.replaceChildren(notice('Sign in', h('p', {}, 'This page needs the address with the token, once for each browser. The broker prints it when it starts:'),
-      code('tradewind up'), h('p', { class: 'muted' }, 'If it runs already, the same command says where.')));
+    root.replaceChildren(notice('Sign in', h('p', {}, 'Open the address that contains the token, once in each browser. The broker prints it when it starts:'),
+      code('tradewind up'), h('p', { class: 'muted' }, 'If the broker is already running, the same command prints its address.')));
   } else if (err.status === 404) {
     root.replaceChildren(notice('Not found', h('p', {}, err.message), h('p', {}, h('a', { href: '#/' }, 'All jobs'))));
   } else {
@@ -38,7 +38,7 @@ function fail(err) {
   }
 }
 
-// parts are what the address asks for. One that cannot be read asks for nothing.
+// parts are the segments of the address; none if it cannot be decoded.
 function parts() {
   try {
     return location.hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
@@ -68,7 +68,7 @@ window.addEventListener('hashchange', () => {
   route();
   root.focus({ preventScroll: true });
 });
-// The address is the page: the link to the content may not change it.
+// The fragment selects the page, so the skip link must not change it.
 document.querySelector('.skip').addEventListener('click', (e) => {
   e.preventDefault();
   root.focus();

@@ -1,4 +1,4 @@
-// Spot markets: what they cost, how their prices went and are expected to go, and who bids there.
+// Spot markets: prices, their history and forecast, and bids.
 
 import { h, renew, set } from './dom.js';
 import { get } from './api.js';
@@ -8,8 +8,8 @@ import { Poll } from './poll.js';
 import { Span } from './span.js';
 import { table } from './table.js';
 
-const PAGE = 200; // markets that are asked for
-const ROWS = 100; // that are drawn
+const PAGE = 200; // maximum number of markets requested
+const ROWS = 100; // maximum number of rows shown
 
 export class MarketsPage {
   constructor(root, _id, _tab, { live, fail }) {
@@ -24,7 +24,7 @@ export class MarketsPage {
     this.note = h('p', { class: 'muted sub' });
     this.bids = h('div', {});
     this.detail = h('section', { class: 'card', 'aria-label': 'Chosen market', hidden: true }, this.head, this.chart.el, this.note, this.bids);
-    root.replaceChildren(h('div', { class: 'title' }, h('h1', {}, 'Spot markets')), h('p', { class: 'muted sub' }, 'Those in which something was bought, or whose price was told.'), this.detail,
+    root.replaceChildren(h('div', { class: 'title' }, h('h1', {}, 'Spot markets')), h('p', { class: 'muted sub' }, 'Markets in which machines were bought or whose price is known.'), this.detail,
       h('section', { class: 'card', 'aria-label': 'Markets' }, h('div', { class: 'filters' }, this.search, h('label', {}, this.bid, ' with machines now'), this.counted), this.rows));
     this.poll = new Poll({ live, fail, load: () => this.load(), show: (d) => this.show(d), every: 5000 });
   }
@@ -57,14 +57,14 @@ export class MarketsPage {
     const all = this.data.markets.filter((m) => (!find || m.offer.toLowerCase().includes(find)) && (!this.bid.checked || m.bids.length));
     set(this.counted, all.length > ROWS ? `${ROWS} of ${count(all.length, 'market')}: find one by its name` : count(all.length, 'market'));
     const now = at(this.data.now);
-    renew(this.rows, all.length ? table('Markets', ['Market', { name: 'Price', number: true }, { name: 'In 6 hours', number: true }, 'Since', 'Taken', { name: 'Refused', number: true }, 'Bids'], all.slice(0, ROWS).map((m) => [
+    renew(this.rows, all.length ? table('Markets', ['Market', { name: 'Price', number: true }, { name: 'In 6 hours', number: true }, 'Since', 'Preempted', { name: 'Refused', number: true }, 'Bids'], all.slice(0, ROWS).map((m) => [
       name(m, () => { this.chosen = m.offer; this.choose(m); this.detail.scrollIntoView({ block: 'nearest' }); }, m.offer === this.chosen),
-      m.usd ? `${usd(m.usd)}/h` : 'not told', ahead(m), m.usd ? ago(at(m.since), now) : '–',
+      m.usd ? `${usd(m.usd)}/h` : 'unknown', ahead(m), m.usd ? ago(at(m.since), now) : '–',
       m.launches ? `${m.preemptions.toLocaleString('en-US')} of ${m.launches.toLocaleString('en-US')}, in ${hours(m.heldHours)}` : '–', String(m.refusals), m.bids.length ? `${count(m.bids.reduce((n, b) => n + b.nodes, 0), 'machine')}, up to ${usd(Math.max(...m.bids.map((b) => b.maxUSD)))}` : '–',
-    ])) : h('p', { class: 'muted' }, find || this.bid.checked ? 'No market is like that.' : 'Nothing was bought on a spot market yet, and no price was told.'));
+    ])) : h('p', { class: 'muted' }, find || this.bid.checked ? 'No market matches.' : 'No spot machine has been bought yet, and no price is known.'));
   }
 
-  // choose draws a market: the past of its price, what is expected of it, and the bids.
+  // choose draws a market: its price history and forecast, and the bids.
   async choose(m) {
     this.detail.hidden = !m;
     if (!m) return;
@@ -94,9 +94,9 @@ export class MarketsPage {
     const marks = [{ x: now, colour: '--muted', label: 'now' }, ...(most ? [{ y: most, colour: '--c3', label: `bid ${usd(most)}` }] : [])];
     this.chart.el.hidden = !m.usd;
     this.chart.show({ x, series, marks });
-    set(this.note, m.usd ? `Watched for ${hours(m.seenHours ?? 0)}, counting half what was a week ago; it went ${Math.round(m.changes ?? 0)} times to another half octave. ${m.launches ? `Of ${count(m.launches, 'attempt')} there ${percent(m.preemptions / m.launches)} were taken.` : ''}` : 'No price of it was told.');
+    set(this.note, m.usd ? `Watched for ${hours(m.seenHours ?? 0)} (weights halve each week); the price moved ${Math.round(m.changes ?? 0)} times to another half octave. ${m.launches ? `Of ${count(m.launches, 'attempt')} there, ${percent(m.preemptions / m.launches)} were preempted.` : ''}` : 'Its price is unknown.');
     renew(this.bids, m.bids.length ? table('Bids', ['Job', { name: 'Task', number: true }, { name: 'Machines', number: true }, { name: 'Pays', number: true }, { name: 'Up to', number: true }], m.bids.slice(0, 50).map((b) => [
-      h('a', { href: `#/jobs/${encodeURIComponent(b.job)}/timeline` }, b.job), String(b.task), String(b.nodes), `${usd(b.rateUSD)}/h`, b.maxUSD ? `${usd(b.maxUSD)}/h` : 'not bound',
+      h('a', { href: `#/jobs/${encodeURIComponent(b.job)}/timeline` }, b.job), String(b.task), String(b.nodes), `${usd(b.rateUSD)}/h`, b.maxUSD ? `${usd(b.maxUSD)}/h` : 'no limit',
     ])) : '');
   }
 }

@@ -1,4 +1,4 @@
-// A job's money over time: what was spent, what the same work would have cost on demand, and what the plans said.
+// A job's cost over time: spending, the cost of the same work on demand, and the planned cost.
 
 import { h } from './dom.js';
 import { Chart } from './chart.js';
@@ -8,7 +8,7 @@ import { Span } from './span.js';
 
 const POINTS = 240;
 
-// costOf is what an attempt has cost up to a moment: evenly over the time that it had machines, which is what is known of one that is over.
+// costOf is an attempt's cost up to a time. It spreads the total evenly over the attempt: only the total of a finished attempt is known.
 export function costOf(b, t) {
   const { attempt: a, to, over } = b;
   const from = at(a.launched);
@@ -18,7 +18,7 @@ export function costOf(b, t) {
   return to > from ? whole * Math.min((t - from) / (to - from), 1) : whole;
 }
 
-// onDemand are the shares of the job's on-demand cost, by task: of what each is expected to take.
+// onDemand returns each task's share of the job's on-demand cost, by expected run time.
 function onDemand(job) {
   const weight = (t) => (t.hours || 1e-3) * t.nodes;
   const sum = job.tasks.reduce((s, t) => s + weight(t), 0);
@@ -35,7 +35,7 @@ function reached(job, b) {
   return Math.max(b.task.progress ?? 0, Math.min((b.attempt.resumed ?? 0) + ran, 0.99));
 }
 
-// course is what was spent, and what the work done by then would have cost on demand, at some moments.
+// course returns, at several times, the money spent and the on-demand cost of the work done by then.
 export function course(job, now) {
   const all = bars(job, now);
   const from = at(job.view.submitted);
@@ -46,7 +46,7 @@ export function course(job, now) {
   const same = x.map(() => 0);
   for (const b of all) {
     for (let i = 0; i <= POINTS; i++) spent[i] += costOf(b, x[i]);
-    // An attempt takes its task's work from what it went on from to what the next one did.
+    // An attempt does its task's work from its resume point to the next attempt's resume point.
     const had = b.attempt.resumed ?? 0;
     const has = Math.max(reached(job, b), had);
     const began = b.started;
@@ -58,7 +58,7 @@ export function course(job, now) {
   return { x, spent, same };
 }
 
-// places sums up what was spent by place and market.
+// places sums spending by place and market.
 export function places(job, now) {
   const sums = new Map();
   for (const b of bars(job, now)) {
@@ -83,7 +83,7 @@ export class Money {
     this.said = h('p', { class: 'lede' });
     this.table = h('div', { class: 'scroll' });
     this.el = h('div', {}, this.said, this.chart.el,
-      h('p', { class: 'muted sub' }, 'What an attempt cost is spread evenly over the time that it had machines. On demand is the plan’s figure for the whole job, counted as the work was done, by the hours that each task was expected to take.'),
+      h('p', { class: 'muted sub' }, 'The cost of an attempt is spread evenly over its time. The on-demand cost is the plan’s figure for the whole job, spread over the work done in proportion to each task’s expected hours.'),
       h('h3', {}, 'Where it went'), this.table);
   }
 
@@ -111,7 +111,7 @@ export class Money {
     this.span.grow(x[0], end + (end - x[0]) * 0.03);
     const marks = [];
     if (v.plannedUSD) marks.push({ y: v.plannedUSD, colour: '--c3', label: `first plan ${usd(v.plannedUSD)}` });
-    if (v.onDemandUSD) marks.push({ y: v.onDemandUSD, colour: '--c2', label: `on demand, all of it ${usd(v.onDemandUSD)}` });
+    if (v.onDemandUSD) marks.push({ y: v.onDemandUSD, colour: '--c2', label: `whole job on demand ${usd(v.onDemandUSD)}` });
     if (v.budgetUSD && v.budgetUSD < 1.6 * Math.max(v.onDemandUSD, v.spentUSD)) marks.push({ y: v.budgetUSD, colour: '--bad', label: `budget ${usd(v.budgetUSD)}` });
     if (due && due <= this.span.to) marks.push({ x: due, colour: '--bad', label: 'deadline' });
     this.chart.show({ x, series: [{ label: 'Spent', colour: '--c1', fill: true, y: spent }, { label: 'The same work on demand', colour: '--c2', y: same }], marks, lines });
@@ -122,7 +122,7 @@ export class Money {
   say(v, spent, same) {
     const part = [h('b', {}, usd(v.spentUSD || spent)), ' spent'];
     if (same > 0) part.push('; the work done would have cost about ', h('b', {}, usd(same)), ' on demand');
-    if (v.plannedUSD) part.push(`; the first plan said ${usd(v.plannedUSD)} for all of it`);
+    if (v.plannedUSD) part.push(`; the first plan estimated ${usd(v.plannedUSD)} in total`);
     if (saving(v) > 0.005) part.push(`, ${percent(saving(v))} below on demand`);
     this.said.replaceChildren(...part, '.');
   }
@@ -131,9 +131,9 @@ export class Money {
     const list = places(this.job, now);
     const cell = (label, v, cls = 'num') => h('td', { class: cls, data: { label } }, v);
     this.table.replaceChildren(list.length ? h('table', { class: 'grid cards' }, h('caption', { class: 'sr' }, 'Cost by place'),
-      h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Place'), ['Attempts', 'Spot', 'Other', 'Moving data', 'On attempts that did not finish'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))),
+      h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Place'), ['Attempts', 'Spot', 'Other', 'Moving data', 'On unsuccessful attempts'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))),
       h('tbody', {}, list.map((s) => h('tr', {}, cell('Place', s.place, 'lead'), cell('Attempts', String(s.attempts)), cell('Spot', usd(s.spot)), cell('Other', usd(s.other)),
-        cell('Moving data', usd(s.data)), cell('On attempts that did not finish', usd(s.lost))))))
+        cell('Moving data', usd(s.data)), cell('On unsuccessful attempts', usd(s.lost))))))
       : h('p', { class: 'muted' }, 'Nothing has been bought yet.'));
   }
 }

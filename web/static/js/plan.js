@@ -1,4 +1,4 @@
-// The page on which a job is planned before it is submitted.
+// The page that plans a job before it is submitted.
 
 import { h, hold, say, set } from './dom.js';
 import { serving } from './format.js';
@@ -13,12 +13,12 @@ export class PlanPage {
   constructor(root, _id, _tab, { live }) {
     live('off');
     document.title = 'Plan – Tradewind';
-    this.asked = 0; // plans that were asked for, and files that came in
-    this.file = 0; // files, and changes of one
+    this.asked = 0; // counts requested plans and received files; discards stale responses
+    this.file = 0; // counts files and edits
     this.source = new Source({ changed: (whole) => this.changed(whole) });
-    this.objective = h('select', { id: 'plan-objective' }, [['', 'as the file says'], ['cost', 'the cost'], ['makespan', 'the time']].map(([v, t]) => h('option', { value: v }, t)));
-    this.deadline = h('input', { type: 'text', class: 'field short', id: 'plan-deadline', placeholder: 'as the file says', autocomplete: 'off' });
-    this.budget = h('input', { type: 'number', class: 'field short', id: 'plan-budget', min: '0', step: 'any', placeholder: 'as the file says' });
+    this.objective = h('select', { id: 'plan-objective' }, [['', 'as in the file'], ['cost', 'the cost'], ['makespan', 'the time']].map(([v, t]) => h('option', { value: v }, t)));
+    this.deadline = h('input', { type: 'text', class: 'field short', id: 'plan-deadline', placeholder: 'as in the file', autocomplete: 'off' });
+    this.budget = h('input', { type: 'number', class: 'field short', id: 'plan-budget', min: '0', step: 'any', placeholder: 'as in the file' });
     this.go = h('button', { type: 'submit', class: 'solid' }, 'Plan');
     this.submit = h('button', { type: 'button', class: 'solid good', hidden: true, on: { click: () => this.hand() } }, 'Submit');
     this.status = h('p', { class: 'muted', role: 'status' });
@@ -29,7 +29,7 @@ export class PlanPage {
     const form = h('form', { class: 'stack', on: { submit: (e) => { e.preventDefault(); this.plan(true); } } }, this.source.el,
       h('div', { class: 'limits' }, labelled(this.objective, 'Minimise'), labelled(this.deadline, 'Deadline, such as 6h'), labelled(this.budget, 'Budget, US dollars')),
       h('div', { class: 'row' }, this.go, this.submit, this.status));
-    root.replaceChildren(h('div', { class: 'title' }, h('h1', {}, 'Plan a job')), h('p', { class: 'muted sub' }, 'Where its tasks would run, what it would cost and how long it would take, with the prices and open places of now. Nothing is bought before it is submitted.'),
+    root.replaceChildren(h('div', { class: 'title' }, h('h1', {}, 'Plan a job')), h('p', { class: 'muted sub' }, 'Where its tasks would run, what it would cost and how long it would take, with current prices and available places. Nothing is bought before you submit it.'),
       h('section', { class: 'card', 'aria-label': 'Job file' }, form), this.frontier.el, this.result);
   }
 
@@ -38,8 +38,8 @@ export class PlanPage {
     this.frontier.close();
   }
 
-  // forget what was planned by other limits or of another file, and what is still to come of it: what is submitted is
-  // what was planned.
+  // forget discards plans for other limits or another file, and pending responses for them: the job that is submitted
+  // must be the one that was planned.
   forget() {
     this.asked += 1;
     this.submit.hidden = true;
@@ -47,7 +47,7 @@ export class PlanPage {
     set(this.status, '');
   }
 
-  // changed forgets all of another file. A whole file that came in is planned at once.
+  // changed discards everything about the previous file. A complete new file is planned immediately.
   changed(whole) {
     this.file += 1;
     this.forget();
@@ -62,9 +62,9 @@ export class PlanPage {
     return q;
   }
 
-  // plan plans the file, and looks for its frontier where that is not there yet.
+  // plan plans the file, and computes its frontier if that is still missing.
   async plan(fresh) {
-    if (this.source.empty()) return this.source.fail(new Error('There is no file yet: drop one, paste one, or write one.'));
+    if (this.source.empty()) return this.source.fail(new Error('There is no job file yet: drop, paste or write one.'));
     const mine = (this.asked += 1);
     const body = this.source.body();
     this.source.clear();
@@ -75,7 +75,7 @@ export class PlanPage {
       const p = await send('POST', `/v1/plans?${this.query()}`, body, { 'Content-Type': 'application/octet-stream' });
       if (this.closed || mine !== this.asked) return;
       this.show(p);
-      if (fresh && !serving(p.tasks).length) this.front(body); // what has no end has no deadline to choose
+      if (fresh && !serving(p.tasks).length) this.front(body); // a service never ends, so there is no deadline to choose
     } catch (err) {
       if (mine === this.asked) this.fail(err);
     } finally {
@@ -100,7 +100,7 @@ export class PlanPage {
     set(this.status, p.status === 'infeasible' ? '' : `Planned ${p.name}`);
     const warnings = (p.warnings ?? []).map((w) => warning(w, 'launching'));
     if (p.status === 'infeasible') {
-      this.result.replaceChildren(h('section', { class: 'card', 'aria-label': 'Plan' }, h('h2', {}, 'There is no plan'), warning(p.message || 'No plan keeps the limits.'), warnings));
+      this.result.replaceChildren(h('section', { class: 'card', 'aria-label': 'Plan' }, h('h2', {}, 'No plan found'), warning(p.message || 'No plan meets the limits.'), warnings));
       return;
     }
     this.submit.hidden = false;

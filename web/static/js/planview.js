@@ -1,10 +1,10 @@
-// A plan that nothing was submitted of: its figures, and where each task would run.
+// The plan of a job that is not submitted: its figures, and where each task would run.
 
 import { h, s } from './dom.js';
 import { hours, offer, percent, serving, usd } from './format.js';
 import { runners } from './detail.js';
 
-const ROWS = 200; // tasks at first
+const ROWS = 200; // tasks shown at first
 
 function tile(label, value, note) {
   return h('div', { class: 'tile' }, h('dt', {}, label), h('dd', { class: 'value' }, value), h('dd', { class: 'note' }, note));
@@ -14,19 +14,19 @@ function tile(label, value, note) {
 export function figures(p) {
   const less = p.onDemandUSD > 0 ? 1 - p.usd / p.onDemandUSD : 0;
   const reached = p.objective === 'makespan' ? p.hours : p.usd;
-  const proof = p.status === 'optimal' ? 'proven: none is better' : reached > 0 ? `at most ${percent((reached - p.bound) / reached)} from the best there is` : p.status;
+  const proof = p.status === 'optimal' ? 'proven optimal' : reached > 0 ? `at most ${percent((reached - p.bound) / reached)} from optimal` : p.status;
   const serves = serving(p.tasks).length;
-  const saved = less > 0.005 ? `${percent(less)} below on demand` : 'as expected, with moving data';
-  return h('dl', { class: 'tiles' }, tile('Cost', usd(p.usd), serves ? `${saved}, with an hour of its services` : saved),
-    serves ? tile('Time', serves === p.tasks.length ? 'no end' : hours(p.hours), 'services run until the job is cancelled') : tile('Time', hours(p.hours), p.late ? 'the deadline cannot be kept' : 'from start to end, as expected'), tile('On demand', usd(p.onDemandUSD), 'the same work at its cheapest'),
+  const saved = less > 0.005 ? `${percent(less)} below on demand` : 'expected, including data transfer';
+  return h('dl', { class: 'tiles' }, tile('Cost', usd(p.usd), serves ? `${saved}, including one hour of its services` : saved),
+    serves ? tile('Time', serves === p.tasks.length ? 'no end' : hours(p.hours), 'services run until the job is cancelled') : tile('Time', hours(p.hours), p.late ? 'the deadline cannot be met' : 'expected, from start to end'), tile('On demand', usd(p.onDemandUSD), 'the cheapest plan without spot'),
     tile('Proof', p.objective === 'makespan' ? 'fastest' : 'cheapest', `${proof}, in ${Math.max(Math.round(p.millis), 1).toLocaleString('en-US')} ms`));
 }
 
-// from says where the figure of a run time is from.
+// from shows the source of a run time estimate.
 function from(t) {
-  if (t.service) return h('span', { class: 'tag', title: 'It runs until the job is cancelled; an hour of it is counted' }, 'service');
+  if (t.service) return h('span', { class: 'tag', title: 'It runs until the job is cancelled; the plan counts one hour' }, 'service');
   if (!t.time?.from) return '';
-  return h('span', { class: 'tag', title: 'Where the run time is from' }, t.time.from);
+  return h('span', { class: 'tag', title: 'Source of the run time estimate' }, t.time.from);
 }
 
 // table lists the tasks with their places.
@@ -47,7 +47,7 @@ export function table(p) {
     h('thead', {}, h('tr', {}, ['Task', 'Where', 'Machine'].map((t) => h('th', { scope: 'col' }, t)), ['Price', 'Time', 'Cost'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))), body), more);
 }
 
-// shares draws which share of the cost is in which cloud and market.
+// shares draws the shares of the cost by cloud and market.
 export function shares(p) {
   const sums = new Map();
   for (const t of p.tasks) {

@@ -1,10 +1,10 @@
-// Looking again and again at what a page shows: the rarer the longer nothing has changed, and not at all while nobody sees it.
+// Polls the data of a page: less often the longer nothing has changed, and not at all while the page is hidden.
 
-const EVERY = 3000; // ms between two looks
-const SELDOM = 30000; // where nothing has changed for a while
+const EVERY = 3000; // ms between two requests
+const SELDOM = 30000; // after nothing has changed for a while
 
 export class Poll {
-  // load returns what there is; show is called when it differs from the last time.
+  // load returns the data; show is called if it differs from the last time.
   constructor({ load, show, live, fail, every = EVERY }) {
     Object.assign(this, { load, show, live, fail, every, wait: every });
     this.seen = () => document.hidden || this.look();
@@ -25,7 +25,7 @@ export class Poll {
       const data = await this.load();
       if (this.closed) return;
       this.live('live');
-      // Drawn anew only when something differs, so that a selection is not lost. The clock alone is no difference.
+      // Redrawn only if something changed, so that a selection is not lost. A new clock time alone does not count.
       const news = JSON.stringify(data, (name, v) => (name === 'now' ? undefined : v));
       this.wait = news === this.last ? Math.min(1.5 * this.wait, SELDOM) : this.every;
       if (news !== this.last) this.show(data);

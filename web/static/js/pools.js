@@ -1,17 +1,17 @@
-// Pools of machines that are there already, with what runs on each.
+// Pools of existing machines, with the tasks that run on each.
 
 import { h } from './dom.js';
 import { ago, at, count } from './format.js';
 import { share, table } from './table.js';
 
-// pools lists pools. act is called with the pool, the machine or '', and drain, now or undo.
+// pools lists pools. act is called with the pool, the machine (or ''), and one of drain, now, undo.
 export function pools(list, now, act) {
-  if (!list.length) return h('p', { class: 'muted' }, 'There are no pools. ', h('code', {}, 'tradewind pool add NAME'), ' makes one, and prints how machines join it.');
+  if (!list.length) return h('p', { class: 'muted' }, 'There are no pools. ', h('code', {}, 'tradewind pool add NAME'), ' creates one and prints how machines join it.');
   return h('div', { class: 'stack' }, list.map((p) => h('div', { class: 'pool' },
     h('div', { class: 'head' }, h('h3', {}, p.name), p.draining ? h('span', { class: 'tag' }, 'draining') : '', h('span', { class: 'muted' }, [p.description, p.place].filter(Boolean).join(' · ')),
       h('div', { class: 'row after' }, buttons(`pool ${p.name}`, p.draining, (how) => act(p.name, '', how)))),
     h('div', { class: 'row wide-gap' }, h('span', {}, share(p.used.cpus, p.capacity.cpus, 'vCPUs')), h('span', {}, count(p.machines.length, 'machine'))),
-    p.machines.length ? table(`Machines of ${p.name}`, ['Machine', 'State', 'Runs', 'Heard of', 'Actions'], p.machines.map((m) => [
+    p.machines.length ? table(`Machines of ${p.name}`, ['Machine', 'State', 'Runs', 'Last seen', 'Actions'], p.machines.map((m) => [
       h('span', {}, h('b', {}, m.id), h('span', { class: 'muted block' }, m.type)), m.reason ? h('span', {}, m.state, h('span', { class: 'muted block' }, m.reason)) : m.state,
       m.tasks.length ? m.tasks.map((t) => h('a', { class: 'block', href: `#/jobs/${encodeURIComponent(t.job)}` }, `${t.jobName || t.job}: ${t.task}`)) : '–', ago(at(m.seen), now),
       buttons(`machine ${m.id}`, ['draining', 'drained', 'leaving'].includes(m.state), (how) => act(p.name, m.id, how)),

@@ -1,14 +1,14 @@
-// The prices of the spot markets that a job used, on the timeline's own axis.
+// The prices of the spot markets that a job used, on the timeline's axis.
 
 import { h, set } from './dom.js';
 import { get } from './api.js';
 import { Chart, colour, dash, merged } from './chart.js';
 import { at, offer, usd } from './format.js';
 
-const MOST = 6; // markets
-const EVERY = 15000; // ms between two looks at prices of a job that goes on
+const MOST = 6; // maximum number of markets
+const EVERY = 15000; // ms between two price requests for an active job
 
-// used lists the spot markets of attempts, the most used first, with what the attempts themselves say of the price.
+// used lists the spot markets of attempts, the most used first, with the prices that the attempts paid.
 export function used(bars) {
   const markets = new Map();
   for (const { attempt: a, from, to, where } of bars) {
@@ -42,7 +42,7 @@ export class Prices {
     this.chart.close();
   }
 
-  // show draws the markets of some attempts up to a moment, and asks for their prices where it is time.
+  // show draws the markets of some attempts up to a time, and requests their prices if they are due.
   async show(bars, now, over) {
     this.markets = used(bars);
     this.now = now;
@@ -58,7 +58,7 @@ export class Prices {
       this.series = new Map(series.map((s) => [s.offer, s.at.map((t, i) => [at(t), s.usd[i]])]));
       this.key = key;
     } catch {
-      // what the attempts say themselves is shown
+      // the prices that the attempts paid are shown instead
     }
     this.asked = performance.now();
     this.asking = false;
@@ -79,6 +79,6 @@ export class Prices {
       lines: this.bids.checked ? shown.flatMap((m, i) => m.bids.slice(0, 200).map((b) => ({ ...b, colour: colour(i) }))) : [] });
     const silent = shown.filter((m) => !(this.series.get(m.id) ?? []).length).length;
     const rest = this.markets.length - shown.length;
-    set(this.note, [silent ? `${silent === shown.length ? 'No prices were told' : `Of ${silent} of the markets no prices were told`}: what the attempts paid is drawn.` : '', rest > 0 ? `${rest} more were used less.` : ''].filter(Boolean).join(' '));
+    set(this.note, [silent ? `${silent === shown.length ? 'The prices are unknown' : `The prices of ${silent} of the markets are unknown`}: the chart shows what the attempts paid.` : '', rest > 0 ? `${rest} less used markets are not shown.` : ''].filter(Boolean).join(' '));
   }
 }

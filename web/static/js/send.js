@@ -1,5 +1,5 @@
-// What changes something: requests that bear the token itself. The cookie only reads, so that no other page can make a browser do
-// anything; the token is asked for when it is first needed, and kept by this page alone, for as long as it is open.
+// Requests that change something. They need the token: the cookie only allows reading, so that no other site can make the browser
+// change anything. The page asks for the token when it is first needed, and keeps it in memory while it is open.
 
 import { answer } from './api.js';
 import { ask } from './dialog.js';
@@ -7,10 +7,10 @@ import { h } from './dom.js';
 
 let token;
 
-// Unsent says that somebody did not want to give the token.
+// Unsent is the error if the user does not enter the token.
 export class Unsent extends Error {}
 
-// tokenIn takes the token out of what was pasted: the token, or the address that has it.
+// tokenIn extracts the token from the pasted text: the token itself, or the address that contains it.
 function tokenIn(text) {
   const found = text.match(/[?&]token=([^&#\s]+)/);
   return found ? decodeURIComponent(found[1]) : text.trim();
@@ -19,17 +19,17 @@ function tokenIn(text) {
 async function askToken(why) {
   const input = h('input', { type: 'password', class: 'field', autocomplete: 'current-password', 'aria-label': 'Token', required: true });
   const yes = await ask({
-    title: 'The broker’s token', verb: 'Go on',
+    title: 'The broker’s token', verb: 'Continue',
     content: h('div', { class: 'stack' }, why ? h('p', { class: 'wrong', role: 'alert' }, why) : '',
-      h('p', {}, 'Being signed in only lets this page read. To change something it needs the token: it is in the address that ', h('code', {}, 'tradewind up'), ' or ', h('code', {}, 'tradewind dashboard'), ' printed. Paste the token, or the whole address.'),
-      input, h('p', { class: 'muted' }, 'It is kept until this page is closed or loaded anew, and nowhere else.')),
+      h('p', {}, 'Signing in only lets this page read. To change something, it needs the token. It is part of the address that ', h('code', {}, 'tradewind up'), ' or ', h('code', {}, 'tradewind dashboard'), ' printed. Paste the token, or the whole address.'),
+      input, h('p', { class: 'muted' }, 'It is kept only in this page, until you close or reload it.')),
     check: () => (tokenIn(input.value) ? '' : 'Paste the token.'),
   });
-  if (!yes) throw new Unsent('It was not done: the token was not given.');
+  if (!yes) throw new Unsent('Nothing was changed: no token was entered.');
   token = tokenIn(input.value);
 }
 
-// send sends a request with a body and headers and returns the JSON of its answer. It fails with a Problem, or with Unsent.
+// send sends a request with a body and headers and returns the JSON of the response. It throws a Problem, or Unsent.
 export async function send(method, path, body, headers = {}) {
   let why = '';
   for (;;) {
@@ -41,7 +41,7 @@ export async function send(method, path, body, headers = {}) {
   }
 }
 
-// key makes a request one that may be sent again: the same key is the same request.
+// key returns an idempotency key: requests with the same key are executed once.
 export function key() {
   return crypto.getRandomValues(new Uint32Array(4)).join('-');
 }

@@ -1,11 +1,11 @@
-// A job file on its way in: dropped, chosen, pasted or typed, with its lines numbered and a wrong one marked.
+// The editor of a job file: users drop, choose, paste or type it. Lines are numbered, and a wrong line is marked.
 
 import { h, set } from './dom.js';
 
-const SHOWN = 1 << 20; // bytes of a file that is shown as text
+const SHOWN = 1 << 20; // maximum size in bytes of a file that is shown as text
 
 export class Source {
-  // changed is called when there is another file, or another text.
+  // changed is called when the file or its text changes.
   constructor({ changed }) {
     this.changed = changed;
     this.name = h('input', { type: 'text', class: 'field', value: 'job.yaml', 'aria-label': 'Name of the file', spellcheck: 'false', maxlength: '200' });
@@ -25,7 +25,7 @@ export class Source {
     this.number();
   }
 
-  // take takes a file in. One that is packed or long is sent as it is and not shown.
+  // take loads a file. A compressed or long file is sent unchanged and not shown.
   async take(file) {
     if (!file) return;
     this.name.value = file.name;
@@ -34,7 +34,7 @@ export class Source {
     if (file.size > SHOWN || (head[0] === 0x1f && head[1] === 0x8b)) {
       this.blob = file;
       this.text.value = '';
-      set(this.large, `${file.name}, ${(file.size / 1024).toLocaleString('en-US', { maximumFractionDigits: 0 })} KiB: too long to show here; it is planned as it is.`);
+      set(this.large, `${file.name}, ${(file.size / 1024).toLocaleString('en-US', { maximumFractionDigits: 0 })} KiB: too long to show here; it is planned unchanged.`);
     } else {
       this.text.value = await file.text();
     }
@@ -72,7 +72,7 @@ export class Source {
     this.wrong.replaceChildren();
   }
 
-  // fail shows what is wrong with the file, at its line.
+  // fail shows an error in the file, at its line.
   fail(problem) {
     const b = problem.body ?? {};
     this.badLine = b.line;

@@ -1,22 +1,22 @@
-// A part of time that several charts show together, and the moments that are written on its axis.
+// A time span that several charts share, and the ticks on its axis.
 
 const STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 10800, 21600, 43200, 86400, 172800, 604800, 2592000].map((sec) => 1000 * sec);
 const DAY = 86400000;
 
-// RIGHT is what is left free to the right of an axis, in pixels: of the timeline it is the scroll bar's.
+// RIGHT is the free space to the right of an axis, in pixels: in the timeline it holds the scroll bar.
 export const RIGHT = 16;
-const HALF = 3.4; // pixels of half a character of a tick
+const HALF = 3.4; // half the width of a tick's character, in pixels
 
-// room is how many ticks an axis of a width has room for.
+// room is the number of ticks that fit on an axis of a width.
 export function room(width) {
   return Math.max(Math.floor(width / 64), 2);
 }
 
-// Span is what is looked at, from and to in milliseconds, of what there is. Charts share one: zooming in one zooms all.
+// Span is the visible part, from and to in milliseconds, of the whole time. Charts share one: zooming in one zooms all.
 export class Span {
   constructor() {
     this.all = [0, 1];
-    this.part = undefined; // all, while nobody has zoomed
+    this.part = undefined; // undefined: everything, until the user zooms
     this.watchers = new Set();
   }
 
@@ -28,7 +28,7 @@ export class Span {
     return (this.part ?? this.all)[1];
   }
 
-  // grow says what there is now. Who looks at all of it goes on doing so.
+  // grow extends the whole time. If all of it was visible, all of it stays visible.
   grow(from, to) {
     if (from === this.all[0] && to === this.all[1]) return;
     this.all = [from, Math.max(to, from + 1)];
@@ -44,12 +44,12 @@ export class Span {
     this.tell();
   }
 
-  // zoom scales what is looked at around its middle, or around a moment.
+  // zoom scales the visible part around its middle, or around a given time.
   zoom(by, around = (this.from + this.to) / 2) {
     this.set(around - (around - this.from) * by, around + (this.to - around) * by);
   }
 
-  // move goes along by a share of what is looked at.
+  // move shifts the visible part by a share of its length.
   move(by) {
     const d = by * (this.to - this.from);
     this.set(this.from + d, this.to + d);
@@ -70,7 +70,7 @@ export class Span {
   }
 }
 
-// ticks are round moments between two, at most so many, in the time zone of who looks.
+// ticks returns at most the given number of round times in a span, in the user's time zone.
 export function ticks(from, to, most) {
   const step = STEPS.find((s) => (to - from) / s <= most) ?? Math.ceil((to - from) / most / DAY) * DAY;
   const zone = new Date(from).getTimezoneOffset() * 60000;
@@ -83,7 +83,7 @@ const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-di
 const second = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
 const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
 
-// names are what ticks are called: by the clock, and by the date where a day begins.
+// names returns the labels of ticks: the time, or the date at the start of a day.
 export function names(list) {
   const step = list.length > 1 ? list[1] - list[0] : 60000;
   return list.map((t) => {
@@ -93,12 +93,12 @@ export function names(list) {
   });
 }
 
-// fitting are the names of ticks without one that would be cut off at the right end of an axis so many pixels long.
+// fitting returns the labels of ticks, without one that would be cut off at the right end of an axis of px pixels.
 export function fitting(list, from, to, px) {
   return names(list).map((text, i) => (((to - list[i]) / (to - from)) * px + RIGHT < text.length * HALF ? '' : text));
 }
 
-// precise writes a moment with its date.
+// precise writes a time with its date.
 export function precise(t) {
   return `${day.format(t)}, ${second.format(t)}`;
 }

@@ -1,4 +1,4 @@
-// What happened to a job and why, its plans, and the choices of the one in force.
+// A job's history with reasons, its plans, and the choices of the current plan.
 
 import { h, icon } from './dom.js';
 import { at, hours, moment, offer, span, usd } from './format.js';
@@ -9,7 +9,7 @@ const LOOKS = {
   preempted: 'failed', lost: 'failed', failed: 'failed', budget: 'failed', cancelled: 'cancelled', waiting: 'queued',
 };
 
-// story is a time line of what happened, the last first while it goes on.
+// story is a list of events, the latest first while the job is active.
 export function story(data, now) {
   const over = ['succeeded', 'failed', 'cancelled'].includes(data.job.state);
   const began = at(data.job.submitted);
@@ -24,7 +24,7 @@ export function story(data, now) {
     h('p', {}, h('b', {}, e.kind), e.task ? h('span', { class: 'tag' }, e.task) : '', text(e), cost(e)))));
 }
 
-// plans is a table of the plans, and below it what the last one chose.
+// plans is a table of the plans, followed by the choices of the last one.
 export function plans(list, choices, objective, now) {
   if (!list.length) return h('p', { class: 'muted' }, 'There is no plan yet.');
   const proof = (p) => {
@@ -33,15 +33,15 @@ export function plans(list, choices, objective, now) {
   };
   const table = h('div', { class: 'scroll' }, h('table', { class: 'grid cards' }, h('caption', { class: 'sr' }, 'Plans'),
     h('thead', {}, h('tr', {}, ['Plan', 'When', 'Why', 'Proof'].map((t) => h('th', { scope: 'col' }, t)),
-      ['Cost of what is left', 'Time left', 'On demand', 'Planned in'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))),
+      ['Remaining cost', 'Remaining time', 'On demand', 'Planned in'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))),
     h('tbody', {}, list.toReversed().map((p, k) => h('tr', { class: k === 0 ? 'current' : '' },
-      h('td', { class: 'lead', data: { label: 'Plan' } }, h('b', {}, String(p.version)), k === 0 ? h('span', { class: 'tag' }, 'in force') : ''),
+      h('td', { class: 'lead', data: { label: 'Plan' } }, h('b', {}, String(p.version)), k === 0 ? h('span', { class: 'tag' }, 'current') : ''),
       h('td', { data: { label: 'When' } }, moment(at(p.at), now)), h('td', { data: { label: 'Why' } }, p.reason || 'first plan', p.late ? h('span', { class: 'tag' }, 'late') : ''),
-      h('td', { data: { label: 'Proof' } }, proof(p)), h('td', { class: 'num', data: { label: 'Cost of what is left' } }, usd(p.usd)),
-      h('td', { class: 'num', data: { label: 'Time left' } }, hours(p.hours)), h('td', { class: 'num', data: { label: 'On demand' } }, usd(p.onDemandUSD)),
+      h('td', { data: { label: 'Proof' } }, proof(p)), h('td', { class: 'num', data: { label: 'Remaining cost' } }, usd(p.usd)),
+      h('td', { class: 'num', data: { label: 'Remaining time' } }, hours(p.hours)), h('td', { class: 'num', data: { label: 'On demand' } }, usd(p.onDemandUSD)),
       h('td', { class: 'num', data: { label: 'Planned in' } }, span(p.millis)))))));
   const shown = (choices ?? []).slice(0, 50);
-  return h('div', {}, table, shown.length ? h('h3', {}, 'Why there') : '', h('div', { class: 'choices' }, shown.map((c) => {
+  return h('div', {}, table, shown.length ? h('h3', {}, 'Why these places') : '', h('div', { class: 'choices' }, shown.map((c) => {
     const o = offer(c.chosen);
     return h('details', {}, h('summary', {}, h('b', {}, c.task), ` on ${o.cloud} ${o.zone || o.region} ${o.type} ${o.market}, `, `${usd(c.usd)}, ${hours(c.hours)}`), runners(c, objective));
   })), choices?.length > shown.length ? h('p', { class: 'muted' }, `and ${choices.length - shown.length} more`) : '');

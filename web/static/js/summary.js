@@ -1,9 +1,9 @@
-// The top of a job's page: how far it is, what it cost, and how much of its deadline and budget is left.
+// The top of a job's page: progress, cost, and the remaining time and budget.
 
 import { h, s, set } from './dom.js';
 import { STATES, at, count, hours, isOver, moment, percent, saving, serving, span, tally, usd } from './format.js';
 
-// tile is a figure with a bar and a line below it.
+// tile is a figure with a bar and a note below it.
 function tile(label) {
   const value = h('dd', { class: 'value' });
   const bar = h('div', { class: 'meter' });
@@ -55,7 +55,7 @@ export class Summary {
     const replicas = serving(job.tasks);
     const ready = replicas.filter((t) => t.ready).length;
     const alone = replicas.length === v.tasks;
-    // The job counts by itself, a moment before or after its tasks: one card has one count.
+    // The job's own count may differ briefly from its tasks': the card uses only one of them.
     const done = alone ? ready : job.tasks.length === v.tasks ? counts.succeeded ?? 0 : v.succeeded;
     set(this.done.value, `${done.toLocaleString('en-US')} of ${v.tasks.toLocaleString('en-US')}${alone ? ' ready' : ''}`);
     gauge(this.done.bar, alone ? 'Replicas ready' : 'Tasks done', done, v.tasks,
@@ -65,16 +65,16 @@ export class Summary {
     set(this.done.note, told.join(' · '));
   }
 
-  // showCost compares what was spent with the plan, and with the same work on demand. A service has no end to compare with.
+  // showCost compares spending with the plan and with the on-demand cost. A service has no end, so no saving is shown.
   showCost(v, serves) {
     const most = Math.max(v.onDemandUSD, v.spentUSD, v.plannedUSD, 1e-9);
     set(this.cost.value, usd(v.spentUSD));
     const marks = v.plannedUSD > 0 ? [{ at: v.plannedUSD / most, title: `first plan: ${usd(v.plannedUSD)}` }] : [];
-    gauge(this.cost.bar, 'Spent, of what the same would cost on demand, in dollars', v.spentUSD, most,
+    gauge(this.cost.bar, 'Spent, compared with the on-demand cost, in dollars', v.spentUSD, most,
       [{ share: v.spentUSD / most, data: { kind: v.spentUSD > v.onDemandUSD && v.onDemandUSD > 0 ? 'bad' : 'good' } }], marks);
     this.cost.bar.hidden = serves;
     if (!v.onDemandUSD) return set(this.cost.note, 'no plan yet');
-    if (serves) return set(this.cost.note, `planned ${usd(v.plannedUSD)} · on demand ${usd(v.onDemandUSD)}, with an hour of its services`);
+    if (serves) return set(this.cost.note, `planned ${usd(v.plannedUSD)} · on demand ${usd(v.onDemandUSD)}, including one hour of its services`);
     const less = saving(v) > 0.005 ? ` · ${percent(saving(v))} less` : '';
     set(this.cost.note, `planned ${usd(v.plannedUSD)} · on demand ${usd(v.onDemandUSD)}${less}`);
   }
@@ -93,11 +93,11 @@ export class Summary {
     const whole = Math.max(due - began, 1);
     const ends = plan ? at(plan.at) + plan.hours * 3600000 : undefined;
     const late = v.late || now > due;
-    gauge(this.time.bar, 'Time used, of that to the deadline, in hours', took / 3600000, whole / 3600000,
+    gauge(this.time.bar, 'Time used of the time to the deadline, in hours', took / 3600000, whole / 3600000,
       [{ share: took / whole, data: { kind: late ? 'bad' : 'plain' } }],
       ends && !isOver(v) ? [{ at: (ends - began) / whole, title: `expected end: ${moment(ends, now)}` }] : []);
     if (isOver(v)) set(this.time.note, late ? `${span(now - due)} after the deadline` : `${span(due - now)} before the deadline`);
-    else if (late) set(this.time.note, 'the deadline cannot be kept');
+    else if (late) set(this.time.note, 'the deadline cannot be met');
     else set(this.time.note, `due ${moment(due, now)}, ${span(due - now)} left${ends > now ? ` · expected end ${moment(ends, now)}` : ''}`);
   }
 
@@ -106,14 +106,14 @@ export class Summary {
     if (!v.budgetUSD) return;
     const share = v.spentUSD / v.budgetUSD;
     set(this.budget.value, usd(v.budgetUSD));
-    gauge(this.budget.bar, 'Spent, of the budget, in dollars', v.spentUSD, v.budgetUSD,
+    gauge(this.budget.bar, 'Spent of the budget, in dollars', v.spentUSD, v.budgetUSD,
       [{ share, data: { kind: share > 0.9 ? 'bad' : 'plain' } }],
       v.plannedUSD > 0 ? [{ at: v.plannedUSD / v.budgetUSD, title: `first plan: ${usd(v.plannedUSD)}` }] : []);
     set(this.budget.note, `${percent(share)} used · ${usd(Math.max(v.budgetUSD - v.spentUSD, 0))} left`);
   }
 }
 
-// legend names the colours that the drawing and the bars share.
+// legend explains the colours of the drawing and the bars.
 export function legend() {
   return h('ul', { class: 'legend', 'aria-label': 'States' }, STATES.map((state) => h('li', { data: { state } },
     s('svg', { viewBox: '0 0 10 10', 'aria-hidden': 'true' }, s('rect', { width: 10, height: 10, rx: 3 })), state)));

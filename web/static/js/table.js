@@ -3,7 +3,7 @@
 import { h } from './dom.js';
 import { amount } from './format.js';
 
-// table makes one of rows of cells. Columns are names, or { name, number }.
+// table creates a table from rows of cells. Columns are names, or { name, number }.
 export function table(label, columns, rows) {
   const cols = columns.map((c) => (typeof c === 'string' ? { name: c } : c));
   return h('div', { class: 'scroll' }, h('table', { class: 'grid cards' }, h('caption', { class: 'sr' }, label),

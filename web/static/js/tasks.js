@@ -3,9 +3,9 @@
 import { badge, h, icon, set } from './dom.js';
 import { STATES, at, count, offer, percent, span, stateOf, usd } from './format.js';
 
-const PAGE = 50; // rows at first; more on demand
+const PAGE = 50; // rows shown at first
 
-// where writes an offer in two lines: the place, and the machine.
+// where writes an offer in two lines: the place and the machine.
 export function where(task) {
   const o = offer(task.offer);
   if (!o) return h('span', { class: 'muted' }, '–');
@@ -15,7 +15,7 @@ export function where(task) {
     h('span', { class: 'muted' }, `${o.type}${task.nodes > 1 ? ` × ${task.nodes}` : ''}${planned ? ' (planned)' : ''}`));
 }
 
-// taken is how long a task has run, or ran.
+// taken is a task's run time so far.
 export function taken(task, now) {
   const began = at(task.started);
   if (began === undefined) return undefined;
@@ -36,7 +36,7 @@ export class Tasks {
   constructor(job, select) {
     this.job = job;
     this.select = select;
-    this.only = undefined; // indexes, when a level was chosen
+    this.only = undefined; // task indexes, if a level is chosen
     this.shown = PAGE;
     this.sorted = undefined;
     this.rows = new Map();
@@ -94,7 +94,7 @@ export class Tasks {
     this.rows.clear();
     for (const t of visible) this.rows.set(t.index, this.row(t));
     this.body.replaceChildren(...[...this.rows.values()].map((r) => r.el));
-    if (!visible.length) this.body.append(h('tr', {}, h('td', { colspan: COLUMNS.length, class: 'muted' }, 'No task is like that.')));
+    if (!visible.length) this.body.append(h('tr', {}, h('td', { colspan: COLUMNS.length, class: 'muted' }, 'No task matches.')));
     this.more.hidden = tasks.length <= this.shown;
     set(this.more, `Show more (${(tasks.length - visible.length).toLocaleString('en-US')} left)`);
     this.mark(this.selected);
@@ -129,7 +129,7 @@ export class Tasks {
     set(r.cells.cost, this.job.cost(task) > 0 ? usd(this.job.cost(task)) : '–');
   }
 
-  // show refreshes what is visible. Tasks that change state while they are filtered by it come and go when something is listed anew.
+  // show refreshes the visible rows. A task whose state no longer matches the filter stays until the list is rebuilt.
   show(changed) {
     if (!this.rows.size || changed.size === this.job.tasks.length) return this.list();
     for (const [index, r] of this.rows) {
@@ -144,7 +144,7 @@ export class Tasks {
   }
 }
 
-// warning is a line that says why something is not well.
+// warning is a line that explains a problem.
 export function warning(text, state = 'failed') {
   return h('p', { class: 'warning', data: { state } }, icon(state), h('span', {}, text));
 }

@@ -1,5 +1,5 @@
-// When each attempt ran, and where: one row a lane, one bar an attempt. Only the rows that are scrolled to are in the page, and bars too
-// small to be told apart are one, so that 10,000 tasks are no more work than ten.
+// When and where each attempt ran: one row for each lane, one bar for each attempt. Only visible rows are in the page, and bars too
+// small to distinguish are merged, so that 10,000 tasks take no more work than ten.
 
 import { h, say, set } from './dom.js';
 import { at, count, span as spell, usd } from './format.js';
@@ -8,11 +8,11 @@ import { RIGHT, names, precise, room, ticks } from './span.js';
 import { whereabouts } from './moves.js';
 
 const ROW = 26; // pixels
-const TALL = 15; // rows that are seen at once
-const AROUND = 4; // rows beyond
+const TALL = 15; // rows visible at once
+const AROUND = 4; // additional rows above and below
 
 export class Timeline {
-  // pick is called with a bar when one is chosen.
+  // pick is called with the chosen bar.
   constructor({ span, gutter, pick }) {
     this.span = span;
     this.gutter = gutter;
@@ -25,7 +25,7 @@ export class Timeline {
     this.shown = h('span', { class: 'muted', role: 'status' });
     this.tools = h('div', { class: 'tools', role: 'group', 'aria-label': 'Time' },
       tool('Earlier', '‹', () => span.move(-0.5)), tool('Later', '›', () => span.move(0.5)),
-      tool('Show more time', '−', () => span.zoom(2)), tool('Show less time', '+', () => span.zoom(0.5)), tool('Show all of it', '⤢', () => span.whole()));
+      tool('Show more time', '−', () => span.zoom(2)), tool('Show less time', '+', () => span.zoom(0.5)), tool('Show all', '⤢', () => span.whole()));
     this.axis = h('div', { class: 'lane-axis', 'aria-hidden': 'true' });
     this.canvas = h('div', { class: 'lanes-all' });
     this.scroller = h('div', { class: 'lanes', role: 'group', 'aria-label': 'Attempts over time', on: { scroll: () => this.draw(), keydown: (e) => this.key(e), wheel: (e) => this.wheel(e) } }, this.canvas);
@@ -40,7 +40,7 @@ export class Timeline {
     this.resized.disconnect();
   }
 
-  // show takes in the attempts of a job.
+  // show draws the attempts of a job.
   show(job, now) {
     this.now = now;
     this.all = bars(job, now);
@@ -119,7 +119,7 @@ export class Timeline {
 
   several(many, x, w) {
     const bad = many.filter((b) => ['preempted', 'lost', 'failed', 'refused'].includes(b.state)).length;
-    const label = `${count(many.length, 'attempt')} close together${bad ? `, ${bad} of them ended badly` : ''}: show them`;
+    const label = `${count(many.length, 'attempt')} close together${bad ? `, ${bad} of them unsuccessful` : ''}: show them`;
     const el = h('button', { type: 'button', class: 'run many', tabindex: '-1', title: label, 'aria-label': label,
       data: { bar: `m${many[0].task.index}.${many[0].attempt.number}`, outcome: bad ? 'preempted' : many[0].state },
       on: { click: () => { const d = Math.max((many.at(-1).to - many[0].from) * 0.2, 1000); this.span.set(many[0].from - d, many.at(-1).to + d); } } });
@@ -128,7 +128,7 @@ export class Timeline {
     return el;
   }
 
-  // name is all that a bar shows, in words.
+  // name describes a bar in words.
   name({ task, attempt: a, from, to, state, over }) {
     const how = over || state !== 'running' ? state : 'running';
     return `${task.name}, attempt ${a.number}, ${whereabouts(a.offerID)}: ${how}, from ${precise(from)}, ${spell(to - from)}${a.usd ? `, ${usd(a.usd)}` : ''}`;
@@ -140,7 +140,7 @@ export class Timeline {
     this.pick(bar);
   }
 
-  // key walks between bars: along a row, and to the nearest one of the next row.
+  // key moves between bars: along a row, and to the nearest bar of the next row.
   key(e) {
     const here = document.activeElement?.closest?.('.run');
     if (e.key === '+' || e.key === '-') return this.span.zoom(e.key === '+' ? 0.5 : 2);
@@ -164,7 +164,7 @@ export class Timeline {
   focus(list, here, by) {
     const next = list[list.indexOf(here) + by];
     if (next) this.enter(next);
-    else say('There is no other in this row.');
+    else say('There are no more attempts in this row.');
   }
 
   enter(el) {
@@ -173,7 +173,7 @@ export class Timeline {
     el.focus({ preventScroll: true });
   }
 
-  // reveal scrolls a row into sight.
+  // reveal scrolls a row into view.
   reveal(k) {
     const top = k * ROW;
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
@@ -181,7 +181,7 @@ export class Timeline {
     this.draw();
   }
 
-  // wheel zooms with the key that zooms elsewhere.
+  // wheel zooms with Ctrl or ⌘.
   wheel(e) {
     if (!e.ctrlKey && !e.metaKey) return;
     e.preventDefault();
@@ -190,9 +190,9 @@ export class Timeline {
   }
 }
 
-// legend says what the bars' looks mean.
+// legend explains the styles of the bars.
 function legend() {
   const item = (outcome, market, text, taken) => h('li', {}, h('span', { class: 'run sample', 'aria-hidden': 'true', data: { outcome, market } }, taken ? h('span', { class: 'taken' }) : ''), text);
-  return h('ul', { class: 'legend', 'aria-label': 'Bars' }, item('succeeded', 'spot', 'succeeded'), item('running', 'spot', 'running'), item('preempted', 'spot', 'taken', true),
+  return h('ul', { class: 'legend', 'aria-label': 'Bars' }, item('succeeded', 'spot', 'succeeded'), item('running', 'spot', 'running'), item('preempted', 'spot', 'preempted', true),
     item('refused', 'spot', 'refused'), item('failed', 'spot', 'failed'), item('cancelled', 'spot', 'cancelled'), item('running', 'on-demand', 'striped: on demand'));
 }

@@ -1,4 +1,4 @@
-// The tab of a job that shows its attempts over time, with the prices of their markets under them.
+// The tab that shows a job's attempts over time, with the prices of their markets below.
 
 import { h } from './dom.js';
 import { at, isOver } from './format.js';
@@ -8,7 +8,7 @@ import { Prices } from './prices.js';
 import { Span, precise } from './span.js';
 import { Timeline } from './timeline.js';
 
-const EVERY = 1000; // ms between two drawings of what goes on
+const EVERY = 1000; // ms between two redraws of an active job
 
 export class TimeTab {
   constructor(job, { task, log }) {
@@ -30,7 +30,7 @@ export class TimeTab {
     this.prices.close();
   }
 
-  // show draws what there is, not more often than can be seen.
+  // show draws the current state, at most once per interval.
   show() {
     if (!this.job.view || !this.el.isConnected) return;
     const wait = EVERY - (performance.now() - (this.drawn ?? -EVERY));
@@ -64,6 +64,6 @@ export class TimeTab {
     this.told = key;
     this.list.replaceChildren(...list.map(({ task, attempt: a, at: t }) => h('li', {}, h('time', {}, precise(t)),
       h('p', {}, h('b', {}, task.name), ` to ${whereabouts(a.offerID)}. `, moved(this.job, task, a)))));
-    if (all > list.length) this.list.append(h('li', {}, h('span', {}), h('p', { class: 'muted' }, `and ${all - list.length} more before`)));
+    if (all > list.length) this.list.append(h('li', {}, h('span', {}), h('p', { class: 'muted' }, `and ${all - list.length} earlier`)));
   }
 }

@@ -1,4 +1,4 @@
-// A line that says how something went, for a while.
+// A message that reports a result and then disappears.
 
 import { h, say } from './dom.js';
 

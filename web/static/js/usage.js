@@ -1,4 +1,4 @@
-// What the queues held over time.
+// The usage of queues over time.
 
 import { h, set } from './dom.js';
 import { get } from './api.js';
@@ -6,18 +6,18 @@ import { Chart, colour, dash } from './chart.js';
 import { HOUR, amount, at } from './format.js';
 import { Span } from './span.js';
 
-const LINES = 8; // queues that are drawn
+const LINES = 8; // maximum number of queues shown
 
 export class Usage {
   constructor() {
     this.span = new Span();
-    this.chart = new Chart({ label: 'What the queues held', height: 220, span: this.span, gutter: () => 64, yText: amount });
+    this.chart = new Chart({ label: 'Usage of the queues', height: 220, span: this.span, gutter: () => 64, yText: amount });
     const select = (label, options, run) => h('select', { 'aria-label': label, on: { change: run } }, options.map(([v, t]) => h('option', { value: v }, t)));
-    this.what = select('What', [['vcpus', 'vCPUs'], ['running', 'Tasks']], () => this.draw());
+    this.what = select('Quantity', [['vcpus', 'vCPUs'], ['running', 'Tasks']], () => this.draw());
     this.hours = select('How far back', [['24', 'a day'], ['6', '6 hours'], ['168', 'a week'], ['744', 'a month']], () => { this.span.whole(); this.look(); });
     this.note = h('p', { class: 'muted sub' });
     this.queues = [];
-    this.el = h('section', { class: 'card', 'aria-label': 'What the queues held' }, h('div', { class: 'head' }, h('h2', {}, 'Shares over time'), h('div', { class: 'row after' }, this.what, this.hours)), this.chart.el, this.note);
+    this.el = h('section', { class: 'card', 'aria-label': 'Usage of the queues' }, h('div', { class: 'head' }, h('h2', {}, 'Shares over time'), h('div', { class: 'row after' }, this.what, this.hours)), this.chart.el, this.note);
   }
 
   close() {
@@ -32,7 +32,7 @@ export class Usage {
     this.draw();
   }
 
-  // limits are what queues may hold and deserve, drawn where there is one line.
+  // limits sets the queues whose maximum and deserved amounts are drawn as marks.
   limits(queues) {
     this.queues = queues;
     this.draw();
@@ -53,10 +53,10 @@ export class Usage {
     for (const [i, q] of shown.entries()) {
       const set_ = this.queues.find((o) => o.name === q.name);
       const most = key === 'vcpus' ? set_?.maxVCPU : set_?.maxRunning;
-      if (most && most < 4 * Math.max(...q[key], 1e-9)) marks.push({ y: most, colour: colour(i), label: `most of ${q.name}` });
+      if (most && most < 4 * Math.max(...q[key], 1e-9)) marks.push({ y: most, colour: colour(i), label: `maximum of ${q.name}` });
       if (key === 'vcpus' && set_?.deservedVCPU) marks.push({ y: set_.deservedVCPU, colour: colour(i), label: `${q.name} deserves` });
     }
     this.chart.show({ x, series: shown.map((q, i) => ({ label: q.name, colour: colour(i), dash: dash(i), stepped: true, fill: shown.length === 1, y: q[key] })), marks: marks.slice(0, 6) });
-    set(this.note, !n ? 'No queue held anything in that time.' : [queues.length > shown.length ? `${queues.length - shown.length} queues that held less are left out.` : '', partial ? 'There were more jobs than were looked at: the newest are told.' : ''].filter(Boolean).join(' '));
+    set(this.note, !n ? 'No queue was used in that time.' : [queues.length > shown.length ? `${queues.length - shown.length} less used queues are not shown.` : '', partial ? 'Only the newest jobs are included: there were too many.' : ''].filter(Boolean).join(' '));
   }
 }

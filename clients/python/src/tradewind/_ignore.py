@@ -1,4 +1,4 @@
-"""Ignore rules for packing a folder: those of pkg/pack, which are git's."""
+"""Ignore rules for packing a folder: those of internal/pack, which are git's."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _rule(line: str) -> _Rule | None:
 
 def _regex(glob: str, cut: bool) -> str | None:
     """A pattern without its final /**/ as a regular expression; None if it can match nothing. In rare cases in which
-    git differs, it does the same as pkg/pack, so that a folder has one digest."""
+    git differs, it does the same as internal/pack, so that a folder has one digest."""
     out: list[str] = []
     at, start = 0, True  # start: of a part between slashes
     while at < len(glob):

@@ -1,4 +1,4 @@
-"""Packs a folder or file like pkg/pack: pieces named by their content, and a list of files."""
+"""Packs a folder or file like internal/pack: pieces named by their content, and a list of files."""
 
 from __future__ import annotations
 

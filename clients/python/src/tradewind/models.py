@@ -1,4 +1,4 @@
-# Generated from pkg/api/openapi.json by `make python-models`. Do not edit.
+# Generated from internal/api/openapi.json by `make python-models`. Do not edit.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// Package objectstest has S3 in memory, for tests.
+// Package objectstest is an in-memory S3 for tests.
 package objectstest
 
 import (
@@ -15,10 +15,10 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Bucket is S3 in memory.
+// Bucket is an in-memory S3 bucket.
 type Bucket struct {
 	Objects map[string][]byte
-	Puts    int // how often one was put
+	Puts    int // number of PutObject calls
 }
 
 // GetObject returns an object, or a range of it.
@@ -38,7 +38,7 @@ func (b *Bucket) GetObject(_ context.Context, in *s3.GetObjectInput,
 	return &s3.GetObjectOutput{Body: io.NopCloser(bytes.NewReader(body))}, nil
 }
 
-// PutObject keeps an object, on the condition that there is none where that is asked.
+// PutObject stores an object; if the request says so, only if it does not exist.
 func (b *Bucket) PutObject(_ context.Context, in *s3.PutObjectInput,
 	_ ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
 	b.Puts++

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Service is the cloud service that holds a bus's queues. C is the type of a delivery's content.

@@ -38,7 +38,7 @@ func units(kind string) (family string, takes apitypes.Amount, ok bool) {
 		}
 		centi = 800 * n
 	}
-	return family, apitypes.Amount{CentiUnits: centi}, centi > 0 // of bare metal nobody says which size it is
+	return family, apitypes.Amount{CentiUnits: centi}, centi > 0 // AWS does not document the size of bare metal
 }
 
 // payable returns everything that reserved instances and plans may pay for, without this deployment's machines: the

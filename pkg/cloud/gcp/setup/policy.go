@@ -13,7 +13,7 @@ import (
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/iam/v1"
 
-	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
 // policy reads and writes the IAM policy of a resource. A policy is read, changed and written as a whole, including

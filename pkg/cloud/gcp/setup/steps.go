@@ -11,7 +11,7 @@ import (
 	"google.golang.org/api/iam/v1"
 	"google.golang.org/api/serviceusage/v1"
 
-	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 

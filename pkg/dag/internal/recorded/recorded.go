@@ -14,7 +14,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Importer builds the job of a recorded workflow.

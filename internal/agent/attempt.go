@@ -1,0 +1,379 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/mask"
+	"github.com/tradewind-broker/tradewind/internal/agent/mount"
+	"github.com/tradewind-broker/tradewind/internal/agent/stage"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
+)
+
+// order is an instruction to end an attempt. A greater order overrides a smaller one.
+type order int
+
+const (
+	orderNone    order = iota
+	orderSave          // save, then stop
+	orderStop          // stop and report that
+	orderAbandon       // stop without a report
+)
+
+// Maximum times that the end of an attempt may take in addition to the end of the task itself.
+const (
+	flushTimeout = 10 * time.Second // for the rest of the log, before the result
+	lastTimeout  = 3 * time.Second  // for reports of an end that was ordered
+)
+
+// errEnded is the cause of a phase's context that was cancelled by an order.
+var errEnded = errors.New("ended on command")
+
+// attempt is one assignment that the agent works on. execute runs the phases in one goroutine; orders come from the
+// agent's loop.
+type attempt struct {
+	*agent
+	work    *wire.Assignment
+	mask    *mask.Mask // masks the task's secrets
+	dirs    dirs
+	out     *taskLog // nil for stand-ins
+	boxed   *boxed   // nil if the task runs on the machine itself
+	mounts  mounts
+	reports *reports
+	peers   stage.Peers       // while inputs are staged, if the attempt has several nodes
+	began   time.Time         // when a stand-in's clock started
+	gang    map[string]string // variables that describe the gang to the task
+	port    int               // where a replica of a service listens; 0 if it does not
+
+	unlessOrdered context.Context // ends with any order
+	unlessStopped context.Context // ends with orderStop or orderAbandon
+	cancel        [orderAbandon + 1]context.CancelCauseFunc
+	done          chan struct{} // closed when the task's processes have ended and the report is sent, if one is wanted
+	sooner        chan struct{} // capacity 1: the time or urgency of orderSave has changed
+
+	mu       sync.Mutex
+	order    order
+	until    time.Time  // when the machine will be taken; set with orderSave
+	replaced bool       // by another attempt on the same node
+	atOnce   bool       // a replica of a service should not serve until the last moment
+	kept     bool       // its failure is already reported; see linger
+	joined   bool       // the task knows its gang
+	met      *wire.Gang // the latest update of the gang, if one came after the attempt began
+}
+
+// begin starts an attempt.
+func (a *agent) begin(ctx context.Context, work *wire.Assignment, number int) *attempt {
+	t := &attempt{
+		agent: a, work: work, done: make(chan struct{}), sooner: make(chan struct{}, 1),
+		mask:    mask.New(slices.Collect(maps.Values(work.Secrets))...),
+		dirs:    dirsIn(filepath.Join(a.cfg.Dir, "attempts", strconv.Itoa(number))),
+		reports: newReports(a.client, work.Attempt, a.claims.Rank),
+	}
+	t.unlessStopped, t.cancel[orderStop] = context.WithCancelCause(ctx)
+	t.unlessOrdered, t.cancel[orderSave] = context.WithCancelCause(t.unlessStopped)
+	a.log.Info("attempt begins", "task", work.Task, "attempt", work.Attempt)
+	a.wg.Go(func() { t.over(t.reports.run(ctx)) })
+	a.wg.Go(func() { t.run(ctx) })
+	return t
+}
+
+// is reports whether t is the attempt with that name, running or finished.
+func (t *attempt) is(name string) bool { return t != nil && t.work.Attempt == name }
+
+// end ends the attempt and waits until it has ended.
+func (t *attempt) end(o order) {
+	if t == nil {
+		return
+	}
+	t.tell(o, time.Time{}, false)
+	<-t.done
+}
+
+// replace ends the attempt because another one replaces it on this node.
+func (t *attempt) replace() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	t.replaced = true
+	t.mu.Unlock()
+	t.end(orderStop)
+}
+
+// over ends the agent with err, unless err only means that an attempt has finished which was replaced here.
+func (t *attempt) over(err error) {
+	t.mu.Lock()
+	replaced := t.replaced
+	t.mu.Unlock()
+	if !replaced || !errors.Is(err, ErrOver) {
+		t.die(err)
+	}
+}
+
+// save starts to save the task's progress and then stops the task, before the machine is taken or, with now, at once.
+// It does not wait.
+func (t *attempt) save(left time.Duration, now bool) {
+	if t == nil {
+		return
+	}
+	t.tell(orderSave, time.Now().Add(max(left, 0)), now)
+}
+
+// noticed is save for a notice that came from the machine's cloud, not from the broker. It also reports the notice.
+func (t *attempt) noticed(left time.Duration) {
+	if t != nil {
+		t.reports.add(wire.Report{Event: wire.NoticeSeen, Notice: left}, nil)
+		t.save(left, false)
+	}
+}
+
+// sameNotice is how far two notices may differ and still count as the same: the machine's own notice and the one that
+// the broker derives from it. The task gets only one SIGTERM for both, because many programs take a second SIGTERM to
+// mean that they have no time left at all.
+const sameNotice = 5 * time.Second
+
+// tell gives an order. If it is the second orderSave, the earlier time counts: a machine that was to be taken within
+// minutes may now be taken within seconds.
+func (t *attempt) tell(o order, until time.Time, now bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.atOnce = t.atOnce || now
+	if o == orderSave && t.order == orderSave {
+		if until.Before(t.until.Add(-sameNotice)) {
+			t.until = until
+		}
+		select {
+		case t.sooner <- struct{}{}:
+		default: // a signal is already pending, and its receiver reads the latest state
+		}
+	}
+	if o <= t.order {
+		return
+	}
+	if t.order = o; o == orderSave {
+		t.until = until
+	}
+	t.cancel[orderSave](errEnded)
+	if o >= orderStop {
+		t.cancel[orderStop](errEnded)
+	}
+}
+
+func (t *attempt) ordered() (order, time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.order, t.until
+}
+
+// run executes the attempt and reports its result.
+func (t *attempt) run(ctx context.Context) {
+	defer close(t.done)
+	beats, stop := context.WithCancel(ctx)
+	t.wg.Go(func() { t.beat(beats) })
+	result := t.execute(ctx)
+	stop()
+	t.makeRoom(ctx, result)
+	if t.kept {
+		t.conclude(ctx, result, nil)
+	} else {
+		t.conclude(ctx, result, t.out)
+	}
+}
+
+// conclude reports how the attempt has ended. Unless log is nil, it also sends the end of the log.
+func (t *attempt) conclude(ctx context.Context, result wire.Report, log *taskLog) {
+	told, _ := t.ordered()
+	if told == orderAbandon {
+		return
+	}
+	wait := flushTimeout
+	if told != orderNone {
+		wait = lastTimeout
+	}
+	until := time.Now().Add(wait) // for the log; the result has its own time after that
+	if log != nil {
+		flush, cancel := context.WithDeadline(ctx, until)
+		result.LogFrom, result.Log = log.last(flush, min(t.work.Pace.Tail, wire.MaxReportLog))
+		cancel()
+	}
+	t.log.Info("attempt ends", "attempt", t.work.Attempt, "event", result.Event, "phase", result.Phase, "exit",
+		result.ExitCode)
+	t.reports.end(result, log, until)
+	if told >= orderStop {
+		wait = lastTimeout
+		if len(result.Log) > 0 {
+			wait += max(time.Until(until), 0)
+		}
+		last, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		_ = t.reports.drain(last)
+	}
+}
+
+// scarce is the free disk space, in bytes, below which a failed attempt removes its files.
+const scarce = 4 << 20
+
+// makeRoom removes the files of a failed attempt if the disk is full. No later attempt needs them, and a broker on
+// the same disk needs space to record the failure.
+func (t *attempt) makeRoom(ctx context.Context, result wire.Report) {
+	if result.Event != wire.Failed || stage.Room(t.cfg.Dir, scarce) == nil {
+		return
+	}
+	// If a mount remained, RemoveAll would delete the objects in the bucket.
+	if mount.Clear(ctx, t.cfg.Dir) != nil || mount.ClearAll(ctx, t.dirs.top) != nil {
+		return
+	}
+	for _, dir := range []string{t.dirs.work, t.dirs.inputs, t.dirs.output, t.dirs.tmp, t.dirs.snapshot} {
+		if err := os.RemoveAll(dir); err != nil {
+			t.log.Warn("cannot remove the files of a failed attempt from a full disk", "err", err)
+		}
+	}
+}
+
+// beat reports that the node is alive.
+func (t *attempt) beat(ctx context.Context) {
+	if t.work.Pace.Polls {
+		return
+	}
+	for clock.Pause(ctx, cmp.Or(t.work.Pace.Alive, t.cfg.Heartbeat)) == nil {
+		t.reports.add(wire.Report{Event: wire.Alive, Progress: t.progress()}, nil)
+	}
+}
+
+// execute runs the phases and returns the result.
+func (t *attempt) execute(ctx context.Context) wire.Report {
+	if t.work.Run == "" && t.work.Setup == "" {
+		return t.standIn()
+	}
+	if err := t.prepare(ctx); err != nil {
+		return t.failed(wire.PhaseStage, err)
+	}
+	defer t.mounts.close()
+	if t.work.Refused != "" {
+		return t.failed(wire.PhaseStage, errors.New(t.work.Refused))
+	}
+	if err := t.stageAll(t.unlessOrdered); err != nil {
+		return t.failed(wire.PhaseStage, err)
+	}
+	defer t.boxed.close()
+	if err := cmp.Or(t.joinGang(), t.choosePort()); err != nil {
+		return t.failed(wire.PhaseStage, err)
+	}
+	defer t.serveGang()()
+	defer t.receive()()
+	t.out.phase()
+	if err := t.setup(); err != nil {
+		return t.linger(ctx, t.failed(wire.PhaseSetup, err))
+	}
+	t.out.phase()
+	if stopped, err := t.runTask(); err != nil || stopped {
+		t.flushLeft(ctx)
+		report := t.failed(wire.PhaseRun, err)
+		if report.Event == wire.Failed {
+			t.putOnFailure(t.unlessStopped)
+		}
+		return t.linger(ctx, report)
+	}
+	if err := t.mounts.flush(t.unlessStopped); err != nil {
+		return t.failed(wire.PhaseOutputs, err)
+	}
+	t.noteUnkept()
+	empty, err := t.stageOut(t.unlessStopped)
+	if err != nil {
+		return t.linger(ctx, t.failed(wire.PhaseOutputs, err))
+	}
+	return wire.Report{Event: wire.Succeeded, Progress: 1, Empty: empty}
+}
+
+// stageAll pulls the image, stages the task's inputs, and then starts the container that uses them.
+func (t *attempt) stageAll(ctx context.Context) error {
+	if err := t.pull(ctx); err != nil {
+		return err
+	}
+	if err := t.stageIn(ctx); err != nil {
+		return err
+	}
+	return t.open(ctx)
+}
+
+// prepare creates the directories and the log.
+func (t *attempt) prepare(ctx context.Context) error {
+	if err := mount.Clear(ctx, t.cfg.Dir); err != nil { // otherwise RemoveAll would delete objects in a bucket
+		return err
+	}
+	attempts := filepath.Dir(t.dirs.top)
+	if err := mount.ClearAll(ctx, attempts); err != nil {
+		return err
+	}
+	if err := files.RemoveAll(attempts); err != nil { // directories of earlier attempts
+		return err
+	}
+	if err := t.dirs.make(); err != nil {
+		return err
+	}
+	out, err := newTaskLog(t.dirs.log, t.client, t.work.Attempt, t.cfg.MaxLog, t.mask)
+	if err != nil {
+		return err
+	}
+	t.out = out
+	t.wg.Go(func() { t.over(out.ship(ctx, cmp.Or(t.work.Pace.Log, t.cfg.LogPause), t.work.Pace.Alive)) })
+	return nil
+}
+
+// failed returns the report of a phase that did not complete: Failed, or Stopped if an order ended it.
+func (t *attempt) failed(phase string, err error) wire.Report {
+	if told, _ := t.ordered(); told >= orderStop || told == orderSave && phase != wire.PhaseOutputs {
+		return wire.Report{Event: wire.Stopped, Progress: t.progress()}
+	}
+	r := wire.Report{Event: wire.Failed, Phase: phase}
+	var exit *exitError
+	if errors.As(err, &exit) {
+		r.ExitCode, r.Message = exit.Code, t.out.lastLines()
+	}
+	if r.Message == "" {
+		r.Message = truncate(t.mask.String(fmt.Sprint(err)), tailBytes)
+	}
+	return r
+}
+
+func truncate(s string, limit int) string {
+	if len(s) > limit {
+		s = s[:limit]
+	}
+	return s
+}
+
+// dirs are the directories and files of one attempt.
+type dirs struct {
+	top, work, home, inputs, output, tmp, snapshot, scripts, mounts string
+	notice, marker, log                                             string
+}
+
+func dirsIn(top string) dirs {
+	in := func(name string) string { return filepath.Join(top, name) }
+	return dirs{
+		top: top, work: in("work"), home: in("home"), inputs: in("inputs"), output: in("output"), tmp: in("tmp"),
+		snapshot: in("snapshot"), scripts: in("scripts"), mounts: in("mounts"),
+		notice: in("notice"), marker: filepath.Join(filepath.Dir(filepath.Dir(top)), MarkerName), log: in("log"),
+	}
+}
+
+func (d dirs) make() error {
+	for _, dir := range []string{d.work, d.home, d.inputs, d.output, d.tmp, d.scripts} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package bootstrap_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/agent"
+	"github.com/tradewind-broker/tradewind/internal/agent/attest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
+	"github.com/tradewind-broker/tradewind/internal/agent/notices"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
+)
+
+// A machine of Google Cloud learns its ID, its address and, from the end of its name, its rank.
+func TestGoogleMachineFindsItsIdentity(t *testing.T) {
+	for name, want := range map[string]string{"tw-job-0123-1": "token: one\n", "tw-job-0123-010": "token: ten\n"} {
+		m := newMachine(t, stub)
+		service := httptest.NewServer(&gcptest.Machine{ID: "4815162342", Name: name, Address: "127.0.0.7", Zone: "us-central1-a"})
+		t.Cleanup(service.Close)
+		m.told.Cloud = "gcp"
+		m.told.Tokens = []string{"0", "one", "2", "3", "4", "5", "6", "7", "8", "9", "ten"}
+		m.told.Environment["GCE_METADATA_HOST"] = strings.TrimPrefix(service.URL, "http://")
+		out, err := m.boot(m.script())
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		for _, want := range []string{want, proc.MachineEnv + "=4815162342\n", agent.EnvAddress + "=127.0.0.7\n",
+			notices.EnvCloud + "=gcp\n", attest.EnvCloud + "=gcp\n"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in:\n%s", name, want, out)
+			}
+		}
+	}
+}
+
+func TestGoogleMachineWithoutRankPowersOff(t *testing.T) {
+	for _, name := range []string{"tw-job-0123-3", "by-hand"} {
+		m := newMachine(t, stub)
+		service := httptest.NewServer(&gcptest.Machine{ID: "1", Name: name, Address: "127.0.0.7"})
+		t.Cleanup(service.Close)
+		m.told.Cloud = "gcp"
+		m.told.Environment["GCE_METADATA_HOST"] = strings.TrimPrefix(service.URL, "http://")
+		if out, err := m.boot(m.script()); err == nil || strings.Contains(out, "token:") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// The broker must accept what the metadata server signs.
+func TestGoogleMachineProvesItsIdentity(t *testing.T) {
+	authority, err := gcptest.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := httptest.NewServer(authority)
+	t.Cleanup(keys.Close)
+	service := httptest.NewServer(&gcptest.Machine{
+		ID: "4815162342", Project: "demo", Zone: "us-central1-a", ServiceAccount: "machines@demo", Signer: authority,
+	})
+	t.Cleanup(service.Close)
+	ask, err := attest.New(attest.Config{Cloud: "gcp", URL: service.URL, Audience: "https://broker.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proof, err := ask(t.Context(), "nonce")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := googleid.New(googleid.Config{Audience: "https://broker.example", Keys: keys.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := v.Verify(t.Context(), proof.Document, "nonce")
+	if err != nil || m.ID != "4815162342" || m.Account != "demo" || m.Region != "us-central1" {
+		t.Errorf("%+v %v", m, err)
+	}
+}

@@ -1,0 +1,29 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+)
+
+// linger reports a failure at once. If the job says so, it then keeps the task's files, container and mounts, so that
+// users can inspect them, until that time has passed or an order comes. It returns the report that is still to be
+// sent.
+func (t *attempt) linger(ctx context.Context, failed wire.Report) wire.Report {
+	if failed.Event != wire.Failed || t.work.KeepOnFailure <= 0 {
+		return failed
+	}
+	failed.Keep = t.work.KeepOnFailure
+	t.out.note(fmt.Sprintf("failed; files are kept for %v so that you can inspect them", failed.Keep.Round(time.Second)))
+	t.conclude(ctx, failed, t.out)
+	t.kept = true
+	over := time.NewTimer(failed.Keep)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-t.unlessOrdered.Done():
+	}
+	return wire.Report{Event: wire.Stopped}
+}

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/container"
+)
+
+// loginScript starts a script as SkyPilot does: in an interactive shell after ~/.bashrc, so that what the setup wrote
+// there (a PATH, a conda environment) also applies to the command. The shell of the machine or of the image reads it.
+// %[1]s is rcScript, %[2]s the script. Before it reads its first line, bash complains on standard error that there is
+// no terminal; that message is kept out of the log.
+const loginScript = `if [ ! -e ~/sky_workdir ] || [ -L ~/sky_workdir ]; then
+  ln -sfn "$PWD" ~/sky_workdir 2>/dev/null
+fi
+[ -x /bin/bash ] && exec /bin/bash --rcfile %[1]s -i %[2]s 9>&2 2>/dev/null
+exec 9>&2
+. %[1]s
+. %[2]s
+`
+
+// rcScript runs before the script. An interactive bash ignores SIGTERM, which the agent sends to end a task, expands
+// ! in strings and keeps a history. A task needs none of this, so rcScript turns it off. Variables from the job's
+// file override those from ~/.bashrc: %[1]s saves them and %[2]s restores them.
+const rcScript = `exec 2>&9 9>&-
+if [ -n "$BASH_VERSION" ]; then set +Hm +o history; fi
+trap 'exit 143' TERM
+export PYTHONUNBUFFERED=1
+%[1]s[ ! -f ~/.bashrc ] || . ~/.bashrc
+if command -v conda >/dev/null 2>&1; then
+  conda_base=$(conda info --base 2>/dev/null) && [ -f "$conda_base/etc/profile.d/conda.sh" ] &&
+    . "$conda_base/etc/profile.d/conda.sh"
+  unset conda_base
+fi
+%[2]s`
+
+// ownHome reports whether the task gets its own home directory. On a shared machine it would otherwise write to its
+// user's.
+func (t *attempt) ownHome() bool { return t.work.Login && !t.cfg.Sole && t.boxed == nil }
+
+// login writes the file that runs a script after ~/.bashrc, and returns its path.
+func (t *attempt) login(script string) (string, error) {
+	var keep, restore strings.Builder
+	given := slices.Concat(slices.Collect(maps.Keys(t.work.Env)), slices.Collect(maps.Keys(t.work.Secrets)))
+	for i, name := range slices.Sorted(slices.Values(given)) {
+		fmt.Fprintf(&keep, "given_%d=$%s\n", i, name)
+		fmt.Fprintf(&restore, "export %[2]s=\"$given_%[1]d\"\nunset given_%[1]d\n", i, name)
+	}
+	rc, path := filepath.Join(t.dirs.scripts, "rc"), script+"-login"
+	text := fmt.Sprintf(rcScript, keep.String(), restore.String())
+	if err := os.WriteFile(rc, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, fmt.Appendf(nil, loginScript, container.Quote(rc), container.Quote(script)), 0o600)
+}

@@ -1,0 +1,258 @@
+package notices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
+)
+
+var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// impatient is a clock on which every wait ends at once: each reading is one pause later.
+type impatient struct {
+	clock.Clock
+	mu     sync.Mutex
+	pauses []time.Duration
+}
+
+func newImpatient() *impatient { return &impatient{Clock: clock.NewManual(now)} }
+
+func (c *impatient) After(ctx context.Context, until time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pauses = append(c.pauses, until.Sub(now))
+	return ctx.Err()
+}
+
+// metadata is a metadata service.
+type metadata struct {
+	t      *testing.T
+	mu     sync.Mutex
+	calls  []string
+	answer func(n int, r *http.Request) (int, string, http.Header)
+}
+
+func (m *metadata) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.mu.Lock()
+	m.calls = append(m.calls, r.Method+" "+r.URL.RequestURI())
+	n := len(m.calls)
+	m.mu.Unlock()
+	status, body, header := m.answer(n, r)
+	for name, v := range header {
+		w.Header()[name] = v
+	}
+	w.WriteHeader(status)
+	fmt.Fprint(w, body)
+}
+
+// first watches until there are n notices, and returns them.
+func first(t *testing.T, cloud string, count int, m *metadata) ([]Notice, *impatient) {
+	t.Helper()
+	m.t = t
+	s := httptest.NewServer(m)
+	defer s.Close()
+	c := newImpatient()
+	w, err := New(cloud, Config{URL: s.URL, Clock: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var got []Notice
+	w.Watch(ctx, func(n Notice) {
+		if got = append(got, n); len(got) == count {
+			cancel()
+		}
+	})
+	if len(got) != count {
+		t.Fatalf("%v after %q", got, m.calls)
+	}
+	return got, c
+}
+
+func TestAWSInterruptionAndRebalance(t *testing.T) {
+	const good = "token-2"
+	tokens := 0
+	m := &metadata{}
+	m.answer = func(n int, r *http.Request) (int, string, http.Header) {
+		token := r.Header.Get("X-Aws-Ec2-Metadata-Token")
+		switch {
+		case r.URL.Path == awsToken && r.Method == http.MethodPut && r.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds") == "21600":
+			tokens++
+			return 200, fmt.Sprint("token-", tokens), nil
+		case token != good: // the first token has expired
+			return 401, "", nil
+		case n > 12 && r.URL.Path == awsAction:
+			return 200, `{"action": "terminate", "time": "2026-11-21T09:02:00Z"}`, nil
+		case n > 6 && r.URL.Path == awsRebalance:
+			return 200, `{"noticeTime": "2026-11-21T08:59:00Z"}`, nil
+		case n == 5:
+			return 500, "", nil
+		}
+		return 404, "", nil
+	}
+	got, c := first(t, "aws", 2, m)
+	want := []Notice{
+		{Kind: Rebalance, ID: "rebalance@2026-11-21T08:59:00Z", At: now.Add(-time.Minute)},
+		{Kind: Interruption, ID: "terminate@2026-11-21T09:02:00Z", At: now.Add(2 * time.Minute)},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if !slices.Contains(c.pauses, 5*time.Second) || !slices.Contains(c.pauses, 10*time.Second) {
+		t.Errorf("pauses %v: want 5 s, and longer after a failure", c.pauses)
+	}
+}
+
+func TestGoogleWaitsForChange(t *testing.T) {
+	m := &metadata{}
+	m.answer = func(n int, r *http.Request) (int, string, http.Header) {
+		header := http.Header{"Metadata-Flavor": {"Google"}, "Etag": {fmt.Sprint("e", n)}}
+		switch {
+		case r.Header.Get("Metadata-Flavor") != "Google":
+			return 403, "", nil
+		case n == 1 && r.URL.RawQuery == "":
+			return 200, "FALSE\n", header
+		case n == 2 && r.URL.Query().Get("wait_for_change") == "true" && r.URL.Query().Get("last_etag") == "e1":
+			return 503, "", nil
+		case n == 3 && r.URL.RawQuery == "": // after a failure it reads the value again
+			return 200, "FALSE", header
+		case n == 4:
+			return 200, "TRUE", nil // from another server
+		case n == 5:
+			return 200, "TRUE", header
+		}
+		m.t.Errorf("call %d: %s", n, r.URL)
+		return 404, "", nil
+	}
+	got, _ := first(t, "gcp", 1, m)
+	if want := (Notice{Kind: Interruption, ID: "preempted", At: now.Add(30 * time.Second)}); got[0] != want {
+		t.Errorf("%+v", got)
+	}
+}
+
+const scheduled = `{"DocumentIncarnation": 2, "Events": [
+	{"EventId": "1", "EventType": "Freeze", "ResourceType": "VirtualMachine", "Resources": ["node-1"], "EventStatus": "Scheduled", "NotBefore": "Sat, 21 Nov 2026 09:15:00 GMT"},
+	{"EventId": "2", "EventType": "Preempt", "ResourceType": "VirtualMachine", "Resources": ["node-2"], "EventStatus": "Scheduled", "NotBefore": "Sat, 21 Nov 2026 09:00:40 GMT"},
+	{"EventId": "3", "EventType": "Preempt", "ResourceType": "VirtualMachine", "Resources": ["node-0", "NODE-1"], "EventStatus": "Scheduled", "NotBefore": "Sat, 21 Nov 2026 09:00:45 GMT", "Description": "", "EventSource": "Platform", "DurationInSeconds": -1},
+	{"EventId": "4", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Started", "NotBefore": ""},
+	{"EventId": "5", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Scheduled", "NotBefore": "soon"},
+	{"EventId": "6", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Canceled", "NotBefore": ""}]}`
+
+func TestAzureReportsOnlyOwnPreemption(t *testing.T) {
+	m := &metadata{}
+	m.answer = func(n int, r *http.Request) (int, string, http.Header) {
+		switch {
+		case r.Header.Get("Metadata") != "true":
+			return 400, "", nil
+		case strings.HasPrefix(r.URL.Path, "/metadata/instance/compute/name"):
+			return 200, "node-1", nil
+		case n == 2:
+			return 200, `{"DocumentIncarnation": 1, "Events": []}`, nil
+		}
+		return 200, scheduled, nil
+	}
+	got, _ := first(t, "azure", 3, m)
+	want := []Notice{
+		{Kind: Interruption, ID: "3", At: now.Add(45 * time.Second)}, {Kind: Interruption, ID: "4", At: now},
+		{Kind: Interruption, ID: "5", At: now.Add(30 * time.Second)},
+	}
+	if !slices.EqualFunc(got, want, func(a, b Notice) bool { return a.Kind == b.Kind && a.ID == b.ID && a.At.Equal(b.At) }) {
+		t.Errorf("%+v", got)
+	}
+	for _, bad := range []string{"", "[]", `{"Events": 1}`, "<html>"} {
+		if n, err := ScheduledEvents([]byte(bad), "node-1", now); err == nil {
+			t.Errorf("%q is %v", bad, n)
+		}
+	}
+}
+
+func TestLeadsReturnsRemainingTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	leads := Leads(ctx, told{
+		{Kind: Rebalance, At: now}, {Kind: Interruption, At: now.Add(2 * time.Minute)}, {Kind: Interruption, At: now.Add(-time.Second)},
+	}, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	if d := <-leads; d != 2*time.Minute {
+		t.Errorf("%v", d)
+	}
+	if d := <-leads; d != 0 {
+		t.Errorf("%v", d)
+	}
+	cancel()
+	if d, ok := <-leads; ok {
+		t.Errorf("%v after the end", d)
+	}
+}
+
+// told is a watcher with a fixed list of notices.
+type told []Notice
+
+func (w told) Watch(ctx context.Context, tell func(Notice)) {
+	for _, n := range w {
+		tell(n)
+	}
+	<-ctx.Done()
+}
+
+func TestFromEnvironmentSelectsWatcher(t *testing.T) {
+	for _, c := range []struct {
+		environ map[string]string
+		kind    string
+		base    string
+	}{
+		{map[string]string{}, "<nil>", ""},
+		{map[string]string{EnvCloud: "aws"}, "*notices.aws", linkLocal},
+		{map[string]string{EnvCloud: "imds", "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:1/"}, "*notices.aws", "http://127.0.0.1:1"},
+		{map[string]string{EnvCloud: "gcp", "GCE_METADATA_HOST": "127.0.0.1:2"}, "*notices.gcp", "http://127.0.0.1:2"},
+		{map[string]string{EnvCloud: "azure", EnvURL: "http://127.0.0.1:3"}, "*notices.azure", "http://127.0.0.1:3"},
+	} {
+		w, err := FromEnvironment(func(name string) string { return c.environ[name] }, Config{})
+		base := ""
+		switch w := w.(type) {
+		case *aws:
+			base = w.base
+		case *gcp:
+			base = w.base
+		case *azure:
+			base = w.base
+		}
+		if err != nil || fmt.Sprintf("%T", w) != c.kind || base != c.base {
+			t.Errorf("%v: %T at %q, %v", c.environ, w, base, err)
+		}
+	}
+	for _, bad := range []map[string]string{{EnvCloud: "moon"}, {EnvCloud: "aws", EnvURL: "file:///etc/passwd"}, {EnvCloud: "gcp", EnvURL: "::"}} {
+		if w, err := FromEnvironment(func(name string) string { return bad[name] }, Config{}); !errors.Is(err, ErrUnknown) {
+			t.Errorf("%v: %T, %v", bad, w, err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(scheduled))
+	f.Add([]byte(`{"action": "terminate", "time": "2026-11-21T09:02:00Z"}`))
+	f.Add([]byte(`{"noticeTime": "2026-11-21T08:59:00Z"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if n, err := decodeAction(body); err == nil && (n.Kind != Interruption || n.At.IsZero()) {
+			t.Errorf("%+v", n)
+		}
+		if n, err := decodeRebalance(body); err == nil && (n.Kind != Rebalance || n.At.IsZero()) {
+			t.Errorf("%+v", n)
+		}
+		found, err := ScheduledEvents(body, "node-1", now)
+		for _, n := range found {
+			if err != nil || n.Kind != Interruption || n.At.IsZero() {
+				t.Errorf("%+v, %v", n, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+)
+
+// A container path that ends in a slash is the folder for a file, as without a container.
+func TestStageFileIntoContainerFolder(t *testing.T) {
+	from := t.TempDir()
+	a := &attempt{
+		agent: &agent{}, dirs: dirsIn(t.TempDir()), work: &wire.Assignment{}, reports: &reports{}, out: &taskLog{},
+		boxed: &boxed{mounts: map[string]string{}},
+	}
+	for _, in := range []wire.Input{
+		{URI: filepath.Join(from, "x.csv"), Path: "/data/"}, {URI: filepath.Join(from, "y.csv"), Path: "/data/"},
+		{URI: filepath.Join(from, "x.csv"), Path: "/etc/z.csv"},
+	} {
+		if err := os.WriteFile(in.URI, []byte(filepath.Base(in.URI)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.stageInput(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for seen, want := range map[string]string{"/data/x.csv": "x.csv", "/data/y.csv": "y.csv", "/etc/z.csv": "x.csv"} {
+		at, ok := a.boxed.mounts[seen]
+		if !ok {
+			at = filepath.Join(a.boxed.mounts[filepath.Dir(seen)], filepath.Base(seen))
+		}
+		if got, err := os.ReadFile(at); string(got) != want || err != nil {
+			t.Errorf("%s is %q, %v", seen, got, err)
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
+)
+
+// Config configures a machine. Endpoint, Pool, Name, Capacity and Dir are required; the other fields have useful zero
+// values.
+type Config struct {
+	Endpoint string // the broker's base URL
+	Broker   string // identifies the broker, independent of the endpoint; Endpoint if empty
+	Pool     string
+	Name     string // of the machine in its pool
+	Type     string // instance type that tasks can ask for
+	Labels   map[string]string
+	Capacity wire.PoolCapacity
+	Dir      string // the machine's own folder, for its token, its agents and their work; one process at a time
+	// Invite returns a join token. It is called if the machine has no valid token; nil if it cannot join.
+	Invite func(ctx context.Context) (string, error)
+	// Command is the agent program; if empty, this program's own "agent" command. Environ is its environment; if nil,
+	// this process's.
+	Command []string
+	Environ []string
+
+	HTTPClient *http.Client
+	Log        *slog.Logger
+	// Tell is called with events for users, from several goroutines but one at a time; may be nil.
+	Tell func(Event)
+
+	Grace       time.Duration // between SIGTERM and SIGKILL of an agent; 15 s
+	LeaveWithin time.Duration // for tasks to save their work when the machine leaves; 15 min
+	RetryMost   time.Duration // between two calls while the broker does not answer; 15 s
+}
+
+// Kind is the kind of an Event.
+type Kind string
+
+// The kinds of events.
+const (
+	Joined      Kind = "joined"
+	Began       Kind = "began"       // an agent was started
+	Ended       Kind = "ended"       // an agent has ended
+	Failed      Kind = "failed"      // an agent could not be started or ended
+	Draining    Kind = "draining"    // the broker sends no new agents
+	Undrained   Kind = "undrained"   // the broker sends new agents again
+	Unreachable Kind = "unreachable" // the broker does not answer; only sent once
+	Reached     Kind = "reached"     // the broker answers again
+	Leaving     Kind = "leaving"
+)
+
+// Event is an event for users.
+type Event struct {
+	Kind    Kind
+	Job     string // with Began
+	Cluster string // with Began, Ended and Failed
+	Hold    wire.PoolCapacity
+	Running int // agents that still run, with Leaving
+	Err     error
+}
+
+// Machine is a machine of a pool. Use Open to create one.
+type Machine struct {
+	cfg    Config
+	client *client
+	memory memory
+	agents *agents
+	retry  *backoff.ExponentialBackOff
+	tells  chan struct{} // a lock for Config.Tell
+
+	draining, away bool
+}
+
+// ErrInUse means that another process uses the folder.
+var ErrInUse = local.ErrInUse
+
+// Open opens a machine's folder, which it creates if it is missing, and takes over the agents that an earlier process
+// started there. It returns ErrInUse if another process uses the folder.
+func Open(cfg Config) (*Machine, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("pool: %w", err)
+	}
+	m := &Machine{cfg: cfg, client: newClient(cfg.HTTPClient, cfg.Endpoint), tells: make(chan struct{}, 1),
+		retry: backoff.NewExponentialBackOff()}
+	m.retry.InitialInterval, m.retry.MaxInterval = min(time.Second, cfg.RetryMost), cfg.RetryMost
+	var err error
+	if m.agents, err = openAgents(cfg, filepath.Join(cfg.Dir, "agents")); err != nil {
+		return nil, err
+	}
+	if m.memory, err = recall(cfg.Dir, cfg.Broker, cfg.Pool, cfg.Name); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+func (c *Config) complete() error {
+	for what, value := range map[string]string{"endpoint": c.Endpoint, "pool": c.Pool, "name": c.Name,
+		"folder": c.Dir} {
+		if value == "" {
+			return fmt.Errorf("pool: no %s", what)
+		}
+	}
+	c.Broker = cmp.Or(c.Broker, c.Endpoint)
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return fmt.Errorf("pool: %w", err)
+	}
+	c.Dir = dir
+	if c.Environ == nil {
+		c.Environ = os.Environ()
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Tell == nil {
+		c.Tell = func(Event) {}
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&c.Grace, 15 * time.Second}, {&c.LeaveWithin, 15 * time.Minute}, {&c.RetryMost, 15 * time.Second}} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	return nil
+}
+
+// Close releases the folder. The agents continue to run for the next process on the folder.
+func (m *Machine) Close() error { return m.agents.host.Close() }
+
+// Kill ends every agent now, without saving the tasks' work. It may be called while Run is running.
+func (m *Machine) Kill(ctx context.Context) error { return m.agents.endAll(ctx) }
+
+// tell calls Config.Tell, one call at a time.
+func (m *Machine) tell(e Event) {
+	m.tells <- struct{}{}
+	defer func() { <-m.tells }()
+	m.cfg.Tell(e)
+}
+
+// Run runs the machine until ctx ends. Then it lets the tasks save their work, waits for that, leaves the pool, and
+// returns nil. It returns an error if the broker's answer is final: ErrRefused, ErrRemoved, ErrTaken or ErrReport. In
+// both cases all agents have ended when it returns.
+func (m *Machine) Run(ctx context.Context) error {
+	err := m.run(ctx)
+	if err != nil && !lastWord(err) && ctx.Err() == nil {
+		return err // a local error: a later process may take over the running agents
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	defer cancel()
+	err = errors.Join(err, m.agents.endAll(end))
+	if errors.Is(err, ErrRemoved) {
+		err = errors.Join(err, forget(m.cfg.Dir))
+	}
+	return err
+}
+
+const endWithin = time.Minute
+
+// run syncs until the machine leaves or an error is final.
+func (m *Machine) run(ctx context.Context) error {
+	if err := m.join(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // it never joined
+		}
+		return err
+	}
+	leave := ctx.Done()
+	var giveUp <-chan time.Time
+	for call := ctx; ; {
+		orders, err := m.sync(call, leave == nil)
+		pause := orders.After
+		switch {
+		case call.Err() != nil: // ctx ended meanwhile: leave
+		case lastWord(err):
+			return err
+		case err != nil:
+			pause = m.retry.NextBackOff()
+			m.unreachable(err)
+		default:
+			m.reached(orders, leave == nil)
+			settled, err := m.agents.obey(call, orders.Agents, m.tell)
+			if err != nil && call.Err() == nil {
+				return err
+			}
+			if leave == nil && settled && len(orders.Agents) == 0 {
+				return nil
+			}
+		}
+		timer := time.NewTimer(max(pause, leastPause))
+		select {
+		case <-timer.C:
+		case <-m.agents.changed:
+		case <-leave:
+			leave, call = nil, context.WithoutCancel(ctx)
+			giveUp = time.After(m.cfg.LeaveWithin)
+			running, _, _ := m.agents.report(call) // only shown to users
+			m.tell(Event{Kind: Leaving, Running: len(running)})
+		case <-giveUp:
+			timer.Stop()
+			return errLeft
+		}
+		timer.Stop()
+	}
+}
+
+// errLeft means that tasks had no time to save their work.
+var errLeft = errors.New("pool: some tasks did not save their work in time and were ended")
+
+// leastPause is the minimum pause between two syncs.
+const leastPause = 50 * time.Millisecond
+
+func (m *Machine) unreachable(err error) {
+	m.cfg.Log.Debug("sync", "err", err)
+	if !m.away {
+		m.tell(Event{Kind: Unreachable, Err: err})
+	}
+	m.away = true
+}
+
+func (m *Machine) reached(o wire.PoolOrders, leaving bool) {
+	m.retry.Reset()
+	if m.away {
+		m.tell(Event{Kind: Reached})
+	}
+	if o.Draining != m.draining && !leaving {
+		kind := Undrained
+		if o.Draining {
+			kind = Draining
+		}
+		m.tell(Event{Kind: kind})
+	}
+	m.away, m.draining = false, o.Draining
+}
+
+// join gets the machine's own token, unless it has one.
+func (m *Machine) join(ctx context.Context) error {
+	if m.memory.Token.Token != "" {
+		m.tell(Event{Kind: Joined})
+		return nil
+	}
+	if m.cfg.Invite == nil {
+		return fmt.Errorf("%w: the machine has no join token", ErrRefused)
+	}
+	invitation, err := m.cfg.Invite(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		token, err := m.client.join(ctx, m.cfg.Pool, m.cfg.Name, invitation)
+		switch {
+		case err == nil:
+			m.memory.Token = token
+			m.retry.Reset()
+			m.tell(Event{Kind: Joined})
+			return m.memory.keep(m.cfg.Dir)
+		case lastWord(err) || ctx.Err() != nil:
+			return err
+		}
+		m.unreachable(err)
+		_ = clock.Pause(ctx, m.retry.NextBackOff()) // if ctx ends, the next try fails
+	}
+}
+
+// sync reports the machine's state and returns the agents that should run. If the token is no longer valid, the
+// machine joins again, if it can.
+func (m *Machine) sync(ctx context.Context, leaving bool) (wire.PoolOrders, error) {
+	running, ended, err := m.agents.report(ctx)
+	if err != nil {
+		return wire.PoolOrders{}, err
+	}
+	r := wire.PoolReport{Type: m.cfg.Type, Labels: m.cfg.Labels, Capacity: m.cfg.Capacity, Running: running,
+		Ended: ended, Leaving: leaving}
+	orders, err := m.client.sync(ctx, m.cfg.Pool, m.cfg.Name, m.memory.Token.Token, r)
+	if errors.Is(err, ErrRefused) && m.cfg.Invite != nil && !leaving {
+		m.memory.Token = apitypes.PoolToken{}
+		if err := m.join(ctx); err != nil {
+			return orders, err
+		}
+		orders, err = m.client.sync(ctx, m.cfg.Pool, m.cfg.Name, m.memory.Token.Token, r)
+	}
+	if err == nil && orders.Token != nil {
+		m.memory.Token = *orders.Token
+		err = m.memory.keep(m.cfg.Dir)
+	}
+	return orders, err
+}

@@ -1,0 +1,222 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+)
+
+// Agents serves the agents of bought machines. A *broker.Agents is one.
+type Agents interface {
+	Hello(ctx context.Context, c wire.Claims, h wire.Hello) (wire.Work, error)
+	Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error)
+	Report(ctx context.Context, c wire.Claims, r wire.Report) error
+}
+
+func (a *API) agentRoutes() {
+	agentRoute(a, huma.Operation{
+		OperationID: "agent-hello", Method: http.MethodPost, Path: wire.PathHello, Summary: "Register a node",
+		Description: "The response is the first command, as for " + wire.PathWork +
+			" with seen=0, if there already is one. Otherwise it is empty, except for a new token, and the node then " +
+			"asks for work. A boot token is valid for one agent's hello. If the machine's cloud proves the machine's " +
+			"identity, the response is 403 for a machine other than the one launched, and 503 until the launch is recorded.",
+		DefaultStatus: http.StatusOK,
+		Responses:     map[string]*huma.Response{"204": {Description: "Registered; there is no work yet"}},
+	}, a.hello)
+	agentRoute(a, huma.Operation{
+		OperationID: "agent-work", Method: http.MethodGet, Path: wire.PathWork,
+		Summary: "The newest command for a node, as soon as there is one newer than it has seen",
+	}, a.work)
+	agentRoute(a, huma.Operation{
+		OperationID: "agent-report", Method: http.MethodPost, Path: wire.PathReport,
+		Summary: "Report what happened to an attempt on a node", Description: "The last report may carry the end of the " +
+			"node's log, which is stored first. If earlier parts of the log are missing, the response is 409 with the " +
+			wire.HeaderOffset + " from which to send it.",
+	}, a.report)
+	agentRoute(a, huma.Operation{
+		OperationID: "agent-logs", Method: http.MethodPost, Path: wire.PathLogs, Summary: "Append to a node's log",
+		Description: "If a piece does not begin where the log ends, the response is 409 with the " +
+			wire.HeaderOffset + " from which to continue.",
+		// One more than allowed, because a body of exactly this size counts as too large.
+		MaxBodyBytes: wire.MaxLogChunk + 1,
+	}, a.appendLog)
+}
+
+type helloInput struct{ Body wire.Hello }
+
+type helloOutput struct {
+	Status     int
+	RetryAfter string `header:"Retry-After" doc:"Seconds after which there may be work, from a broker without long polls"`
+	Body       *wire.Work
+}
+
+// hello registers a node. Only the last node of a cluster gets its work at once. The other nodes, and nodes of gangs,
+// get theirs as a result of that hello, so they must ask again.
+func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
+	claims := claimed(ctx)
+	var err error
+	if claims.Machine, err = a.cfg.Identity.Machine(ctx, in.Body); err != nil {
+		return nil, err
+	}
+	w, err := a.cfg.Broker.Agents.Hello(ctx, claims, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	if w.Command != wire.None {
+		w.Pause = a.cfg.Unheld
+		return &helloOutput{Status: http.StatusOK, Body: &w}, nil
+	}
+	out := &helloOutput{Status: http.StatusNoContent}
+	if w.Token != "" {
+		out.Status, out.Body = http.StatusOK, &w
+	}
+	if a.cfg.Unheld > 0 {
+		out.RetryAfter = strconv.Itoa(int(min(unheldFirst, a.cfg.Unheld).Seconds()))
+	}
+	return out, nil
+}
+
+type workInput struct {
+	Seen int    `query:"seen" minimum:"0" doc:"Seq of the last command seen"`
+	Wait string `query:"wait" doc:"How long to wait for a newer one: 20s. At most a minute"`
+	// Visits makes the call of an agent that serves visits end when there are more of them.
+	Visits int `query:"visits" default:"-1" doc:"Number of visits that the agent knows; -1 if it does not serve visits"`
+}
+
+// work answers at once if there is a newer command, and otherwise when one comes or the wait ends.
+func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error) {
+	var wait time.Duration
+	if in.Wait != "" {
+		var err error
+		if wait, err = time.ParseDuration(in.Wait); err != nil || wait < 0 {
+			return nil, problem(http.StatusUnprocessableEntity, "wait is not a time such as 20s")
+		}
+	}
+	if a.cfg.Unheld > 0 {
+		return a.workNow(ctx, in.Seen)
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(wait, maxWorkWait))
+	defer cancel()
+	stop := context.AfterFunc(a.closed, cancel)
+	defer stop()
+	claims := claimed(ctx)
+	for {
+		rung, done := a.cfg.Hub.listen(claims.Cluster)
+		// The lookup itself is not cut short by the end of the wait.
+		w, err := a.cfg.Broker.Agents.Work(context.WithoutCancel(ctx), claims, in.Seen)
+		if err != nil || w.Command != wire.None || ctx.Err() != nil || in.Visits >= 0 && w.Visits > in.Visits {
+			done()
+			if err != nil {
+				return nil, err
+			}
+			return &body[wire.Work]{Body: w}, nil
+		}
+		select {
+		case <-rung:
+		case <-ctx.Done(): // check once more: another process may have made the change
+		}
+		done()
+	}
+}
+
+// unheldFirst is the pause of an agent that has no work yet: work comes within seconds of the last node's hello.
+const unheldFirst = 2 * time.Second
+
+// workNow answers a poll at once, without waiting.
+func (a *API) workNow(ctx context.Context, seen int) (*body[wire.Work], error) {
+	w, err := a.cfg.Broker.Agents.Work(ctx, claimed(ctx), seen)
+	if err != nil {
+		return nil, err
+	}
+	if w.Pause = a.unheld(w.Visits); w.Command == wire.None && seen == 0 {
+		w.Pause = min(unheldFirst, w.Pause)
+	}
+	return &body[wire.Work]{Body: w}, nil
+}
+
+type reportInput struct{ Body wire.Report }
+
+func (a *API) report(ctx context.Context, in *reportInput) (*struct{}, error) {
+	claims := claimed(ctx)
+	if in.Body.ID == "" {
+		return nil, problem(http.StatusUnprocessableEntity, "a report needs an id")
+	}
+	if err := ownAttempt(claims, in.Body.Attempt); err != nil {
+		return nil, err
+	}
+	if err := a.keepLast(ctx, claims, &in.Body); err != nil {
+		return nil, err
+	}
+	return nil, a.cfg.Broker.Agents.Report(ctx, claims, in.Body)
+}
+
+// keepLast appends the end of the log that a report carries. For a repeated report it is already stored.
+func (a *API) keepLast(ctx context.Context, claims wire.Claims, r *wire.Report) error {
+	rest := r.Log
+	switch {
+	case len(rest) == 0:
+		return nil
+	case len(rest) > wire.MaxReportLog || r.LogFrom < 0:
+		return problem(http.StatusUnprocessableEntity,
+			fmt.Sprintf("a report carries at most %d bytes of log, from an offset of at least 0",
+				wire.MaxReportLog))
+	}
+	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
+	err := a.cfg.Logs.Append(ctx, log, r.LogFrom, rest)
+	var offset *OffsetError
+	if errors.As(err, &offset) && offset.Want >= r.LogFrom {
+		known := min(offset.Want-r.LogFrom, int64(len(rest)))
+		if rest, err = rest[known:], nil; len(rest) > 0 {
+			err = a.cfg.Logs.Append(ctx, log, offset.Want, rest)
+		}
+	}
+	r.Log, r.LogFrom = nil, 0
+	return appended(log, err)
+}
+
+// appended returns the response to a piece of log.
+func appended(log Log, err error) error {
+	var offset *OffsetError
+	if errors.As(err, &offset) {
+		return huma.ErrorWithHeaders(problem(http.StatusConflict, offset.Error()),
+			http.Header{wire.HeaderOffset: {strconv.FormatInt(offset.Want, 10)}})
+	}
+	if err != nil {
+		return fmt.Errorf("api: log of %s: %w", log.Attempt, err)
+	}
+	return nil
+}
+
+// ownAttempt returns an error if a node reports about an attempt other than its own cluster's.
+func ownAttempt(c wire.Claims, attempt string) error {
+	if attempt == "" || attempt == c.Cluster {
+		return nil
+	}
+	if record.ClusterJob(attempt) == c.Job {
+		return record.ErrGone // another attempt of the same job
+	}
+	return problem(http.StatusForbidden, "the token is for another attempt")
+}
+
+type logInput struct {
+	Attempt string `query:"attempt" required:"true" maxLength:"256" doc:"ID of the attempt, from its assignment"`
+	Offset  int64  `query:"offset" minimum:"0" doc:"Bytes of the log before this piece"`
+	RawBody []byte `contentType:"application/octet-stream"`
+}
+
+func (a *API) appendLog(ctx context.Context, in *logInput) (*struct{}, error) {
+	claims := claimed(ctx)
+	if in.Attempt != claims.Cluster {
+		return nil, problem(http.StatusForbidden, "the token is for another attempt")
+	}
+	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
+	return nil, appended(log, a.cfg.Logs.Append(ctx, log, in.Offset, in.RawBody))
+}

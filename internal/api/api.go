@@ -1,0 +1,221 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/api/internal/follow"
+	"github.com/tradewind-broker/tradewind/internal/api/signin"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
+)
+
+// MinTokenBytes is the shortest user token that New accepts.
+const MinTokenBytes = 16
+
+// Config is what a host passes to the API.
+type Config struct {
+	// Broker does the work; see PortsOf.
+	Broker Ports
+	// Token is the user token, at least MinTokenBytes long.
+	Token string
+	// Verify checks an agent's token: internal/agent/token with the deployment's key and clock.
+	Verify func(token string) (wire.Claims, error)
+	Logs   Logs
+	// Identity checks, by cloud, the proofs of identity that machines send with hello; if nil, no proof is accepted.
+	Identity identity.Verifiers
+	// Machines makes and checks the tokens of pools' machines; nil answers 501.
+	Machines *MachineTokens
+	// Program returns where machines fetch the agent; nil answers 404.
+	Program ProgramFunc
+	// Mounter returns where machines fetch the mount program if they have none; nil knows none.
+	Mounter MounterFunc
+	// Visits lets users connect to machines; nil answers 501.
+	Visits *Visits
+	// Hub wakes waiting agents; pass its Changed to broker.Ports. If nil, New makes one, and agents then learn of commands
+	// only when their poll ends.
+	Hub *Hub
+	// Unheld, if above 0, makes agents' polls return at once, with a pause before the next one: this long once they have
+	// work. It is for hosts that pay for the duration of a request.
+	Unheld time.Duration
+	// Plan makes plans without submitting; nil answers 501.
+	Plan PlanFunc
+	// Frontier returns the trade-off between cost and deadline; nil answers 501.
+	Frontier FrontierFunc
+	// Packs receives the files that jobs upload; nil answers 501.
+	Packs Packs
+	// Objects serves the paths below ObjectsPath, to any holder of a signed URL: a filegrant.Store. Nil answers 404.
+	Objects http.Handler
+	// Clouds checks the clouds on which the broker buys; nil answers 501.
+	Clouds CloudsFunc
+	// Dead returns the dead letters; nil answers 501.
+	Dead DeadLetters
+	// Dashboard serves / and everything below /assets/; nil answers 404.
+	Dashboard http.Handler
+	// Metrics serves /metrics to users; nil answers 404.
+	Metrics http.Handler
+	// Hosts are the names, without ports, by which the API can be reached in addition to localhost and loopback addresses.
+	Hosts []string
+	// Now is the broker's clock; nil is the machine's.
+	Now func() time.Time
+	// Version is the program's version, for display.
+	Version string
+	// Log gets one line per request, never with a token or a query; nil discards.
+	Log *slog.Logger
+}
+
+// API serves HTTP. Make one with New.
+type API struct {
+	cfg      Config
+	log      *slog.Logger
+	mux      *http.ServeMux
+	huma     huma.API
+	document func() ([]byte, error) // OpenAPI as JSON, made at the first call
+	user     signin.Token
+	hosts    map[string]struct{}
+	feeds    *follow.Feeds
+	heavy    chan struct{}
+	closed   context.Context //nolint:containedctx // ends all streams when the host does
+	stop     context.CancelFunc
+}
+
+// New makes an API. It returns an error if a part of the configuration is missing.
+func New(cfg Config) (*API, error) {
+	switch {
+	case !cfg.Broker.complete(), cfg.Verify == nil, cfg.Logs == nil:
+		return nil, errors.New("api: Broker, Verify and Logs are needed")
+	case len(cfg.Token) < MinTokenBytes:
+		return nil, fmt.Errorf("api: the token has %d bytes, and needs at least %d", len(cfg.Token), MinTokenBytes)
+	}
+	if cfg.Hub == nil {
+		cfg.Hub = NewHub()
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Machines = cfg.Machines.complete()
+	closed, stop := context.WithCancel(context.Background())
+	a := &API{
+		cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), user: signin.New(cfg.Token), hosts: knownHosts(cfg.Hosts),
+		feeds: follow.New(closed, cfg.Broker.JobViews, cfg.Log), heavy: make(chan struct{}, maxHeavy),
+		closed: closed, stop: stop,
+	}
+	a.routes()
+	return a, nil
+}
+
+func knownHosts(more []string) map[string]struct{} {
+	hosts := map[string]struct{}{"localhost": {}, "127.0.0.1": {}, "::1": {}}
+	for _, h := range more {
+		hosts[strings.ToLower(h)] = struct{}{}
+	}
+	return hosts
+}
+
+// routes registers every path.
+func (a *API) routes() {
+	a.huma = newHuma(a.mux)
+	a.jobRoutes()
+	a.planRoute()
+	a.learnedRoute()
+	a.frontierRoutes()
+	a.tesRoutes()
+	a.queueRoutes()
+	a.marketRoutes()
+	a.suspendRoutes()
+	a.poolRoutes()
+	a.deadLetterRoutes()
+	a.cloudRoutes()
+	a.eventRoutes()
+	a.logRoutes()
+	a.packRoutes()
+	a.agentRoutes()
+	a.visitRoutes()
+	a.dataRoutes()
+	a.programRoutes()
+	a.plainRoutes()
+}
+
+// Document returns the OpenAPI 3.1 description of the API as indented JSON.
+func (a *API) Document() ([]byte, error) { return a.document() }
+
+// Server returns an HTTP server for the API with suitable limits: slow or endless headers are cut off, while responses
+// may stream for as long as the client reads. The host listens, serves and shuts down.
+func (a *API) Server() *http.Server {
+	s := &http.Server{
+		Handler:           a,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	s.RegisterOnShutdown(a.Close)
+	return s
+}
+
+// Close ends every stream and long poll, so that a server can shut down. It may be called more than once.
+func (a *API) Close() { a.stop() }
+
+// health is the response of /healthz.
+type health struct {
+	Status  string `json:"status"`
+	Version string `json:"version,omitempty"`
+}
+
+// plainRoutes registers paths outside the described API. Those that need no token reveal nothing about jobs.
+func (a *API) plainRoutes() {
+	a.document = sync.OnceValues(func() ([]byte, error) { return render(a.huma.OpenAPI()) })
+	a.static("GET /healthz", "application/json", func() ([]byte, error) {
+		return json.Marshal(health{Status: "ok", Version: a.cfg.Version})
+	})
+	a.static("GET /openapi.json", "application/openapi+json", a.document)
+	a.static("GET /openapi.yaml", "application/openapi+yaml", sync.OnceValues(a.huma.OpenAPI().YAML))
+	if a.cfg.Metrics != nil {
+		a.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+			if a.admit(w, r, signin.Bearer(r)) {
+				a.cfg.Metrics.ServeHTTP(w, r)
+			}
+		})
+	}
+	if a.cfg.Dashboard != nil {
+		a.mux.Handle("GET /{$}", a.cfg.Dashboard)
+		a.mux.Handle("GET /assets/", a.cfg.Dashboard)
+	}
+}
+
+// static serves a document that is the same for every user.
+func (a *API) static(pattern, contentType string, make func() ([]byte, error)) {
+	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		body, err := make()
+		if err != nil {
+			a.log.ErrorContext(r.Context(), "api: cannot make a document", "path", r.URL.Path, "err", err)
+			writeProblem(w, problem(http.StatusInternalServerError, "the document could not be made"))
+			return
+		}
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write(body) // an error means that the client has gone
+	})
+}
+
+// hostKnown reports whether the API answers for the host of a request, whatever the port.
+func (a *API) hostKnown(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	_, ok := a.hosts[strings.ToLower(host)]
+	return ok
+}

@@ -1,0 +1,60 @@
+// Package admission runs the sessions of package session, which only decide: it loads the records, the pools and the
+// policy that a session needs, within a unit that commits the session's decision.
+package admission
+
+import (
+	"context"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/pool"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/session"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+// Runner runs sessions within units, and loads the records that each session asks for.
+type Runner struct {
+	Config record.Config
+	// Policy returns the policy in force, never nil: see Following.
+	Policy func(context.Context) *scheduler.Policy
+	Mover  record.Mover
+	Pools  *pool.Keeper
+}
+
+// Following returns the policy that follow returns, or session.OwnPolicy if follow is nil or returns nil.
+func Following(follow func(context.Context) *scheduler.Policy) func(context.Context) *scheduler.Policy {
+	return func(ctx context.Context) *scheduler.Policy {
+		if follow != nil {
+			if p := follow(ctx); p != nil {
+				return p
+			}
+		}
+		return session.OwnPolicy()
+	}
+}
+
+// Run runs one session over a queue, and over the queues that share a quota with it. It calls decide again with a new
+// session whenever the session lacked records.
+func (r *Runner) Run(u *txn.Unit, queue string, decide func(*session.Session) error) error {
+	in := session.Input{Config: r.Config, Policy: r.Policy(u.Ctx), Mover: r.Mover}
+	return u.Draft(func(d *recordcache.Draft) error {
+		s, err := session.New(in, d, queue)
+		if err != nil {
+			return err
+		}
+		return decide(s)
+	}, func(l recordcache.Lacking) error {
+		in.Fresh = append(in.Fresh, l.Fresh...)
+		pools, records, err := r.Pools.PoolsNow(u.Ctx, u.Now, l.Fresh...)
+		in.Pools = &pools
+		for _, r := range records {
+			if len(l.Fresh) > 0 {
+				u.Reseed(r)
+			} else {
+				u.Seed(r)
+			}
+		}
+		return err
+	})
+}

@@ -1,0 +1,62 @@
+package broker
+
+import (
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/history"
+	"github.com/tradewind-broker/tradewind/internal/broker/jobstate"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+)
+
+// advance announces the tasks whose parents have all succeeded, and ends jobs. No other function writes Progress.
+func (b *Functions) advance(u *txn.Unit, event events.Event) error {
+	data := event.Data
+	if err := u.Preload(record.JobKey(data.Group()), record.ProgressKey(data.Group())); err != nil {
+		return err
+	}
+	job, found, err := recordcache.Get[record.Job](u, record.JobKey(data.Group()))
+	if err != nil || !found {
+		return record.OrSkip(err)
+	}
+	spec, err := u.Spec(job)
+	if err != nil {
+		return err
+	}
+	progress, _, err := recordcache.Get[record.Progress](u, record.ProgressKey(job.ID))
+	if err != nil {
+		return err
+	}
+	st := jobstate.Advancing{Job: job, Spec: spec, Progress: progress}
+	switch e := data.(type) {
+	case events.DAGPlanned:
+		return u.Apply(jobstate.DecideBegin(st))
+	case events.DAGAdvance:
+		return u.Apply(jobstate.DecideAnnounce(st, e.From))
+	case events.TaskSucceeded:
+		d := jobstate.DecideSucceeded(st, e.Task)
+		if err := attempt.DecideTooLate(u, b.cfg, job, spec, &d, u.Now); err != nil {
+			return err
+		}
+		return u.Apply(d)
+	case events.TaskFailed:
+		task, _, err := recordcache.Get[record.Task](u, record.TaskKey(e.Job, e.Task))
+		if err != nil {
+			return err
+		}
+		return u.Apply(jobstate.DecideFailed(st, task, e))
+	case events.DAGCancel:
+		return u.Apply(jobstate.DecideCancelled(job, e.Reason))
+	case events.DAGSettled:
+		d := jobstate.DecideFinished(job, spec, e, u.Now)
+		if len(d.Writes) > 0 {
+			if err := history.Add(u, job.ID, spec, &d); err != nil {
+				return err
+			}
+		}
+		return u.Apply(d)
+	default:
+		return unexpected(events.FnAdvance, data)
+	}
+}

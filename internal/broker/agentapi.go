@@ -1,0 +1,343 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/pool"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// fnAgent is the source of the changes that agents cause.
+const fnAgent = "agent"
+
+// Hello registers a node of a cluster. If the node's work is known, Hello returns it, as Work does for a node that has
+// seen nothing; the last node's hello brings the cluster up. The claims come from a verified token, and their machine
+// from a verified proof. It fails with ErrGone, with ErrMachine if the caller is not the machine that was launched, and
+// with ErrEarly if the launched machine is not recorded yet.
+func (b *Agents) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire.Work, err error) {
+	if c.Ranks > 0 { // all machines of the cluster boot with this token
+		if h.Rank < 0 || h.Rank >= c.Ranks {
+			return w, fmt.Errorf("%w: the machine says that it is rank %d of %d", record.ErrMachine, h.Rank, c.Ranks)
+		}
+		c.Rank, c.Ranks = h.Rank, 0
+	}
+	var doubt error
+	err = b.txns.Transact(ctx, fnAgent, "hello/"+c.Cluster, false, func(u *txn.Unit) error {
+		cl, err := ownCluster(u, c)
+		if err != nil {
+			return err
+		}
+		st := attempt.Arriving{Cluster: cl, Rank: c.Rank}
+		if doubt = st.Doubt(b.cfg, c.Machine); doubt != nil {
+			return b.doubted(u, cl, c.Rank, doubt)
+		}
+		if c.Boot && st.Taken(h) {
+			return record.ErrGone // a boot token is good for one hello
+		}
+		if st.Up() {
+			if err := b.loadArriving(u, &st); err != nil {
+				return err
+			}
+		}
+		if err := u.Apply(attempt.DecideHello(&st, h, u.Now)); err != nil {
+			return err
+		}
+		if w = (wire.Work{Command: wire.None}); st.Cluster.Seq > 0 {
+			w, err = b.work(u, st.Cluster, c.Rank, 0)
+		}
+		return err
+	})
+	if err == nil {
+		err = doubt
+	}
+	if err == nil {
+		w.Token, err = b.renewed(c)
+	}
+	return w, err
+}
+
+// doubted records in the attempt why a machine's hello was refused. It records only the first refusal.
+func (b *Agents) doubted(u *txn.Unit, cl record.Cluster, rank int, doubt error) error {
+	if errors.Is(doubt, record.ErrEarly) {
+		return record.ErrSkip
+	}
+	made, found, err := recordcache.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+	if err != nil || !found || made.Doubt != "" {
+		return record.OrSkip(err)
+	}
+	b.log.Warn("a machine's hello is refused", "cluster", cl.ID, "rank", rank, "reason", doubt)
+	return u.Apply(attempt.DecideDoubt(made, rank, doubt, u.Now))
+}
+
+// renewed returns a new token for the caller if its token has less than half of its lifetime left, or is the token its
+// machine booted with. Otherwise it returns "". The caller's claims are verified: the token has not expired, and the
+// rank is one of its own cluster.
+func (b *Agents) renewed(c wire.Claims) (token string, err error) {
+	now, boot := b.txns.Now(), c.Boot
+	old := !c.Expires.IsZero() && c.Expires.Sub(now) < b.cfg.TokenFor/2
+	if !old && !boot {
+		return "", nil
+	}
+	if c.Boot, c.Issued = false, (time.Time{}); old {
+		c.Expires = now.Add(b.cfg.TokenFor).Truncate(time.Second)
+	}
+	return b.ports.Tokens(c)
+}
+
+// ownCluster loads the cluster that the claims are for. It fails with ErrGone if its attempt has ended.
+func ownCluster(u *txn.Unit, c wire.Claims) (record.Cluster, error) {
+	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(c.Cluster))
+	if err != nil {
+		return cl, err
+	}
+	if !found || cl.Job != c.Job || c.Rank < 0 || c.Rank >= len(cl.Nodes) || cl.Released() {
+		return cl, record.ErrGone
+	}
+	return cl, nil
+}
+
+// loadArriving loads the records that the start of a cluster needs. Its work needs them as well.
+func (b *Agents) loadArriving(u *txn.Unit, st *attempt.Arriving) (err error) {
+	if err := u.Preload(record.JobKey(st.Cluster.Job), record.TaskKey(st.Cluster.Job, st.Cluster.Task)); err != nil {
+		return err
+	}
+	if st.Job, _, err = recordcache.Get[record.Job](u, record.JobKey(st.Cluster.Job)); err != nil {
+		return err
+	}
+	st.Task, _, err = recordcache.Get[record.Task](u, record.TaskKey(st.Cluster.Job, st.Cluster.Task))
+	return err
+}
+
+// Work returns the newest command for a node. If there is none newer than seen, it returns no command, and seen as Seq.
+// It does not wait: the host waits for Ports.Changed.
+func (b *Agents) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error) {
+	u := b.txns.NewUnit(ctx, fnAgent)
+	cl, err := ownCluster(u, c)
+	if err != nil {
+		return wire.Work{}, err
+	}
+	w := wire.Work{Seq: seen, Command: wire.None}
+	if cl.Seq <= seen {
+		err = b.polled(u, c, cl)
+	} else {
+		w, err = b.work(u, cl, c.Rank, seen)
+	}
+	if w.Visits = cl.Visits; err == nil {
+		w.Token, err = b.renewed(c)
+	}
+	return w, err
+}
+
+// work returns the newest command for a node, which the node has not seen.
+func (b *Agents) work(u *txn.Unit, cl record.Cluster, rank, seen int) (wire.Work, error) {
+	w := wire.Work{Seq: cl.Seq, Command: wire.Command(cl.Command)}
+	if w.Command == wire.SaveNow {
+		w.Notice, w.Now = b.cfg.Wall(max(cl.Until.Sub(u.Now), 0)), cl.Leaving != ""
+		return w, nil
+	}
+	if w.Command != wire.Run {
+		return w, nil
+	}
+	if cl.Outcome != "" || pool.BegunAnew(cl, rank, seen) {
+		return wire.Work{}, record.ErrGone // the cluster was lost, before this node started or since
+	}
+	job, _, err := recordcache.Get[record.Job](u, record.JobKey(cl.Job))
+	if err != nil {
+		return w, err
+	}
+	task, _, err := recordcache.Get[record.Task](u, record.TaskKey(cl.Job, cl.Task))
+	if err != nil {
+		return w, err
+	}
+	spec, err := attempt.SpecOf(u, job, cl)
+	if err != nil {
+		return w, err
+	}
+	var made apitypes.Attempt
+	if spec.Tasks[cl.Task].Resumes() {
+		if made, _, err = recordcache.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
+			return w, err
+		}
+	}
+	inherited, err := attempt.ParentOutputs(u, b.cfg, job, spec, cl)
+	if err != nil {
+		return w, err
+	}
+	w.Assignment = attempt.Assignment(b.cfg, job, spec, cl, task, made, inherited)
+	if len(cl.Nodes) > 1 && w.Assignment.StandIn == 0 {
+		w.Assignment.Exchange, err = b.exchangeKey(cl)
+	}
+	if err == nil {
+		w.Assignment.Gang, err = attempt.Gang(u, job, spec, cl)
+	}
+	if err == nil && w.Assignment.Gang != nil {
+		w.Assignment.Gang.Key, err = b.gangKey(cl, w.Assignment.Gang.Name)
+	}
+	if err != nil {
+		return w, err
+	}
+	return w, b.handOut(u, job, cl, &spec.Tasks[cl.Task], w.Assignment)
+}
+
+// exchangeKey returns the secret that the nodes of a cluster share. It is derived from the deployment's key, so it need
+// not be stored. The token that it is derived from is useless: its rank does not exist, and it has expired.
+func (b *Agents) exchangeKey(cl record.Cluster) ([]byte, error) {
+	token, err := b.ports.Tokens(wire.Claims{
+		Job: cl.Job, Cluster: cl.ID, Rank: len(cl.Nodes), Expires: time.Unix(1, 0),
+	})
+	sum := sha256.Sum256([]byte("exchange " + token))
+	return sum[:], err
+}
+
+// noRank is a rank that does not exist. Changing it would change the key of running gangs.
+const noRank = 10_000
+
+// gangKey returns the secret that the nodes of a gang share, or the nodes of one task with a framework. It is derived
+// as exchangeKey is, and is the same for all attempts: when an attempt has ended, no process listens for its key any
+// more.
+func (b *Agents) gangKey(cl record.Cluster, gang string) ([]byte, error) {
+	if gang == "" {
+		return b.exchangeKey(cl)
+	}
+	token, err := b.ports.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.Job + record.GangMark + gang, Rank: noRank,
+		Expires: time.Unix(1, 0)})
+	sum := sha256.Sum256([]byte("gang " + token))
+	return sum[:], err
+}
+
+// polled counts a poll as a sign of life if agents send no others. A poll soon after another is ignored.
+func (b *Agents) polled(u *txn.Unit, c wire.Claims, cl record.Cluster) error {
+	if !b.cfg.Pace.Polls || cl.Command == "" || u.Now.Sub(cl.Nodes[c.Rank].Seen) < b.cfg.Pace.Alive/2 {
+		return nil
+	}
+	cl.Nodes[c.Rank].Seen = u.Now
+	var d record.Decision
+	d.Put(record.ClusterKey(cl.ID), cl)
+	if err := u.Apply(d); err != nil {
+		return err
+	}
+	err := u.Finish()
+	if errors.Is(err, store.ErrConflict) { // the other writer does not know of this poll
+		return b.alive(u.Ctx, c, wire.Report{ID: "poll"})
+	}
+	if err == nil {
+		b.txns.Done(u)
+	}
+	return err
+}
+
+// Report handles a report of a node. Reporting the same thing twice changes nothing.
+func (b *Agents) Report(ctx context.Context, c wire.Claims, r wire.Report) error {
+	if r.Event == wire.Alive {
+		return b.alive(ctx, c, r)
+	}
+	// Started and succeeded need no marker: repeating them changes nothing.
+	marked := r.Event != wire.Started && r.Event != wire.Succeeded
+	return b.txns.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, marked, func(u *txn.Unit) error {
+		cl, err := ownCluster(u, c)
+		if errors.Is(err, record.ErrGone) && r.Event == wire.Succeeded && cl.Outcome == apitypes.OutcomeSucceeded &&
+			cl.Job == c.Job {
+			return record.ErrSkip // a repeated report: the agent did not get the first answer
+		}
+		if err != nil {
+			return err
+		}
+		if r.Attempt != "" && r.Attempt != cl.ID {
+			return record.ErrGone
+		}
+		st := attempt.Reporting{Cluster: cl, Rank: c.Rank, Now: u.Now}
+		st.Cluster.Nodes = append([]record.Node(nil), cl.Nodes...)
+		if err := b.loadReporting(u, &st, r.Event); err != nil {
+			return err
+		}
+		if r.Event == wire.Checkpointed && st.Task.Attempt != cl.Attempt {
+			return record.ErrGone // accepting it would make the agent remove what its successor resumes from
+		}
+		d := st.Decide(r, b.cfg)
+		if r.Event == wire.NoticeSeen {
+			return noticed(u, b.cfg, cl, d)
+		}
+		return u.Apply(d)
+	})
+}
+
+// loadReporting loads the other records that a report needs, in one read. Each task makes two reports at least: started
+// needs only the task, and neither started nor succeeded needs the attempt.
+func (b *Agents) loadReporting(u *txn.Unit, st *attempt.Reporting, e wire.Event) (err error) {
+	cl := &st.Cluster
+	task, job, attempt := record.TaskKey(cl.Job, cl.Task), record.JobKey(cl.Job),
+		record.AttemptKey(cl.Job, cl.Task, cl.Attempt)
+	keys := []store.Key{attempt, task, job}
+	switch e {
+	case wire.Started:
+		keys = keys[1:2]
+	case wire.Succeeded:
+		keys = keys[1:]
+	default:
+	}
+	if err := u.Preload(keys...); err != nil {
+		return err
+	}
+	if st.Task, _, err = recordcache.Get[record.Task](u, task); err != nil || e == wire.Started && st.Task.Gang == "" {
+		cl.TellTask(&st.Task)
+		return err
+	}
+	cl.TellTask(&st.Task)
+	if st.Job, _, err = recordcache.Get[record.Job](u, job); err != nil {
+		return err
+	}
+	spec, err := u.Spec(st.Job)
+	if err != nil {
+		return err
+	}
+	st.Keep = spec.KeepOnFailure
+	st.Joined = slices.ContainsFunc(spec.Joining(st.Task.Gang), func(i int) bool { return spec.Lead(i) == cl.Task })
+	if st.Spec = &spec.Tasks[cl.Task]; st.Spec.Service != nil {
+		return st.LoadServing(u, spec)
+	}
+	switch e {
+	case wire.Succeeded:
+		st.Chief = spec.Chief(cl.Task)
+		return nil
+	case wire.Started:
+		return nil
+	case wire.Failed:
+		err = st.LoadDone(u, spec)
+	default:
+	}
+	if err == nil {
+		st.Attempt, _, err = recordcache.Get[apitypes.Attempt](u, attempt)
+	}
+	cl.Tell(&st.Attempt)
+	return err
+}
+
+// alive records that a node is alive. This is by far the most frequent report, so it costs one read and one write, and
+// leaves no marker.
+func (b *Agents) alive(ctx context.Context, c wire.Claims, r wire.Report) error {
+	return b.txns.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, false, func(u *txn.Unit) error {
+		cl, err := ownCluster(u, c)
+		if err != nil {
+			return err
+		}
+		if r.Attempt != "" && r.Attempt != cl.ID {
+			return record.ErrGone
+		}
+		cl.Nodes[c.Rank].Seen = u.Now
+		cl.Moved(c.Rank, r.Moved, b.cfg.Stores)
+		var d record.Decision
+		d.Put(record.ClusterKey(cl.ID), cl)
+		return u.Apply(d)
+	})
+}

@@ -1,0 +1,390 @@
+package attempt
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Buying is what the decisions about buying an admitted attempt depend on.
+type Buying struct {
+	Job     record.Job
+	task    record.Task
+	Attempt apitypes.Attempt
+	Cluster record.Cluster
+	Exists  bool // the cluster exists: its intent was committed before
+	Spec    *dag.Task
+	job     *dag.Job // the spec that Spec is part of
+	regions []string // that the job allows
+	blocks  []apitypes.Block
+	others  bool // another replica of its service is ready; loaded by LoadRefused only
+	// held says which clusters run on the reserved capacity that the attempt is planned on, inUse how much they take.
+	held  record.Occupancy
+	inUse apitypes.Amount
+}
+
+// Again reloads what may have changed since an attempt's intent: the job and the cluster. While the attempt is being
+// launched, nothing else writes its record or its task's; whatever ends the attempt changes the cluster.
+func (st Buying) Again(u recordcache.Reader) (now Buying, err error) {
+	now = st
+	job, cluster := record.JobKey(st.Job.ID), record.ClusterKey(st.Cluster.ID)
+	if err := u.Preload(job, cluster); err != nil {
+		return now, err
+	}
+	if now.Job, _, err = recordcache.Get[record.Job](u, job); err != nil {
+		return now, err
+	}
+	now.Cluster, now.Exists, err = recordcache.Get[record.Cluster](u, cluster)
+	return now, err
+}
+
+// LoadBuying loads what the decisions about buying an admitted attempt depend on.
+func LoadBuying(u recordcache.Reader, job string, task, attempt int) (st Buying, err error) {
+	id := record.ClusterID(job, task, attempt)
+	if err := u.Preload(record.JobKey(job), record.TaskKey(job, task), record.AttemptKey(job, task, attempt),
+		record.ClusterKey(id)); err != nil {
+		return st, err
+	}
+	var found bool
+	if st.Job, found, err = recordcache.Get[record.Job](u, record.JobKey(job)); err != nil || !found {
+		return st, record.OrSkip(err)
+	}
+	if st.task, found, err = recordcache.Get[record.Task](u, record.TaskKey(job, task)); err != nil || !found {
+		return st, record.OrSkip(err)
+	}
+	if st.Attempt, found, err = recordcache.Get[apitypes.Attempt](u, record.AttemptKey(job, task, attempt)); err != nil ||
+		!found {
+		return st, record.OrSkip(err)
+	}
+	if st.Cluster, st.Exists, err = recordcache.Get[record.Cluster](u, record.ClusterKey(id)); err != nil {
+		return st, err
+	}
+	if st.Exists {
+		st.Cluster.Tell(&st.Attempt)
+	}
+	by := st.Job
+	by.Spec = st.Job.SpecFor(st.Attempt.Plan)
+	spec, err := u.Spec(by)
+	if st.Exists {
+		spec, err = SpecOf(u, st.Job, st.Cluster)
+	}
+	if err != nil {
+		return st, err
+	}
+	st.Spec, st.job, st.regions = &spec.Tasks[task], spec, spec.Regions
+	if st.blocks, err = recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0); err != nil {
+		return st, err
+	}
+	return st, st.loadHeld(u)
+}
+
+// loadHeld loads which clusters run on the reserved capacity that the attempt is planned on.
+func (st *Buying) loadHeld(u recordcache.Reader) error {
+	name, reserved := record.HeldBy(st.Attempt.Offer)
+	if !reserved {
+		return nil
+	}
+	held, _, err := recordcache.Get[record.Occupancy](u, record.HeldKey(name))
+	if err != nil {
+		return err
+	}
+	there, err := recordcache.Holders(u, held)
+	if err != nil {
+		return err
+	}
+	held.ID = name
+	st.held, st.inUse = held.Now(there)
+	return nil
+}
+
+// hold counts the cluster among those that run on reserved capacity, in the transaction of its intent. It returns false
+// if that capacity has no room for it.
+func (st *Buying) hold(d *record.Decision) bool {
+	o := st.Attempt.Offer
+	if o.Reservation == "" {
+		return true
+	}
+	has, takes := o.Room(st.Attempt.Nodes)
+	if !st.inUse.Plus(takes).Within(has) {
+		return false
+	}
+	st.held.Clusters[record.ClusterID(st.Job.ID, st.task.Index, st.Attempt.Number)] = st.Attempt.Nodes
+	d.Put(record.HeldKey(st.held.ID), st.held)
+	return true
+}
+
+// DecideIntent records that a cluster is about to be bought. proceed is false if the attempt or its job has ended, its
+// location has been blocked since it was planned, or its budget does not last until reconcile first checks it.
+func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decision, proceed bool) {
+	if st.Attempt.Outcome != "" || st.task.Attempt != st.Attempt.Number {
+		return d, false // a late second delivery
+	}
+	if st.Exists {
+		return st.again()
+	}
+	if st.task.State != record.TaskAdmitted {
+		return d, false
+	}
+	if st.ending() {
+		return decideUnbought(st, apitypes.OutcomeCancelled, "the job is ending", now), false
+	}
+	if s := st.Job.Suspended(); s != nil {
+		return decideHeldUp(st, *s, now), false
+	}
+	for _, k := range st.blocks {
+		if record.Covers(k, st.Attempt.Offer, now) {
+			return decideBlocked(st, k.Reason, now), false
+		}
+	}
+	if !st.hold(&d) {
+		reason := full(st.Attempt.Offer)
+		d := decideBlocked(st, reason, now)
+		// Block it for a short while. Otherwise two gangs that each got a part of it would break up again and again.
+		d.Block(blockFor(st.Attempt.Offer, cloud.Transient, errors.New(reason), cfg, st.blocks, now))
+		return d, false
+	}
+	st.Cluster = record.Cluster{
+		ID: record.ClusterID(st.Job.ID, st.task.Index, st.Attempt.Number), Job: st.Job.ID, Task: st.task.Index,
+		Attempt: st.Attempt.Number, Queue: st.Job.Queue, State: record.ClusterLaunching, Offer: st.Attempt.Offer,
+		MaxUSD: st.Attempt.MaxUSD, VCPU: st.Attempt.VCPU, Hosts: st.Attempt.Hosts, ReservedUSD: st.Attempt.ReservedUSD,
+		Nodes: make([]record.Node, st.Attempt.Nodes), Intended: now, Since: now,
+	}
+	if url, _, _ := cfg.Stores.For(record.PlaceOf(st.Attempt), st.regions); url != cfg.StoreURL {
+		st.Cluster.Store = url
+	}
+	if st.Spec != nil && st.Spec.Service != nil {
+		st.Cluster.Spec = st.Job.SpecFor(st.Attempt.Plan).Version
+	}
+	if st.Attempt.Offer.Spot {
+		st.Cluster.Market, st.Cluster.SurchargeUSD = record.MarketID(st.Attempt.OfferID), st.Attempt.SurchargeUSD
+	}
+	if most := st.Cluster.Ceiling() * float64(st.Attempt.Nodes); (st.Job.BudgetUSD > 0 || st.Attempt.Monthly) &&
+		most > 0 {
+		lease := record.Duration(st.Attempt.ReservedUSD / most)
+		if lease < cfg.Overhead/4 {
+			reason := needsMore(st.task.Index, st.Job)
+			d := decideUnbought(st, apitypes.OutcomeBudget, reason, now)
+			d.Emit(events.TaskFailed{
+				Job: st.Job.ID, Task: st.task.Index, Attempt: st.Attempt.Number, ExitCode: -1, Final: true,
+				Message: reason,
+			})
+			return d, false
+		}
+		st.Cluster.LeaseUntil = now.Add(lease)
+	}
+	st.task.State = record.TaskLaunching
+	st.task.Place = record.PlaceOf(st.Attempt)
+	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
+	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
+	return d, true
+}
+
+// again reports whether an earlier launch continues. It does not if the job is ending: then what an earlier try may
+// have bought is ended.
+func (st *Buying) again() (d record.Decision, proceed bool) {
+	launching := st.Cluster.State == record.ClusterLaunching
+	if launching && st.ending() {
+		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
+		return d, false
+	}
+	return d, launching
+}
+
+func (st *Buying) ending() bool { return st.Job.State == apitypes.JobEnding || st.Job.State.Over() }
+
+// full describes reserved capacity that has no room.
+func full(o apitypes.Offer) string {
+	if !o.Takes.IsZero() {
+		return fmt.Sprintf("too much of the commitment %s is in use, of %s", o.Reservation, o.Has)
+	}
+	return fmt.Sprintf("all %d machines of the reservation %s are in use", o.Reserved, o.Reservation)
+}
+
+// decideBlocked ends an attempt whose location is not available now, and has its task replanned.
+func decideBlocked(st *Buying, reason string, now time.Time) record.Decision {
+	d := decideUnbought(st, apitypes.OutcomeBlocked, reason, now)
+	d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
+	d.Replan(st.Job, reason)
+	return d
+}
+
+// decideUnbought ends an attempt before its cloud was called, and gives back what it held.
+func decideUnbought(st *Buying, outcome apitypes.Outcome, reason string, now time.Time) (d record.Decision) {
+	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = outcome, reason, now
+	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)
+	// Written unchanged: a concurrent intent, which writes only this, then conflicts.
+	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
+	d.Emit(freed(st.Job.Queue, st.Attempt))
+	return d
+}
+
+// freed returns the event with what an ended attempt gives back.
+func freed(queue string, a apitypes.Attempt) events.CapacityFreed {
+	return events.CapacityFreed{
+		Queue: queue, Job: a.Job, Task: a.Task, Attempt: a.Number,
+		VCPU: a.VCPU, USD: a.USD, ReservedUSD: a.ReservedUSD,
+	}
+}
+
+// DecideBought records the machines of a launched cluster.
+func DecideBought(st Buying, machines []cloud.Machine, market record.MarketRecord, now time.Time) (d record.Decision) {
+	st.Cluster.State, st.Cluster.Since, st.Cluster.Launched, st.Cluster.Reason = record.ClusterBooting, now, now, ""
+	st.Cluster.Refused, st.Cluster.Made = "", 0
+	for _, m := range machines {
+		if m.Rank >= 0 && m.Rank < len(st.Cluster.Nodes) {
+			st.Cluster.Nodes[m.Rank].Machine, st.Cluster.Account = m.ID, m.Account
+		}
+		if !m.Launched.IsZero() && m.Launched.Before(st.Cluster.Launched) && !m.Launched.Before(st.Cluster.Intended) {
+			st.Cluster.Launched = m.Launched
+		}
+	}
+	st.Cluster.Reprice(market, st.Attempt.SurchargeUSD, now)
+	if st.Job.State == apitypes.JobEnding || st.Job.State.Over() {
+		// The end of the job may have listed its clusters before this one was recorded as bought.
+		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
+	} else if st.Job.Suspended() != nil {
+		d.Emit(events.DAGSuspended{Job: st.Job.ID, Queue: st.Job.Queue}) // the same for the job's suspension
+	}
+	if slices.IndexFunc(st.Cluster.Nodes, func(n record.Node) bool { return n.Address == "" }) < 0 {
+		d.BringUp(st.Job, st.task, &st.Cluster, now) // the agents' hellos came before the cloud's answer
+	}
+	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
+	return d
+}
+
+// Unseen reports whether machines of a cluster may have been bought although no launch was answered.
+func Unseen(cl record.Cluster, refused error) bool { return cl.Tries > 0 || cloud.Hidden(refused) }
+
+// DecideFailed records a failed launch that may have made machines all the same. again is true if it must be tried
+// again. refusal is the reason if it was given up.
+func DecideFailed(st Buying, cfg record.Config, failure error) (d record.Decision, again bool, refusal error) {
+	cl, kind, late := &st.Cluster, cloud.KindOf(failure), cloud.Late(failure)
+	over := cl.Outcome != "" // ended by another process, which releases it
+	switch {
+	case over && late == 0:
+		return d, false, nil
+	case !over && (cl.Tries >= cfg.LaunchTries || cl.Tries > 0 && kind == cloud.Invalid):
+		// Given up before, by this or another process: the name is refused because the cluster was terminated since.
+		return d, false, Refusal(*cl)
+	case !cloud.Hidden(failure):
+		return d, false, failure
+	}
+	if late > 0 { // machines that are billed
+		cl.Launched, cl.Made = cl.Intended, min(late, len(cl.Nodes))
+	}
+	if !over {
+		cl.Refused, cl.Reason, cl.Tries, refusal = kind, failure.Error(), cl.Tries+1, failure
+		if kind != cloud.Transient && kind != cloud.Throttled { // the same request would be refused again
+			cl.Tries = max(cl.Tries, cfg.LaunchTries)
+		}
+		again = cl.Tries < cfg.LaunchTries
+	}
+	d.Put(record.ClusterKey(cl.ID), *cl)
+	return d, again, refusal
+}
+
+// Refusal returns the failure for which the launch of a cluster was given up.
+func Refusal(cl record.Cluster) error {
+	return refusal{text: cl.Reason, kind: &cloud.Error{Kind: cmp.Or(cl.Refused, cloud.Transient)}}
+}
+
+// refusal is a recorded failure: it has the original text and kind.
+type refusal struct {
+	text string
+	kind *cloud.Error
+}
+
+func (r refusal) Error() string { return r.text }
+func (r refusal) Unwrap() error { return r.kind }
+
+// DecideRefused ends an attempt that the cloud did not launch: its location is blocked, and its task waits for a new
+// plan.
+func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d record.Decision) {
+	kind := cloud.KindOf(cause)
+	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = apitypes.OutcomeRefused, cause.Error(), now
+	st.Attempt.MaxUSD = st.Cluster.MaxUSD
+	st.Attempt.ReservedUSD = st.Cluster.ReservedUSD
+	if Unseen(st.Cluster, cause) {
+		_, st.Attempt.USD = booked(st.Cluster, cfg.MinBilled, now)
+	}
+	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)
+	d.Del(record.ClusterKey(st.Cluster.ID))
+	told := freed(st.Job.Queue, st.Attempt)
+	if st.Attempt.Offer.Spot && kind == cloud.Capacity {
+		told.Spot, told.Outcome = record.MarketID(st.Attempt.OfferID), string(apitypes.OutcomeRefused)
+	}
+	d.Emit(told)
+	// A pool took its machines back: other machines of the plan are still as good as before.
+	if st.Attempt.Assigned() {
+		d.Requeue(st.Job, st.task, st.Job.Plan.Version)
+		return d
+	}
+	if kind == cloud.Invalid && st.Spec.Service != nil {
+		d.Add(st.replicaRefused(cause.Error(), now))
+		return d
+	}
+	if kind == cloud.Invalid {
+		st.task.State, st.task.Reason, st.task.EndedAt = record.TaskFailed, cause.Error(), now
+		d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
+		d.Emit(events.TaskFailed{
+			Job: st.Job.ID, Task: st.task.Index, Attempt: st.Attempt.Number, ExitCode: -1, Final: true,
+			Message: cause.Error(),
+		})
+		return d
+	}
+	d.Block(blockFor(st.Attempt.Offer, kind, cause, cfg, st.blocks, now))
+	d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
+	d.Replan(st.Job, cause.Error())
+	return d
+}
+
+// blockFor returns what not to try after a failure, and until when. A capacity failure blocks the zone, type and
+// market; quota the region, family and market; auth the cloud; any other failure the zone and type for a short while.
+func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg record.Config, known []apitypes.Block,
+	now time.Time) apitypes.Block {
+	b := apitypes.Block{Cloud: o.Cloud, Kind: string(kind), Reason: cause.Error(), At: now}
+	switch kind {
+	case cloud.Auth:
+	case cloud.Quota:
+		b.Region, b.Family, b.Market = o.Region, record.Family(o.InstanceType), string(record.Market(o))
+	default:
+		b.Region, b.Zone, b.InstanceType, b.Market = o.Region, o.Zone, o.InstanceType, string(record.Market(o))
+		b.Reservation = o.Reservation
+	}
+	span := cfg.BlockFor[kind]
+	var e *cloud.Error
+	if errors.As(cause, &e) {
+		span = max(cmp.Or(e.AskAgain, span), e.RetryAfter)
+	}
+	for _, k := range known {
+		if record.BlockKey(k) != record.BlockKey(b) {
+			continue
+		}
+		switch {
+		case now.Before(k.Until): // tried before it was blocked: not one more failure in a row
+			b.Count = k.Count
+			if until := now.Add(span << min(b.Count, record.MaxBlockDoublings)); !until.After(k.Until) {
+				if k.Kind == string(cloud.Capacity) {
+					k.Kind = b.Kind // this kind blocks reserved capacity there as well
+				}
+				return k // keep the longer block
+			}
+			if b.Kind == string(cloud.Capacity) && k.Kind != string(cloud.Capacity) {
+				b.Kind = k.Kind // keep blocking reserved capacity there as well
+			}
+		case now.Sub(k.Until) < 2*span:
+			b.Count = k.Count + 1
+		}
+	}
+	b.Until = now.Add(span << min(b.Count, record.MaxBlockDoublings))
+	return b
+}

@@ -1,0 +1,215 @@
+package attempt
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Inventory is what the clouds list as our machines.
+type Inventory struct {
+	// Asked is when the clouds were asked. The caller may have waited for a store for minutes since.
+	Asked time.Time
+	// Of holds their machines, by cloud and cluster. A cloud that did not answer is missing.
+	Of map[string]map[string][]cloud.Machine
+}
+
+// remedy is what reconcile does about a cluster.
+type remedy int
+
+// What reconcile does about a cluster.
+const (
+	RemedyNone    remedy = iota
+	remedyLaunch         // its launch was left unfinished: provision continues it
+	remedyRelease        // its release was left unfinished, or its attempt has ended: provision continues the release
+	RemedyLost           // its machines are gone or silent
+	remedyTaken          // it was doomed and its time has passed
+	RemedyRun            // it is up and was never commanded to run
+	RemedyLease          // its reserved money is nearly used up
+)
+
+// Diagnose returns what is wrong with a cluster, as the remedy for it.
+func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time.Time) remedy {
+	age := now.Sub(cl.Since)
+	switch {
+	case cl.State == record.ClusterReleasing:
+		return pick(age > cfg.StuckFor || due(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
+	case cl.Kept(now):
+		if due(cl, cfg, now) {
+			return RemedyLease
+		}
+		// The machines of a kept cluster are kept together, because they are paid for together.
+		return pick(gone(cl, cfg, machines, now) || silent(cl, cfg.SilentFor, cfg.SilentFor, now), remedyRelease)
+	case cl.Outcome != "":
+		return pick(age > cfg.StuckFor || due(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
+	case due(cl, cfg, now): // it costs money in any state
+		return RemedyLease
+	case cl.State == record.ClusterLaunching:
+		return pick(age > cfg.StuckFor, remedyLaunch)
+	case gone(cl, cfg, machines, now):
+		return RemedyLost
+	case cl.State == record.ClusterDoomed:
+		return pick(now.After(cl.Until.Add(cfg.StuckFor)), remedyTaken)
+	case cl.State == record.ClusterBooting:
+		return pick(age > cfg.BootWithin, RemedyLost)
+	case cl.Command == "":
+		return pick(age > cfg.StuckFor, RemedyRun)
+	case silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), now):
+		return RemedyLost
+	default:
+		return RemedyNone
+	}
+}
+
+// due reports whether the money reserved for a cluster is nearly used up. The rest must pay until the next check, at
+// most a quarter of the overhead later, and for its release.
+func due(cl record.Cluster, cfg record.Config, now time.Time) bool {
+	return !cl.LeaseUntil.IsZero() && now.After(cl.LeaseUntil.Add(-cfg.Overhead/2))
+}
+
+func pick(is bool, r remedy) remedy {
+	if is {
+		return r
+	}
+	return RemedyNone
+}
+
+// gone reports whether the cloud no longer runs all machines of a cluster. A cloud that did not answer proves nothing,
+// and one that was asked soon after the launch may not have listed the machines yet.
+func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Time) bool {
+	known, ok := machines.Of[cl.Offer.Cloud]
+	lag := cmp.Or(cfg.ListLag, cfg.StuckFor)
+	if cl.Assigned() { // a pool lists what is recorded, and omits lost machines
+		lag = min(lag, cfg.Pool.LostAfter)
+		if !silent(cl, cfg.Pool.LostAfter, cfg.Pool.LostAfter, now) {
+			return false // its agents have called, perhaps since the list was made
+		}
+	}
+	if !ok || machines.Asked.Sub(cl.Launched) < lag {
+		return false
+	}
+	return len(known[cl.ID]) < len(cl.Nodes)
+}
+
+// untaken reports whether a cluster that was lost while it ran was not taken by its cloud: its machines are on demand,
+// or the cloud still listed them when an agent was already silent. Machines of a pool may have been switched off.
+func untaken(cl record.Cluster, cfg record.Config, machines Inventory) bool {
+	if cl.Assigned() || cl.Command == "" {
+		return false
+	}
+	return !cl.Offer.Spot || len(machines.Of[cl.Offer.Cloud][cl.ID]) >= len(cl.Nodes) &&
+		silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), machines.Asked)
+}
+
+// silent reports whether a node has not called for longer than limit since it was commanded to run. A node that has not
+// called at all since then gets first, which is longer: when the command reached it is not known, and its commit may
+// itself have taken minutes.
+func silent(cl record.Cluster, limit, first time.Duration, now time.Time) bool {
+	for _, n := range cl.Nodes {
+		if !n.Done && now.Sub(n.Seen) > limit && (n.Seen.After(cl.Since) || now.Sub(cl.Since) > first) {
+			return true
+		}
+	}
+	return false
+}
+
+// DecideRemedy applies a remedy.
+func DecideRemedy(r remedy, l Losing, cfg record.Config, machines Inventory, now time.Time) (d record.Decision) {
+	switch r {
+	case remedyLaunch:
+		l.Cluster.Since = now // do not repeat this before provision has had its time
+		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+		d.Emit(events.TaskAdmitted{Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt})
+	case remedyRelease:
+		if l.Cluster.Kept(now) {
+			return DecideLetGo(l.Cluster, "its machines, which were kept, are gone or silent", now)
+		}
+		l.Cluster.Since = now
+		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+		d.Emit(events.ClusterRelease{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: "its release was overdue"})
+	case RemedyLost:
+		const reason = "its machines are gone or silent"
+		if untaken(l.Cluster, cfg, machines) {
+			return DecideSilent(l, reason, now)
+		}
+		return DecideLost(l, apitypes.OutcomeLost, reason, now)
+	case remedyTaken:
+		return DecideLost(l, l.Cluster.Taken(), l.Cluster.Reason, now)
+	case RemedyNone, RemedyLease, RemedyRun:
+	}
+	return d
+}
+
+// needsMore describes an attempt that would cost more than what remains of its job's budget or its queue's monthly one.
+func needsMore(task int, job record.Job) string {
+	if job.BudgetUSD <= 0 {
+		return fmt.Sprintf("task %d needs more than what remains of the monthly budget of queue %s", task, job.Queue)
+	}
+	return fmt.Sprintf("task %d needs more than what remains of the budget of %s USD", task,
+		record.TellUSD(job.BudgetUSD))
+}
+
+// leftOf returns how much money may still be reserved for an attempt, from the job's budget and the monthly ones, in
+// USD, and the reason to give if that is too little.
+func leftOf(l Losing, ledger record.Ledger, purses []record.Purse) (left float64, reason string) {
+	left, reason = math.Inf(1), needsMore(l.Cluster.Task, l.Job)
+	if l.Job.BudgetUSD > 0 {
+		left = l.Job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
+	}
+	for _, p := range purses {
+		if p.LeftUSD() < left {
+			left, reason = p.LeftUSD(), "it needs more than was reserved for it: "+p.Tell()
+		}
+	}
+	return left, reason
+}
+
+// DecideLease reserves more of the budget for an attempt that takes longer than expected, or stops it before it
+// overspends. purses are the monthly budgets that pay as well; the caller books more (USD) there.
+func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg record.Config,
+	now time.Time) (d record.Decision, more float64) {
+	rate := l.Cluster.Ceiling() * float64(len(l.Cluster.Nodes))
+	if rate <= 0 {
+		l.Cluster.LeaseUntil = time.Time{}
+		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+		return d, 0
+	}
+	// Money is reserved at the maximum price. If the actual price was lower, the money lasts longer.
+	until := l.Cluster.Covered(cfg.TickEvery, now)
+	left, reason := leftOf(l, ledger, purses)
+	// A lease that ended long ago is extended from now, not from its end.
+	from := l.Cluster.LeaseUntil
+	if now.After(from) {
+		from = now
+	}
+	if until.Sub(from) < cfg.Overhead/4 {
+		more = max(min(left, rate*record.Hours(from.Add(cfg.Overhead).Sub(until))), 0)
+		until = until.Add(record.Duration(more / rate))
+	}
+	if until.Sub(from) >= cfg.Overhead/4 {
+		l.Cluster.LeaseUntil = until
+		l.Cluster.ReservedUSD += more
+		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+		if more > 0 {
+			ledger.ReservedUSD += more
+			d.Put(record.LedgerKey(l.Job.ID), ledger)
+		}
+		return d, more
+	}
+	if l.Cluster.Kept(now) {
+		return DecideLetGo(l.Cluster, reason, now), 0
+	}
+	if l.Task.Service != "" && !l.current() { // another attempt replaces it, and has the money
+		return DecideLost(l, apitypes.OutcomeBudget, reason, now), 0
+	}
+	l.Cluster.Seq++
+	l.Cluster.Command = string(wire.Stop)
+	return l.last(apitypes.OutcomeBudget, reason, reason, now), 0
+}

@@ -1,0 +1,46 @@
+package attempt
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Machines that a cloud does not list are gone once it has had time to list them. Some clouds need none.
+func TestUnlistedMachinesAreGone(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	cl := record.Cluster{
+		ID: "c", State: record.ClusterUp, Command: "run", Offer: apitypes.Offer{Cloud: "aws"}, Nodes: make([]record.Node, 1),
+	}
+	for _, c := range []struct {
+		age, lag time.Duration
+		ago      time.Duration // when the clouds were asked
+		listed   bool
+		want     remedy
+	}{
+		{age: time.Minute, want: RemedyNone},
+		{age: 11 * time.Minute, want: RemedyLost},
+		{age: time.Minute, lag: 20 * time.Second, want: RemedyLost},
+		{age: 10 * time.Second, lag: 20 * time.Second, want: RemedyNone},
+		{age: time.Minute, lag: 20 * time.Second, listed: true, want: RemedyNone},
+		{age: 11 * time.Minute, ago: 2 * time.Minute, want: RemedyNone}, // it may have been listed since
+		{age: time.Minute, lag: 20 * time.Second, ago: 50 * time.Second, want: RemedyNone},
+		{age: time.Minute, lag: 20 * time.Second, ago: 30 * time.Second, want: RemedyLost},
+	} {
+		cfg := record.DefaultConfig()
+		cfg.ListLag = c.lag
+		cl.Launched, cl.Since = now.Add(-c.age), now.Add(-c.age)
+		cl.Nodes[0].Seen = now
+		machines := Inventory{Asked: now.Add(-c.ago), Of: map[string]map[string][]cloud.Machine{"aws": {}}}
+		if c.listed {
+			machines.Of["aws"]["c"] = []cloud.Machine{{Cluster: "c"}}
+		}
+		if got := Diagnose(cl, cfg, machines, now); got != c.want {
+			t.Errorf("%v after its launch, of clouds asked %v ago that list within %v, listed: %v: remedy %v, want %v", c.age,
+				c.ago, c.lag, c.listed, got, c.want)
+		}
+	}
+}

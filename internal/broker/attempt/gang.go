@@ -1,0 +1,206 @@
+package attempt
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Member is a task of a gang in its current state.
+type Member struct {
+	Losing
+	Bought bool // its cluster exists
+}
+
+// GangOf loads the tasks of a task's gang that have not succeeded, with what they hold.
+func GangOf(u recordcache.Reader, job record.Job, index int) ([]Member, error) {
+	spec, err := u.Spec(job)
+	if err != nil {
+		return nil, err
+	}
+	return membersOf(u, job, spec.Gang(index))
+}
+
+// JoiningOf loads the tasks that join a gang and have not succeeded, with what they hold: only those that join the
+// given task's role (ofRole), or all.
+func JoiningOf(u recordcache.Reader, job record.Job, index int, ofRole bool) ([]Member, error) {
+	spec, err := u.Spec(job)
+	if err != nil {
+		return nil, err
+	}
+	joining := spec.Joining(spec.Tasks[index].Gang)
+	return membersOf(u, job, slices.DeleteFunc(joining, func(i int) bool { return ofRole && spec.Lead(i) != index }))
+}
+
+// LeftBehind returns the tasks that had joined a gang whose lost task has since been admitted again: the gang they
+// joined is gone. If other tasks of the gang kept running, it returns only those that joined the lost task's role. It
+// fails with ErrSkip if there are none.
+func LeftBehind(u recordcache.Reader, job record.Job, lost Member, gang []Member) ([]Member, error) {
+	before := func(m Member) bool { return m.Bought && m.Attempt.Admitted.Before(lost.Attempt.Admitted) }
+	joined, err := JoiningOf(u, job, lost.Task.Index, slices.ContainsFunc(gang, before))
+	if joined = slices.DeleteFunc(joined, func(m Member) bool { return !before(m) }); err == nil && len(joined) == 0 {
+		err = record.ErrSkip
+	}
+	return joined, err
+}
+
+func membersOf(u recordcache.Reader, job record.Job, tasks []int) (out []Member, err error) {
+	var keys []record.Key
+	for _, i := range tasks {
+		keys = append(keys, record.TaskKey(job.ID, i))
+	}
+	if err := u.Preload(keys...); err != nil {
+		return nil, err
+	}
+	for _, i := range tasks {
+		m := Member{Losing: Losing{Job: job}}
+		if m.Task, _, err = recordcache.Get[record.Task](u, record.TaskKey(job.ID, i)); err != nil {
+			return nil, err
+		}
+		if m.Task.State == record.TaskSucceeded {
+			continue
+		}
+		m.Task.Job, m.Task.Index = job.ID, i // it may not have been announced yet
+		if m.Task.Attempt > 0 {
+			if m.Cluster, m.Bought,
+				err = recordcache.Get[record.Cluster](u,
+				record.ClusterKey(record.ClusterID(job.ID, i, m.Task.Attempt))); err != nil {
+				return nil, err
+			}
+			if m.Attempt, _,
+				err = recordcache.Get[apitypes.Attempt](u, record.AttemptKey(job.ID, i, m.Task.Attempt)); err != nil {
+				return nil, err
+			}
+			m.Cluster.Tell(&m.Attempt)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// runs reports whether a member runs or was commanded to, and is not about to end.
+func (m *Member) runs() bool {
+	return m.Bought && m.Cluster.State == record.ClusterUp && m.Cluster.Command == string(wire.Run) &&
+		m.Cluster.Outcome == ""
+}
+
+// DecideRunGang commands all of a gang to run, or none of it. All clusters are written, so if one is lost meanwhile
+// nothing is committed. Tasks that restart alone are commanded when all others run or are up; the others are
+// commanded again, which tells them of the new members. If a task waits to restart alone, but no other task runs any
+// more, the gang breaks: otherwise those that are up would wait for it for ever, and hold capacity that it may need.
+func DecideRunGang(members []Member, now time.Time) (d record.Decision) {
+	if waits := stranded(members); waits != nil {
+		d.Broken(*waits)
+		return d
+	}
+	alone := slices.ContainsFunc(members, func(m Member) bool { return m.runs() })
+	begins := false
+	for _, m := range members {
+		switch {
+		case m.runs():
+			m.Cluster.Run()
+			d.Put(record.ClusterKey(m.Cluster.ID), m.Cluster)
+			continue
+		case !m.Bought || m.Task.State != record.TaskLaunching || m.Cluster.State != record.ClusterUp ||
+			m.Cluster.Command != "" || m.Cluster.Outcome != "" || alone && !m.Task.Alone:
+			return record.Decision{}
+		}
+		begins = true
+		run := DecideRun(m.Cluster, now)
+		d.Writes = append(d.Writes, run.Writes...)
+	}
+	if !begins {
+		return record.Decision{}
+	}
+	return d
+}
+
+// stranded returns a task of a gang that waits to restart alone although no other task of the gang runs, or nil.
+func stranded(members []Member) *record.Task {
+	if slices.ContainsFunc(members, func(m Member) bool { return m.runs() }) {
+		return nil
+	}
+	i := slices.IndexFunc(members, func(m Member) bool { return m.Task.State == record.TaskQueued && m.Task.Alone })
+	if i < 0 {
+		return nil
+	}
+	return &members[i].Task
+}
+
+// RestartsAlone reports whether a task that broke its gang restarts alone. That requires another task of the gang
+// that is running; runs is the key of its cluster. members are the tasks of the gang.
+func RestartsAlone(spec *dag.Task, e events.GangBroken, members []Member) (runs record.Key, ok bool) {
+	to := dag.PodEvicted
+	if e.Failed {
+		to = dag.PodFailed
+	}
+	if r, found := spec.Reacts(to, e.ExitCode); e.Done || !found || r.Action != dag.RestartRole {
+		return runs, false
+	}
+	i := slices.IndexFunc(members, func(m Member) bool {
+		return m.Task.Index != e.Task && m.runs() && m.Cluster.Started
+	})
+	if i < 0 {
+		return runs, false
+	}
+	return record.ClusterKey(members[i].Cluster.ID), true
+}
+
+// DecideAlone makes a task of a gang wait for its own admission while the others continue. Its queue gets a session.
+func DecideAlone(m Member, runs record.Key) (d record.Decision) {
+	m.Task.Alone = true
+	d.Touch(runs) // so a concurrent decision to make that task leave sees this task's state
+	d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
+	d.Emit(events.CapacityFreed{Queue: m.Job.Queue})
+	return d
+}
+
+// DecideFollow makes a task of a broken gang give back what it holds: at once if it has not started, otherwise when it
+// has saved its work.
+func DecideFollow(m Member, reason string, cfg record.Config, now time.Time) (d record.Decision) {
+	switch {
+	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
+		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
+		d = decideUnbought(&st, apitypes.OutcomeMoved, reason, now)
+		rejoin(&d, m.Job, m.Task, reason)
+	case m.Task.State == record.TaskQueued && m.Task.Alone:
+		m.Task.Alone = false // it starts together with the others again
+		d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
+		d.Emit(events.CapacityFreed{Queue: m.Job.Queue})
+	case m.Bought:
+		d = DecideGiveBack(m.Losing, record.LeaveGang, reason, cfg, now)
+	}
+	return d
+}
+
+// DecideComplete ends a task of a gang whose chief has succeeded: its work is done, whatever its state.
+func DecideComplete(m Member, now time.Time) (d record.Decision) {
+	cluster := ""
+	switch {
+	case m.Task.State == record.TaskQueued:
+		d.Del(record.WaitKey(m.Job.Queue, record.WaitingOf(m.Job, m.Task)))
+	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
+		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
+		d = decideUnbought(&st, apitypes.OutcomeMoved, "the work of its gang is done", now)
+	case m.Bought && m.Cluster.Outcome == "":
+		if m.Cluster.Running.IsZero() {
+			m.Cluster.Running = now
+		}
+		m.Cluster.Outcome, m.Cluster.Ended, cluster = apitypes.OutcomeSucceeded, now, m.Cluster.ID
+		d.Put(record.ClusterKey(m.Cluster.ID), m.Cluster)
+		d.Unplanned(m.Job, m.Cluster)
+	}
+	if m.Task.StartedAt.IsZero() {
+		m.Task.StartedAt = now
+	}
+	m.Task.State, m.Task.EndedAt, m.Task.Progress = record.TaskSucceeded, now, 1
+	d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
+	d.Emit(events.TaskSucceeded{Job: m.Job.ID, Task: m.Task.Index, Attempt: m.Task.Attempt, Cluster: cluster})
+	return d
+}

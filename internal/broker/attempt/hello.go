@@ -1,0 +1,99 @@
+package attempt
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
+
+// Arriving is what the decision on a hello depends on. The job and the task are loaded only for the last hello.
+type Arriving struct {
+	Job     record.Job
+	Task    record.Task
+	Cluster record.Cluster
+	Rank    int
+}
+
+// Up reports whether the cluster is up once this node has arrived.
+func (st *Arriving) Up() bool {
+	for i, n := range st.Cluster.Nodes {
+		if i != st.Rank && n.Address == "" {
+			return false
+		}
+	}
+	return st.Cluster.State == record.ClusterBooting
+}
+
+// Doubt returns why the caller is not accepted as the machine that was launched for the rank: ErrEarly, or ErrMachine
+// with a reason. It returns nil if the caller is that machine, or if there is no proof and none is required.
+func (st *Arriving) Doubt(cfg record.Config, m *wire.Machine) error {
+	cl := &st.Cluster
+	launched := cl.Nodes[st.Rank].Machine
+	switch {
+	case m == nil && (cl.Assigned() || !slices.Contains(cfg.Proven, cl.Offer.Cloud)):
+		return nil
+	case m == nil:
+		return doubt("it has no proof of identity, which machines of %s must have", cl.Offer.Cloud)
+	case m.Fault != "":
+		return doubt("%s", m.Fault)
+	case m.Cloud != cl.Offer.Cloud:
+		return doubt("it is a machine of %s, but one of %s was launched", m.Cloud, cl.Offer.Cloud)
+	case launched == "" && cl.State == record.ClusterLaunching:
+		return record.ErrEarly
+	case m.ID != launched:
+		return doubt("it is %s, but %s was launched", m.ID, cmp.Or(launched, "no known machine"))
+	case m.Account != "" && cl.Account != "" && m.Account != cl.Account:
+		return doubt("it is of account %s, but was launched in %s", m.Account, cl.Account)
+	case m.Region != "" && m.Region != cl.Offer.Region:
+		return doubt("it is in %s, but was launched in %s", m.Region, cl.Offer.Region)
+	}
+	return nil
+}
+
+func doubt(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", record.ErrMachine, fmt.Sprintf(format, args...))
+}
+
+// maxDoubt is the maximum length of a stored reason, in bytes: the refused caller wrote parts of it.
+const maxDoubt = 300
+
+// DecideDoubt records in an attempt why a machine was refused.
+func DecideDoubt(a apitypes.Attempt, rank int, why error, now time.Time) (d record.Decision) {
+	text := strings.ToValidUTF8(fmt.Sprintf("the hello of rank %d was refused: %v", rank, why), "")
+	a.Doubt, a.DoubtedAt = strings.ToValidUTF8(text[:min(len(text), maxDoubt)], ""), now
+	d.Put(record.AttemptKey(a.Job, a.Task, a.Number), a)
+	return d
+}
+
+// Taken reports whether another agent has already said hello for this rank.
+func (st *Arriving) Taken(h wire.Hello) bool {
+	n := st.Cluster.Nodes[st.Rank]
+	return n.Address != "" && n.Hello != madeUp(h)
+}
+
+// madeUp returns the stored hash of an agent's nonce, or "" for an agent without one.
+func madeUp(h wire.Hello) string {
+	if h.Nonce == "" {
+		return ""
+	}
+	return record.ShortHash(h.Nonce)
+}
+
+// DecideHello records a node's address; the last hello brings the cluster up.
+func DecideHello(st *Arriving, h wire.Hello, now time.Time) (d record.Decision) {
+	up := st.Up()
+	st.Cluster.Nodes = append([]record.Node(nil), st.Cluster.Nodes...)
+	node := &st.Cluster.Nodes[st.Rank]
+	node.Address, node.Hello, node.Seen = h.Address, madeUp(h), now
+	if up {
+		d.BringUp(st.Job, st.Task, &st.Cluster, now)
+	}
+	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
+	return d
+}

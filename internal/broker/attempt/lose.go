@@ -1,0 +1,236 @@
+package attempt
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Losing is what the decision on the loss of a cluster depends on.
+type Losing struct {
+	Job     record.Job
+	Task    record.Task
+	Attempt apitypes.Attempt
+	Cluster record.Cluster
+}
+
+// LoadLosing loads what the decision on the loss of a cluster depends on.
+func LoadLosing(u recordcache.Reader, cluster string) (l Losing, found bool, err error) {
+	if l.Cluster, found, err = recordcache.Get[record.Cluster](u, record.ClusterKey(cluster)); err != nil || !found {
+		return l, found, err
+	}
+	task := record.TaskKey(l.Cluster.Job, l.Cluster.Task)
+	made := record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt)
+	if err := u.Preload(record.JobKey(l.Cluster.Job), task, made); err != nil {
+		return l, false, err
+	}
+	if l.Job, found, err = recordcache.Get[record.Job](u, record.JobKey(l.Cluster.Job)); err != nil || !found {
+		return l, found, err
+	}
+	if l.Task, found, err = recordcache.Get[record.Task](u, task); err != nil || !found {
+		return l, found, err
+	}
+	l.Attempt, found, err = recordcache.Get[apitypes.Attempt](u, made)
+	l.Cluster.Tell(&l.Attempt)
+	l.Cluster.TellTask(&l.Task)
+	return l, found, err
+}
+
+// DecideDoomed commands the agents of a cluster to save their work before its machines are taken, and requests a plan
+// for where the task resumes. The task keeps the cluster until they have saved or are gone.
+func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
+	cl := l.Cluster
+	if cl.Outcome != "" || cl.State == record.ClusterDoomed || cl.State == record.ClusterReleasing {
+		return d
+	}
+	if cl.Launched.IsZero() {
+		cl.Launched = cl.Intended // the notice came before the answer to the launch
+	}
+	cl.State, cl.Since = record.ClusterDoomed, now
+	cl.Until, cl.Reason = at, "spot interruption"
+	cl.Seq++
+	cl.Command = string(wire.SaveNow)
+	switch {
+	case l.Task.Service != "":
+		if l.Job.State == apitypes.JobRunning && l.Job.Suspended() == nil && l.current() {
+			handOver(&d, l, l.Job.Plan.Version+1, cl.Reason+" in "+record.Where(cl.Offer), now)
+		}
+	case l.Job.State == apitypes.JobRunning && l.Task.Attempt == cl.Attempt:
+		cl.MinPlan = l.Job.Plan.Version + 1
+		d.Hold(record.JobKey(l.Job.ID)) // MinPlan must be newer than the plan in force
+		d.Replan(l.Job, cl.Reason+" in "+record.Where(cl.Offer))
+	}
+	d.Put(record.ClusterKey(cl.ID), cl)
+	return d
+}
+
+// DecideLost ends an attempt whose machines are gone or unusable: the task waits for a new plan, and the machines are
+// released in any case.
+func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time) (d record.Decision) {
+	if l.Cluster.Outcome != "" {
+		return d
+	}
+	l.Task.OnDemand = l.Task.OnDemand || l.Cluster.Leaving == record.LeaveForDeadline
+	if l.Cluster.Leaving == record.LeaveForOthers || l.Cluster.Leaving == record.LeaveForRoom {
+		l.Task.YieldedTo = append(slices.Clone(l.Task.YieldedTo), l.Cluster.For)
+	}
+	l.Cluster.Outcome, l.Cluster.Reason = outcome, reason
+	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = outcome, reason, now
+	d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+	d.Put(record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt), l.Attempt)
+	d.Emit(events.ClusterLost{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: reason})
+	if l.Job.State == apitypes.JobEnding || l.Job.State.Over() || l.Task.Attempt != l.Cluster.Attempt {
+		return d
+	}
+	if l.Task.Service != "" {
+		if !l.current() {
+			return d // its task was handed over to another attempt
+		}
+		l.Task.ReadyAt = now
+	}
+	switch l.Cluster.Leaving {
+	case record.LeaveUnready, record.LeaveGang, record.LeaveSuspended, record.LeaveForRoom:
+		rejoin(&d, l.Job, l.Task, reason)
+		return d
+	default:
+	}
+	if minPlan := l.Cluster.MinPlan; minPlan > 0 && minPlan <= l.Job.Plan.Version { // replanned while it saved its work
+		d.Requeue(l.Job, l.Task, minPlan)
+		d.Emit(events.CapacityFreed{Queue: l.Job.Queue})
+		return d
+	}
+	d.Requeue(l.Job, l.Task, l.Job.Plan.Version+1)
+	if l.Cluster.Leaving == record.LeaveForOthers || l.Cluster.Leaving == record.LeaveMachine {
+		d.Replan(l.Job, reason)
+		return d
+	}
+	if l.Cluster.Leaving != "" {
+		d.Replan(l.Job, "left spot in "+record.Where(l.Cluster.Offer)+": "+reason)
+		return d
+	}
+	d.Replan(l.Job, reason+" in "+record.Where(l.Cluster.Offer))
+	return d
+}
+
+// MostSilent is the maximum number of attempts in a row that may lose an agent without a checkpoint in between,
+// although their cloud took no machine.
+const MostSilent = 6
+
+// DecideSilent ends an attempt that has lost an agent although its cloud has taken no machine. If that happens
+// MostSilent times in a row, the task itself takes its agents down, and further attempts would waste money: it fails.
+func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
+	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // this attempt has saved a checkpoint
+		l.Task.Silent = 0
+	}
+	counts := l.current() && l.Task.Service == "" && l.Cluster.Outcome == "" && l.Cluster.State == record.ClusterUp
+	if counts {
+		l.Task.Silent++
+	}
+	if !counts || l.Task.Silent < MostSilent || l.Job.State == apitypes.JobEnding || l.Job.State.Over() {
+		return DecideLost(l, apitypes.OutcomeLost, reason, now)
+	}
+	l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
+	d = l.last(apitypes.OutcomeLost, reason, fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved "+
+		"in between: does it use up the memory of its machines? The last time: %s", l.Task.Silent, reason), now)
+	d.Put(record.TaskKey(l.Cluster.Job, l.Cluster.Task), l.Task)
+	return d
+}
+
+// last ends an attempt, and its task without a retry; message is why.
+func (l Losing) last(outcome apitypes.Outcome, reason, message string, now time.Time) (d record.Decision) {
+	cl := l.Cluster
+	cl.Outcome, cl.Reason = outcome, reason
+	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = outcome, reason, now
+	d.Put(record.ClusterKey(cl.ID), cl)
+	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), l.Attempt)
+	d.Emit(events.TaskFailed{Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, Cluster: cl.ID, ExitCode: -1, Final: true,
+		Message: message})
+	return d
+}
+
+// rejoin makes a task wait for the rest of its gang, or for a machine to resume on. If its plan is still in force, it
+// keeps it; a plan that was made while it ran has no offer for it.
+func rejoin(d *record.Decision, job record.Job, task record.Task, reason string) {
+	if job.Plan.Version == task.Plan {
+		d.Wait(job, task, task.Plan)
+		return
+	}
+	d.Wait(job, task, job.Plan.Version+1)
+	d.Replan(job, reason)
+}
+
+// TakenBlock blocks the spot market that has just taken a machine: it has no capacity to spare.
+func TakenBlock(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block {
+	cause := cloud.Errorf(o.Cloud, cloud.Capacity, "SpotInterruption", "spot machines are being taken in %s",
+		record.Where(o))
+	o.Spot = true
+	return blockFor(o, cloud.Capacity, cause, cfg, known, now)
+}
+
+// UnheardBlock blocks a location whose machines came up but whose agents never called: more machines there would cost
+// as much and be as silent.
+func UnheardBlock(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block {
+	cause := cloud.Errorf(o.Cloud, cloud.Transient, "NoAgent", "no agent of the machines in %s has called",
+		record.Where(o))
+	return blockFor(o, cloud.Transient, cause, cfg, known, now)
+}
+
+// DecideLeave commands the agents of a cluster to save their work and stop; then the task is replanned.
+func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within time.Duration,
+	now time.Time) (d record.Decision) {
+	cl.State, cl.Since, cl.Until = record.ClusterDoomed, now, now.Add(within)
+	cl.Leaving, cl.Reason = why, reason
+	cl.Seq++
+	cl.Command = string(wire.SaveNow)
+	d.Put(record.ClusterKey(cl.ID), cl)
+	return d
+}
+
+// TasksNow loads the job's tasks that have been ready, updated with what their clusters know of them, and the
+// clusters. A task whose machines are being taken is returned as queued, because it has to be planned as such.
+func TasksNow(u recordcache.Reader, job string) ([]record.Task, []record.Cluster, error) {
+	tasks, err := recordcache.List[record.Task](u, record.JobPart(job), "task#", 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	clusters, err := recordcache.List[record.Cluster](u, record.JobPart(job), record.ClusterPrefix, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	record.TellTasks(clusters, tasks)
+	for _, cl := range clusters {
+		if i, ok := record.TaskAt(tasks, cl.Task); ok && cl.Saving() && tasks[i].Attempt == cl.Attempt {
+			tasks[i].State = record.TaskQueued
+		}
+	}
+	return tasks, clusters, nil
+}
+
+// DecideVacate commands a cluster to save its work and stop because its machines' owner wants them. A cluster that runs
+// nothing yet is ended at once.
+func DecideVacate(l Losing, cfg record.Config, reason string, now time.Time) (d record.Decision) {
+	switch {
+	case l.Cluster.Outcome != "" || l.Cluster.State == record.ClusterDoomed ||
+		l.Cluster.State == record.ClusterReleasing || l.Cluster.State == record.ClusterLaunching:
+		return d // it is ending, or is checked again when it has started
+	case l.Cluster.State == record.ClusterUp && l.Task.State == record.TaskRunning &&
+		l.Task.Attempt == l.Cluster.Attempt:
+		return DecideLeave(l.Cluster, record.LeaveMachine, reason, cfg.Overhead, now)
+	default:
+		l.Cluster.Leaving = record.LeaveMachine
+		return DecideLost(l, apitypes.OutcomeMoved, reason, now)
+	}
+}
+
+// CanGo reports whether a cluster can be commanded to save its work and make room for other tasks.
+func (l Losing) CanGo(restart time.Duration, now time.Time) bool {
+	return l.Cluster.State == record.ClusterUp && l.Cluster.Outcome == "" && l.Task.State == record.TaskRunning &&
+		l.Task.Attempt == l.Cluster.Attempt && now.Sub(l.Cluster.Running) >= l.Task.Keeps(restart)
+}

@@ -1,0 +1,198 @@
+package attempt
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// DecideRun commands the agents of a cluster to start, once.
+func DecideRun(cl record.Cluster, now time.Time) (d record.Decision) {
+	if cl.State != record.ClusterUp || cl.Command != "" {
+		return d
+	}
+	cl.Run()
+	if now.After(cl.Since) { // now may be older than the records, if the decision had to wait
+		cl.Since = now
+	}
+	d.Put(record.ClusterKey(cl.ID), cl)
+	return d
+}
+
+// Assignment returns what the nodes of a cluster have to run. It is made from records that do not change while the
+// attempt lasts, except the checkpoint, which only this attempt writes.
+func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task,
+	attempt apitypes.Attempt, in Inherited) *wire.Assignment {
+	t := &spec.Tasks[cl.Task]
+	a := &wire.Assignment{
+		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
+		Setup: t.Setup, Run: t.Run, Login: t.Login, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
+		Workdir: t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name),
+		Parents: in.Parents, Only: in.Only, Nothing: in.Nothing, Pace: cfg.Pace,
+		Service: serviceOf(cfg, spec, cl.Task),
+	}
+	if a.Service == nil {
+		a.KeepOnFailure = cfg.Wall(spec.KeepOnFailure)
+	}
+	if r := Alternative(t, cl.Offer); r != nil {
+		a.Image = r.Container()
+	}
+	for _, n := range cl.Nodes {
+		a.Nodes = append(a.Nodes, n.Address)
+	}
+	if t.Checkpoint != nil {
+		a.Checkpoint = &wire.Checkpoint{
+			Every: cfg.Wall(t.Checkpoint.Every), Path: t.Checkpoint.Path,
+			Restore: from(cfg, cl, attempt.ResumedFrom), Next: task.Checkpoint.Seq + 1,
+		}
+	}
+	if t.StandIn() {
+		// Its files are only sizes: there is nothing to stage.
+		a.StandIn = max(time.Duration(float64(t.Recorded)*cfg.StandInScale), 1) // 0 would mean that it is no stand-in
+		a.Progress, a.Workdir, a.Parents, a.Only, a.Nothing = attempt.Resumed, "", nil, nil, nil
+		return a
+	}
+	for _, in := range t.Inputs {
+		a.Inputs = append(a.Inputs, wire.Input{
+			URI: in.URI, Path: in.Path, Mount: string(in.Mount), Source: in.Source,
+		})
+	}
+	for _, out := range t.Outputs {
+		a.Outputs = append(a.Outputs, wire.Output{
+			Name: out.Name, Path: out.Path, URI: out.URI, OnFailure: out.OnFailure,
+		})
+	}
+	return a
+}
+
+// from returns a location as an agent needs it: a path if it is in the attempt's own store, otherwise a URI.
+func from(cfg record.Config, cl record.Cluster, where string) string {
+	store := cmp.Or(cl.Store, cfg.StoreURL)
+	if where == "" || store == cfg.StoreURL {
+		return where
+	}
+	uri := cfg.At(where)
+	if path, ok := strings.CutPrefix(uri, strings.TrimSuffix(store, "/")+"/"); ok {
+		return path
+	}
+	return uri
+}
+
+// Alternative returns the first of a task's resources that an offer matches by name and location. It returns nil if
+// none does, as on machines of a pool.
+func Alternative(t *dag.Task, o apitypes.Offer) *dag.Resources {
+	is := func(asked, has string) bool { return asked == "" || strings.EqualFold(asked, has) }
+	for i := range t.Resources {
+		r := &t.Resources[i]
+		if is(r.Cloud, o.Cloud) && is(r.Region, o.Region) && is(r.Zone, o.Zone) && is(r.InstanceType, o.InstanceType) &&
+			is(r.Accelerator, o.Accelerator) {
+			return r
+		}
+	}
+	return nil
+}
+
+// taskPrefix is the prefix of a task's data in the job's store.
+func taskPrefix(job, task string) string { return job + "/" + task }
+
+// Inherited is what an agent needs to know of the outputs of its task's parents, by the parents' names.
+type Inherited struct {
+	// Parents are the locations of the outputs. Only lists the paths to read of parents that are read in part.
+	Parents map[string]string
+	Only    map[string][]string
+	// Nothing lists the parents that have no output, or none that is read.
+	Nothing []string
+}
+
+// ParentOutputs returns the locations of the outputs of the parents of a cluster's task, in the form its agent needs.
+func ParentOutputs(u recordcache.Reader, cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster) (Inherited,
+	error) {
+	in := Inherited{Parents: map[string]string{}, Only: map[string][]string{}}
+	var parents []int32
+	for _, k := range spec.EdgesTo(cl.Task) {
+		edge := &spec.Edges[k]
+		p := int32(edge.From) //nolint:gosec // a task of the job
+		parent := &spec.Tasks[p]
+		if parent.StandIn() {
+			continue // its files have only sizes
+		}
+		paths, all := read(parent, edge.Outputs)
+		switch {
+		case all:
+			parents = append(parents, p)
+		case len(paths) == 0:
+			in.Nothing = append(in.Nothing, parent.Name)
+		default:
+			parents = append(parents, p)
+			in.Only[parent.Name] = paths
+		}
+	}
+	found, err := LoadTasks(u, job, parents)
+	for _, parent := range found {
+		if name := spec.Tasks[parent.Index].Name; parent.Output != "" {
+			in.Parents[name] = from(cfg, cl, parent.Output)
+		} else {
+			delete(in.Only, name)
+			in.Nothing = append(in.Nothing, name)
+		}
+	}
+	return in, err
+}
+
+// read returns the paths of a parent's output that an edge carries; all is true if it carries all of it.
+func read(parent *dag.Task, outputs []string) (paths []string, all bool) {
+	if outputs == nil {
+		return nil, true
+	}
+	for i := range parent.Outputs {
+		if out := &parent.Outputs[i]; slices.Contains(outputs, out.Name) {
+			if path.Clean(out.Path) == "." {
+				return nil, true
+			}
+			paths = append(paths, out.Path)
+		}
+	}
+	return paths, false
+}
+
+// manyTasks is the number of keys above which reading pages of the job's partition may be better. A request for many
+// keys returns less than a page, and a store that bills by the record bills each key like several records of a page.
+const manyTasks = 100
+
+// LoadTasks loads those of the given tasks that have a record. If most of a job's tasks are wanted, it reads pages.
+func LoadTasks(u recordcache.Reader, job record.Job, tasks []int32) (found []record.Task, err error) {
+	if len(tasks) > manyTasks && len(tasks) > job.Tasks/8 {
+		wanted := make([]bool, job.Tasks)
+		for _, i := range tasks {
+			wanted[i] = true
+		}
+		found, err = recordcache.List[record.Task](u, record.JobPart(job.ID), "task#", 0)
+		return slices.DeleteFunc(found, func(t record.Task) bool { return !wanted[t.Index] }), err
+	}
+	keys := make([]record.Key, len(tasks))
+	for i, t := range tasks {
+		keys[i] = record.TaskKey(job.ID, int(t))
+	}
+	if err := u.Preload(keys...); err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		t, ok, err := recordcache.Get[record.Task](u, key)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found = append(found, t)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,300 @@
+package attempt
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// A replica of a service has no work to save, and is replaced before it ends: its task is handed over. The task waits
+// in its queue and is admitted again while the previous attempt still runs. The previous attempt ends when the new
+// one is ready, or when its machine is taken.
+
+// How replicas are probed and replaced, by the broker's clock.
+const (
+	probeEvery = 10 * time.Second
+	// unreadyFor is how long a replica that is no longer ready continues to run while another replaces it.
+	unreadyFor = 10 * time.Minute
+	// drainFor is how long a replica has to end after it was commanded to.
+	drainFor = 2 * time.Minute
+	// settledAfter is how long a replica must have been ready for earlier failures to be forgotten.
+	settledAfter = 10 * time.Minute
+	// MostMisses is the maximum number of attempts in a row that may end before they are ready, if no other replica is.
+	MostMisses = 6
+	// After the second failure in a row the next attempt waits for backOff, and twice as long after each further one.
+	backOff, maxBackOff = 30 * time.Second, 10 * time.Minute
+)
+
+// The minimum times that programs get, however compressed the broker's time is.
+const (
+	leastDelay = 10 * time.Second
+	leastEvery = 200 * time.Millisecond
+)
+
+// serviceOf returns what the nodes of a replica need to know of their service; nil for a task that is not a replica.
+func serviceOf(cfg record.Config, spec *dag.Job, task int) *wire.Service {
+	s := spec.Tasks[task].Service
+	if s == nil {
+		return nil
+	}
+	r, every := &s.Readiness, max(cfg.Wall(probeEvery), leastEvery)
+	return &wire.Service{
+		Name: s.Of, Replica: slices.Index(spec.Replicas(task), task), Port: s.Port, Path: r.Path, Post: r.Post,
+		Headers: r.Headers, InitialDelay: max(cfg.Wall(r.Delay()), min(r.Delay(), leastDelay)), Every: every,
+		Timeout: r.Patience(), Patience: max(cfg.Wall(unreadyFor), 2*wire.UnreadyAfter*every),
+	}
+}
+
+// Serving is what the decision on a replica's report depends on in addition.
+type Serving struct {
+	older  []Losing // earlier attempts of the same task that still run
+	others bool     // another replica of its service is ready
+	ledger record.Ledger
+	// rolling is nil if no update is in progress.
+	rolling *Rolling
+}
+
+// LoadServing loads what the decision on a replica's report depends on in addition.
+func (st *Reporting) LoadServing(u recordcache.Reader, spec *dag.Job) (err error) {
+	cl := &st.Cluster
+	if st.Attempt, _, err = recordcache.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
+		return err
+	}
+	cl.Tell(&st.Attempt)
+	if st.serving.ledger, _, err = recordcache.Get[record.Ledger](u, record.LedgerKey(cl.Job)); err != nil {
+		return err
+	}
+	all, err := recordcache.List[record.Cluster](u, record.JobPart(cl.Job), record.ClusterPrefix, 0)
+	if err != nil {
+		return err
+	}
+	if st.Job.Update.Open() {
+		if st.serving.rolling, err = LoadRolling(u, st.Job, spec); err != nil {
+			return err
+		}
+	}
+	of := spec.Replicas(cl.Task)
+	for i := range all {
+		switch other := &all[i]; {
+		case other.ID == cl.ID || !slices.Contains(of, other.Task):
+		case other.Task == cl.Task && other.Attempt < cl.Attempt && Keeps(*other):
+			l, found, err := LoadLosing(u, other.ID)
+			if err != nil {
+				return err
+			}
+			if found {
+				st.serving.older = append(st.serving.older, l)
+			}
+			st.serving.others = st.serving.others || other.Serves()
+		default:
+			st.serving.others = st.serving.others || other.Serves()
+		}
+	}
+	return nil
+}
+
+// current reports whether the task of a replica still belongs to this attempt: it was not handed over.
+func (l Losing) current() bool {
+	return l.Task.Attempt == l.Cluster.Attempt && l.Task.State != record.TaskQueued
+}
+
+// losing returns the same records as a Losing.
+func (st *Reporting) losing() Losing {
+	return Losing{Job: st.Job, Task: st.Task, Attempt: st.Attempt, Cluster: st.Cluster}
+}
+
+// replicaReady records that a replica is ready, and ends those that it replaces.
+func (st *Reporting) replicaReady(r wire.Report, cfg record.Config) (d record.Decision) {
+	cl := &st.Cluster
+	if cl.Outcome != "" || st.Rank != 0 {
+		d.Put(record.ClusterKey(cl.ID), *cl)
+		return d
+	}
+	cl.Ready, cl.Unready = st.Now, ""
+	if host := cl.Nodes[0].Address; r.Port > 0 {
+		cl.Reached = net.JoinHostPort(host, strconv.Itoa(r.Port))
+	}
+	d.Put(record.ClusterKey(cl.ID), *cl)
+	if cl.State == record.ClusterDoomed {
+		return d
+	}
+	outdated := st.Job.Update.Open() && cl.Spec != st.Job.Spec.Version
+	if st.Task.Attempt == cl.Attempt && st.Task.State == record.TaskQueued && !outdated { // no replacement is needed
+		d.Del(record.WaitKey(st.Job.Queue, record.WaitingOf(st.Job, st.Task)))
+		st.Task.State, st.Task.StartedAt = record.TaskRunning, cl.Running
+		d.Put(record.TaskKey(cl.Job, cl.Task), st.Task)
+	}
+	for _, l := range st.serving.older {
+		more := letGo(l, record.LeaveReplaced, fmt.Sprintf("attempt %d has taken its place", cl.Attempt), cfg, st.Now)
+		d.Add(more)
+	}
+	if r := st.serving.rolling; r != nil {
+		r.takes(*cl, st.Task)
+		d.Add(r.Step(st.Now))
+	}
+	return d
+}
+
+// letGo ends a replica, with time to answer its open requests. One that does not run yet ends at once.
+func letGo(l Losing, why record.Leaving, reason string, cfg record.Config, now time.Time) record.Decision {
+	if l.Cluster.Command == "" {
+		l.Cluster.Leaving = why
+		return DecideLost(l, apitypes.OutcomeMoved, reason, now)
+	}
+	return DecideLeave(l.Cluster, why, reason, min(drainFor, cfg.Overhead), now)
+}
+
+// replicaUnready records that a replica is no longer ready, and has it replaced: while it still runs, or after it has
+// ended if the budget is too small for both.
+func (st *Reporting) replicaUnready(r wire.Report, cfg record.Config) (d record.Decision) {
+	cl := &st.Cluster
+	if cl.Outcome == "" && st.Rank == 0 {
+		cl.Ready, cl.Unready = time.Time{}, record.Clip(r.Message)
+	}
+	l := st.losing()
+	if cl.Outcome != "" || cl.State != record.ClusterUp || !l.current() || st.Job.State != apitypes.JobRunning ||
+		st.Job.Suspended() != nil {
+		d.Put(record.ClusterKey(cl.ID), *cl)
+		return d
+	}
+	reason := "no longer ready: " + cl.Unready
+	left := st.Job.BudgetUSD - st.serving.ledger.SpentUSD - st.serving.ledger.ReservedUSD
+	if st.Job.BudgetUSD > 0 && left < st.Attempt.ReservedUSD {
+		l.Cluster = *cl
+		return letGo(l, record.LeaveUnready, reason, cfg, st.Now)
+	}
+	d.Put(record.ClusterKey(cl.ID), *cl)
+	handOver(&d, l, st.Job.Plan.Version, reason, st.Now)
+	d.Emit(events.CapacityFreed{Queue: st.Job.Queue})
+	return d
+}
+
+// handOver makes a replica's task wait to be admitted again, under a plan of at least version minPlan, while its
+// attempt still runs.
+func handOver(d *record.Decision, l Losing, minPlan int, reason string, now time.Time) {
+	l.Task.ReadyAt = now
+	if minPlan <= l.Job.Plan.Version {
+		rejoin(d, l.Job, l.Task, reason)
+		return
+	}
+	d.Requeue(l.Job, l.Task, minPlan)
+	d.Replan(l.Job, reason)
+}
+
+// replicaEnded ends the attempt of a replica that ended by itself, and has it replaced. If attempts fail again and
+// again before they are ready, the job fails, unless another replica is ready: then new attempts continue.
+func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
+	cl := &st.Cluster
+	l, never := st.losing(), cl.Ready.IsZero() && cl.Unready == ""
+	reason := fmt.Sprintf("it ended with exit code %d", r.ExitCode)
+	switch {
+	case r.Event == wire.Failed && r.ExitCode == 0:
+		reason = r.Message
+	case r.Message != "":
+		reason += ": " + r.Message
+	}
+	if r.Phase != "" && r.Phase != wire.PhaseRun {
+		reason = r.Phase + ": " + reason
+	}
+	current := l.current()
+	cl.Outcome, cl.Reason = apitypes.OutcomeFailed, reason
+	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = apitypes.OutcomeFailed, reason, st.Now
+	d.Put(record.ClusterKey(cl.ID), *cl)
+	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), st.Attempt)
+	lost := events.ClusterLost{Cluster: cl.ID, Job: cl.Job, Reason: reason}
+	if !current || st.Job.State == apitypes.JobEnding || st.Job.State.Over() {
+		d.Emit(lost)
+		return d
+	}
+	if !never {
+		if st.Task.Misses++; st.Now.Sub(cl.Ready) >= settledAfter && !cl.Ready.IsZero() {
+			st.Task.Misses = 0
+		}
+		d.Emit(lost)
+		l.Task = st.Task
+		again(&d, l, reason, st.Now)
+		return d
+	}
+	more, failed := missed(l, st.Spec, st.serving.others, r.ExitCode, reason, st.Now)
+	if !failed {
+		d.Emit(lost)
+	}
+	d.Add(more)
+	return d
+}
+
+// missed replaces an attempt that has ended before it was ready. If that was the first attempt of an update, the update
+// is stopped. If this happens MostMisses times in a row and no other replica is ready, the task and its job fail.
+func missed(l Losing, spec *dag.Task, others bool, exitCode int, reason string,
+	now time.Time) (d record.Decision, failed bool) {
+	cl := &l.Cluster
+	if u := &l.Job.Update; u.Open() && u.Failed == "" && cl.Spec == u.Spec {
+		stopUpdate(&d, l, spec.Name, reason, now)
+		return d, false
+	}
+	if l.Task.Misses++; l.Task.Misses >= MostMisses && !others {
+		l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
+		d.Put(record.TaskKey(cl.Job, cl.Task), l.Task)
+		d.Emit(events.TaskFailed{Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, Cluster: cl.ID,
+			ExitCode: exitCode, Final: true,
+			Message: fmt.Sprintf("service %s does not come up: it has ended %d times in a row before it was ready; "+
+				"the last time: %s", spec.Service.Of, l.Task.Misses, reason)})
+		return d, true
+	}
+	again(&d, l, reason, now)
+	return d, false
+}
+
+// again makes a replica wait for its next admission, longer after each failure in a row.
+func again(d *record.Decision, l Losing, reason string, now time.Time) {
+	l.Task.NotBefore = now.Add(waitAfter(l.Task.Misses))
+	l.Task.ReadyAt = now
+	rejoin(d, l.Job, l.Task, reason)
+}
+
+// LoadRefused loads what the decision on a refused launch depends on. It fails with ErrSkip if that was decided before.
+func LoadRefused(u recordcache.Reader, job string, task, attempt int) (st Buying, err error) {
+	if st, err = LoadBuying(u, job, task, attempt); err != nil {
+		return st, err
+	}
+	if !st.Exists || st.Cluster.State != record.ClusterLaunching || st.Cluster.Outcome != "" {
+		return st, record.ErrSkip
+	}
+	if st.Spec.Service == nil {
+		return st, nil
+	}
+	all, err := recordcache.List[record.Cluster](u, record.JobPart(job), record.ClusterPrefix, 0)
+	of := st.job.Replicas(task)
+	st.others = slices.ContainsFunc(all, func(cl record.Cluster) bool {
+		return slices.Contains(of, cl.Task) && cl.Serves()
+	})
+	return st, err
+}
+
+// replicaRefused handles a replica that no cloud can launch, for example because its image does not exist. It counts as
+// an attempt that ended before it was ready, because other replicas, of another version, may keep running.
+func (st *Buying) replicaRefused(reason string, now time.Time) (d record.Decision) {
+	l := Losing{Job: st.Job, Task: st.task, Attempt: st.Attempt, Cluster: st.Cluster}
+	if !l.current() || st.Job.State == apitypes.JobEnding || st.Job.State.Over() {
+		return d
+	}
+	d, _ = missed(l, st.Spec, st.others, -1, reason, now)
+	return d
+}
+
+// waitAfter returns how long a replica waits after a number of failures in a row.
+func waitAfter(misses int) time.Duration {
+	if misses < 2 {
+		return 0
+	}
+	return min(backOff<<min(misses-2, 16), maxBackOff)
+}

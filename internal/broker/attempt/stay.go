@@ -1,0 +1,261 @@
+package attempt
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// worthTable says what an hour on spot is worth to a task.
+type worthTable = bidding.Worth
+
+// DecideWatched charges a spot machine at the current price, and leaves it if the bids require that.
+func DecideWatched(r recordcache.Reader, cfg record.Config, l Losing, now time.Time) (d record.Decision, err error) {
+	market, err := MarketOf(r, l.Attempt)
+	if err != nil {
+		return d, err
+	}
+	repriced := l.Cluster.Reprice(market, l.Attempt.SurchargeUSD, now)
+	if l.Job.State == apitypes.JobRunning {
+		if d, err = DecideStay(r, cfg, l, 0, now); err != nil || len(d.Writes) > 0 {
+			return d, err
+		}
+	}
+	if repriced {
+		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+	}
+	return d, nil
+}
+
+// DecideStay leaves a spot machine if the bids require that. margin is time to keep in addition to what is needed.
+func DecideStay(r recordcache.Reader, cfg record.Config, l Losing, margin time.Duration,
+	now time.Time) (d record.Decision, err error) {
+	if l.Cluster.State != record.ClusterUp || l.Cluster.Outcome != "" || l.Task.State != record.TaskRunning ||
+		l.Task.Attempt != l.Cluster.Attempt || l.Job.Bids.IsZero() {
+		return d, nil
+	}
+	st := staying{Losing: l, tick: cfg.TickEvery + margin, restart: cfg.Restart}
+	bids, err := r.Bids(l.Job)
+	if err != nil {
+		return d, err
+	}
+	st.bids = *bids
+	spec, err := r.Spec(l.Job)
+	if err != nil {
+		return d, err
+	}
+	st.spec = &spec.Tasks[l.Cluster.Task]
+	market, err := MarketOf(r, l.Attempt)
+	if err != nil {
+		return d, err
+	}
+	st.usd = market.USD
+	if err := st.loadOthers(r, spec); err != nil {
+		return d, err
+	}
+	why, reason := st.leave(now)
+	if why == "" {
+		return d, nil
+	}
+	return DecideLeave(l.Cluster, why, reason, cfg.Overhead, now), nil
+}
+
+// settledStarts is how long a machine is kept before its price may make the task leave, in times of a start. Without
+// it, prices that change all the time would make the task move all the time.
+const settledStarts = 2
+
+// staying is what the decision to keep or leave a spot machine depends on.
+type staying struct {
+	Losing
+	spec *dag.Task
+	bids record.Bids
+	usd  float64 // the current price of the market, USD per hour; 0 if unknown
+	// tick is the time until the next check; restart is the time that a start elsewhere takes.
+	tick, restart time.Duration
+	// others are the tasks of its gang that restart when this one's machine is taken.
+	others []member
+}
+
+// member is a task of a gang with its spec.
+type member struct {
+	Losing
+	spec *dag.Task
+}
+
+// loadOthers loads the tasks that restart if the machine is taken: all of its gang, unless the task's role restarts
+// alone.
+func (st *staying) loadOthers(r recordcache.Reader, spec *dag.Job) error {
+	alone := slices.ContainsFunc(st.spec.On, func(on dag.Reaction) bool {
+		return on.Event == dag.PodEvicted && on.Action == dag.RestartRole
+	})
+	if st.Task.Gang == "" || alone || len(st.bids.FinishBy) == 0 {
+		return nil
+	}
+	members, err := GangOf(r, st.Job, st.Cluster.Task)
+	for _, m := range members {
+		if m.Task.Index != st.Cluster.Task && m.Bought {
+			st.others = append(st.others, member{m.Losing, &spec.Tasks[m.Task.Index]})
+		}
+	}
+	return err
+}
+
+// need is the time that remains for a task, and the time that it needs.
+type need struct {
+	left    time.Duration // until it has to be done
+	dated   bool          // left is set
+	whole   time.Duration // of the whole task, on its current offer
+	work    time.Duration // of the remaining work
+	unsaved time.Duration // to be done if the machine disappears at once
+	after   time.Duration // to be done if the task is commanded to leave
+}
+
+// needs returns what a task with a running attempt needs.
+func (st *staying) needs(l Losing, spec *dag.Task, now time.Time) (n need) {
+	o := l.Cluster.Offer
+	n.whole = spec.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)
+	n.unsaved = time.Duration(float64(n.whole) * (1 - l.Task.Progress))
+	doing := l.Attempt.Resumed
+	if n.whole > 0 && !l.Attempt.Started.IsZero() {
+		doing += now.Sub(l.Attempt.Started).Seconds() / n.whole.Seconds()
+	}
+	n.work = min(time.Duration(float64(n.whole)*(1-min(doing, 1))), n.unsaved)
+	if n.after = n.work; !spec.Resumes() {
+		n.after = n.whole
+	}
+	if i := l.Cluster.Task; i < len(st.bids.FinishBy) {
+		n.left, n.dated = st.bids.FinishBy[i].Sub(now), true
+	}
+	return n
+}
+
+// deadline reports whether to leave because of the deadline. If it is too late even for on-demand, staying is fastest.
+func (n need) deadline(restart, tick time.Duration) (leave, tooLate bool) {
+	return n.dated && n.left-tick < n.unsaved+restart, n.dated && n.left < n.after+restart
+}
+
+// leave returns whether to leave the machine, and the reason in words.
+//
+// The deadline rule looks one tick ahead: if the machine were taken without notice just before the next check, the
+// work that is unsaved now would have to be repeated, on demand and after a start. If that would take too long, the
+// task leaves now, while it can still save its work. The price rule uses the table that bid wrote.
+func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
+	if most := st.Cluster.MaxUSD; st.Job.BudgetUSD > 0 && most > 0 && st.usd+st.Attempt.SurchargeUSD > most+
+		record.CentsEps {
+		return record.LeaveForPrice, fmt.Sprintf("spot costs %.4f USD/h now, and the budget allows %.4f", st.usd, most)
+	}
+	if !record.OnDemandAllowed(st.spec) {
+		return "", ""
+	}
+	own := st.needs(st.Losing, st.spec, now)
+	leaves, tooLate := own.deadline(st.restart, st.tick)
+	needs := own
+	for _, m := range st.others {
+		n := st.needs(m.Losing, m.spec, now)
+		leave, late := n.deadline(st.restart, st.tick)
+		if tooLate = tooLate || late; leave && (!leaves || n.left-n.unsaved < needs.left-needs.unsaved) {
+			leaves, needs = true, n
+		}
+	}
+	if tooLate {
+		return "", ""
+	}
+	if leaves {
+		return record.LeaveForDeadline, fmt.Sprintf("%s of work remains and %s to do it in: if the spot machine were "+
+			"taken before the next check, not even on-demand would be in time",
+			record.Rounded(needs.work), record.Rounded(needs.left))
+	}
+	table := st.table()
+	if table == nil || !st.spec.Resumes() || now.Sub(st.Attempt.Started) < settledStarts*st.restart {
+		return "", ""
+	}
+	left := own.left
+	if !own.dated {
+		left = time.Duration(float64(own.whole) * record.UndatedStretch)
+	}
+	if worth := table.MaxUSD(record.Hours(own.work), record.Hours(left)); st.usd > worth+1e-9 {
+		return record.LeaveForPrice,
+			fmt.Sprintf("spot costs %.4f USD/h now and is worth at most %.4f with %s of work remaining: on-demand is "+
+				"cheaper to the end",
+				st.usd, worth, record.Rounded(own.work))
+	}
+	return "", ""
+}
+
+// Free reports whether only the cloud can make a task leave its spot machine: it has no deadline and no budget, and no
+// price at which it could resume elsewhere.
+func Free(job record.Job, bids *record.Bids, task *dag.Task, index int) bool {
+	st := staying{bids: *bids}
+	st.Cluster.Task = index
+	return job.BudgetUSD == 0 && len(bids.FinishBy) == 0 &&
+		(st.table() == nil || !task.Resumes())
+}
+
+func (st *staying) table() *worthTable {
+	i := st.Cluster.Task
+	if i >= len(st.bids.Table) || st.bids.Table[i] < 0 {
+		return nil
+	}
+	return st.bids.Tables[st.bids.Table[i]]
+}
+
+// DecideTooLate checks the tasks that a decision announces. Those planned on spot for which their parents have left too
+// little time wait for a plan on demand instead.
+func DecideTooLate(r recordcache.Reader, cfg record.Config, job record.Job, spec *dag.Job, d *record.Decision,
+	now time.Time) error {
+	if job.Deadline.IsZero() || job.Plan.IsZero() || job.Bids.IsZero() {
+		return nil
+	}
+	plan, err := r.Plan(job)
+	if err != nil {
+		return err
+	}
+	bids, err := r.Bids(job)
+	if err != nil {
+		return err
+	}
+	first := ""
+	for _, e := range slices.Clone(d.Emits) {
+		ready, ok := e.(events.TaskReady)
+		if !ok || !tooLate(spec, plan, bids, ready.Task, cfg, now) {
+			continue
+		}
+		task, _, err := recordcache.Get[record.Task](r, record.TaskKey(job.ID, ready.Task))
+		if err != nil {
+			return err
+		}
+		task.Job, task.Index, task.OnDemand = job.ID, ready.Task, true
+		task.State, task.MinPlan = record.TaskQueued, max(job.Plan.Version+1, task.MinPlan)
+		if task.ReadyAt.IsZero() {
+			task.ReadyAt = now
+		}
+		d.Put(record.TaskKey(job.ID, ready.Task), task)
+		if first == "" {
+			first = spec.Tasks[ready.Task].Name
+		}
+	}
+	if first != "" {
+		d.Hold(record.JobKey(job.ID)) // the requested plan must be newer than the plan in force
+		d.Replan(job, fmt.Sprintf("task %s can start only now: too late for spot if its machine were taken", first))
+	}
+	return nil
+}
+
+// tooLate reports whether a task planned on spot, started now, would be late if its machine were taken at the worst
+// moment, but in time on demand.
+func tooLate(spec *dag.Job, plan *record.Plan, bids *record.Bids, i int, cfg record.Config, now time.Time) bool {
+	c, t := plan.Of(i), &spec.Tasks[i]
+	if c == nil || !c.Offer.Spot || i >= len(bids.FinishBy) || !record.OnDemandAllowed(t) {
+		return false
+	}
+	work := t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount)
+	left := bids.FinishBy[i].Sub(now)
+	return left < work+cfg.TickEvery+cfg.Restart && left >= work
+}

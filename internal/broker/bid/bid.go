@@ -1,0 +1,140 @@
+package bid
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Input is what bids depend on.
+type Input struct {
+	Job     record.Job
+	Spec    *dag.Job
+	Plan    *record.Plan
+	Markets []record.MarketRecord // by index of the plan's offers
+	Tasks   []record.Task         // those that have been ready, by index
+	Restart time.Duration
+	Tick    time.Duration
+	Now     time.Time
+}
+
+// tablesMost is the maximum number of tables of a job. Tasks beyond it have no table: only the deadline decides.
+const tablesMost = 32
+
+// Decide bids the on-demand price for each spot task: at that price a cloud takes a machine only because it needs it,
+// while a lower bid could lose the machine without the notice that leaving gives. The task's table tells when spot is
+// no longer worth its price, given the remaining work and time (WCSSI, equation 8, with on-demand as the
+// alternative). FinishBy tells when spot has to be left for the deadline.
+func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
+	n := len(in.Plan.Choice)
+	bids = record.Bids{Plan: in.Plan.Version, Table: make([]int32, n), USD: make([]float64, len(in.Markets))}
+	for i := range in.Markets {
+		bids.USD[i] = in.Markets[i].USD
+	}
+	if !in.Job.Deadline.IsZero() {
+		_, bids.FinishBy = in.backward(func(i int) time.Duration { return record.Duration(in.Plan.TaskHours[i]) })
+	}
+	var tables shared[*bidding.Worth]
+	for i := range n {
+		bids.Table[i] = -1
+		c := in.Plan.Of(i)
+		if c == nil || !c.Offer.Spot {
+			continue
+		}
+		live, ok := in.live(i, bids.FinishBy)
+		if !ok {
+			continue
+		}
+		// Tasks whose work and time agree to two digits share a table.
+		key := fmt.Sprintf("%s %.2g %.2g %.2g", c.ID, live.Work, live.Left, live.Restart)
+		bids.Table[i], err = tables.of(key, func() (*bidding.Worth, error) { return bidding.NewWorth(ctx, live) })
+		if err != nil {
+			return bids, fmt.Errorf("broker: table of task %s: %w", in.Spec.Tasks[i].Name, err)
+		}
+	}
+	bids.Tables = tables.made
+	bids.Begin, bids.Begins, err = in.Waits(ctx)
+	return bids, err
+}
+
+// live returns the input of a spot task's table. ok is false if the task has no alternative, or its prices are unknown.
+func (in *Input) live(i int, by []time.Time) (l bidding.Live, ok bool) {
+	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
+	work := record.Hours(t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount))
+	if work <= 0 || !(c.Offer.USDPerHour > 0) || !(c.OnDemandUSD > 0) || !record.OnDemandAllowed(t) ||
+		!t.Resumes() {
+		return l, false
+	}
+	left := work * record.UndatedStretch
+	if by != nil {
+		left = max(record.Hours(by[i].Sub(in.Now)), work)
+	}
+	lost := work
+	if t.Checkpoint != nil && t.Checkpoint.Every > 0 {
+		lost = min(record.Hours(t.Checkpoint.Every), work)
+	}
+	// The alternative is on-demand at its cheapest location, which may be elsewhere.
+	other := c.OnDemandUSD
+	if i < len(in.Plan.TaskOnDemandUSD) && in.Plan.TaskOnDemandUSD[i] > 0 {
+		other = in.Plan.TaskOnDemandUSD[i]
+	}
+	m := in.Markets[in.Plan.Choice[i]]
+	// A market's price excludes the surcharge, so the price it is compared with must exclude it too.
+	usd := c.Offer.USDPerHour - c.SurchargeUSD
+	if m.USD > 0 {
+		usd = m.USD
+	}
+	return bidding.Live{
+		Prices: &m.Prices, USD: usd, OnDemandUSD: other - c.SurchargeUSD, Work: work, Left: left,
+		LossesPerHour: c.LossesPerHour * float64(max(t.Nodes, 1)), Restart: record.Hours(in.Restart) + lost/2,
+	}, true
+}
+
+// backward walks the DAG from its sinks. For each task it returns the latest start, given the time it needs, and the
+// time by which it must finish: the earliest latest start of its children.
+func (in *Input) backward(needs func(task int) time.Duration) (beginBy, finishBy []time.Time) {
+	n := len(in.Plan.Choice)
+	beginBy, finishBy = make([]time.Time, n), make([]time.Time, n)
+	g := in.Spec.Graph()
+	for _, i := range slices.Backward(in.Spec.Order()) {
+		finishBy[i] = in.Job.Deadline
+		for _, c := range g.Children(i) {
+			if beginBy[c].Before(finishBy[i]) {
+				finishBy[i] = beginBy[c]
+			}
+		}
+		beginBy[i] = finishBy[i].Add(-needs(i))
+	}
+	return beginBy, finishBy
+}
+
+// shared holds tables that similar tasks share, by a key of what makes them similar.
+type shared[T any] struct {
+	made []T
+	at   map[string]int32
+}
+
+// of returns the index of the table with a key, and makes the table if needed. It returns −1 if there are too many.
+func (s *shared[T]) of(key string, make func() (T, error)) (int32, error) {
+	if at, known := s.at[key]; known {
+		return at, nil
+	}
+	if len(s.made) == tablesMost {
+		return -1, nil
+	}
+	t, err := make()
+	if err != nil {
+		return -1, err
+	}
+	if s.at == nil {
+		s.at = map[string]int32{}
+	}
+	at := int32(len(s.made)) //nolint:gosec // at most tablesMost
+	s.made, s.at[key] = append(s.made, t), at
+	return at, nil
+}

@@ -1,0 +1,207 @@
+package bid
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// What must be known about a market before a task waits for it. After twenty changes, the rate at which a high price
+// ends is known to within a quarter; a day covers the rhythm that most markets have.
+const (
+	waitChanges = 20
+	waitHours   = 24
+)
+
+// waitLooks is how many more price checks must fit before the task's latest start for waiting to be worthwhile.
+const waitLooks = 2
+
+// waitMost is the maximum number of tasks of a job that wait: each session checks all of them, and nothing far behind
+// them in the queue.
+const waitMost = 128
+
+// Waits returns the tasks that may wait for a better price, with their tables.
+func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bidding.Begin, err error) {
+	if in.Job.Deadline.IsZero() || in.Job.Objective != dag.MinimizeCost || in.Plan.Late {
+		return nil, nil, nil
+	}
+	times, graph := sync.OnceValues(in.BeginBy), sync.OnceValue(in.Spec.Graph)
+	var made shared[*bidding.Begin]
+	for i := range in.Plan.Choice {
+		if len(begins) == waitMost {
+			break
+		}
+		l, ok := in.mayWait(i)
+		if !ok {
+			continue
+		}
+		by, finishBy := times()
+		l.Left = record.Hours(finishBy[i].Sub(in.Now))
+		if !in.Now.Add(waitLooks * in.Tick).Before(by[i]) {
+			continue
+		}
+		var task record.Task
+		if at, ok := record.TaskAt(in.Tasks, i); ok {
+			task = in.Tasks[at]
+		}
+		if task.OnDemand || task.State != "" && task.State != record.TaskQueued {
+			continue
+		}
+		c := in.Plan.Of(i)
+		key := fmt.Sprintf("%s %.3g %.2g %.2g", c.ID, l.Work, l.Left, l.Restart)
+		at, err := made.of(key, func() (*bidding.Begin, error) { return bidding.NewBegin(ctx, l) })
+		if err != nil {
+			return nil, nil, fmt.Errorf("broker: when task %s begins: %w", in.Spec.Tasks[i].Name, err)
+		}
+		// For a task that could start now, it is known whether it waits. A later task is asked when it becomes ready,
+		// and a task that has waited is asked when it starts: at the prices of that time.
+		now := (task.State == record.TaskQueued || len(graph().Parents(i)) == 0) && task.WaitSince.IsZero()
+		if at < 0 || !made.made[at].Any() {
+			continue
+		}
+		if _, waits := made.made[at].Waits(l.USD, l.Work*(1-task.Progress), l.Left); waits || !now {
+			begins = append(begins, record.Begin{Task: i, Market: record.MarketID(c.ID), Spot: c.Offer.Spot, By: by[i],
+				FinishBy: finishBy[i], MostUSD: l.OnDemandUSD, Table: int(at)})
+		}
+	}
+	if len(begins) == 0 {
+		return nil, nil, nil
+	}
+	return begins, made.made, nil
+}
+
+// mayWait reports whether a task may wait at all, and returns the input of its table except the remaining time. A
+// task on demand may wait for the spot market of its machine.
+func (in *Input) mayWait(i int) (l bidding.Live, ok bool) {
+	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
+	if c == nil || t.Gang != "" || t.Joins != "" || !record.OnDemandAllowed(t) || !record.SpotAllowed(t) {
+		return l, false
+	}
+	m := &in.Markets[in.Plan.Choice[i]]
+	if changes, watched := m.Prices.Seen(); changes < waitChanges || watched < waitHours || m.USD <= 0 {
+		return l, false
+	}
+	if l, ok = in.live(i, nil); ok && !c.Offer.Spot {
+		l.LossesPerHour = (float64(m.Preemptions) + lossesPrior) / (m.Hours + lossesPriorHours) * float64(
+			max(t.Nodes, 1))
+	}
+	return l, ok
+}
+
+// The prior for how often a spot machine is taken if the plan does not say: five times in two hundred hours, added to
+// what was observed.
+const lossesPrior, lossesPriorHours = 5, 200
+
+// BeginBy returns the latest start of each task so that it, and all that follow it, can still run as planned even if
+// every spot machine is taken at the worst moment. finishBy is when each task must finish for that.
+func (in *Input) BeginBy() (by, finishBy []time.Time) { return in.backward(in.needs) }
+
+// needs returns the time that a task is given: its work, a start, a price check that comes too late, and the cost of
+// losing a spot machine.
+func (in *Input) needs(i int) time.Duration {
+	t, work := &in.Spec.Tasks[i], record.Duration(in.Plan.TaskHours[i])
+	if in.Plan.Of(i) == nil {
+		return work
+	}
+	lost := work
+	if every := checkpointEvery(t); every > 0 {
+		lost = min(lost, every)
+	}
+	return work + in.Restart + in.Tick + max(lost, in.Tick) + in.Restart
+}
+
+// checkpointEvery returns the interval at which a task saves its work, 0 for never.
+func checkpointEvery(t *dag.Task) time.Duration {
+	switch {
+	case t.Checkpoint != nil && t.Checkpoint.Every > 0:
+		return t.Checkpoint.Every
+	case t.StandIn():
+		return time.Minute
+	}
+	return 0
+}
+
+// Waiting is what a session needs to know about a task that may wait.
+type Waiting struct {
+	record.Begin
+	Worth *bidding.Begin
+	USD   float64 // the current price of the market, USD per hour
+	Work  float64 // hours
+	Tick  time.Duration
+	// Others is how many tasks of the job may wait, including this one.
+	Others int
+}
+
+// Wait reports whether to wait now, and at which price to start, in USD per hour.
+func (w *Waiting) Wait(now time.Time) (beginUSD float64, wait bool) {
+	beginUSD, wait = w.Worth.Waits(w.USD, w.Work, record.Hours(w.FinishBy.Sub(now)))
+	if !math.IsInf(beginUSD, 1) {
+		beginUSD = min(beginUSD, w.MostUSD)
+	}
+	return beginUSD, wait && now.Add(w.Tick).Before(w.By)
+}
+
+// Waits reports whether to wait now.
+func (w *Waiting) Waits(now time.Time) bool {
+	_, wait := w.Wait(now)
+	return wait
+}
+
+// Tell describes what the task waits for, as text for people.
+func (w *Waiting) Tell(now time.Time) string {
+	usd, _ := w.Wait(now)
+	by := w.By.UTC().Format("15:04 UTC")
+	if w.By.Sub(now) >= 24*time.Hour {
+		by = w.By.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return fmt.Sprintf("waits for a better price: %.4g USD/h now in %s, worth %.3g; begins by %s at the latest", w.USD,
+		w.Market, usd, by)
+}
+
+// LoadWaiting returns what a task waits for, or nil if it does not wait.
+func LoadWaiting(u recordcache.Reader, cfg record.Config, job record.Job, task record.Task) (*Waiting, error) {
+	if !job.Waits || task.OnDemand || task.State != record.TaskQueued {
+		return nil, nil
+	}
+	bids, err := u.Bids(job)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(bids.Begin, func(x record.Begin) bool { return x.Task == task.Index })
+	if at < 0 {
+		return nil, nil
+	}
+	spec, err := u.Spec(job)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := u.Plan(job)
+	if err != nil {
+		return nil, err
+	}
+	w := &Waiting{Begin: bids.Begin[at], Tick: cfg.TickEvery, Others: len(bids.Begin)}
+	c := plan.Of(task.Index)
+	m, _, err := recordcache.Get[record.MarketRecord](u, record.MarketKey(w.Market))
+	if err != nil || c == nil || m.USD <= 0 {
+		return nil, err
+	}
+	whole := spec.Tasks[task.Index].Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount)
+	w.Worth, w.USD, w.Work = bids.Begins[w.Table], m.USD, record.Hours(whole)*(1-task.Progress)
+	return w, nil
+}
+
+// Why returns the reason for the new plan that judgePrice requests.
+func (w *Waiting) Why() string {
+	if w.Spot {
+		return fmt.Sprintf("%s costs %.4g USD/h, and there is no time left to wait for a better price", w.Market, w.USD)
+	}
+	return fmt.Sprintf("spot has come down to %.4g USD/h in %s", w.USD, w.Market)
+}

@@ -1,0 +1,274 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// reach returns what an agent may reach of the named objects while its attempt lasts. It fails with record.ErrGone when
+// the attempt has ended.
+func (b *Agents) reach(u *txn.Unit, c wire.Claims, named ...string) (s grant.Scope, err error) {
+	if b.ports.Data == nil {
+		return s, fmt.Errorf("%w: this broker grants nothing", grant.ErrStore)
+	}
+	cl, err := ownCluster(u, c)
+	if err == nil && cl.Outcome != "" {
+		err = record.ErrGone
+	}
+	if err != nil {
+		return s, err
+	}
+	job, found, err := recordcache.Get[record.Job](u, record.JobKey(cl.Job))
+	if err == nil && !found {
+		err = record.ErrGone
+	}
+	if err != nil {
+		return s, err
+	}
+	return attempt.Scope(u, b.cfg, job, cl, c.Rank, named)
+}
+
+// Grant signs what an agent wants to read and write, for Config.GrantFor. If one want is not allowed, it refuses all of
+// them with an error of package grant. It writes nothing.
+func (b *Agents) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) ([]grant.Grant, error) {
+	named := make([]string, len(wants))
+	wants = slices.Clone(wants)
+	for i := range wants {
+		named[i], wants[i].For = wants[i].URI, b.cfg.GrantFor
+	}
+	scope, err := b.reach(b.txns.NewUnit(ctx, fnAgent), c, named...)
+	if err != nil {
+		return nil, err
+	}
+	return scope.Over(b.ports.Data).Sign(ctx, wants...)
+}
+
+// Lend returns credentials for what an agent's task mounts, each for one prefix, valid for about as long as grants are.
+// It writes nothing.
+func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error) {
+	u := b.txns.NewUnit(ctx, fnAgent)
+	scope, err := b.reach(u, c)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := ownCluster(u, c)
+	if err != nil {
+		return nil, err
+	}
+	job, _, err := recordcache.Get[record.Job](u, record.JobKey(cl.Job))
+	if err != nil {
+		return nil, err
+	}
+	spec, err := attempt.SpecOf(u, job, cl)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]grant.Credentials, len(loans))
+	for i, l := range loans {
+		if err := attempt.CheckLoan(&spec.Tasks[cl.Task], l); err != nil {
+			return nil, err
+		}
+		l.For = b.cfg.GrantFor
+		if out[i], err = grant.Lend(ctx, scope.Over(b.ports.Data), l); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// List lists what an agent may read below a prefix, a page at a time.
+func (b *Agents) List(ctx context.Context, c wire.Claims, prefix, after string) (grant.Page, error) {
+	scope, err := b.reach(b.txns.NewUnit(ctx, fnAgent), c, prefix)
+	if err != nil {
+		return grant.Page{}, err
+	}
+	return scope.Over(b.ports.Data).List(ctx, prefix, after)
+}
+
+// BeginUpload begins a multipart upload for an agent. The upload is recorded before the agent gets its ID, so every
+// upload that can have parts is known. A crash between the two leaves an upload without parts: it costs nothing, and
+// the bucket's lifecycle rule removes it.
+func (b *Agents) BeginUpload(ctx context.Context, c wire.Claims, uri string) (upload string, err error) {
+	scope, err := b.reach(b.txns.NewUnit(ctx, fnAgent), c, uri)
+	if err != nil {
+		return "", err
+	}
+	data := scope.Over(b.ports.Data)
+	if upload, err = data.Begin(ctx, uri); err != nil {
+		return "", err
+	}
+	err = b.txns.Transact(ctx, fnAgent, "upload/"+c.Cluster, false, func(u *txn.Unit) error {
+		if _, err := b.reach(u, c, uri); err != nil {
+			return err
+		}
+		up := record.Upload{URI: uri, Upload: upload, At: u.Now}
+		var d record.Decision
+		d.Put(record.UploadKey(c.Cluster, up), up)
+		d.Hold(record.ClusterKey(c.Cluster)) // otherwise the cluster's end could miss this upload
+		return u.Apply(d)
+	})
+	if err != nil {
+		return "", errors.Join(err, data.Abort(context.WithoutCancel(ctx), uri, upload))
+	}
+	return upload, nil
+}
+
+// EndUpload completes an upload of parts, or aborts it if there are no parts. Ending an upload twice does nothing.
+func (b *Agents) EndUpload(ctx context.Context, c wire.Claims, uri, upload string, parts []grant.Uploaded) error {
+	u := b.txns.NewUnit(ctx, fnAgent)
+	scope, err := b.reach(u, c, uri)
+	if err != nil {
+		return err
+	}
+	key := record.UploadKey(c.Cluster, record.Upload{URI: uri, Upload: upload})
+	if _, open, err := recordcache.Get[record.Upload](u, key); err != nil || !open {
+		return err
+	}
+	if data := scope.Over(b.ports.Data); len(parts) > 0 {
+		err = b.complete(ctx, key, func() error { return data.Complete(ctx, uri, upload, parts) })
+	} else {
+		err = data.Abort(ctx, uri, upload)
+	}
+	if err != nil {
+		return err
+	}
+	return b.uploads.Forget(ctx, c.Cluster, key)
+}
+
+// complete completes a recorded upload. It commits the intent first. If the store does not know the upload or these
+// parts, and only this call has tried to complete it, the store's error is returned. Otherwise an earlier call, whose
+// answer was lost, has completed it.
+func (b *Agents) complete(ctx context.Context, key record.Key, act func() error) error {
+	note := func(what string, change func(*record.Upload) error) error {
+		return b.txns.Transact(ctx, fnAgent, what+"/"+key.Sort, false, func(u *txn.Unit) error {
+			up, open, err := recordcache.Get[record.Upload](u, key)
+			if err != nil || !open {
+				return record.OrSkip(err) // completed or aborted by another call; the next call reports that
+			}
+			if err := change(&up); err != nil {
+				return err
+			}
+			var d record.Decision
+			d.Put(key, up)
+			return u.Apply(d)
+		})
+	}
+	if err := note("completing", func(up *record.Upload) error { up.Completing++; return nil }); err != nil {
+		return err
+	}
+	failed := act()
+	if !errors.Is(failed, grant.ErrUpload) {
+		return failed
+	}
+	alone := false
+	err := note("not-completed", func(up *record.Upload) error {
+		if alone = up.Completing == 1; !alone {
+			return record.ErrSkip
+		}
+		up.Completing = 0
+		return nil
+	})
+	if err == nil && alone {
+		err = failed
+	}
+	return err
+}
+
+// keepCheckpoints is how many checkpoints are kept: the last, and the one before it, as a process may be reading it.
+const keepCheckpoints = 2
+
+// Prune removes the checkpoints of an agent's task that newer ones have replaced. It removes each manifest before its
+// files, so that a concurrent reader finds nothing instead of a part. It returns ErrGone for an attempt that was
+// replaced: it must not remove what its successor resumes from.
+func (b *Agents) Prune(ctx context.Context, c wire.Claims) error {
+	u := b.txns.NewUnit(ctx, fnAgent)
+	if _, err := b.reach(u, c); err != nil {
+		return err
+	}
+	cl, err := ownCluster(u, c)
+	if err != nil {
+		return err
+	}
+	task, _, err := recordcache.Get[record.Task](u, record.TaskKey(cl.Job, cl.Task))
+	if err != nil {
+		return err
+	}
+	if task.Attempt != cl.Attempt {
+		return record.ErrGone
+	}
+	job, _, err := recordcache.Get[record.Job](u, record.JobKey(cl.Job))
+	if err != nil {
+		return err
+	}
+	made, _, err := recordcache.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+	if err != nil {
+		return err
+	}
+	prefixes, err := attempt.Checkpoints(u, b.cfg, job, cl, made.ResumedFrom)
+	if err != nil {
+		return err
+	}
+	begun := ""
+	if len(cl.Nodes) > 1 { // a late node starts from the checkpoint that the others started from
+		begun = path.Base(made.ResumedFrom)
+	}
+	for _, prefix := range prefixes {
+		if err := b.removeUpTo(ctx, prefix, task.Checkpoint.Seq-keepCheckpoints, begun); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeUpTo removes the checkpoints below a prefix whose number is at most seq, except the one named but.
+func (b *Agents) removeUpTo(ctx context.Context, prefix string, seq int, but string) error {
+	var manifests, files []string
+	for after, more := "", seq > 0; more; more = after != "" {
+		page, err := b.ports.Data.List(ctx, prefix, after)
+		if err != nil {
+			return err
+		}
+		for _, o := range page.Objects {
+			rest := strings.TrimPrefix(o.URI, prefix)
+			number, _, _ := strings.Cut(rest, "-")
+			name, _, _ := strings.Cut(rest, "/")
+			if n, err := strconv.Atoi(number); err != nil || n > seq || name == but {
+				continue
+			}
+			if path.Base(rest) == "manifest.json" && strings.Count(rest, "/") == 1 {
+				manifests = append(manifests, o.URI)
+			} else {
+				files = append(files, o.URI)
+			}
+		}
+		after = page.Next
+	}
+	for _, uris := range [][]string{manifests, files} {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(removeAtOnce)
+		for _, uri := range uris {
+			group.Go(func() error { return b.ports.Data.Remove(ctx, uri) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const removeAtOnce = 16

@@ -1,0 +1,157 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// function describes how the broker handles the events of one of its functions.
+type function struct {
+	// decide only reads and writes records: the events of a batch share transactions.
+	decide func(*Functions, *txn.Unit, events.Event) error
+	// act makes external calls or takes long, and makes its own commits.
+	act func(*Functions, context.Context, events.Event) error
+	// repeatable reports that an event needs no marker, because the records themselves show whether it was handled:
+	// the task has succeeded, it was announced under that number, the cluster was commanded to run. These events are
+	// frequent, and a marker is a write.
+	repeatable func(events.Data) bool
+	// parallel means that the function mostly waits for external calls: a host handles many of its events at once.
+	parallel bool
+}
+
+// functions returns the broker's functions by name. Callers must not change the table.
+var functions = sync.OnceValue(func() map[string]function {
+	return map[string]function{
+		events.FnAdvance: {decide: (*Functions).advance, repeatable: is[events.TaskSucceeded]},
+		events.FnSchedule: {decide: (*Functions).schedule, repeatable: func(data events.Data) bool {
+			// the cluster's record goes with it; or it only asks for another look at the queue
+			e, freed := data.(events.CapacityFreed)
+			return freed && (e.Cluster != "" || e.Job == "") || is[events.TaskReady](data) ||
+				is[events.LeaseDue](data)
+		}},
+		events.FnExecute:   {decide: (*Functions).execute, repeatable: is[events.ClusterUp]},
+		events.FnInterrupt: {decide: (*Functions).interrupt},
+		events.FnBid:       {decide: (*Functions).bid},
+		events.FnSubmit:    {act: (*Functions).submit},
+		events.FnOptimize:  {act: (*Functions).optimize},
+		events.FnProvision: {act: (*Functions).provision, parallel: true},
+		events.FnTick:      {act: (*Functions).tick},
+		events.FnRefresh:   {act: (*Functions).refresh},
+		events.FnReconcile: {act: (*Functions).reconcile},
+		events.FnHook:      {act: (*Functions).hook, parallel: true},
+	}
+})
+
+func is[T events.Data](data events.Data) bool {
+	_, ok := data.(T)
+	return ok
+}
+
+func (f function) needsNoMarker(data events.Data) bool {
+	return f.repeatable != nil && f.repeatable(data)
+}
+
+// Traits describe how a host passes events to a function.
+type Traits struct {
+	// Acts means that each event is handled by itself. Otherwise the events of a batch share transactions.
+	Acts bool
+	// Parallel means that the function mostly waits for external calls, so many events are handled at once.
+	Parallel bool
+}
+
+// TraitsOf returns the traits of a function.
+func TraitsOf(fn string) Traits {
+	f := functions()[fn]
+	return Traits{Acts: f.act != nil, Parallel: f.parallel}
+}
+
+// Handle runs a function on events and returns one error for each, nil for those that were handled. ErrFinal means that
+// delivering the event again is pointless. Events that only change records share transactions, so a batch of one job or
+// queue costs little more than one event.
+func (b *Functions) Handle(ctx context.Context, fn string, batch []events.Event) []error {
+	errs := make([]error, len(batch))
+	f := functions()[fn]
+	if f.act != nil {
+		for i, e := range batch {
+			errs[i] = f.act(b, ctx, e)
+		}
+		return errs
+	}
+	if f.decide == nil {
+		for i := range errs {
+			errs[i] = record.Final(fmt.Errorf("broker: no function %q", fn))
+		}
+		return errs
+	}
+	for done := 0; done < len(batch); {
+		n, err := b.together(ctx, fn, batch[done:], f)
+		if err != nil { // one of them failed: find out which
+			n = 1
+			errs[done] = b.single(ctx, fn, batch[done], f)
+		}
+		done += n
+	}
+	return errs
+}
+
+// together handles as many events from the front of a batch as fit one transaction, and returns their number.
+func (b *Functions) together(ctx context.Context, fn string, batch []events.Event, f function) (int, error) {
+	u := b.txns.NewUnit(ctx, fn)
+	keys := make([]store.Key, 0, len(batch))
+	for _, e := range batch {
+		if !f.needsNoMarker(e.Data) {
+			keys = append(keys, record.SeenKey(fn, e.ID))
+		}
+	}
+	if err := u.Preload(keys[:min(len(keys), txn.Full)]...); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, e := range batch {
+		if n > 0 && u.Items() >= txn.Full {
+			break
+		}
+		n++
+		if !f.needsNoMarker(e.Data) {
+			if again, err := u.MarkSeen(e.ID, b.cfg.SeenFor); err != nil {
+				return 0, err
+			} else if again {
+				continue
+			}
+		}
+		u.Begin(e.ID)
+		if err := f.decide(b, u, e); err != nil && !errors.Is(err, record.ErrSkip) {
+			return 0, err
+		}
+	}
+	u.Crowded = n > 1
+	if err := u.Finish(); err != nil {
+		b.txns.Conflicted(u)
+		return 0, err
+	}
+	b.txns.Done(u)
+	return n, nil
+}
+
+// single handles one event in its own transaction, and retries on conflicts.
+func (b *Functions) single(ctx context.Context, fn string, e events.Event, f function) error {
+	return b.txns.Transact(ctx, fn, e.ID, !f.needsNoMarker(e.Data), func(u *txn.Unit) error {
+		err := f.decide(b, u, e)
+		if errors.Is(err, record.ErrSkip) {
+			return nil // still commit the marker
+		}
+		return err
+	})
+}
+
+// unexpected is the error for an event that a function has no reaction to.
+func unexpected(fn string, data events.Data) error {
+	return record.Final(fmt.Errorf("broker: %s does not react to %s", fn, data.Type()))
+}

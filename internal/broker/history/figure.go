@@ -1,0 +1,32 @@
+package history
+
+import (
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// FigureOf returns the run time that a task is planned with on an offer, and where that comes from.
+func FigureOf(t *dag.Task, o apitypes.Offer) apitypes.Figure {
+	f := apitypes.Figure{Hours: t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount).Hours(), From: apitypes.FromFile}
+	if t.Time.Default == 0 && len(t.Time.On) == 0 {
+		f.From = apitypes.FromNothing
+	}
+	if t.Learned == nil {
+		return f
+	}
+	s, there := t.Learned.On[Machine(o.InstanceType, o.Accelerator, o.AccelCount)]
+	if !there {
+		s = t.Learned.On[""]
+	}
+	f.Runs, f.LearnedHours, f.LowHours, f.HighHours = s.Runs, s.Hours, s.Low, s.High
+	switch {
+	case !t.Learned.Used:
+	case s.Scaled:
+		f.From = apitypes.FromScaled
+	case t.Learned.Like:
+		f.From = apitypes.FromLike
+	default:
+		f.From = apitypes.FromHistory
+	}
+	return f
+}

@@ -1,0 +1,189 @@
+package history
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+const (
+	// normal90 is the 90th percentile of the standard normal distribution.
+	normal90 = 1.2816
+	// priorVar and priorRuns are the prior of the spread: a factor of 1.35, weighted as if two runs had shown it.
+	priorVar, priorRuns = 0.09, 2
+)
+
+// spread returns the predicted spread of one more run. It is wider if only few runs were observed.
+func spread(t apitypes.RunTimes) dag.Spread {
+	n := float64(min(t.Runs, maxWeight))
+	v := (n*t.Var + priorRuns*priorVar) / (n + priorRuns) * (1 + 1/n)
+	s := math.Sqrt(v)
+	return dag.Spread{Runs: t.Runs, Hours: math.Exp(t.Log + v/2), Low: math.Exp(t.Log - normal90*s),
+		High: math.Exp(t.Log + normal90*s)}
+}
+
+// pooled combines the distributions of several machines, each weighted by its number of runs.
+func pooled(of map[string]apitypes.RunTimes) (all apitypes.RunTimes) {
+	var sum, squares, weights float64
+	for _, m := range slices.Sorted(maps.Keys(of)) { // floating-point sums depend on their order
+		t := of[m]
+		w := float64(min(t.Runs, maxWeight))
+		weights += w
+		sum += w * t.Log
+		squares += w * (t.Var + t.Log*t.Log)
+		all.Runs += t.Runs
+	}
+	if weights == 0 {
+		return all
+	}
+	all.Log = sum / weights
+	all.Var = max(squares/weights-all.Log*all.Log, 0)
+	return all
+}
+
+// Fill returns a job with what was learned about its tasks. A task whose file states no run time is planned with the
+// learned one: the expected time, or in a job with a deadline the time that one run in ten exceeds. spec is not
+// changed.
+func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
+	if h.Job != spec.Name {
+		return spec
+	}
+	filled := spec
+	for i := range spec.Tasks {
+		learned := of(&spec.Tasks[i], h)
+		if learned == nil {
+			continue
+		}
+		if filled == spec {
+			copied := *spec
+			copied.Tasks = slices.Clone(spec.Tasks)
+			filled = &copied
+		}
+		t := &filled.Tasks[i]
+		if t.Learned = learned; t.Time.Default == 0 && len(t.Time.On) == 0 {
+			learned.Used = true
+			t.Time = estimate(learned, spec.Deadline > 0)
+		}
+	}
+	return filled
+}
+
+// of returns what is known about a task, or nil.
+func of(t *dag.Task, h apitypes.History) *dag.Learned {
+	if t.StandIn() || t.Service != nil {
+		return nil
+	}
+	own, like := names(t)
+	l := &dag.Learned{On: map[string]dag.Spread{}}
+	known := h.Tasks[own]
+	if len(known) == 0 {
+		known, l.Like = h.Tasks[like], true
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	for m, times := range known {
+		l.On[m] = spread(times)
+	}
+	l.On[""] = spread(pooled(known))
+	for i := range t.Resources {
+		if r := &t.Resources[i]; r.Accelerator != "" {
+			scale(l, r.Accelerator, cmp.Or(r.AcceleratorCount, 1), known)
+		}
+	}
+	return l
+}
+
+// scale adds the expected time on an accelerator that the task never ran on. It scales the time of the accelerator with
+// the most runs by the ratio of their speeds, assuming that the work keeps both equally busy.
+func scale(l *dag.Learned, name string, count float64, known map[string]apitypes.RunTimes) {
+	key := dag.AcceleratorKey(name, count)
+	speed := count * accel.TFLOPS(name)
+	if _, ran := l.On[key]; ran || !(speed > 0) {
+		return
+	}
+	var by apitypes.RunTimes
+	var did float64
+	for _, m := range slices.Sorted(maps.Keys(known)) {
+		if s := speedOf(m); s > 0 && known[m].Runs > by.Runs {
+			by, did = known[m], s
+		}
+	}
+	if by.Runs == 0 {
+		return
+	}
+	s, factor := spread(by), did/speed
+	s.Hours, s.Low, s.High, s.Scaled = s.Hours*factor, s.Low*factor, s.High*factor, true
+	l.On[key] = s
+}
+
+// speedOf returns the speed of a machine's accelerators in TFLOPS; 0 if unknown.
+func speedOf(machine string) float64 {
+	name, digits, ok := strings.Cut(machine, ":")
+	count, err := strconv.ParseFloat(digits, 64)
+	if !ok || err != nil {
+		return 0
+	}
+	return count * accel.TFLOPS(name)
+}
+
+// estimate returns the time estimate that a task is planned with.
+func estimate(l *dag.Learned, careful bool) dag.TimeEstimate {
+	e := dag.TimeEstimate{On: make(map[string]time.Duration, len(l.On))}
+	for m, s := range l.On {
+		hours := s.Hours
+		if careful {
+			hours = s.High
+		}
+		d := time.Duration(min(hours*float64(time.Hour), float64(dag.MaxDuration))).Round(time.Second)
+		if d = max(d, time.Second); m == "" {
+			e.Default = d
+		} else {
+			e.On[m] = d
+		}
+	}
+	return e
+}
+
+// Unlearned returns a job as its file states it, without what was learned about its tasks before it was submitted: more
+// may be known now.
+func Unlearned(spec *dag.Job) *dag.Job {
+	again := *spec
+	again.Tasks = slices.Clone(spec.Tasks)
+	for i := range again.Tasks {
+		t := &again.Tasks[i]
+		if t.Learned != nil && t.Learned.Used {
+			t.Time = dag.TimeEstimate{}
+		}
+		t.Learned = nil
+	}
+	return &again
+}
+
+// Kept returns the spec that replaces old, which has the same tasks. Tasks that are not services keep what was learned
+// about them, and the run times that they were submitted with if the new file states none. spec is not changed.
+func Kept(spec, old *dag.Job) *dag.Job {
+	kept := *spec
+	kept.Tasks = slices.Clone(spec.Tasks)
+	for i := range kept.Tasks {
+		t, was := &kept.Tasks[i], old.Tasks[i]
+		if t.Service != nil {
+			continue
+		}
+		if t.Learned = was.Learned; t.Time.Default == 0 && len(t.Time.On) == 0 {
+			t.Time = was.Time
+		} else if was.Learned != nil && was.Learned.Used {
+			unused := *was.Learned
+			t.Learned, unused.Used = &unused, false
+		}
+	}
+	return &kept
+}

@@ -1,0 +1,169 @@
+package history
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Limits of what is stored for the jobs of a name.
+const (
+	// MaxSample is the maximum number of tasks of one job to learn from.
+	MaxSample = 64
+	// Up to maxNamed tasks whose names differ only in numbers are learned one by one: step-1 and step-2 may do
+	// different things. More than that are the parts of one array, and ofArray of them show how long each takes. Each
+	// sampled task is two record reads when its job ends.
+	maxNamed, ofArray = 16, 8
+	// maxTasks and maxMachines are the maximum numbers of stored task names, and of kinds of machine for each. The most
+	// recent stay.
+	maxTasks, maxMachines = 2 * MaxSample, 4
+	// maxWeight is the maximum number of runs that an average counts, so that it follows changes.
+	maxWeight = 24
+)
+
+// Run is the whole run of one task.
+type Run struct {
+	Task  int // index in the job
+	Hours float64
+	// Machine is what it ran on, as a key of dag.TimeEstimate.On.
+	Machine string
+}
+
+// Machine returns the name that estimates use for a machine: the accelerator with its count, or the instance type.
+func Machine(instanceType, accelerator string, count float64) string {
+	if accelerator != "" {
+		return dag.AcceleratorKey(accelerator, count)
+	}
+	return instanceType
+}
+
+// names returns the names that a task's run times are stored by: its own, and the one that it shares with tasks whose
+// names differ only in numbers. Both are equal if its name has no number. The number of machines is part of the names.
+func names(t *dag.Task) (own, like string) {
+	var b strings.Builder
+	inNumber := false
+	for _, c := range t.Name {
+		if c >= '0' && c <= '9' {
+			if !inNumber {
+				b.WriteByte('#')
+			}
+			inNumber = true
+			continue
+		}
+		inNumber = false
+		b.WriteRune(c)
+	}
+	own, like = t.Name, b.String()
+	if t.Nodes > 1 {
+		nodes := " x" + strconv.Itoa(t.Nodes)
+		own, like = own+nodes, like+nodes
+	}
+	return own, like
+}
+
+// Sample returns the indexes of the tasks of a job to learn from, at most MaxSample: as evenly as possible of each
+// name, in the order of the file. Stand-ins are left out, because their run times are given.
+func Sample(spec *dag.Job) []int {
+	groups := map[string][]int{}
+	var order []string
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		if t.StandIn() {
+			continue
+		}
+		_, like := names(t)
+		if groups[like] == nil {
+			order = append(order, like)
+		}
+		groups[like] = append(groups[like], i)
+	}
+	if len(order) > MaxSample {
+		order = order[:MaxSample]
+	}
+	var sample []int
+	for n, name := range order {
+		of := groups[name]
+		take := min((MaxSample-len(sample))/(len(order)-n), len(of))
+		if len(of) > maxNamed {
+			take = min(take, ofArray)
+		}
+		for k := range take {
+			sample = append(sample, of[k*len(of)/take])
+		}
+	}
+	return sample
+}
+
+// Of returns a task's whole run time, from its record and that of its last attempt. Work that the attempt resumed from
+// counts as the time it was estimated at when it was saved.
+func Of(t *dag.Task, task record.Task, a apitypes.Attempt) (r Run, ok bool) {
+	machine := Machine(a.Offer.InstanceType, a.Offer.Accelerator, a.Offer.AccelCount)
+	if task.State != record.TaskSucceeded || a.Number != task.Attempt || a.Started.IsZero() || machine == "" {
+		return r, false
+	}
+	hours := record.Hours(task.EndedAt.Sub(a.Started))
+	hours += a.Resumed * record.Hours(t.Time.For(a.Offer.InstanceType, a.Offer.Accelerator, a.Offer.AccelCount))
+	return Run{Task: task.Index, Hours: hours, Machine: machine}, hours > 0
+}
+
+// Learn adds runs of a job to what is known. The result shares no memory with known.
+func Learn(known apitypes.History, spec *dag.Job, runs []Run, now time.Time) apitypes.History {
+	h := apitypes.History{Job: spec.Name, At: now, Tasks: map[string]map[string]apitypes.RunTimes{}}
+	for name, machines := range known.Tasks {
+		h.Tasks[name] = map[string]apitypes.RunTimes{}
+		for m, t := range machines {
+			h.Tasks[name][m] = t
+		}
+	}
+	add := func(name string, r Run) {
+		if h.Tasks[name] == nil {
+			h.Tasks[name] = map[string]apitypes.RunTimes{}
+		}
+		h.Tasks[name][r.Machine] = observe(h.Tasks[name][r.Machine], r.Hours, now)
+		forget(h.Tasks[name], maxMachines, func(t apitypes.RunTimes) int64 { return t.At })
+	}
+	for _, r := range runs {
+		own, like := names(&spec.Tasks[r.Task])
+		add(own, r)
+		if like != own {
+			add(like, r)
+		}
+	}
+	forget(h.Tasks, maxTasks, func(machines map[string]apitypes.RunTimes) (last int64) {
+		for _, t := range machines {
+			last = max(last, t.At)
+		}
+		return last
+	})
+	return h
+}
+
+// observe adds a run to an average. The run's weight is one in the number of runs, at least one in maxWeight.
+func observe(t apitypes.RunTimes, hours float64, now time.Time) apitypes.RunTimes {
+	t.Runs++
+	w := 1 / float64(min(t.Runs, maxWeight))
+	d := math.Log(hours) - t.Log
+	t.Log += w * d
+	t.Var = (1 - w) * (t.Var + w*d*d)
+	t.At = now.Unix()
+	return t
+}
+
+// forget removes the least recently seen entries until at most most remain. Of entries seen at the same time, it
+// removes the last in byte order first.
+func forget[T any](m map[string]T, most int, at func(T) int64) {
+	for len(m) > most {
+		oldest := ""
+		for name, v := range m {
+			if o := m[oldest]; oldest == "" || at(v) < at(o) || at(v) == at(o) && name > oldest {
+				oldest = name
+			}
+		}
+		delete(m, oldest)
+	}
+}

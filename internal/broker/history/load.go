@@ -1,0 +1,66 @@
+package history
+
+import (
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Known returns what was learned about the jobs of a name; an empty History if nothing was.
+func Known(u *txn.Unit, job string) (apitypes.History, error) {
+	h, _, err := recordcache.Get[apitypes.History](u, record.HistoryKey(job))
+	return h, err
+}
+
+// Filled returns a job with what is known about its tasks: see Fill.
+func Filled(u *txn.Unit, spec *dag.Job) (*dag.Job, error) {
+	h, err := Known(u, spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	return Fill(spec, h), nil
+}
+
+// Add makes a decision that ends a job also store what was learned from its succeeded tasks, as sampled by Sample.
+func Add(u *txn.Unit, job string, spec *dag.Job, d *record.Decision) error {
+	sample := Sample(spec)
+	keys := make([]record.Key, 0, len(sample)+1)
+	for _, i := range sample {
+		keys = append(keys, record.TaskKey(job, i))
+	}
+	if err := u.Preload(append(keys, record.HistoryKey(spec.Name))...); err != nil {
+		return err
+	}
+	tasks, last := make([]record.Task, len(sample)), []record.Key{}
+	for n, i := range sample {
+		var err error
+		if tasks[n], _, err = recordcache.Get[record.Task](u, record.TaskKey(job, i)); err != nil {
+			return err
+		}
+		last = append(last, record.AttemptKey(job, i, tasks[n].Attempt))
+	}
+	if err := u.Preload(last...); err != nil {
+		return err
+	}
+	var runs []Run
+	for n, i := range sample {
+		a, _, err := recordcache.Get[apitypes.Attempt](u, last[n])
+		if err != nil {
+			return err
+		}
+		if r, ok := Of(&spec.Tasks[i], tasks[n], a); ok {
+			runs = append(runs, r)
+		}
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	known, err := Known(u, spec.Name)
+	if err != nil {
+		return err
+	}
+	d.Put(record.HistoryKey(spec.Name), Learn(known, spec, runs, u.Now))
+	return nil
+}

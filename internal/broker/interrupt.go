@@ -1,0 +1,78 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// interrupt reacts to a cloud's notice: the task saves its work now, and meanwhile a new plan is made for where it
+// resumes when it has saved or the machine is gone.
+func (b *Functions) interrupt(u *txn.Unit, event events.Event) error {
+	data := event.Data
+	switch e := data.(type) {
+	case events.GangBroken:
+		return b.gangBroken(u, e)
+	case events.DAGSuspended:
+		return b.suspended(u, e)
+	case events.QueueSuspended:
+		return b.queueSuspended(u, e)
+	}
+	e, ok := data.(events.SpotInterrupted)
+	if !ok {
+		return unexpected(events.FnInterrupt, data)
+	}
+	l, found, err := attempt.LoadLosing(u, e.Cluster)
+	if err != nil || !found {
+		return record.OrSkip(err)
+	}
+	kind := cloud.NoticeKind(e.Kind)
+	var d record.Decision
+	switch kind {
+	case cloud.Interruption:
+		if l.Cluster.Stopped() { // its agents got the notice first
+			d = attempt.DecideLost(l, apitypes.OutcomePreempted, "spot interruption", u.Now)
+			break
+		}
+		d = attempt.DecideDoomed(l, e.At, u.Now)
+	case cloud.Taken:
+		if !l.Cluster.Offer.Spot {
+			d = attempt.DecideSilent(l, "its machine has ended by itself", u.Now)
+			break
+		}
+		d = attempt.DecideLost(l, apitypes.OutcomePreempted, "spot interruption", u.Now)
+	case cloud.Rebalance:
+		return b.advised(u, l)
+	default:
+		return unexpected(events.FnInterrupt, data)
+	}
+	return noticed(u, b.cfg, l.Cluster, d)
+}
+
+// noticed applies the decision on a notice, and blocks the spot market that takes the cluster for a while.
+func noticed(u *txn.Unit, cfg record.Config, cl record.Cluster, d record.Decision) error {
+	if len(d.Writes) > 0 && cl.State != record.ClusterDoomed && cl.Offer.Spot {
+		if err := keepOff(u, cfg, cl, &d, attempt.TakenBlock); err != nil {
+			return err
+		}
+	}
+	return u.Apply(d)
+}
+
+// block returns the block of a location, given the blocks already known.
+type block func(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block
+
+// keepOff blocks the location of a cluster for a while.
+func keepOff(u *txn.Unit, cfg record.Config, cl record.Cluster, d *record.Decision, why block) error {
+	known, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
+	if err == nil {
+		d.Block(why(cl.Offer, cfg, known, u.Now))
+	}
+	return err
+}

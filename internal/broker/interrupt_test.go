@@ -1,0 +1,77 @@
+package broker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
+
+// TestNoticeAfterAgentsStoppedEndsAttemptAtOnce: agents that see the notice on their machine may have saved their
+// work before the broker gets the notice. The rest is replanned then, not when the machine is taken minutes later.
+func TestNoticeAfterAgentsStoppedEndsAttemptAtOnce(t *testing.T) {
+	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
+	hello(t, p.b, p.claims(0, 0))
+	p.report(0, "1", wire.Started)
+	p.report(0, "2", wire.Stopped)
+	if d := p.detail(); d.Attempts[0].Outcome != "" {
+		t.Fatalf("without a notice the attempt is %+v", d.Attempts[0])
+	}
+	c := p.claims(0, 0)
+	notice := events.New("1", "test", p.now, events.SpotInterrupted{
+		Cluster: c.Cluster, Job: p.job, Kind: "interruption", At: p.now.Add(2 * time.Minute),
+	})
+	if errs := p.b.Functions.Handle(t.Context(), events.FnInterrupt, []events.Event{notice}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	if d := p.detail(); d.Attempts[0].Outcome != apitypes.OutcomePreempted || d.TaskList[0].State == string(record.TaskRunning) {
+		t.Errorf("after the notice the attempt is %+v, the task %s", d.Attempts[0], d.TaskList[0].State)
+	}
+	blocks, err := p.b.Views.Blocks(t.Context())
+	if err != nil || len(blocks) != 1 {
+		t.Errorf("blocks %+v, %v", blocks, err)
+	}
+}
+
+// A machine on demand that ends was not taken by a spot market, so no market is blocked.
+func TestOnDemandMachineThatEndsIsNotPreempted(t *testing.T) {
+	p := newPorch(t, "{t: {run: x, time: 2h, resources: {market: on-demand}}}", nil)
+	hello(t, p.b, p.claims(0, 0))
+	notice := events.New("1", "test", p.now, events.SpotInterrupted{
+		Cluster: p.claims(0, 0).Cluster, Job: p.job, Kind: "taken", At: p.now,
+	})
+	if errs := p.b.Functions.Handle(t.Context(), events.FnInterrupt, []events.Event{notice}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	made := p.detail().Attempts[0]
+	if made.Outcome != apitypes.OutcomeLost || made.Reason != "its machine has ended by itself" {
+		t.Errorf("the attempt ends %s: %s", made.Outcome, made.Reason)
+	}
+	if blocks, err := p.b.Views.Blocks(t.Context()); err != nil || len(blocks) > 0 {
+		t.Errorf("blocks %+v, %v", blocks, err)
+	}
+}
+
+// Machines whose agents never call cost money all the same: the next ones are bought elsewhere.
+func TestLocationOfSilentMachinesIsBlocked(t *testing.T) {
+	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
+	first := p.detail().Attempts[0]
+	p.now = p.now.Add(record.DefaultConfig().BootWithin + time.Minute)
+	look := events.New("look", "test", p.now, events.BrokerReconcile{})
+	if errs := p.b.Functions.Handle(t.Context(), events.FnReconcile, []events.Event{look}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	blocks, err := p.b.Views.Blocks(t.Context())
+	if err != nil || len(blocks) != 1 || !strings.Contains(blocks[0].Reason, "no agent") {
+		t.Fatalf("blocks %+v, %v", blocks, err)
+	}
+	p.settle()
+	made := p.detail().Attempts
+	if len(made) < 2 || made[len(made)-1].Offer == first.Offer {
+		t.Errorf("after %+v the next attempt is in %+v", first.Offer, made)
+	}
+}

@@ -1,0 +1,162 @@
+package jobstate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// announceMost is the maximum number of tasks that one transaction announces; the rest follow by dag.advance.
+const announceMost = 30
+
+// Advancing is what the decisions about a job's progress depend on: its records. Progress is a private copy.
+type Advancing struct {
+	Job      record.Job
+	Spec     *dag.Job
+	Progress record.Progress
+}
+
+// DecideBegin starts a planned job and announces the tasks that have no parents.
+func DecideBegin(st Advancing) record.Decision {
+	if st.Job.State != apitypes.JobPlanning {
+		return record.Decision{} // a replan: ready tasks stay ready
+	}
+	st.Job.State, st.Job.Started, st.Job.Reason = apitypes.JobRunning, true, ""
+	d := DecideAnnounce(st, 0)
+	d.PutJob(st.Job)
+	return d
+}
+
+// DecideAnnounce announces waiting tasks, from an index on, whose parents are all done. It also announces those of a
+// job that waits for a plan, as DecideSucceeded does: no later event announces the tasks behind the index.
+func DecideAnnounce(st Advancing, from int) record.Decision {
+	if st.Job.State != apitypes.JobRunning && (st.Job.State != apitypes.JobWaiting || !st.Job.Started) {
+		return record.Decision{}
+	}
+	var rest []int32
+	for i := from; i < st.Job.Tasks; i++ {
+		rest = append(rest, int32(i)) //nolint:gosec // a task of the job
+	}
+	return announce(st, rest)
+}
+
+// announce marks and emits the ready ones of the given tasks, in order, as many as one transaction holds.
+func announce(st Advancing, tasks []int32) (d record.Decision) {
+	phases, held := st.Progress.Phases, make([]bool, len(st.Spec.Tasks)) // held by parents that are not done
+	for i := range st.Spec.Edges {
+		if e := &st.Spec.Edges[i]; phases[e.From] != record.PhaseSucceeded {
+			held[e.To] = true
+		}
+	}
+	for _, i := range tasks {
+		if phases[i] != record.PhaseWaiting || held[i] {
+			continue
+		}
+		if len(d.Emits) == announceMost {
+			d.Emit(events.DAGAdvance{Job: st.Job.ID, From: int(i)})
+			break
+		}
+		phases[i] = record.PhaseReady
+		d.Emit(events.TaskReady{Job: st.Job.ID, Task: int(i), Queue: st.Job.Queue, Try: 1})
+	}
+	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
+	return d
+}
+
+// DecideSucceeded marks a task as done, announces the children that waited only for it, and ends the job after its last
+// task.
+func DecideSucceeded(st Advancing, task int) (d record.Decision) {
+	if task < 0 || task >= st.Job.Tasks || st.Progress.Phases[task] == record.PhaseSucceeded {
+		return d
+	}
+	st.Progress.Phases[task] = record.PhaseSucceeded
+	st.Progress.Succeeded++
+	if st.Job.State == apitypes.JobRunning || st.Job.State == apitypes.JobWaiting {
+		if st.Progress.Succeeded < st.Job.Tasks {
+			var children []int32
+			for _, e := range st.Spec.EdgesFrom(task) {
+				children = append(children, int32(st.Spec.Edges[e].To)) //nolint:gosec // a task of the job
+			}
+			return announce(st, children)
+		}
+		d = decideEnding(st.Job, apitypes.JobSucceeded, "")
+	}
+	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
+	return d
+}
+
+// DecideFailed announces a task again while it has retries left. Otherwise it fails the job.
+func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
+	if st.Job.State != apitypes.JobRunning && st.Job.State != apitypes.JobWaiting || e.Task < 0 || e.Task >= st.Job.Tasks ||
+		st.Progress.Phases[e.Task] != record.PhaseReady || task.State == record.TaskSucceeded {
+		return d // or it has succeeded since, with the chief of its gang
+	}
+	spec := &st.Spec.Tasks[e.Task]
+	if !e.Final && task.Try <= spec.RetriesAfter(e.ExitCode) {
+		d.Emit(events.TaskReady{Job: st.Job.ID, Task: e.Task, Queue: st.Job.Queue, Try: task.Try + 1})
+		return d
+	}
+	st.Progress.Phases[e.Task] = record.PhaseFailed
+	reason := "task " + spec.Name
+	switch {
+	case e.Final:
+		reason += " cannot run"
+	case e.ExitCode == 0: // its program did not end by itself
+		reason += " failed"
+	default:
+		reason += fmt.Sprintf(" failed with exit code %d", e.ExitCode)
+	}
+	if e.Message != "" && e.Message != fmt.Sprintf("exit code %d", e.ExitCode) { // do not repeat the exit code
+		reason += ": " + e.Message
+	}
+	d = decideEnding(st.Job, apitypes.JobFailed, reason)
+	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
+	return d
+}
+
+// DecideCancelled ends a job because a user cancelled it. A job that is already ending releases its kept machines.
+func DecideCancelled(job record.Job, reason string) (d record.Decision) {
+	if job.State == apitypes.JobEnding {
+		d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(apitypes.JobCancelled)})
+		return d
+	}
+	return decideEnding(job, apitypes.JobCancelled, reason)
+}
+
+// decideEnding starts the end of a job: no new task starts, its machines are released, then it is settled.
+func decideEnding(job record.Job, outcome apitypes.JobState, reason string) (d record.Decision) {
+	if job.State == apitypes.JobEnding || job.State.Over() {
+		return d
+	}
+	job.State, job.Outcome, job.Reason = apitypes.JobEnding, outcome, reason
+	d.PutJob(job)
+	d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(outcome)})
+	return d
+}
+
+// DecideFinished closes a job whose machines are all gone and paid for. It deletes its secrets.
+func DecideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, now time.Time) (d record.Decision) {
+	if job.State != apitypes.JobEnding {
+		return d
+	}
+	job.State, job.Finished, job.USD = job.Outcome, now, e.USD
+	if !job.Deadline.IsZero() && job.Finished.After(job.Deadline) {
+		job.Late = true
+	}
+	d.PutJob(job)
+	d.Del(record.ActiveKey(job.ID))
+	if len(spec.SecretNames()) > 0 || len(job.Was) > 0 { // an earlier version may have had secrets
+		for _, key := range job.SecretsKeys() {
+			d.Del(key)
+		}
+	}
+	d.Emit(events.DAGFinished{
+		Job: job.ID, Name: job.Name, Outcome: string(job.Outcome), Reason: job.Reason,
+		USD: e.USD, Hours: record.Hours(job.Finished.Sub(job.Submitted)),
+	})
+	return d
+}

@@ -1,0 +1,155 @@
+package jobstate
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Opening is when a job without a feasible plan gets one, because blocks end. The zero value means that it would have
+// no plan even then.
+type Opening struct {
+	At    time.Time
+	Block apitypes.Block // the last block that has to end, of a location that the plan then uses
+}
+
+// Opens returns when the blocks that prevent a plan have ended, if nothing else prevents it. It plans the job as if
+// they had ended, so the job only waits for a plan within its budget, and within its deadline counted from then.
+func Opens(in record.PlanInput, plan func(record.PlanInput) (*record.Plan, error)) (Opening, error) {
+	ends := blockEnds(in.Blocks)
+	if len(ends) == 0 {
+		return Opening{}, nil
+	}
+	var failed error
+	plans := map[time.Time]*record.Plan{}
+	feasible := func(until time.Time, hours float64) bool {
+		if failed != nil {
+			return true // stop the search
+		}
+		made, err := plan(afterBlocks(in, until, hours))
+		plans[until], failed = made, err
+		return err == nil && made.Status != record.PlanInfeasible
+	}
+	// The later, the more locations are available. But time passes as well, which matters only with a deadline.
+	n := sort.Search(len(ends), func(i int) bool { return feasible(ends[i].Until, 0) })
+	for ; n < len(ends); n++ {
+		at := ends[n].Until
+		if in.DeadlineHours == nil || feasible(at, record.Hours(at.Sub(in.Now))) {
+			return Opening{at, lastBlock(in, plans[at], ends[n])}, failed
+		}
+	}
+	return Opening{}, failed
+}
+
+// lastBlock returns the block that ends last of those that a plan has to wait for.
+func lastBlock(in record.PlanInput, plan *record.Plan, otherwise apitypes.Block) (last apitypes.Block) {
+	if plan == nil {
+		return otherwise
+	}
+	for _, b := range in.Blocks {
+		covers := func(p record.Planned) bool { return record.Covers(b, p.Offer, in.Now) }
+		if passes(cloud.Kind(b.Kind)) && b.Until.After(last.Until) && slices.ContainsFunc(plan.Offers, covers) {
+			last = b
+		}
+	}
+	return cmp.Or(last, otherwise)
+}
+
+// passes reports whether a block of this kind ends without anyone acting. Missing permissions do not.
+func passes(k cloud.Kind) bool { return k != cloud.Auth && k != cloud.Invalid }
+
+// blockEnds returns the blocks that pass, one for each end, sorted by end.
+func blockEnds(blocks []apitypes.Block) []apitypes.Block {
+	ends := slices.DeleteFunc(slices.Clone(blocks), func(b apitypes.Block) bool { return !passes(cloud.Kind(b.Kind)) })
+	slices.SortStableFunc(ends, func(x, y apitypes.Block) int { return x.Until.Compare(y.Until) })
+	return slices.CompactFunc(ends, func(x, y apitypes.Block) bool { return x.Until.Equal(y.Until) })
+}
+
+// afterBlocks returns the planner's input as it is when all passing blocks that end by until have ended, and hours of
+// the deadline have passed.
+func afterBlocks(in record.PlanInput, until time.Time, hours float64) record.PlanInput {
+	in.Blocks = slices.DeleteFunc(slices.Clone(in.Blocks), func(b apitypes.Block) bool {
+		return passes(cloud.Kind(b.Kind)) && !b.Until.After(until)
+	})
+	if in.DeadlineHours != nil && hours > 0 {
+		left := math.Max(*in.DeadlineHours-hours, 0)
+		in.DeadlineHours = &left
+	}
+	return in
+}
+
+// Stuck describes a job that has no feasible plan now.
+type Stuck struct {
+	Message string // the planner's reason
+	Opens   Opening
+	Blocks  []apitypes.Block
+	Began   time.Time // when a task of the job last got machines, or began to run
+	Serves  bool      // a replica of one of its services is ready, and continues meanwhile
+	Now     time.Time
+}
+
+// DecideInfeasible fails a job that has no feasible plan, or makes it wait, as its author chose: for blocks to end if
+// they are the only reason, for any change, or not at all. A job with a ready service waits.
+func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Decision) {
+	now, reason := on.Now, "no feasible plan: "+on.Message
+	if job.Infeasible != dag.Wait && on.Opens.At.IsZero() && !on.Serves {
+		return decideEnding(job, apitypes.JobFailed, reason)
+	}
+	if since := job.StuckSince; since.IsZero() || on.Began.After(since) || job.Resumed().After(since) {
+		job.StuckSince = now
+	}
+	at, ends := now.Add(cfg.RetryEvery), patienceEnds(job, cfg)
+	if ends.IsZero() || on.Serves {
+		ends = at
+	} else if !now.Before(ends) {
+		return decideEnding(job, apitypes.JobFailed,
+			fmt.Sprintf("%s; it has waited for %s, which is its patience", reason,
+				record.Rounded(now.Sub(job.StuckSince))))
+	}
+	for _, t := range []time.Time{ends, firstEnd(on.Blocks, now)} {
+		if !t.IsZero() && t.Before(at) {
+			at = t
+		}
+	}
+	if !on.Opens.At.IsZero() {
+		k := on.Opens.Block
+		reason = fmt.Sprintf("for %s, blocked until %s (%s); until then there is %s", record.WhereBlocked(k),
+			on.Opens.At.UTC().Format(time.RFC3339), k.Reason, reason)
+	}
+	job.State, job.RetryAt, job.Reason = apitypes.JobWaiting, at, reason
+	d.PutJob(job)
+	return d
+}
+
+// patienceEnds returns until when a job waits for a plan; zero means without limit.
+func patienceEnds(job record.Job, cfg record.Config) time.Time {
+	switch {
+	case job.Patience > 0:
+		return job.StuckSince.Add(job.Patience)
+	case job.Infeasible == dag.Wait:
+		return time.Time{}
+	}
+	ends := job.StuckSince.Add(cfg.Patience)
+	if job.Deadline.After(ends) {
+		return job.Deadline
+	}
+	return ends
+}
+
+// firstEnd returns when the first of some blocks ends, zero if there are none.
+func firstEnd(blocks []apitypes.Block, now time.Time) (first time.Time) {
+	for _, b := range blocks {
+		if b.Until.After(now) && (first.IsZero() || b.Until.Before(first)) {
+			first = b.Until
+		}
+	}
+	return first
+}

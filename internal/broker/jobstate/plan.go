@@ -1,0 +1,35 @@
+package jobstate
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
+
+// DecideUnsaved postpones a plan that would fail the job or be late, until it is known what a machine that will be
+// taken has saved: then a new plan is requested.
+func DecideUnsaved(job record.Job, saving record.Cluster) (d record.Decision) {
+	saving.MinPlan = job.Plan.Version + 1
+	d.Put(record.ClusterKey(saving.ID), saving)
+	return d
+}
+
+// DecidePlanned makes a job use a plan.
+func DecidePlanned(job record.Job, ref record.Blob, plan *record.Plan) (d record.Decision) {
+	if job.Plan.IsZero() {
+		job.PlannedUSD, job.OnDemandUSD = plan.USD, plan.OnDemandUSD
+	}
+	if job.State == apitypes.JobWaiting {
+		job.State = apitypes.JobPlanning // advance starts it
+		if job.Started {
+			job.State = apitypes.JobRunning // schedule continues it
+		}
+	}
+	job.Plan, job.RetryAt, job.Reason = ref, time.Time{}, ""
+	d.PutJob(job)
+	d.Put(record.PlanHeadKey(job.ID, plan.Version), plan.Head())
+	d.Emit(events.DAGPlanned{Job: job.ID, Plan: plan.Version, Status: plan.Status, USD: plan.USD, Hours: plan.Hours})
+	return d
+}

@@ -1,0 +1,119 @@
+package broker
+
+import (
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// leaveMost is the maximum number of spot clusters that one transaction checks and leaves.
+const leaveMost = 15
+
+// watchJob checks a job at the current prices. It requests a new plan if the one in force has become worse. It reprices
+// the job's spot machines and leaves those that are no longer worth it, as many at once as one transaction holds. It
+// marks the job's queue for a session if a task that waited for a better price need not wait any more.
+func (b *Functions) watchJob(u *txn.Unit, cause string, w *walked,
+	changed map[string]events.MarketChange) (err error) {
+	if w.job.State.Over() {
+		return nil
+	}
+	if len(changed) > 0 && w.job.State == apitypes.JobRunning {
+		w.done++
+		if err := b.lookAtPlan(u.Ctx, cause, w.job.ID, changed); err != nil {
+			return err
+		}
+	}
+	if w.wake, err = b.awake(u, w.job); err != nil || w.ledger.Outstanding == 0 {
+		return err // or the job holds no machine
+	}
+	w.done++
+	clusters, err := recordcache.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
+	if err != nil {
+		return err
+	}
+	clusters = slices.DeleteFunc(clusters, func(cl record.Cluster) bool { return !cl.Offer.Spot })
+	if len(clusters) > 0 {
+		settled, err := b.settled(u, w.job)
+		if err != nil {
+			return err
+		}
+		clusters = slices.DeleteFunc(clusters, settled)
+	}
+	for part := range slices.Chunk(clusters, leaveMost) {
+		w.done++
+		err := b.txns.Transact(u.Ctx, events.FnTick, cause+"/spot/"+w.job.ID, false, func(u *txn.Unit) error {
+			return b.watch(u, part)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settled returns a filter for the spot clusters that need no check: only the cloud can make the task leave them, and
+// their cost is up to date.
+func (b *Functions) settled(u *txn.Unit, job record.Job) (func(record.Cluster) bool, error) {
+	spec, err := u.Spec(job)
+	if err != nil {
+		return nil, err
+	}
+	bids := &record.Bids{}
+	if !job.Bids.IsZero() {
+		if bids, err = u.Bids(job); err != nil {
+			return nil, err
+		}
+	}
+	return func(cl record.Cluster) bool {
+		if cl.Market == "" || !attempt.Free(job, bids, &spec.Tasks[cl.Task], cl.Task) {
+			return false
+		}
+		m, _, err := recordcache.Get[record.MarketRecord](u, record.MarketKey(cl.Market))
+		return err == nil && !cl.Reprice(m, cl.SurchargeUSD, u.Now)
+	}, nil
+}
+
+// watch reprices some of a job's spot clusters, and leaves those that are no longer worth it.
+func (b *Functions) watch(u *txn.Unit, part []record.Cluster) error {
+	keys := []store.Key{record.JobKey(part[0].Job)}
+	for _, cl := range part {
+		keys = append(keys, record.ClusterKey(cl.ID), record.TaskKey(cl.Job, cl.Task),
+			record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+	}
+	if err := u.Preload(keys...); err != nil {
+		return err
+	}
+	for _, cl := range part {
+		l, found, err := attempt.LoadLosing(u, cl.ID)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		d, err := attempt.DecideWatched(u, b.cfg, l, u.Now)
+		if err != nil {
+			return err
+		}
+		if err := u.Apply(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advised reacts to a cloud's advice to leave a machine at risk. The task leaves if losing the machine would leave too
+// little time, counting the time of one more start.
+func (b *Functions) advised(u *txn.Unit, l attempt.Losing) error {
+	d, err := attempt.DecideStay(u, b.cfg, l, b.cfg.Restart, u.Now)
+	if err != nil {
+		return err
+	}
+	return u.Apply(d)
+}

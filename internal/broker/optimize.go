@@ -1,0 +1,309 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/bid"
+	"github.com/tradewind-broker/tradewind/internal/broker/history"
+	"github.com/tradewind-broker/tradewind/internal/broker/jobstate"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// planFor is how long a plan may be reused for the same records if its commit conflicts. Older plans are made again,
+// because the remaining time is an input as well.
+const planFor = 5 * time.Second
+
+// optimize plans a job, or its remaining tasks, and bids for it. Planning takes long compared with a commit, so after a
+// conflict the plan is reused unless its inputs have changed.
+func (b *Functions) optimize(ctx context.Context, e events.Event) error {
+	id, reason, failed := e.Data.Group(), "", 0
+	switch data := e.Data.(type) {
+	case events.DAGSubmitted:
+	case events.DAGReplan:
+		reason, failed = data.Reason, data.Plan
+	default:
+		return unexpected(events.FnOptimize, e.Data)
+	}
+	var on planning
+	var made *solution
+	return b.txns.Transact(ctx, events.FnOptimize, e.ID, true, func(u *txn.Unit) error {
+		job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
+		if err != nil || !found {
+			return record.OrSkip(err)
+		}
+		if job.State == apitypes.JobEnding || job.State.Over() || job.Plan.Version > failed {
+			return nil // finished, or a newer plan is in force
+		}
+		at := on.in.Now
+		if u.Now.Sub(at) > planFor {
+			at = u.Now
+		}
+		now, err := b.loadPlanning(u, job, at)
+		if err != nil {
+			return err
+		}
+		if made == nil || !reflect.DeepEqual(on, now) {
+			if made, err = b.solve(ctx, job, now, reason); err != nil {
+				return fmt.Errorf("broker: plan %s: %w", id, err)
+			}
+			on = now
+		}
+		return b.planned(u, job, made, now)
+	})
+}
+
+// planning is everything that a plan and its bids depend on.
+type planning struct {
+	in     record.PlanInput
+	tasks  []record.Task
+	saving []record.Cluster // clusters that will be taken, and save their work
+	began  time.Time        // when a task of the job last got machines, or began to run
+	serves bool             // a replica of one of the job's services is ready
+}
+
+// goesOn records when a task of the job got machines or began to run, and keeps the latest time.
+func (p *planning) goesOn(at time.Time) {
+	if at.After(p.began) {
+		p.began = at
+	}
+}
+
+// solution is a plan with its bids. An infeasible plan has no bids; it may become feasible when blocks have ended.
+type solution struct {
+	plan  *record.Plan
+	bids  record.Bids
+	opens jobstate.Opening
+}
+
+// solve plans a job and bids for it.
+func (b *Functions) solve(ctx context.Context, job record.Job, on planning, reason string) (*solution, error) {
+	plan, err := b.ports.Planner.Plan(ctx, on.in)
+	if err != nil {
+		return nil, err
+	}
+	if plan.Status == record.PlanInfeasible {
+		made := &solution{plan: plan}
+		if job.Infeasible == dag.Retry && len(on.saving) == 0 {
+			made.opens, err = jobstate.Opens(on.in, func(in record.PlanInput) (*record.Plan, error) {
+				return b.ports.Planner.Plan(ctx, in)
+			})
+		}
+		return made, err
+	}
+	plan.Version, plan.At, plan.Reason = job.Plan.Version+1, on.in.Now, reason
+	in := bid.Input{Job: job, Spec: on.in.Spec, Plan: plan, Tasks: on.tasks, Restart: b.cfg.Restart,
+		Tick: b.cfg.TickEvery, Now: on.in.Now}
+	for i := range plan.Offers {
+		in.Markets = append(in.Markets, on.in.Markets[record.MarketID(plan.Offers[i].ID)])
+	}
+	bids, err := bid.Decide(ctx, in)
+	return &solution{plan: plan, bids: bids}, err
+}
+
+// DryRun plans a job that is not submitted, with the current blocks and prices. It adds what was learned about the
+// tasks in earlier runs to spec.
+func (b *Users) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
+	in, err := b.DryInput(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := b.ports.Planner.Plan(ctx, in)
+	if plan != nil {
+		plan.At = in.Now
+	}
+	return plan, err
+}
+
+// DryInput returns the planner's input for a job that is not submitted. It adds what was learned about the tasks in
+// earlier runs to spec.
+func (b *Users) DryInput(ctx context.Context, spec *dag.Job) (in record.PlanInput, err error) {
+	u := b.txns.NewUnit(ctx, events.FnOptimize)
+	filled, err := history.Filled(u, spec)
+	if err != nil {
+		return in, err
+	}
+	*spec = *filled
+	in = record.PlanInput{Spec: spec, Now: u.Now, Tasks: make([]*record.TaskFacts, len(spec.Tasks))}
+	in.Left(newJob("", "", Submission{Spec: spec}, record.Blob{}, u.Now), record.Ledger{}, nil, 0)
+	if err := stood(u, &in, nil); err != nil {
+		return in, err
+	}
+	return in, world(u, b.ports.Planner, &in)
+}
+
+// planned commits a plan with its bids, or the consequence of an infeasible plan.
+func (b *Functions) planned(u *txn.Unit, job record.Job, made *solution, on planning) error {
+	if bad := made.plan.Status == record.PlanInfeasible; len(on.saving) > 0 &&
+		(bad || made.plan.Late && !on.in.Previous.Late) {
+		return u.Apply(jobstate.DecideUnsaved(job, on.saving[0]))
+	} else if bad {
+		return u.Apply(jobstate.DecideInfeasible(job, jobstate.Stuck{
+			Message: made.plan.Message, Opens: made.opens, Blocks: on.in.Blocks, Began: on.began, Serves: on.serves,
+			Now: on.in.Now,
+		}, b.cfg))
+	}
+	plan, err := b.keep(u, job.ID, "plan", made.plan.Version, made.plan)
+	if err != nil {
+		return err
+	}
+	if err := b.keepBids(u, &job, made.bids); err != nil {
+		return err
+	}
+	return u.Apply(jobstate.DecidePlanned(job, plan, made.plan))
+}
+
+// keepBids stores new bids and makes the job use them.
+func (b *Functions) keepBids(u *txn.Unit, job *record.Job, bids record.Bids) (err error) {
+	job.Waits = len(bids.Begin) > 0
+	job.Bids, err = b.keep(u, job.ID, "bids", bids.Plan, bids)
+	return err
+}
+
+// keep stores a value of a job that is too large for a record.
+func (b *Functions) keep(u *txn.Unit, job, name string, version int, value any) (record.Blob, error) {
+	p, err := txn.Pack(job, name, version, record.ShortHash(u.Cause), value)
+	if err == nil {
+		err = p.Save(u.Ctx, b.ports.Store, u)
+	}
+	return p.Blob, err
+}
+
+// loadPlanning loads all inputs of a plan, as of a moment.
+func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p planning, err error) {
+	in := &p.in
+	in.Job, in.Now, in.Tasks = job.ID, at, make([]*record.TaskFacts, job.Tasks)
+	if in.Spec, err = u.Spec(job); err != nil {
+		return p, err
+	}
+	if err := world(u, b.ports.Planner, in); err != nil {
+		return p, err
+	}
+	var clusters []record.Cluster
+	if !job.Plan.IsZero() {
+		if in.Previous, err = u.Plan(job); err != nil {
+			return p, err
+		}
+		if p.tasks, clusters, err = attempt.TasksNow(u, job.ID); err != nil {
+			return p, err
+		}
+	}
+	for _, t := range p.tasks {
+		p.goesOn(t.StartedAt)
+		in.Tasks[t.Index] = record.FactsOf(t, in.Previous, at)
+	}
+	in.WithLeads()
+	leaving := clusters[:0:0]
+	for _, cl := range clusters {
+		p.goesOn(cl.Launched)
+		p.serves = p.serves || cl.Serves()
+		if cl.Saving() {
+			p.saving = append(p.saving, cl)
+		}
+		i, ok := record.TaskAt(p.tasks, cl.Task)
+		if cl.Saving() || ok && p.tasks[i].Service != "" && p.tasks[i].State == record.TaskQueued {
+			leaving = append(leaving, cl)
+		}
+	}
+	if err := stood(u, in, leaving); err != nil {
+		return p, err
+	}
+	var ledger record.Ledger
+	if job.BudgetUSD > 0 {
+		if ledger, _, err = recordcache.Get[record.Ledger](u, record.LedgerKey(job.ID)); err != nil {
+			return p, err
+		}
+	}
+	in.Left(job, ledger, clusters, b.cfg.Overhead)
+	return p, nil
+}
+
+// stood loads the placements of other tasks that placement rules refer to, except those of the job's own clusters that
+// are about to leave.
+func stood(u *txn.Unit, in *record.PlanInput, leaving []record.Cluster) error {
+	if !record.IsPlaced(in.Spec) {
+		return nil
+	}
+	var keys []store.Key
+	for i := range in.Spec.Tasks {
+		for _, key := range record.LabelStandsKeys(&in.Spec.Tasks[i]) {
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	placed, clusters, err := recordcache.Others(u, in.Job, keys)
+	if err != nil {
+		return err
+	}
+	var known []record.Placed
+	var asked []string
+	for i, p := range placed {
+		if p.Job == in.Job && slices.ContainsFunc(leaving,
+			func(cl record.Cluster) bool { return cl.ID == clusters[i] }) {
+			continue
+		}
+		if p.Job == in.Job || record.Minds(in.Spec, p.Stand) {
+			known, asked = append(known, p), append(asked, clusters[i])
+		}
+	}
+	in.Stood, err = recordcache.Staying(u, known, asked)
+	return err
+}
+
+// world loads what is known about locations and markets.
+func world(u *txn.Unit, p Planner, in *record.PlanInput) error {
+	known, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		if k.Until.After(in.Now) {
+			in.Blocks = append(in.Blocks, k)
+		}
+	}
+	markets, err := recordcache.List[record.MarketRecord](u, record.PartMarket, "", 0)
+	if err != nil {
+		return err
+	}
+	in.Markets = make(map[string]record.MarketRecord, len(markets))
+	for _, m := range markets {
+		in.Markets[m.Offer] = m
+	}
+	if !p.Reserves(u.Ctx) {
+		return nil
+	}
+	return held(u, in)
+}
+
+// held loads which tasks run on reserved capacity.
+func held(u *txn.Unit, in *record.PlanInput) error {
+	all, err := recordcache.List[record.Occupancy](u, record.PartHeld, "", 0)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	there, err := recordcache.Holders(u, all...)
+	if err != nil {
+		return err
+	}
+	in.Held = map[string][]record.Holding{}
+	for _, h := range all {
+		for _, cl := range there {
+			if n := h.Clusters[cl.ID]; n > 0 && cl.Holds() {
+				_, takes := cl.Offer.Room(n)
+				in.Held[h.ID] = append(in.Held[h.ID], record.Holding{Job: cl.Job, Task: cl.Task, Takes: takes})
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package broker_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// atWork is a planner that counts its calls and can return another plan.
+type atWork struct {
+	broker.Planner
+	calls  int
+	answer func(record.PlanInput, *record.Plan)
+	last   record.PlanInput
+}
+
+func (p *atWork) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
+	p.calls++
+	p.last = in
+	plan, err := p.Planner.Plan(ctx, in)
+	if err == nil && p.answer != nil {
+		p.answer(in, plan)
+	}
+	return plan, err
+}
+
+// watched is a porch with such a planner, whose commits can be made to conflict.
+func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting) {
+	t.Helper()
+	p = &porch{bench: newBench(t)}
+	plans, meet = &atWork{Planner: p.b.Ports().Planner}, &meeting{Store: p.store}
+	ports := p.b.Ports()
+	ports.Planner, ports.Store = plans, meet
+	p.b = broker.New(record.DefaultConfig(), ports)
+	p.submit(tasks, "1")
+	return p, plans, meet
+}
+
+// TestPlanIsReusedAfterConflict: it is reused unless its inputs have changed.
+func TestPlanIsReusedAfterConflict(t *testing.T) {
+	for name, c := range map[string]struct {
+		other func(p *porch)
+		later time.Duration
+		want  int
+	}{
+		"something else": {func(*porch) {}, time.Second, 1},
+		"a location is blocked": {func(p *porch) {
+			p.write("blocks", "aws/////", apitypes.Block{Cloud: "aws", Kind: string(cloud.Auth), Until: p.now.Add(time.Hour)})
+		}, time.Second, 2},
+		"a while after": {func(*porch) {}, time.Minute, 2},
+	} {
+		p, plans, meet := watched(t, "{t: {run: x, time: 2h}}")
+		meet.other = func() {
+			job := stored[record.Job](p, "job")
+			p.write("job#"+p.job, "job", job)
+			c.other(p)
+			p.now = p.now.Add(c.later)
+		}
+		p.settle()
+		if job := stored[record.Job](p, "job"); plans.calls != c.want || job.Plan.Version != 1 || job.Bids.Version != 1 || job.State != apitypes.JobRunning {
+			t.Errorf("if its commit conflicts with that of %s, the plan is made %d times and the job is %+v", name, plans.calls, job)
+		}
+	}
+}
+
+// write puts a record unchanged.
+func (p *porch) write(partition, sort string, value any) {
+	p.t.Helper()
+	body, err := json.Marshal(value)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	w := store.Write{Op: store.Put, Key: store.Key{Partition: partition, Sort: sort}, Expect: store.Any, Body: body}
+	if err := p.store.Commit(context.Background(), store.Tx{Writes: []store.Write{w}}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// saving returns a job of two tasks whose first is being taken: it is replanned while it saves its work.
+func saving(t *testing.T, answer func(record.PlanInput, *record.Plan)) (*porch, *atWork) {
+	t.Helper()
+	p, plans, _ := watched(t, "{t: {run: x, time: 2h, checkpoint: {every: 15m, path: ckpt/}}, u: {run: x, time: 2h}}")
+	p.settle()
+	for task := range 2 {
+		hello(t, p.b, p.claims(task, 0))
+		p.report(task, "1", wire.Started)
+	}
+	p.now = p.now.Add(time.Hour)
+	plans.answer = answer
+	p.report(0, "2", wire.NoticeSeen)
+	return p, plans
+}
+
+func infeasible(_ record.PlanInput, plan *record.Plan) {
+	*plan = record.Plan{Status: record.PlanInfeasible, Message: "the budget is used up"}
+}
+
+// TestReplanRunsWhileInterruptedTaskSaves: the report of the notice commands the agents to save, blocks the market
+// and requests a plan. In that plan, the task that is saving may go elsewhere, while the other stays.
+func TestReplanRunsWhileInterruptedTaskSaves(t *testing.T) {
+	p, plans := saving(t, nil)
+	if got, want := strings.Join(p.pending(), " "), strings.Join([]string{events.TypeDAGReplan, events.TypeLocationBlocked}, " "); !strings.Contains(got, want) {
+		t.Errorf("a notice emits %s, want %s", got, want)
+	}
+	if w, err := p.b.Agents.Work(t.Context(), p.claims(0, 0), 1); err != nil || w.Command != wire.SaveNow {
+		t.Errorf("the agents got %+v, %v", w, err)
+	}
+	p.settle()
+	if plans.calls != 2 || plans.last.Tasks[0].Fixed || !plans.last.Tasks[1].Fixed {
+		t.Errorf("%d plans, the last of %+v and %+v", plans.calls, plans.last.Tasks[0], plans.last.Tasks[1])
+	}
+	if task := stored[record.Task](p, "task#000000"); task.Attempt != 1 || task.State != record.TaskLaunching {
+		t.Errorf("while it saves, the task is %+v", task)
+	}
+	p.report(0, "3", wire.Stopped)
+	p.settle()
+	if task := stored[record.Task](p, "task#000000"); task.Attempt != 2 || task.Plan != 2 || plans.calls != 2 {
+		t.Errorf("after %d plans, the task is %+v", plans.calls, task)
+	}
+}
+
+// TestInfeasiblePlanWaitsForSavingTask: the job is planned again when its machine has saved its work, or has even
+// finished it.
+func TestInfeasiblePlanWaitsForSavingTask(t *testing.T) {
+	for _, end := range []wire.Event{wire.Stopped, wire.Succeeded} {
+		p, plans := saving(t, infeasible)
+		p.settle()
+		if job := stored[record.Job](p, "job"); job.State != apitypes.JobRunning || job.Plan.Version != 1 || plans.calls != 2 {
+			t.Fatalf("while it saves, after %d plans, the job is %+v", plans.calls, job)
+		}
+		plans.answer = nil
+		p.report(0, "3", end)
+		p.settle()
+		if job := stored[record.Job](p, "job"); job.State != apitypes.JobRunning || job.Plan.Version != 2 || plans.calls != 3 {
+			t.Errorf("when it has %s, after %d plans, the job is %+v", end, plans.calls, job)
+		}
+	}
+	p, _ := saving(t, infeasible)
+	p.report(0, "3", wire.Stopped)
+	p.settle()
+	if job := stored[record.Job](p, "job"); job.State == apitypes.JobRunning {
+		t.Errorf("without a plan when it has saved, the job is %+v", job)
+	}
+}
+
+// TestBidsFollowPrices: bids are made again if a price differs by a tenth from the one that the current bids were
+// made with. A finished plan is not touched.
+func TestBidsFollowPrices(t *testing.T) {
+	p := newPorch(t, "{t: {run: x, time: 20h, checkpoint: {every: 15m, path: ckpt/}}}", nil)
+	offer := strings.TrimSuffix(stored[apitypes.Attempt](p, "attempt#000000#0001").OfferID, "/spot")
+	usd := stored[apitypes.Attempt](p, "attempt#000000#0001").Offer.USDPerHour
+	tokens := map[string]bool{stored[record.Job](p, "job").Bids.Token: true}
+	for i, c := range []struct {
+		times float64
+		anew  bool
+	}{{1, true}, {1.05, false}, {1.09, false}, {1.11, true}, {1.2, false}, {0.9, true}} { // no price was known before the first
+		p.now = p.now.Add(10 * time.Minute)
+		p.tick(string(rune('a'+i)), events.PriceTick{Offer: offer, USD: c.times * usd})
+		p.settle()
+		job := stored[record.Job](p, "job")
+		if anew := !tokens[job.Bids.Token]; anew != c.anew || job.Bids.Version != 1 || job.Plan.Version != 1 {
+			t.Errorf("at %v times the price: new bids %v, want %v; plan %d, bids %d", c.times, anew, c.anew, job.Plan.Version, job.Bids.Version)
+		}
+		tokens[job.Bids.Token] = true
+	}
+	if err := p.b.Users.Cancel(t.Context(), p.job, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	p.settle()
+	before := stored[record.Job](p, "job")
+	p.tell(events.FnBid, events.New("late", "test", p.now, events.PriceMoved{Job: p.job, Plan: 1, Offer: offer, USD: 2 * usd, FromUSD: usd}))
+	if after := stored[record.Job](p, "job"); after.Bids != before.Bids {
+		t.Error("bids are made for a finished job")
+	}
+}

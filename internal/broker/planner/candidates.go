@@ -1,0 +1,162 @@
+package planner
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/base/topk"
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// ErrInfeasible means that a job cannot be planned at all.
+var ErrInfeasible = errors.New("infeasible")
+
+// candidates annotates the offers of a class with a task's cost and time there. If emissions count, it leaves out
+// offers on grids with unknown emissions.
+func (b *builder) candidates(i int, c *class, gib float64) []option {
+	t, f := &b.in.Spec.Tasks[i], b.in.Tasks[i]
+	nodes := float64(max(t.Nodes, 1))
+	options := slices.Grow(b.scratch[:0], len(c.matches))
+	baseline := math.Inf(1)
+	leftSpot := f != nil && f.OnDemand &&
+		slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
+	for _, m := range c.matches {
+		if leftSpot && m.Market == catalog.Spot || m.reserved != nil && !b.reserved.allows(i, max(t.Nodes, 1), m) {
+			continue
+		}
+		o, ok := b.annotate(t, m, b.work(i, m), nodes)
+		if m.Market == catalog.OnDemand && m.reserved == nil {
+			baseline = math.Min(baseline, o.USD)
+		}
+		if ok && (m.kg > 0 || !b.countsCarbon()) {
+			options = append(options, o)
+		}
+	}
+	for k := range options {
+		if o := &options[k]; o.match.Market == catalog.Spot && o.work > 0 && !math.IsInf(baseline, 1) {
+			o.elseUSD = baseline / (o.work * nodes)
+		}
+	}
+	for k := range options {
+		b.leave(t, &options[k])
+		b.stand(i, &options[k])
+	}
+	b.scratch = options
+	options = b.free(i, options)
+	if b.near[i] != "" || b.spread[i] {
+		return b.pruneTogether(options, gib)
+	}
+	return b.prune(options, gib)
+}
+
+// work is the time that the rest of a task takes on a machine without interruptions, in hours.
+func (b *builder) work(i int, m *match) float64 {
+	whole := b.in.Spec.Tasks[i].Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount).Hours()
+	if f := b.in.Tasks[i]; f != nil {
+		whole *= 1 - f.Progress
+	}
+	return whole
+}
+
+// annotate makes the option for a match. ok is false if the task would be interrupted too often to finish.
+func (b *builder) annotate(t *dag.Task, m *match, work, nodes float64) (o option, ok bool) {
+	o = option{match: m, expected: work, work: work, Candidate: optimizer.Candidate{
+		ID: m.id, Place: m.place, USD: work * m.usd * nodes, Hours: work}}
+	if m.Market == catalog.Spot {
+		q, usd, ok := b.spotQuote(t, m, work)
+		if !ok {
+			return o, false
+		}
+		o.USD, o.Hours, o.expected = q.Held*usd*nodes, q.Hours, q.Hours
+		if b.in.DeadlineHours != nil {
+			o.Hours = math.Max(q.Hours, q.Guaranteed) // it must be on time even if interrupted at the worst moment
+		}
+	}
+	o.KgCO2 = o.expected * nodes * m.kg
+	return o, true
+}
+
+// prune removes candidates that another candidate beats in money and in time by more than moving the task's data could
+// make up for, and in emissions if they count. Such candidates are in no optimal plan.
+func (b *builder) prune(options []option, gib float64) []option {
+	if len(options) == 0 {
+		return nil
+	}
+	// The cheapest few are always kept: they are the runners-up that explanations name.
+	var cheapest []*option
+	for k := range options {
+		cheapest = topk.Insert(cheapest, &options[k], runnersKept+1, cheaper)
+	}
+	// The candidate to compare with: the cheapest, or if emissions count, the cleanest and of those the cheapest.
+	best := cheapest[0]
+	for k := range options {
+		o := &options[k]
+		if b.countsCarbon() && (o.KgCO2 < best.KgCO2 || o.KgCO2 == best.KgCO2 && cheaper(o, best) < 0) {
+			best = o
+		}
+	}
+	mostUSD, mostHours := best.USD+gib*b.dearest, best.Hours+gib*b.slowest
+	stays := func(o *option) bool {
+		return o.USD <= mostUSD || b.timed() && o.Hours < mostHours || slices.Contains(cheapest, o)
+	}
+	n := 0
+	for k := range options {
+		if stays(&options[k]) {
+			n++
+		}
+	}
+	kept := make([]option, 0, n) // there is one list per task, so none should be larger than needed
+	for k := range options {
+		if stays(&options[k]) {
+			kept = append(kept, options[k])
+		}
+	}
+	return kept
+}
+
+// cheaper compares options by cost, and then by time.
+func cheaper(x, y *option) int {
+	return cmp.Or(cmp.Compare(x.USD, y.USD), cmp.Compare(x.Hours, y.Hours))
+}
+
+// priceSteps is the number of steps into which a run is divided to follow its spot price.
+const priceSteps = 24
+
+// spotQuote is the expected time of a task's work on a spot offer, including interruptions, and the mean price per
+// hour over that time according to the market's Markov chain, in USD.
+func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quote, usd float64, ok bool) {
+	run := bidding.Run{
+		Hours: work, RestartHours: restart.Hours(), PreemptionsPerHour: m.rate, Nodes: max(t.Nodes, 1),
+		ReactHours: tickEvery.Hours(),
+	}
+	if t.Resumes() {
+		every := 15 * time.Minute
+		if t.Checkpoint != nil && t.Checkpoint.Every > 0 {
+			every = t.Checkpoint.Every
+		}
+		run.CheckpointHours = every.Hours()
+	}
+	if q, ok = bidding.Spot(run); !ok {
+		return q, 0, false
+	}
+	return q, b.meanUSD(m, q.Held), true
+}
+
+// meanUSD is the mean price of a spot offer over the next hours, in USD per hour. If no price change was ever seen,
+// it is the current price.
+func (b *builder) meanUSD(m *match, hours float64) float64 {
+	rec := m.changes
+	if rec == nil || !(hours > 0) || !(rec.USD > 0) {
+		return m.usd
+	}
+	chain := rec.Prices.Chain(hours/priceSteps, rec.USD, m.OnDemandUSD)
+	mean := chain.MeanAhead(chain.Level(rec.USD, 0), priceSteps, math.Max(m.OnDemandUSD, rec.USD))
+	// The chain only gives the mean price of a level. Scale it so that it starts from the current price.
+	return mean/chain.USD[chain.Level(rec.USD, 0)]*rec.USD + m.SurchargeUSD
+}

@@ -1,0 +1,201 @@
+package planner
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// class is shared by all tasks that request the same resources.
+type class struct {
+	matches []*match
+	reason  string // why there are no matches
+	// options and candidates are those of the last task of the class. Tasks share them, so they must not be changed.
+	options    []option
+	candidates []optimizer.Candidate
+}
+
+// match is an offer on a market that suits a class.
+type match struct {
+	catalog.Match
+	id    string // with market
+	place int
+	rate  float64
+	// usd is the price per hour including disk and address: as last seen, or from the catalogue. onDemand is the
+	// on-demand price of the same machine.
+	usd, onDemand float64
+	kg            float64 // kg CO2eq per hour; 0 if the grid's emissions are unknown
+	// changes is the history of a spot price, nil if no change was ever seen.
+	changes *record.MarketRecord
+	// reserved is the account's reserved capacity that the offer uses, if any. takes is how much of it one machine
+	// takes.
+	reserved *catalog.Reserved
+	takes    apitypes.Amount
+}
+
+// offerOf is the offer of a match as the broker requests it from a cloud.
+func offerOf(m *catalog.Match) apitypes.Offer {
+	return apitypes.Offer{
+		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType,
+		Accelerator: m.Accelerator, AccelCount: m.AcceleratorCount, Spot: m.Market == catalog.Spot,
+	}
+}
+
+// offer is the same with the match's reservation.
+func (m *match) offer() apitypes.Offer {
+	o := offerOf(&m.Match)
+	if m.reserved != nil {
+		o.Reservation, o.Reserved = m.reserved.ID, m.reserved.Count
+		if m.reserved.Commitment != nil {
+			o.Has, o.Takes = m.reserved.Has(), m.takes
+		}
+	}
+	return o
+}
+
+func (m *match) planned() record.Planned {
+	p := record.Planned{ID: m.id, Offer: m.offer(), VCPU: m.VCPU, MemoryGiB: m.MemoryGiB,
+		OnDemandUSD: m.onDemand}
+	if p.Offer.USDPerHour = m.usd; p.Offer.Spot {
+		p.LossesPerHour, p.SurchargeUSD = m.rate, m.SurchargeUSD
+	}
+	return p
+}
+
+// classOf finds the offers that suit a task, once for all tasks with the same request.
+func (b *builder) classOf(i int) (*class, error) {
+	t := &b.in.Spec.Tasks[i]
+	key, err := json.Marshal(struct {
+		R []dag.Resources
+		O bool
+		K []string
+		Z bool
+	}{t.Resources, t.Ordered, slices.Sorted(maps.Keys(t.Time.On)), b.near[i] == dag.WithinZone})
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := b.classes[string(key)]; ok {
+		return c, nil
+	}
+	c, err := b.newClass(t, b.near[i] == dag.WithinZone)
+	if err != nil {
+		return nil, fmt.Errorf("task %s: %w", t.Name, err)
+	}
+	b.classes[string(key)] = c
+	return c, nil
+}
+
+// newClass queries the catalogue for each alternative. If alternatives are ordered, only the first one with offers is
+// used. With byZone it finds the best offers of each zone, otherwise of each region.
+func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
+	f := finder{b: b, found: map[string]bool{}, disk: cmp.Or(t.DiskGiB(), cloud.DefaultDiskGiB)}
+	var reasons []string
+	for _, r := range t.Resources {
+		var none error
+		for _, q := range b.queries(t, r) {
+			if byZone {
+				q.CheapestPer = catalog.PerZone
+			}
+			err := f.reserved(q)
+			if err == nil {
+				err = f.collect(q)
+			}
+			if unknown := (*accel.UnknownError)(nil); errors.Is(err, catalog.ErrNoOffer) || errors.As(err, &unknown) {
+				none = err
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if none != nil {
+			reasons = append(reasons, none.Error())
+		}
+		if t.Ordered && len(f.matches) > 0 {
+			break
+		}
+	}
+	c := &class{matches: b.undominated(f.matches, len(t.Time.On) > 0, byZone)}
+	if len(c.matches) == 0 {
+		c.reason = strings.Join(slices.Compact(reasons), "; ")
+		if c.reason == "" {
+			c.reason = "every offer that suits it is blocked now"
+		}
+	}
+	return c, nil
+}
+
+// queries turns an alternative into catalogue queries: one for the alternative, and one for each machine type or
+// number of accelerators with a separate time estimate. The latter are needed because the cheapest offer of a region
+// is only the best among those that take the same time.
+func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
+	base := catalog.Query{
+		Clouds: b.p.opt.Clouds, Regions: b.p.opt.Regions,
+		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator,
+		AcceleratorCount: r.AcceleratorCount, InstanceType: r.InstanceType, Arch: catalog.Arch(r.Arch),
+		Service: catalog.Service(r.Service), CheapestPer: catalog.PerRegion,
+	}
+	if r.Cloud != "" {
+		base.Clouds = []string{r.Cloud}
+	}
+	if r.Region != "" {
+		base.Regions = []string{r.Region}
+	}
+	if r.Zone != "" {
+		base.Zones = []string{r.Zone}
+	}
+	switch r.Market {
+	case dag.MarketSpot:
+		base.Market = catalog.Spot
+	case dag.MarketOnDemand:
+		base.Market = catalog.OnDemand
+	case dag.MarketAuto, "":
+	}
+	queries := []catalog.Query{base}
+	for _, key := range slices.Sorted(maps.Keys(t.Time.On)) {
+		q := base
+		name, count, counted := strings.Cut(key, ":")
+		switch {
+		case r.Accelerator != "" && counted && name == r.Accelerator && r.AcceleratorCount == 0:
+			n, err := strconv.ParseFloat(count, 64)
+			if err != nil {
+				continue
+			}
+			q.AcceleratorCount = n
+		case !counted && r.InstanceType == "" && r.Accelerator == "" && strings.ContainsAny(key, ".-_"):
+			q.InstanceType = key
+		default:
+			continue
+		}
+		queries = append(queries, q)
+	}
+	return queries
+}
+
+// keep rejects matches that the deployment does not buy, that are blocked now, or that are outside the job's regions.
+func (b *builder) keep(m *catalog.Match) bool { return b.keepAs(m, offerOf(m)) }
+
+// keepAs is keep for a match that is requested as the offer o.
+func (b *builder) keepAs(m *catalog.Match, o apitypes.Offer) bool {
+	kind := m.Cloud + "/" + m.InstanceType
+	if slices.ContainsFunc(b.p.opt.Without, func(not string) bool { return strings.HasPrefix(kind, not) }) {
+		return false
+	}
+	if slices.ContainsFunc(b.in.Blocks, func(k apitypes.Block) bool { return record.Covers(k, o, b.in.Now) }) {
+		return false
+	}
+	return dag.InPlaces(b.in.Spec.Regions, m.Cloud, m.Region)
+}

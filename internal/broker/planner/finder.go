@@ -1,0 +1,246 @@
+package planner
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+)
+
+// finder collects the offers that suit a class: for each region and market those that may be the best there by price,
+// by rate of interruptions or, if emissions count, by power.
+type finder struct {
+	b       *builder
+	disk    float64 // GiB of each machine
+	found   map[string]bool
+	matches []*match
+}
+
+// collect adds the offers that suit a query. It fails with catalog.ErrNoOffer when there are none.
+//
+// For on-demand machines the cheapest offer of a region suffices. A spot offer that is interrupted less often may cost
+// less in the end, so the cheapest offer of each interruption band is added. Offers with learned prices or rates are
+// compared by these instead of the list price, so they are added separately.
+func (f *finder) collect(q catalog.Query) error {
+	b := f.b
+	if b.countsCarbon() {
+		q.CheapestPer, q.Keep = catalog.PerOffer, b.keep // expensive offers may be the cleanest
+		return f.find(q)
+	}
+	base := q
+	base.Keep = func(m *catalog.Match) bool { return !b.known.has(m) && b.keep(m) }
+	err := f.find(base)
+	if err != nil && !errors.Is(err, catalog.ErrNoOffer) {
+		return err
+	}
+	if q.Market != catalog.OnDemand {
+		if err := f.rarer(base); err != nil {
+			return err
+		}
+	}
+	before := len(f.matches)
+	if lerr := f.learned(q); lerr != nil {
+		return lerr
+	}
+	if len(f.matches) > before {
+		return nil
+	}
+	return err
+}
+
+func (f *finder) find(q catalog.Query) error {
+	matches, err := f.b.catalog.Find(q)
+	for k := range matches {
+		f.add(&matches[k])
+	}
+	return err
+}
+
+func (f *finder) visit(q catalog.Query) error {
+	return f.b.catalog.Visit(q, func(m *catalog.Match) bool {
+		f.add(m)
+		return true
+	})
+}
+
+// rarer adds cheap spot offers with fewer interruptions: for clouds that publish interruption bands, the cheapest
+// offer in each band or a better one, and the cheapest without a band.
+func (f *finder) rarer(q catalog.Query) error {
+	asked := func(clouds []string) []string {
+		if len(q.Clouds) == 0 {
+			return clouds
+		}
+		return slices.DeleteFunc(slices.Clone(clouds), func(c string) bool { return !slices.Contains(q.Clouds, c) })
+	}
+	banded := asked(f.b.banded)
+	if len(banded) == 0 {
+		return nil
+	}
+	q.Market = catalog.Spot
+	keep := q.Keep
+	if partly := asked(f.b.partly); len(partly) > 0 {
+		q.Clouds, q.Keep = partly, func(m *catalog.Match) bool { return unbanded(m) && keep(m) }
+		if err := f.visit(q); err != nil {
+			return err
+		}
+	}
+	q.Clouds, q.Keep = banded, keep
+	for band := catalog.InterruptionBelow5; band <= catalog.Interruption15To20; band++ {
+		q.MaxInterruption = band
+		if err := f.visit(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// learned adds the offers with a learned price or rate of interruptions, and those of the current plan.
+func (f *finder) learned(q catalog.Query) error {
+	known := f.b.known
+	if len(known.ids) == 0 {
+		return nil
+	}
+	if len(q.Regions) == 0 {
+		q.Regions = known.regions
+	}
+	q.CheapestPer = catalog.PerOffer
+	q.Keep = func(m *catalog.Match) bool { return known.has(m) && f.b.keep(m) }
+	return f.visit(q)
+}
+
+func (f *finder) add(m *catalog.Match) { f.addAs(m, m.ID(), m.USDPerHour, nil) }
+
+// addAs adds a match once, by its ID. usd is its price per hour without disk and address. reserved is the reserved
+// capacity of the account that it uses, or nil.
+func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catalog.Reserved) {
+	if f.found[id] {
+		return
+	}
+	f.found[id] = true
+	beside := catalog.AttachedUSD(m.Cloud, f.disk, m.Market)
+	onDemand, _ := m.Offer.USDPerHour(catalog.OnDemand) // every offer is sold on demand
+	full := &match{
+		Match: *m, id: id, place: f.b.number[m.Place()], usd: usd + beside,
+		onDemand: onDemand + catalog.AttachedUSD(m.Cloud, f.disk, catalog.OnDemand), reserved: reserved,
+	}
+	if reserved != nil {
+		full.takes, _ = reserved.Takes(&m.Offer)
+	}
+	full.SurchargeUSD += beside
+	full.kg = full.kilowatts() * m.CarbonGPerKWh / 1000
+	if m.Market == catalog.Spot {
+		f.b.learn(full)
+	}
+	f.matches = append(f.matches, full)
+}
+
+// known are the offers for which the broker knows more than the catalogue.
+type known struct {
+	ids     map[string]bool // without the market
+	types   map[string]bool // machine types, for a quick check that rejects most other offers
+	regions []string
+}
+
+func (b *builder) whatIsKnown() known {
+	k := known{ids: map[string]bool{}, types: map[string]bool{}}
+	regions := map[string]bool{}
+	add := func(id string) {
+		o, err := catalog.ParseOfferID(id)
+		if err != nil {
+			return // the catalogue no longer has this cloud
+		}
+		o.Market = catalog.AnyMarket
+		k.ids[o.String()], k.types[o.InstanceType] = true, true
+		if r := o.Cloud + ":" + o.Region; !regions[r] {
+			regions[r] = true
+			k.regions = append(k.regions, r)
+		}
+	}
+	for id := range b.in.Markets {
+		add(id)
+	}
+	if b.in.Previous != nil {
+		for i := range b.in.Previous.Offers {
+			add(b.in.Previous.Offers[i].ID)
+		}
+	}
+	slices.Sort(k.regions)
+	return k
+}
+
+func (k *known) has(m *catalog.Match) bool {
+	return k.types[m.InstanceType] && k.ids[m.Offer.ID()]
+}
+
+// priorHours is the weight of the catalogue's rate of interruptions, in machine hours.
+const priorHours = 200
+
+// learn applies the last spot price and the observed interruptions to a match. Its rate is that of its band (without a
+// band, the middle one) corrected by the observations (the mean of a Gamma posterior).
+func (b *builder) learn(m *match) {
+	rate, known := m.Interruption.PreemptionsPerHour()
+	if !known {
+		rate, _ = catalog.Interruption10To15.PreemptionsPerHour()
+	}
+	rec := b.in.Markets[m.Offer.ID()]
+	if len(rec.Prices.Jumps) > 0 {
+		m.changes = &rec
+	}
+	m.rate = (rate*priorHours + float64(rec.Preemptions)) / (priorHours + rec.Hours)
+	if rec.USD > 0 {
+		m.usd = rec.USD + m.SurchargeUSD
+	}
+}
+
+// undominated removes matches that another one beats in everything that counts. It compares matches in the same
+// region (or zone, with byZone), on the same market and with the same speed. If times depend on the machine, only
+// machines of the same type count as equally fast. Of equally good offers it keeps the one in the current plan, or
+// else the first ID.
+func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
+	inForce := map[string]bool{}
+	if b.in.Previous != nil {
+		for i := range b.in.Previous.Offers {
+			inForce[b.in.Previous.Offers[i].ID] = true
+		}
+	}
+	late := map[bool]int{false: 1}
+	slices.SortFunc(all, func(x, y *match) int {
+		return cmp.Or(cmp.Compare(x.usd, y.usd), cmp.Compare(x.rate, y.rate), x.takes.Compare(y.takes),
+			late[inForce[x.id]]-late[inForce[y.id]], strings.Compare(x.id, y.id))
+	})
+	type group struct {
+		cloud, region, zone, machine, accelerator string
+		reserved                                  *catalog.Reserved
+		count                                     float64
+		market                                    catalog.Market
+	}
+	kept := map[group][]*match{}
+	var out []*match
+	for _, m := range all {
+		g := group{cloud: m.Cloud, region: m.Region, market: m.Market, reserved: m.reserved}
+		if byZone {
+			g.zone = m.Zone
+		}
+		if timed {
+			g.machine, g.accelerator, g.count = m.InstanceType, m.Accelerator, m.AcceleratorCount
+		}
+		if m.changes != nil {
+			out = append(out, m) // its future price differs from its current price
+			continue
+		}
+		if slices.ContainsFunc(kept[g], func(k *match) bool { return b.beats(k, m) }) {
+			continue
+		}
+		kept[g] = append(kept[g], m)
+		out = append(out, m)
+	}
+	return out
+}
+
+// beats reports whether k, which costs no more than m, is also no worse otherwise. On reserved capacity the one that
+// takes less is better, because all uses of it cost the same.
+func (b *builder) beats(k, m *match) bool {
+	return k.rate <= m.rate && k.takes.Within(m.takes) && (!b.countsCarbon() || k.kg <= m.kg || m.kg == 0)
+}

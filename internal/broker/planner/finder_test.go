@@ -1,0 +1,128 @@
+package planner_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// price is the planner's price of an hour of a machine with the default disk.
+func price(m *catalog.Match) float64 {
+	return m.USDPerHour + catalog.AttachedUSD(m.Cloud, cloud.DefaultDiskGiB, m.Market)
+}
+
+// bestOf is the minimum of value over all offers of a query.
+func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catalog.Match) float64) float64 {
+	t.Helper()
+	best := math.Inf(1)
+	if err := c.Visit(q, func(m *catalog.Match) bool { best = math.Min(best, value(m)); return true }); err != nil {
+		t.Fatal(err)
+	}
+	return best
+}
+
+// For a task of weeks without checkpoints the rate of interruptions matters as much as the price.
+func TestPlanChoosesSpotOfferWithLeastExpectedCost(t *testing.T) {
+	p, c := newPlanner(t)
+	const long = "tasks:\n  a: {run: x, time: 500h, resources: {cpus: 8+, cloud: aws, market: spot}}\n"
+	got := plan(t, p, record.PlanInput{Spec: readJob(t, long)})
+	q := catalog.Query{Clouds: []string{"aws"}, VCPU: catalog.AtLeast(8), Market: catalog.Spot}
+	restart := record.DefaultConfig().Restart.Hours()
+	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
+		rate, ok := m.Interruption.PreemptionsPerHour()
+		if !ok {
+			rate, _ = catalog.Interruption10To15.PreemptionsPerHour()
+		}
+		quote, ok := bidding.Spot(bidding.Run{Hours: 500, RestartHours: restart, PreemptionsPerHour: rate, Nodes: 1})
+		if !ok {
+			return math.Inf(1)
+		}
+		return quote.Held * price(m)
+	})
+	if math.Abs(got.USD-best) > 1e-9*best {
+		t.Errorf("%s is expected to cost %v USD, the best offer %v", got.Of(0).ID, got.USD, best)
+	}
+}
+
+func TestPlanLeavesZoneThatBecameExpensive(t *testing.T) {
+	p, c := newPlanner(t)
+	spec := readJob(t, "regions: ['aws:us-east-2']\n"+with(", market: spot"))
+	first := plan(t, p, record.PlanInput{Spec: spec})
+	id := strings.TrimSuffix(first.Of(0).ID, "/spot")
+	dear := map[string]record.MarketRecord{id: {Offer: id, USD: 50}}
+	got := plan(t, p, record.PlanInput{Spec: spec, Previous: first, Markets: dear})
+	q := catalog.Query{Regions: []string{"aws:us-east-2"}, Accelerator: "V100", AcceleratorCount: 1, Market: catalog.Spot}
+	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
+		if m.Offer.ID() == id {
+			return 50
+		}
+		return price(m)
+	})
+	if usd := got.Of(0).Offer.USDPerHour; usd != best {
+		t.Errorf("%s at %v USD an hour, the best in the region is %v", got.Of(0).ID, usd, best)
+	}
+}
+
+func TestPlanKeepsCurrentOfferAmongEquals(t *testing.T) {
+	p, c := newPlanner(t)
+	const one = "regions: ['aws:us-east-1']\ntasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand}}\n"
+	spec := readJob(t, one)
+	first := plan(t, p, record.PlanInput{Spec: spec})
+	q := catalog.Query{Regions: []string{"aws:us-east-1"}, VCPU: catalog.Exactly(8), MemoryGiB: catalog.Exactly(32), Market: catalog.OnDemand}
+	twin := ""
+	err := c.Visit(q, func(m *catalog.Match) bool {
+		if price(m) == first.Of(0).Offer.USDPerHour && m.ID() != first.Of(0).ID {
+			twin = m.ID()
+		}
+		return true
+	})
+	if err != nil || twin == "" {
+		t.Fatal("no two machines cost the same there: ", err)
+	}
+	previous := *first
+	previous.Offers = append([]record.Planned(nil), first.Offers...)
+	previous.Offers[0].ID = twin
+	if got := plan(t, p, record.PlanInput{Spec: spec, Previous: &previous}); got.Of(0).ID != twin {
+		t.Errorf("moved from %s to %s, which is no cheaper", twin, got.Of(0).ID)
+	}
+}
+
+func TestLeastCarbonConsidersAllOffers(t *testing.T) {
+	c, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves, err := egress.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := planner.DefaultOptions()
+	opt.LeastCarbon, opt.Now = true, nil
+	clean := planner.New(c, moves, opt)
+	spec := readJob(t, "tasks:\n  a: {run: x, time: 3h, resources: {cpus: 6+, memory: 10+, market: on-demand}}\n")
+	in := record.PlanInput{Spec: spec, Now: time.Unix(0, 0)}
+	got := plan(t, clean, in)
+	q := catalog.Query{VCPU: catalog.AtLeast(6), MemoryGiB: catalog.AtLeast(10), Market: catalog.OnDemand}
+	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
+		if m.CarbonGPerKWh == 0 {
+			return math.Inf(1)
+		}
+		return 3 * 1.15 * (2.1*m.VCPU + 0.392*m.MemoryGiB) / 1000 * m.CarbonGPerKWh / 1000
+	})
+	if kg := clean.Emissions(in, got); math.Abs(kg-best) > 1e-9*best {
+		t.Errorf("%s emits %v kg, the cleanest offer %v", got.Of(0).ID, kg, best)
+	}
+	opt.LeastCarbon, opt.CarbonCapKg = false, &best
+	got = plan(t, planner.New(c, moves, opt), in)
+	if got.Status == record.PlanInfeasible || clean.Emissions(in, got) > best*(1+1e-9) {
+		t.Errorf("a cap at the minimum: %s %s", got.Status, got.Message)
+	}
+}

@@ -1,0 +1,76 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+)
+
+// market is a catalogue with derived data that every plan needs. It is immutable.
+type market struct {
+	catalog *catalog.Catalog
+	// places are all regions, CLOUD:REGION, by number. usd and hours are the cost and time of moving a GiB between
+	// them, and dearest and slowest their maxima.
+	places           []string
+	number           map[string]int
+	usd, hours       [][]float64
+	dearest, slowest float64
+	// banded are the clouds that publish interruption bands of spot machines; partly are those that do so only for
+	// some.
+	banded, partly []string
+}
+
+func newMarket(c *catalog.Catalog, moves *egress.Prices) (*market, error) {
+	m := &market{catalog: c, number: map[string]int{}}
+	for _, cloud := range c.Clouds() {
+		for _, region := range c.Regions(cloud) {
+			name := cloud + ":" + region
+			m.number[name] = len(m.places)
+			m.places = append(m.places, name)
+		}
+	}
+	var err error
+	if m.usd, m.hours, err = moves.Matrix(m.places); err != nil {
+		return nil, err
+	}
+	for i := range m.places {
+		m.dearest, m.slowest = max(m.dearest, slices.Max(m.usd[i])), max(m.slowest, slices.Max(m.hours[i]))
+	}
+	for _, name := range c.Clouds() {
+		before := len(m.banded)
+		q := catalog.Query{
+			Clouds: []string{name}, Accelerator: catalog.AnyAccelerator, Market: catalog.Spot,
+			MaxInterruption: catalog.InterruptionAbove20, Limit: 1,
+		}
+		err := c.Visit(q, func(*catalog.Match) bool { m.banded = append(m.banded, name); return false })
+		if err != nil {
+			return nil, err
+		}
+		if len(m.banded) == before {
+			continue
+		}
+		q.MaxInterruption, q.Keep = catalog.UnknownInterruption, unbanded
+		err = c.Visit(q, func(*catalog.Match) bool { m.partly = append(m.partly, name); return false })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func unbanded(m *catalog.Match) bool { return m.Interruption == catalog.UnknownInterruption }
+
+// market returns the market of the current catalogue, which is built when first needed.
+func (p *Planner) market() (*market, error) {
+	c := p.catalog.Load()
+	if m := p.known.Load(); m != nil && m.catalog == c {
+		return m, nil
+	}
+	m, err := newMarket(c, p.moves)
+	if err != nil {
+		return nil, err
+	}
+	p.known.Store(m)
+	return m, nil
+}

@@ -1,0 +1,159 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// Rules that spread or pack tasks over regions and zones become rules of the optimizer's model. Rules against running
+// tasks of other jobs remove candidates at their locations.
+
+// whoIsSpread are the tasks with a rule that limits how many of them may be in one region or zone.
+func (b *builder) whoIsSpread() map[int]bool {
+	spread := map[int]bool{}
+	for _, g := range b.groups {
+		if g.Spread.Far() && len(g.Tasks) > 1 {
+			for _, i := range g.Tasks {
+				spread[i] = true
+			}
+		}
+	}
+	return spread
+}
+
+// stand sets the location of an option as far as it matters to placement rules.
+func (b *builder) stand(task int, o *option) {
+	o.Site = b.site(task, o.match)
+	if b.spread[task] {
+		o.Zone = o.match.Zone
+	}
+}
+
+// spreadPlace is a key for the place of an option if tasks are spread, and the same for all places otherwise.
+func (b *builder) spreadPlace(o option) string {
+	if len(b.spread) == 0 {
+		return ""
+	}
+	return strconv.Itoa(o.Place)
+}
+
+// addSpread adds the rules that spread tasks to the model, for the unfinished tasks.
+func (b *builder) addSpread() {
+	for _, g := range b.groups {
+		if !g.Spread.Far() {
+			continue
+		}
+		of := optimizer.Spread{By: optimizer.ByZone, Most: g.Most()}
+		if g.Spread == dag.LevelRegion {
+			of.By = optimizer.ByPlace
+		}
+		for _, i := range b.undone(g.Tasks) {
+			of.Tasks = append(of.Tasks, b.model.Tasks[b.byTask[i]].ID)
+			of.Machines = append(of.Machines, max(b.in.Spec.Tasks[i].Nodes, 1))
+		}
+		if len(of.Tasks) > 1 {
+			b.model.Spread = append(b.model.Spread, of)
+		}
+	}
+}
+
+// standsOf is the current location of a task of the job; nil if unknown.
+func (b *builder) standsOf(task int) *record.Spot {
+	for i := range b.in.Stood {
+		if p := &b.in.Stood[i]; p.Job == b.in.Job && b.in.Job != "" && p.Task == task && len(p.Spots) > 0 {
+			return &p.Spots[0]
+		}
+	}
+	return nil
+}
+
+// zoneOf is the zone of a task that holds machines, and whether it is known.
+func (b *builder) zoneOf(task int) (zone string, known bool) {
+	if spot := b.standsOf(task); spot != nil {
+		return spot.Zone, true
+	}
+	if b.in.Previous != nil && b.in.Previous.Of(task) != nil {
+		return b.in.Previous.Of(task).Offer.Zone, true
+	}
+	return "", false
+}
+
+// zoneOfFixed is the zone of a task that holds machines, if a rule spreads the task.
+func (b *builder) zoneOfFixed(task int) string {
+	if !b.spread[task] {
+		return ""
+	}
+	zone, _ := b.zoneOf(task)
+	return zone
+}
+
+// free removes the options of a task that conflict with running tasks. If all conflict, it keeps them, and the task
+// waits until the conflict has gone. A task that is admitted but not started keeps its location.
+func (b *builder) free(task int, options []option) []option {
+	if len(b.in.Stood) == 0 {
+		return options
+	}
+	t := &b.in.Spec.Tasks[task]
+	keep := func(test func(record.Spot) bool) {
+		left := slices.DeleteFunc(slices.Clone(options), func(o option) bool {
+			return !test(record.Spot{Region: o.match.Place(), Zone: o.match.Zone, Count: max(t.Nodes, 1)})
+		})
+		if len(left) > 0 {
+			options = left
+		}
+	}
+	if at := b.standsOf(task); at != nil && b.in.Tasks[task] != nil {
+		keep(func(spot record.Spot) bool { return spot.Region == at.Region && spot.Zone == at.Zone })
+	}
+	var others []record.Placed
+	for _, p := range b.in.Stood {
+		if p.Job != b.in.Job || b.in.Job == "" {
+			others = append(others, p)
+		}
+	}
+	if len(others) == 0 {
+		return options
+	}
+	keep(func(spot record.Spot) bool {
+		mine := record.StandOf(t, []record.Spot{spot}, b.in.Now)
+		return len(record.Clashes(nil, b.in.Job, task, mine, others)) == 0
+	})
+	return options
+}
+
+// notes lists the placement rules that cannot be enforced at the planned locations, because racks are unknown there.
+func (b *builder) notes(plan *record.Plan) (notes []string) {
+	say := func(task int, rule *dag.Placement, of string) {
+		choice := plan.Of(task)
+		if choice == nil || rule.Level() != dag.LevelRack || dag.TellsRacks(choice.Offer.Cloud) {
+			return
+		}
+		holds := "it is not enforced there"
+		if rule.Pack != "" {
+			holds = "all are in one zone"
+		}
+		note := fmt.Sprintf("%s: %s is enforced in pools and in Kubernetes only: "+
+			"%s does not say which racks its machines are in; %s",
+			of, rule, choice.Offer.Cloud, holds)
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	for _, g := range b.groups {
+		for _, i := range g.Tasks {
+			say(i, g.Placement, b.in.Spec.Tasks[i].Name)
+		}
+	}
+	for i := range b.in.Spec.Tasks {
+		for _, rule := range b.in.Spec.Tasks[i].Aparts() {
+			say(i, rule, b.in.Spec.Tasks[i].Name)
+		}
+	}
+	const most = 20
+	return notes[:min(len(notes), most)]
+}

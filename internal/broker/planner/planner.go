@@ -1,0 +1,485 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// Options configure a Planner.
+type Options struct {
+	// Clouds limits plans to these clouds; empty means all of the catalogue.
+	Clouds []string
+	// Regions limits tasks that name no region to these, as CLOUD:REGION; empty means all.
+	Regions []string
+	// Without excludes machine types, as CLOUD/TYPE. A prefix of the type's name is enough.
+	Without []string
+	// LeastCarbon minimises emissions. CarbonCapKg limits them, in kg CO2eq. Either excludes regions whose grid has
+	// unknown emissions.
+	LeastCarbon bool
+	CarbonCapKg *float64
+	// Stores are the output stores by place. Data moves from a task to its store, and from there to the tasks that
+	// read it.
+	Stores record.Stores
+	// Now is used to measure planning time. If it is nil, no time is reported and a plan depends on its input alone.
+	Now func() time.Time
+}
+
+// DefaultOptions returns the options for planning on all of the catalogue.
+func DefaultOptions() Options { return Options{Now: time.Now} }
+
+// restart is the cost of an interruption in addition to lost work: finding, booting and staging another machine.
+// tickEvery is how often the broker checks the spot machines in use, and replaces those that endanger the deadline.
+// Both are as in record.DefaultConfig.
+const (
+	restart   = 10 * time.Minute
+	tickEvery = 10 * time.Minute
+)
+
+// runnersFor is the maximum number of tasks of a job for which plans keep the runners-up of each task.
+const runnersFor = 200
+
+// WorkLimit is the maximum effort of the search for a job with the given number of tasks, in optimizer steps. Limiting
+// steps instead of time means that the same input gives the same plan on any machine.
+func WorkLimit(tasks int) int64 { return 200_000_000 * (2 + int64(tasks+99)/100) }
+
+// Planner plans jobs on a catalogue. It is safe for concurrent use.
+type Planner struct {
+	catalog atomic.Pointer[catalog.Catalog]
+	known   atomic.Pointer[market] // nil, or the market of the last catalogue used
+	moves   *egress.Prices
+	opt     Options
+}
+
+// New makes a planner.
+func New(c *catalog.Catalog, moves *egress.Prices, opt Options) *Planner {
+	p := &Planner{moves: moves, opt: opt}
+	p.catalog.Store(c)
+	return p
+}
+
+// SetCatalog replaces the catalogue for future plans.
+func (p *Planner) SetCatalog(c *catalog.Catalog) { p.catalog.Store(c) }
+
+// Plan implements broker.Planner.
+//
+// The optimizer assumes that offers are unlimited, but reserved capacity is not. If a plan exceeds a reservation, the
+// tasks that save the least on it are excluded from it, and the job is planned again until it fits. The bound proven
+// for the first plan holds for all of them, because each later one has fewer choices.
+func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
+	own := p.reservations(in)
+	var first *record.Plan
+	for {
+		plan, b, sol, err := p.once(ctx, in, own)
+		if err != nil || sol == nil {
+			return plan, err
+		}
+		if first == nil || first.Late != plan.Late { // a late plan has a different objective
+			first = plan
+		}
+		if !own.fits(b, sol) {
+			continue
+		}
+		if plan.Bound = first.Bound; plan.Status == string(optimizer.Optimal) && !proven(plan) {
+			plan.Status = string(optimizer.Feasible)
+		}
+		return plan, b.addRunners(plan, sol)
+	}
+}
+
+// once makes one plan with the reservations that are still allowed. If there is no solution, the plan says why.
+func (p *Planner) once(ctx context.Context, in record.PlanInput,
+	own *reservations) (*record.Plan, *builder, *optimizer.Solution, error) {
+	b, err := p.build(in, own)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if b.message != "" {
+		return &record.Plan{Status: record.PlanInfeasible, Message: b.message}, b, nil, nil
+	}
+	sol, err := p.solve(ctx, b.model, b.previous())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if sol.Status == optimizer.Infeasible && b.apart() {
+		if sol, err = p.solve(ctx, b.model, b.previous()); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	late := false
+	if sol.Status == optimizer.Infeasible && in.Previous != nil && in.DeadlineHours != nil {
+		// The job has started and can no longer be on time: finish it as fast as the budget allows.
+		late = true
+		b.model.Objective, b.model.DeadlineHours = optimizer.Makespan, nil
+		if sol, err = p.solve(ctx, b.model, b.previous()); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if sol.Status == optimizer.Infeasible {
+		return &record.Plan{Status: record.PlanInfeasible, Message: b.explain(sol)}, b, nil, nil
+	}
+	plan := b.plan(sol)
+	plan.Late = late
+	return plan, b, sol, nil
+}
+
+// previous gives the current plan as the start of the search: a candidate for each row, -1 if the planned one is no
+// longer available. What remains of it after a block or a price change is nearly always part of the best plan, and of
+// equally good plans it is the one to keep.
+func (b *builder) previous() []int {
+	if b.in.Previous == nil {
+		return nil
+	}
+	hint := make([]int, len(b.rows))
+	for r, row := range b.rows {
+		if row.options == nil {
+			continue // it has one candidate
+		}
+		hint[r] = -1
+		if c := b.in.Previous.Of(row.task); c != nil {
+			hint[r] = slices.IndexFunc(row.options, func(o option) bool { return o.ID == c.ID })
+		}
+	}
+	return hint
+}
+
+func (p *Planner) solve(ctx context.Context, m *optimizer.Model, hint []int) (*optimizer.Solution, error) {
+	now := p.opt.Now
+	if now == nil {
+		now = func() time.Time { return time.Time{} }
+	}
+	sol, err := optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: WorkLimit(len(m.Tasks)), Hint: hint, Now: now})
+	if errors.Is(err, optimizer.ErrUndecided) {
+		return &optimizer.Solution{Status: optimizer.Infeasible,
+			Message: "no plan that keeps the deadline and the budget was found"}, nil
+	}
+	return sol, err
+}
+
+// Model returns the optimizer's model of a job, for `tradewind plan --model-out`. It fails with ErrInfeasible when a
+// task has no candidate.
+func (p *Planner) Model(in record.PlanInput) (*optimizer.Model, error) {
+	b, err := p.build(in, nil)
+	if err == nil && b.message != "" {
+		err = fmt.Errorf("%w: %s", ErrInfeasible, b.message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.model, nil
+}
+
+// Frontier computes the Pareto front of a job's plans: cost against finishing time. Times are those that a deadline is
+// checked against (for spot runs the guaranteed ones), so a deadline at a point gives a plan at that point's cost. It
+// fails with ErrInfeasible if a task has no candidate.
+func (p *Planner) Frontier(ctx context.Context, in record.PlanInput,
+	o optimizer.FrontierOptions) (*optimizer.Front, error) {
+	given := in.DeadlineHours
+	if given == nil {
+		distant := float64(optimizer.MaxValue)
+		in.DeadlineHours = &distant
+	}
+	m, err := p.Model(in)
+	if err != nil {
+		return nil, err
+	}
+	m.DeadlineHours, o.Now = given, p.opt.Now
+	return optimizer.Frontier(ctx, m, o)
+}
+
+// builder makes one model.
+type builder struct {
+	p       *Planner
+	*market // as it was when planning started
+	data    data
+	known   known
+	in      record.PlanInput
+	model   *optimizer.Model
+	classes map[string]*class
+	rows    []row
+	near    map[int]dag.Within // how close the machines must be, for tasks placed together with others
+	groups  []dag.PlacementGroup
+	spread  map[int]bool   // tasks that are spread over regions or zones
+	index   map[string]int // row by ID of the model's task
+	byTask  []int          // task of the job -> row, -1 for none
+	// reserved is the reserved capacity that tasks may be planned on; nil for none.
+	reserved *reservations
+	message  string
+	scratch  []option // buffer for the current task
+}
+
+// row is one task of the model.
+type row struct {
+	task    int // of the job, -1 for an input
+	options []option
+	class   *class // nil if the task is finished or its machines are fixed
+}
+
+// option is the meaning of one candidate of a row.
+type option struct {
+	optimizer.Candidate
+	match    *match
+	expected float64 // hours
+	work     float64 // hours, without interruptions
+	movesUSD float64 // part of its cost: moving the task's outputs to the store
+	elseUSD  float64 // for a spot offer: on-demand cost of an hour of its work at the cheapest place, per machine
+}
+
+func (p *Planner) build(in record.PlanInput, own *reservations) (*builder, error) {
+	m, err := p.market()
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{
+		p: p, market: m, in: in, reserved: own, classes: map[string]*class{}, index: map[string]int{},
+		byTask: make([]int, len(in.Spec.Tasks)),
+		model: &optimizer.Model{
+			Objective: optimizer.Cost, DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
+		},
+	}
+	var ok bool
+	if b.data, ok = b.whereDataLies(); !ok {
+		b.message = "no store of this deployment is in a region that the job allows for its data (regions)"
+		return b, nil
+	}
+	b.model.Places, b.model.USDPerGiB, b.model.HoursPerGiB = b.data.places, b.data.usd, b.data.hours
+	if in.Spec.Objective == dag.MinimizeMakespan {
+		b.model.Objective = optimizer.Makespan
+	}
+	if p.opt.LeastCarbon {
+		b.model.Objective = optimizer.Carbon
+	}
+	b.model.CarbonCapKg = p.opt.CarbonCapKg
+	b.known = b.whatIsKnown()
+	if len(in.Tasks) == 0 {
+		b.in.Tasks = make([]*record.TaskFacts, len(in.Spec.Tasks))
+	}
+	b.groups = in.Spec.Groups()
+	b.near, b.spread = b.whoIsTogether(), b.whoIsSpread()
+	weight := b.edgeWeights()
+	for i := range in.Spec.Tasks {
+		b.byTask[i] = -1
+		if err := b.addTask(i, weight[i]); err != nil || b.message != "" {
+			return b, err
+		}
+	}
+	b.addEdges()
+	b.addInputs()
+	b.addTogether()
+	return b, nil
+}
+
+// edgeWeights is the data that moves in and out of each task, in GiB.
+func (b *builder) edgeWeights() []float64 {
+	w := make([]float64, len(b.in.Spec.Tasks))
+	for _, e := range b.in.Spec.Edges {
+		w[e.From] += float64(e.Data)
+		w[e.To] += float64(e.Data)
+	}
+	for i := range b.in.Spec.Tasks {
+		for _, in := range b.in.Spec.Tasks[i].Inputs {
+			w[i] += float64(in.Size)
+		}
+	}
+	return w
+}
+
+// addTask adds a task of the job with its candidates. A task that is finished or holds machines has only one.
+func (b *builder) addTask(i int, gib float64) error {
+	facts, id := b.in.Tasks[i], b.in.Spec.Tasks[i].Name
+	if b.settled(i) {
+		place, ok := b.number[facts.Place]
+		if !ok {
+			return nil // the catalogue no longer has this place: the task constrains nothing
+		}
+		hours := 0.0
+		if facts.Fixed {
+			hours = facts.Hours
+		}
+		b.addRow(row{task: i}, id, optimizer.Candidate{ID: facts.Place, Place: place, Hours: hours,
+			Site: b.siteOfFixed(i), Zone: b.zoneOfFixed(i)})
+		return nil
+	}
+	cl, err := b.classOf(i)
+	if err != nil {
+		return err
+	}
+	if len(cl.matches) == 0 {
+		b.message = b.in.Spec.ErrorAt(i, -1, "", cl.reason, "").Error()
+		return nil
+	}
+	options := b.candidates(i, cl, gib)
+	switch at := b.in.Spec.ErrorAt; {
+	case len(options) == 0 && b.countsCarbon():
+		b.message = at(i, -1, "", "no region that offers it has a grid whose carbon is known",
+			"allow other regions, or plan without counting carbon").Error()
+		return nil
+	case len(options) == 0:
+		b.message = at(i, -1, "",
+			"spot machines are interrupted too often for the task to finish, and on-demand is not allowed",
+			"keep checkpoints, or allow on-demand").Error()
+		return nil
+	}
+	if !slices.Equal(options, cl.options) { // identical tasks share one list
+		cl.options, cl.candidates = options, make([]optimizer.Candidate, len(options))
+		for k := range options {
+			cl.candidates[k] = options[k].Candidate
+		}
+	}
+	b.addRow(row{task: i, options: cl.options, class: cl}, id, cl.candidates...)
+	return nil
+}
+
+// addRow adds a task to the model.
+func (b *builder) addRow(r row, id string, candidates ...optimizer.Candidate) {
+	b.index[id] = len(b.rows)
+	if r.task >= 0 {
+		b.byTask[r.task] = len(b.rows)
+	}
+	b.rows = append(b.rows, r)
+	b.model.Tasks = append(b.model.Tasks, optimizer.Task{ID: id, Candidates: candidates})
+}
+
+// addEdges adds the dependencies among the tasks of the model. The inputs of a task that is finished or holds machines
+// have been moved already, so their edges are left out.
+func (b *builder) addEdges() {
+	for _, e := range b.in.Spec.Edges {
+		from, to := b.byTask[e.From], b.byTask[e.To]
+		if from < 0 || to < 0 || b.settled(e.To) {
+			continue
+		}
+		b.model.Edges = append(b.model.Edges, optimizer.Edge{
+			From: b.model.Tasks[from].ID, To: b.model.Tasks[to].ID, GiB: float64(e.Data),
+		})
+	}
+}
+
+func (b *builder) settled(i int) bool {
+	f := b.in.Tasks[i]
+	return f != nil && (f.Done || f.Fixed)
+}
+
+// addInputs adds a pinned task of cost 0 for each input in a bucket whose place is known.
+func (b *builder) addInputs() {
+	for i := range b.in.Spec.Tasks {
+		if b.byTask[i] < 0 || b.settled(i) {
+			continue
+		}
+		for n, in := range b.in.Spec.Tasks[i].Inputs {
+			place, ok := b.number[b.p.moves.PlaceOf(in.URI)]
+			if !ok || in.Size <= 0 {
+				continue
+			}
+			place = b.data.bucketAt(place)
+			id := fmt.Sprintf("input:%s/%d", b.in.Spec.Tasks[i].Name, n)
+			b.addRow(row{task: -1}, id, optimizer.Candidate{ID: in.URI, Place: place})
+			b.model.Edges = append(b.model.Edges,
+				optimizer.Edge{From: id, To: b.in.Spec.Tasks[i].Name, GiB: float64(in.Size)})
+		}
+	}
+}
+
+// plan converts a solution to a plan.
+func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
+	n := len(b.in.Spec.Tasks)
+	plan := &record.Plan{
+		Status: string(sol.Status), Message: sol.Message, USD: sol.USD, Hours: sol.Hours, Objective: sol.Objective,
+		Bound: sol.Bound, Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
+		TaskOnDemandUSD: make([]float64, n),
+		Millis:          math.Round(sol.Millis*1000) / 1000,
+	}
+	for i := range plan.Choice {
+		plan.Choice[i] = -1
+	}
+	index := map[string]int32{}
+	for r, row := range b.rows {
+		if row.task < 0 {
+			continue
+		}
+		if row.options == nil {
+			b.keepPrevious(plan, row.task)
+			continue
+		}
+		o := row.options[sol.Picks[r]]
+		k, ok := index[o.ID]
+		if !ok {
+			k = int32(len(plan.Offers)) //nolint:gosec // at most one offer a task
+			index[o.ID] = k
+			plan.Offers = append(plan.Offers, o.match.planned())
+		}
+		plan.Choice[row.task], plan.TaskUSD[row.task], plan.TaskHours[row.task] = k, o.USD-o.movesUSD, o.expected
+		plan.TaskOnDemandUSD[row.task] = o.elseUSD
+		plan.KeepUSD += b.data.keepUSD(&b.in.Spec.Tasks[row.task], &o)
+	}
+	stays := b.stays(sol)
+	plan.Notes = b.notes(plan)
+	plan.Hours = b.expectedHours(stays)
+	plan.OnDemandUSD = b.onDemandUSD(stays, plan.Hours)
+	return plan
+}
+
+// keepPrevious copies the choice of a task that holds machines from the previous plan.
+func (b *builder) keepPrevious(plan *record.Plan, task int) {
+	f, prev := b.in.Tasks[task], b.in.Previous
+	if f == nil || !f.Fixed || prev == nil {
+		return
+	}
+	if c := prev.Of(task); c != nil {
+		plan.Choice[task] = int32(len(plan.Offers)) //nolint:gosec // at most one offer a task
+		plan.Offers = append(plan.Offers, *c)
+		plan.TaskUSD[task], plan.TaskHours[task] = prev.TaskUSD[task], f.Hours
+		if task < len(prev.TaskOnDemandUSD) {
+			plan.TaskOnDemandUSD[task] = prev.TaskOnDemandUSD[task]
+		}
+	}
+}
+
+// runnersKept is how many runners-up of a task a plan keeps.
+const runnersKept = 3
+
+// addRunners adds the next best choices of each task, with all other choices unchanged.
+func (b *builder) addRunners(plan *record.Plan, sol *optimizer.Solution) error {
+	if len(b.in.Spec.Tasks) > runnersFor {
+		return nil
+	}
+	explainer, err := optimizer.NewExplainer(b.model, sol)
+	if err != nil {
+		return err
+	}
+	plan.Runners = map[int][]apitypes.Runner{}
+	for r, row := range b.rows {
+		if row.options == nil {
+			continue
+		}
+		alternatives, err := explainer.Runners(b.model.Tasks[r].ID, runnersKept)
+		if err != nil {
+			return err
+		}
+		for _, alt := range alternatives {
+			adds := alt.AddUSD
+			switch b.model.Objective {
+			case optimizer.Makespan:
+				adds = alt.AddHours
+			case optimizer.Carbon:
+				adds = alt.AddKgCO2
+			case optimizer.Cost:
+			}
+			o := row.options[alt.Candidate]
+			plan.Runners[row.task] = append(plan.Runners[row.task], apitypes.Runner{
+				ID: o.ID, USD: o.USD, Hours: o.expected, Adds: adds,
+			})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,374 @@
+package planner_test
+
+import (
+	"context"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+)
+
+func newPlanner(t testing.TB) (*planner.Planner, *catalog.Catalog) {
+	t.Helper()
+	c, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves, err := egress.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := planner.DefaultOptions()
+	opt.Now = nil
+	return planner.New(c, moves, opt), c
+}
+
+func readJob(t testing.TB, text string) *dag.Job {
+	t.Helper()
+	j, err := read.Job("job.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func plan(t testing.TB, p *planner.Planner, in record.PlanInput) *record.Plan {
+	t.Helper()
+	if in.Now.IsZero() {
+		in.Now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	}
+	got, err := p.Plan(context.Background(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+const train = `
+tasks:
+  train: {run: x, time: 2h, resources: {accelerators: V100:1%s}, checkpoint: {every: 15m, path: c}}
+`
+
+func with(more string) string { return strings.Replace(train, "%s", more, 1) }
+
+func TestPlanChoosesCheapestOffer(t *testing.T) {
+	p, c := newPlanner(t)
+	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(", market: on-demand"))})
+	best := math.Inf(1)
+	err := c.Visit(catalog.Query{Accelerator: "V100", AcceleratorCount: 1, Market: catalog.OnDemand}, func(m *catalog.Match) bool {
+		best = math.Min(best, price(m))
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Status != "optimal" || math.Abs(got.USD-2*best) > 1e-9 || got.Hours != 2 || got.OnDemandUSD != got.USD {
+		t.Errorf("%+v, the cheapest is %v", got, best)
+	}
+}
+
+func TestPlanChoosesSpotIfExpectedCheaper(t *testing.T) {
+	p, _ := newPlanner(t)
+	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(""))})
+	c := got.Of(0)
+	if !c.Offer.Spot || got.USD >= got.OnDemandUSD || got.TaskHours[0] <= 2 {
+		t.Errorf("%+v at %v USD, on demand %v", c, got.USD, got.OnDemandUSD)
+	}
+	if !strings.HasSuffix(c.ID, "/spot") || c.OnDemandUSD <= c.Offer.USDPerHour {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestPlanUsesOnDemandForTightDeadline(t *testing.T) {
+	p, _ := newPlanner(t)
+	for hours, spot := range map[float64]bool{2.1: false, 3: true} {
+		got := plan(t, p, record.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &hours})
+		if got.Of(0).Offer.Spot != spot {
+			t.Errorf("deadline %v h: %s", hours, got.Of(0).ID)
+		}
+		if got.Hours > hours {
+			t.Errorf("deadline %v h: expected to take %v", hours, got.Hours)
+		}
+	}
+}
+
+func TestPlanAvoidsBlockedLocation(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := readJob(t, with(""))
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	seen := map[string]bool{}
+	var blocks []apitypes.Block
+	for range 20 {
+		got := plan(t, p, record.PlanInput{Spec: spec, Blocks: blocks, Now: now})
+		o := got.Of(0).Offer
+		if seen[got.Of(0).ID] {
+			t.Fatalf("%s was planned though it is blocked", got.Of(0).ID)
+		}
+		seen[got.Of(0).ID] = true
+		blocks = append(blocks, apitypes.Block{
+			Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType, Kind: string(cloud.Capacity),
+			Market: string(record.Market(o)), Until: now.Add(time.Hour),
+		})
+	}
+	first := plan(t, p, record.PlanInput{Spec: spec, Blocks: blocks, Now: now.Add(time.Hour)})
+	if !seen[first.Of(0).ID] {
+		t.Error("expired blocks still apply")
+	}
+}
+
+func TestPlanStaysInAllowedRegions(t *testing.T) {
+	p, _ := newPlanner(t)
+	for _, regions := range []string{"[gcp:europe-west4]", "[azure]", "['aws:eu-west-1', 'gcp:europe-west1']"} {
+		got := plan(t, p, record.PlanInput{Spec: readJob(t, "regions: "+regions+"\n"+with(""))})
+		if got.Status == record.PlanInfeasible {
+			t.Errorf("%s: %s", regions, got.Message)
+			continue
+		}
+		o := got.Of(0).Offer
+		if !strings.Contains(regions, o.Cloud+":"+o.Region) && !strings.Contains(regions, "["+o.Cloud+"]") {
+			t.Errorf("%s: planned on %s", regions, got.Of(0).ID)
+		}
+	}
+}
+
+const pair = `
+tasks:
+  a: {run: x, time: 1h, resources: {cpus: 4+}, outputs: [{name: data, size: 5000GiB}]}
+  b: {run: x, time: 1h, resources: {accelerators: V100:1}, after: [a]}
+`
+
+func TestPlanMovesWorkToData(t *testing.T) {
+	p, _ := newPlanner(t)
+	got := plan(t, p, record.PlanInput{Spec: readJob(t, pair)})
+	if a, b := got.Of(0).Offer, got.Of(1).Offer; a.Cloud != b.Cloud || a.Region != b.Region {
+		t.Errorf("5,000 GiB are moved from %s to %s", got.Of(0).ID, got.Of(1).ID)
+	}
+	done := []*record.TaskFacts{{Done: true, Place: "gcp:europe-west4"}, nil}
+	got = plan(t, p, record.PlanInput{Spec: readJob(t, pair), Tasks: done, Previous: got})
+	if b := got.Of(1).Offer; b.Cloud != "gcp" || b.Region != "europe-west4" {
+		t.Errorf("the data is in europe-west4 and the work in %s", got.Of(1).ID)
+	}
+	if got.Of(0) != nil {
+		t.Error("a finished task is planned again")
+	}
+}
+
+func TestPlanMovesWorkToInputBucket(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := readJob(t, `
+tasks:
+  a: {run: x, time: 10m, resources: {cpus: 4+}, inputs: [{uri: 's3://data?region=eu-central-1', size: 9000GiB}]}
+`)
+	got := plan(t, p, record.PlanInput{Spec: spec})
+	if o := got.Of(0).Offer; o.Cloud != "aws" || o.Region != "eu-central-1" {
+		t.Errorf("planned on %s", got.Of(0).ID)
+	}
+}
+
+func TestPlanKeepsPlaceOfRunningTask(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := readJob(t, with(""))
+	first := plan(t, p, record.PlanInput{Spec: spec})
+	o := first.Of(0).Offer
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	in := record.PlanInput{
+		Spec: spec, Previous: first, Now: now,
+		Blocks: []apitypes.Block{{Cloud: o.Cloud, Kind: string(cloud.Auth), Until: now.Add(time.Hour)}},
+		Tasks:  []*record.TaskFacts{{Fixed: true, Place: o.Cloud + ":" + o.Region, Hours: 1}},
+	}
+	if got := plan(t, p, in); got.Of(0) == nil || got.Of(0).ID != first.Of(0).ID || got.USD != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPlanCountsOnlyRemainingWork(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := readJob(t, with(", market: on-demand"))
+	whole := plan(t, p, record.PlanInput{Spec: spec})
+	half := plan(t, p, record.PlanInput{Spec: spec, Tasks: []*record.TaskFacts{{Progress: 0.5}}})
+	if math.Abs(half.USD-whole.USD/2) > 1e-9 || math.Abs(half.Hours-1) > 1e-9 {
+		t.Errorf("whole %v, half %v", whole.USD, half.USD)
+	}
+}
+
+func TestPlanTakesOrderedAlternativesInTurn(t *testing.T) {
+	p, _ := newPlanner(t)
+	got := plan(t, p, record.PlanInput{Spec: readJob(t, `
+tasks:
+  a: {run: x, time: 1h, resources: {ordered: [{accelerators: V100:3}, {accelerators: A100-80GB:8}, {accelerators: T4:1}]}}
+`)})
+	if got.Of(0).Offer.Accelerator != "A100-80GB" {
+		t.Errorf("planned on %s", got.Of(0).ID)
+	}
+}
+
+func TestPlanUsesTimesPerMachine(t *testing.T) {
+	p, _ := newPlanner(t)
+	for times, want := range map[string]string{"{V100: 1h, T4: 30h}": "V100", "{V100: 30h, T4: 1h}": "T4"} {
+		got := plan(t, p, record.PlanInput{Spec: readJob(t, `
+tasks:
+  a: {run: x, time: `+times+`, resources: {market: on-demand, anyOf: [{accelerators: V100:1}, {accelerators: T4:1}]}}
+`)})
+		if got.Of(0).Offer.Accelerator != want {
+			t.Errorf("%s: planned on %s", times, got.Of(0).ID)
+		}
+	}
+}
+
+func TestInfeasiblePlanNamesField(t *testing.T) {
+	p, _ := newPlanner(t)
+	half := 0.5
+	cents := 0.01
+	for name, c := range map[string]struct {
+		in   record.PlanInput
+		want string
+	}{
+		"no such offer":  {record.PlanInput{Spec: readJob(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
+		"no such device": {record.PlanInput{Spec: readJob(t, strings.Replace(with(""), "V100", "FOOBARQ", 1))}, "foobarq"},
+		"deadline":       {record.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &half}, "deadline"},
+		"budget":         {record.PlanInput{Spec: readJob(t, with("")), BudgetUSD: &cents}, "budget"},
+	} {
+		if got := plan(t, p, c.in); got.Status != record.PlanInfeasible || !strings.Contains(strings.ToLower(got.Message), c.want) {
+			t.Errorf("%s: %s %q", name, got.Status, got.Message)
+		}
+	}
+}
+
+func TestLateJobGetsFastestPlan(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := readJob(t, with(""))
+	first := plan(t, p, record.PlanInput{Spec: spec})
+	soon := 0.5
+	got := plan(t, p, record.PlanInput{Spec: spec, DeadlineHours: &soon, Previous: first})
+	if !got.Late || got.Status == record.PlanInfeasible || got.Of(0).Offer.Spot {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPlanUsesLearnedPricesAndInterruptions(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := readJob(t, with(""))
+	first := plan(t, p, record.PlanInput{Spec: spec}).Of(0)
+	id := strings.TrimSuffix(first.ID, "/spot")
+	for name, m := range map[string]record.MarketRecord{
+		"expensive":  {Offer: id, USD: 50},
+		"unreliable": {Offer: id, Hours: 1000, Preemptions: 9000},
+	} {
+		got := plan(t, p, record.PlanInput{Spec: spec, Markets: map[string]record.MarketRecord{id: m}})
+		if got.Of(0).ID == first.ID {
+			t.Errorf("%s: still %s", name, first.ID)
+		}
+	}
+}
+
+func TestPlannerIsDeterministic(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := readJob(t, pair)
+	if a, b := plan(t, p, record.PlanInput{Spec: spec}), plan(t, p, record.PlanInput{Spec: spec}); !reflect.DeepEqual(a, b) {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+}
+
+func BenchmarkPlanOfAHundredTasks(b *testing.B) {
+	p, _ := newPlanner(b)
+	spec := &dag.Job{Name: "wide", Objective: dag.MinimizeCost}
+	for range 100 {
+		spec.Tasks = append(spec.Tasks, dag.Task{
+			Name: "t" + string(rune('a'+len(spec.Tasks)%26)) + string(rune('a'+len(spec.Tasks)/26)), Nodes: 1, Run: "x",
+			Time: dag.TimeEstimate{Default: time.Hour}, Resources: []dag.Resources{{CPUs: dag.Range{Min: 4}}},
+		})
+	}
+	for b.Loop() {
+		if _, err := p.Plan(b.Context(), record.PlanInput{Spec: spec}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestPlanKeepsPreviousAmongEquals(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := readJob(t, "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand, cloud: azure}}\n")
+	first := plan(t, p, record.PlanInput{Spec: spec})
+	twin := ""
+	for _, r := range first.Runners[0] {
+		if r.Adds == 0 {
+			twin = r.ID
+		}
+	}
+	if twin == "" {
+		t.Fatal("there are no two offers at the least price to choose from")
+	}
+	in := *first
+	in.Offers = append([]record.Planned(nil), first.Offers...)
+	in.Offers[0].ID = twin
+	if got := plan(t, p, record.PlanInput{Spec: spec, Previous: &in}); got.Of(0).ID != twin {
+		t.Errorf("moved from %s to %s, which is no cheaper", twin, got.Of(0).ID)
+	}
+}
+
+// TestOnDemandCostIsNotBelowOnDemandPlan plans a job that moves much data: both the plan and the on-demand cost
+// include that.
+func TestOnDemandCostIsNotBelowOnDemandPlan(t *testing.T) {
+	p, _ := newPlanner(t)
+	const apart = `
+tasks:
+  a: {run: x, time: 1h, resources: {cpus: 4+, cloud: aws}, outputs: [{name: data, size: 500GiB}]}
+  b: {run: x, time: 1h, resources: {accelerators: V100:1, cloud: gcp}, after: [a]}
+`
+	for name, text := range map[string]string{
+		"apart": apart, "together": pair, "in time": "deadline: 30h\n" + apart,
+		"spot alone": strings.ReplaceAll(with(", market: spot"), "15m", "5m"),
+	} {
+		spec := readJob(t, text)
+		in := record.PlanInput{Spec: spec}
+		if spec.Deadline > 0 {
+			hours := spec.Deadline.Hours()
+			in.DeadlineHours = &hours
+		}
+		got := plan(t, p, in)
+		if got.Status != "optimal" || got.USD <= 0 || got.OnDemandUSD < got.USD {
+			t.Errorf("%s: %s, %.4f USD, on demand %.4f", name, got.Status, got.USD, got.OnDemandUSD)
+		}
+	}
+}
+
+// TestPriceIncludesDiskAndAddress: on either market, at the requested size, and for spot as the surcharge.
+func TestPriceIncludesDiskAndAddress(t *testing.T) {
+	p, c := newPlanner(t)
+	for _, market := range []catalog.Market{catalog.OnDemand, catalog.Spot} {
+		var plans [2]*record.Plan
+		for i, disk := range []string{"", ", disk: 100"} {
+			more := ", cloud: aws, region: us-east-1, instanceType: p3.2xlarge, market: " + market.String() + disk
+			plans[i] = plan(t, p, record.PlanInput{Spec: readJob(t, with(more))})
+		}
+		plain, large := plans[0].Of(0), plans[1].Of(0)
+		list := 0.0
+		q := catalog.Query{InstanceType: "p3.2xlarge", Regions: []string{"aws:us-east-1"}, Accelerator: catalog.AnyAccelerator, Market: market}
+		if err := c.Visit(q, func(m *catalog.Match) bool { list = m.USDPerHour; return m.ID() != large.ID }); err != nil {
+			t.Fatal(err)
+		}
+		beside := 100*0.08/730 + 0.005
+		if got := large.Offer.USDPerHour - list; math.Abs(got-beside) > 1e-8 {
+			t.Errorf("%s: %.9f USD/h in addition to the machine, want %.9f", market, got, beside)
+		}
+		if got := large.Offer.USDPerHour - plain.Offer.USDPerHour; math.Abs(got-70*0.08/730) > 1e-8 {
+			t.Errorf("%s: 70 GiB more cost %.9f USD/h", market, got)
+		}
+		if spot := market == catalog.Spot; spot != (math.Abs(large.SurchargeUSD-beside) < 1e-8) || !spot && large.SurchargeUSD != 0 {
+			t.Errorf("%s: a surcharge of %.9f", market, large.SurchargeUSD)
+		}
+		if hour := plans[1].TaskUSD[0] / plans[1].TaskHours[0]; math.Abs(hour-large.Offer.USDPerHour) > 1e-2*hour {
+			t.Errorf("%s: the task costs %v USD an hour", market, hour)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package planner
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// stay is the place, time and cost of a row of the model.
+type stay struct {
+	place      int
+	hours, usd float64 // expected
+}
+
+// stays reads the stay of each row from a solution.
+func (b *builder) stays(sol *optimizer.Solution) []stay {
+	out := make([]stay, len(b.rows))
+	for r := range b.rows {
+		c := b.model.Tasks[r].Candidates[sol.Picks[r]]
+		out[r] = stay{c.Place, c.Hours, c.USD}
+		if options := b.rows[r].options; options != nil {
+			out[r].hours = options[sol.Picks[r]].expected
+		}
+	}
+	return out
+}
+
+// expectedHours is the expected makespan. With a deadline the model uses the guaranteed time of spot runs, so that the
+// deadline is met even with bad luck; users are shown the expected time.
+func (b *builder) expectedHours(at []stay) float64 {
+	finish := make([]float64, len(b.rows))
+	incoming := make([][]optimizer.Edge, len(b.rows))
+	for _, e := range b.model.Edges {
+		incoming[b.index[e.To]] = append(incoming[b.index[e.To]], e)
+	}
+	longest := 0.0
+	for _, task := range b.in.Spec.Order() {
+		r := b.byTask[task]
+		if r < 0 {
+			continue
+		}
+		start := 0.0
+		for _, e := range incoming[r] {
+			from := b.index[e.From]
+			start = math.Max(start, finish[from]+e.GiB*b.model.HoursPerGiB[at[from].place][at[r].place])
+		}
+		finish[r] = start + at[r].hours
+		longest = math.Max(longest, finish[r])
+	}
+	return longest
+}
+
+// usd is the total cost, including data transfer.
+func (b *builder) usd(at []stay) float64 {
+	sum := 0.0
+	for _, s := range at {
+		sum += s.usd
+	}
+	for _, e := range b.model.Edges {
+		sum += e.GiB * b.model.USDPerGiB[at[b.index[e.From]].place][at[b.index[e.To]].place]
+	}
+	return sum
+}
+
+// onDemandUSD is what a plan's work costs on demand, including data transfer: the minimum of the cost in the plan's
+// regions and the cost with each task where it is cheapest. If time counts, neither a task nor the whole job may be
+// slower than in the plan.
+func (b *builder) onDemandUSD(at []stay, hours float64) float64 {
+	here, anywhere := slices.Clone(at), slices.Clone(at)
+	for r := range b.rows {
+		if b.rows[r].class != nil {
+			here[r] = b.onDemand(r, at[r], true)
+			anywhere[r] = b.onDemand(r, at[r], false)
+		}
+	}
+	usd := b.usd(here)
+	if !b.timed() || b.expectedHours(anywhere) <= hours {
+		usd = math.Min(usd, b.usd(anywhere))
+	}
+	return usd
+}
+
+// onDemand is the cheapest way to run a row's task on demand, on any machine that suits it. If time counts, it must
+// not be slower than planned.
+func (b *builder) onDemand(r int, as stay, samePlace bool) stay {
+	i, best := b.rows[r].task, stay{usd: math.Inf(1)}
+	nodes := float64(max(b.in.Spec.Tasks[i].Nodes, 1))
+	for _, m := range b.rows[r].class.matches {
+		work := b.work(i, m)
+		if samePlace && m.place != as.place || b.timed() && work > as.hours {
+			continue
+		}
+		if usd := work * m.onDemand * nodes; usd < best.usd {
+			best = stay{m.place, work, usd}
+		}
+	}
+	return best
+}
+
+// timed reports whether time counts in addition to money.
+func (b *builder) timed() bool {
+	return b.model.Objective == optimizer.Makespan || b.model.DeadlineHours != nil
+}

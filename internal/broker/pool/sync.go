@@ -1,0 +1,311 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/session"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// DefaultMachineType is the type of machines that report none.
+const DefaultMachineType = "machine"
+
+// check validates a report. It fails with ErrPool and names the field.
+func check(machine string, r wire.PoolReport) error {
+	if err := record.CheckName(machine); err != nil {
+		return fmt.Errorf("%w: machine: %w", record.ErrPool, err)
+	}
+	if err := record.CheckName(r.Type); err != nil {
+		return fmt.Errorf("%w: type: %w", record.ErrPool, err)
+	}
+	if len(r.Labels) > record.MaxLabels {
+		return fmt.Errorf("%w: labels: %d, but at most %d allowed", record.ErrPool, len(r.Labels), record.MaxLabels)
+	}
+	for k, v := range r.Labels {
+		if k == "" || len(k) > record.MaxLabel || len(v) > record.MaxLabel {
+			return fmt.Errorf("%w: labels: %.20q is empty or longer than %d characters", record.ErrPool, k,
+				record.MaxLabel)
+		}
+	}
+	return record.CheckCapacity(apitypes.Capacity(r.Capacity))
+}
+
+// SyncMachine processes the report of an authenticated machine and returns what should run there, without a new
+// machine token. Calls may be repeated, lost or reordered, since the orders list everything that should run, not
+// changes. It fails with ErrGone if the pool or the machine was removed, and with ErrPool for an invalid report.
+func (b *Keeper) SyncMachine(ctx context.Context, m wire.PoolClaims,
+	r wire.PoolReport) (o wire.PoolOrders, err error) {
+	r.Type = cmp.Or(r.Type, DefaultMachineType)
+	if err := check(m.Machine, r); err != nil {
+		return o, err
+	}
+	err = b.txns.Transact(ctx, fnPool, "sync/"+m.Pool+"/"+m.Machine, false, func(u *txn.Unit) error {
+		return u.Draft(func(d *recordcache.Draft) (err error) {
+			s := syncing{cfg: b.txns.Config, tokens: b.tokens, u: d, claims: m, report: r}
+			if b.policy != nil && r.Labels[record.LabelWindow] != "" {
+				s.window, s.shut = session.WindowClosed(b.policy(ctx), r.Labels, u.Now)
+			}
+			if err := s.load(); err != nil {
+				return err
+			}
+			o, err = s.decide()
+			return err
+		}, nil)
+	})
+	return o, err
+}
+
+// poolGone tells a machine that it is no longer in the pool. It is an ErrGone.
+type poolGone string
+
+func (e poolGone) Error() string { return "pool: " + string(e) }
+
+// Is makes it an ErrGone.
+func (poolGone) Is(target error) bool { return target == record.ErrGone }
+
+// syncing is the state while a report of a machine is processed.
+type syncing struct {
+	cfg    record.Config
+	tokens func(wire.Claims) (string, error)
+	u      *recordcache.Draft
+	claims wire.PoolClaims
+	report wire.PoolReport
+
+	window string // the time window of the machine, if it is closed
+	shut   bool
+
+	key, beat store.Key // of the partition, and of the time of the machine's last call
+
+	pool     record.Pool
+	part     record.Partition
+	seen     record.Beat
+	m        *record.PoolMachine // in part
+	clusters []record.Cluster    // for each use of the machine; empty if there is no record yet, or no longer
+	changed  bool                // the partition must be written
+}
+
+func (s *syncing) load() (err error) {
+	pool, id := s.claims.Pool, s.claims.Machine
+	var found bool
+	if s.pool, found, err = recordcache.Get[record.Pool](s.u, record.PoolKey(pool)); err != nil {
+		return err
+	}
+	if !found || s.claims.Joined.Before(s.pool.Created.Truncate(time.Second)) {
+		return poolGone("there is no pool " + pool)
+	}
+	index := s.pool.PartitionOf(id)
+	s.key, s.beat = record.PartitionKey(pool, index), record.BeatKey(pool, index, id)
+	var lacking error
+	s.part, _, err = recordcache.Get[record.Partition](s.u, s.key)
+	s.seen, _, lacking = recordcache.Get[record.Beat](s.u, s.beat)
+	if err = cmp.Or(err, lacking); err != nil {
+		return err
+	}
+	s.part.Pool, s.part.Index = pool, index
+	for _, x := range s.part.Removed {
+		if x.ID == id && !s.claims.Joined.After(x.At) {
+			return poolGone("machine " + id + " was removed from pool " + pool)
+		}
+	}
+	if err := s.enter(); err != nil {
+		return err
+	}
+	for _, use := range s.m.Uses {
+		cl, _, lacking := recordcache.Get[record.Cluster](s.u, record.ClusterKey(use.Cluster))
+		s.clusters, err = append(s.clusters, cl), cmp.Or(err, lacking)
+	}
+	return err
+}
+
+// enter applies the machine's description of itself to the partition.
+func (s *syncing) enter() error {
+	i, found := s.part.Machine(s.claims.Machine)
+	r := s.report
+	if !found {
+		if len(s.part.Machines) >= record.MaxPartition ||
+			s.u.Size(s.key) > record.MaxPartitionBytes {
+			return fmt.Errorf(
+				"%w: partition %d of %s already has %d machines, the maximum: create the pool with more partitions",
+				record.ErrPool, s.part.Index, s.pool.Name, len(s.part.Machines))
+		}
+		s.part.Machines = slices.Insert(s.part.Machines, i, record.PoolMachine{ID: s.claims.Machine, Joined: s.u.Now})
+	}
+	s.m = &s.part.Machines[i]
+	if found && s.m.Type == r.Type && s.m.Capacity == apitypes.Capacity(r.Capacity) && s.m.Leaving == r.Leaving &&
+		maps.Equal(s.m.Labels, r.Labels) {
+		return nil
+	}
+	s.m.Type, s.m.Labels, s.m.Capacity, s.m.Leaving = r.Type, r.Labels, apitypes.Capacity(r.Capacity), r.Leaving
+	s.changed = true
+	return nil
+}
+
+// decide ends attempts whose agents have ended, writes changes, and returns what should run.
+func (s *syncing) decide() (wire.PoolOrders, error) {
+	failed, err := s.losses()
+	if err != nil {
+		return wire.PoolOrders{}, err
+	}
+	if failed != "" {
+		s.m.Fail(failed, s.cfg.Pool.BlockFor, s.u.Now)
+		s.changed = true
+	}
+	o, err := s.orders()
+	if err != nil {
+		return o, err
+	}
+	var d record.Decision
+	if s.report.Leaving && len(s.m.Uses) == 0 {
+		i, _ := s.part.Machine(s.claims.Machine)
+		s.part.Machines = slices.Delete(s.part.Machines, i, i+1)
+		d.Put(s.key, s.part)
+		d.Del(s.beat)
+		return o, s.u.Apply(d)
+	}
+	if s.changed {
+		d.Put(s.key, s.part)
+		d.Hold(record.PoolKey(s.pool.Name)) // no machine joins a pool that is being removed
+	}
+	if s.changed || s.u.Now.Sub(s.seen.At) >= s.cfg.Pool.Beat {
+		d.Put(s.beat, record.Beat{At: s.u.Now})
+	}
+	return o, s.u.Apply(d)
+}
+
+// lossesMost is how many attempts one report ends at most, so that they fit a transaction. The next report ends more.
+const lossesMost = 8
+
+// losses ends the attempts whose agents have ended according to the report, and makes tasks save their work if they
+// have to leave the machine. It returns the reason to block the machine if it failed to start an agent.
+func (s *syncing) losses() (failed string, err error) {
+	n := 0
+	for i, use := range s.m.Uses {
+		cl := &s.clusters[i]
+		if err := s.letGo(cl, use); err != nil {
+			return failed, err
+		}
+		if cl.State == "" || cl.Outcome != "" || cl.State == record.ClusterReleasing || n == lossesMost {
+			continue
+		}
+		node := &cl.Nodes[use.Rank]
+		at := s.ended(use)
+		if node.Done || node.Stopped || at < 0 && !s.emptied() {
+			continue // the agent has reported its end itself, or has not ended
+		}
+		l, found, err := attempt.LoadLosing(s.u, cl.ID)
+		if err != nil || !found {
+			return failed, err
+		}
+		d := attempt.DecideVacate(l, s.cfg, s.vacating(), s.u.Now)
+		if at >= 0 {
+			reason := fmt.Sprintf("its agent on machine %s has ended: %s", s.claims.Machine,
+				record.Clip(s.report.Ended[at].Reason))
+			if node.Address == "" {
+				failed = reason
+				d = attempt.DecideLost(l, apitypes.OutcomeLost, reason, s.u.Now)
+			} else {
+				d = attempt.DecideSilent(l, reason, s.u.Now)
+			}
+			cl.Outcome = apitypes.OutcomeLost
+		}
+		n++
+		if err := s.u.Apply(d); err != nil {
+			return failed, err
+		}
+	}
+	return failed, nil
+}
+
+// letGo releases a cluster that is kept for inspection, if its agent has ended or its machine must be vacated.
+func (s *syncing) letGo(cl *record.Cluster, use record.PoolUse) error {
+	if !cl.Kept(s.u.Now) || !s.emptied() && s.ended(use) < 0 {
+		return nil
+	}
+	return s.u.Apply(attempt.DecideLetGo(*cl, s.vacating(), s.u.Now))
+}
+
+// emptied reports whether all tasks must save their work and leave the machine.
+func (s *syncing) emptied() bool { return s.m.Leaving || s.m.Vacate || s.shut }
+
+// ended is the index of the reported end of a use's agent, or −1.
+func (s *syncing) ended(use record.PoolUse) int {
+	return slices.IndexFunc(s.report.Ended, func(x wire.PoolEnd) bool { return x.PoolAgent == use.Agent() })
+}
+
+// vacating says why tasks must leave the machine.
+func (s *syncing) vacating() string {
+	if s.m.Leaving {
+		return "machine " + machineName(s.pool.Name, s.claims.Machine) + " leaves its pool"
+	}
+	if s.shut && !s.m.Vacate {
+		return "the time window " + s.window + " of machine " + machineName(s.pool.Name, s.claims.Machine) +
+			" has ended"
+	}
+	return wantsBack(s.pool.Name, s.claims.Machine)
+}
+
+// BegunAnew reports, for an agent that requests its first command, that an earlier agent had already started the task
+// on this machine of a pool. This happens when a machine returns after a loss of everything that ran there. Another
+// attempt then resumes from the last checkpoint.
+func BegunAnew(cl record.Cluster, rank, seen int) bool {
+	return cl.Assigned() && seen == 0 && cl.Nodes[rank].Started
+}
+
+// orders lists what should run on the machine.
+func (s *syncing) orders() (o wire.PoolOrders, err error) {
+	o.Agents, o.Draining = []wire.PoolOrder{}, s.pool.Draining || s.m.Draining || s.m.Leaving
+	wait := s.cfg.Pool.Idle
+	if s.m.Leaving {
+		wait = s.cfg.Pool.Busy
+	}
+	for i, use := range s.m.Uses {
+		cl, running := &s.clusters[i], slices.Contains(s.report.Running, use.Agent())
+		if cl.State != record.ClusterUp || cl.Outcome != "" {
+			wait = s.cfg.Pool.Busy // it is about to start or to end
+		}
+		if cl.State == "" || cl.State == record.ClusterLaunching || cl.State == record.ClusterReleasing ||
+			cl.Outcome != "" && !running || s.ended(use) >= 0 {
+			continue
+		}
+		order := wire.PoolOrder{PoolAgent: use.Agent(), Job: cl.Job, Endpoint: s.cfg.Endpoint,
+			Hold: wire.PoolCapacity(use.Hold), Devices: use.Devices}
+		if !running {
+			if order.Token, err = s.token(cl, use.Rank); err != nil {
+				return o, err
+			}
+		}
+		o.Agents = append(o.Agents, order)
+	}
+	o.After = s.cfg.Wall(wait)
+	return o, nil
+}
+
+// token creates the token with which an agent dials home.
+func (s *syncing) token(cl *record.Cluster, rank int) (string, error) {
+	job, found, err := recordcache.Get[record.Job](s.u, record.JobKey(cl.Job))
+	if err != nil || !found {
+		return "", record.NotFound(err, "job "+cl.Job)
+	}
+	spec, err := s.u.Spec(job)
+	if err != nil {
+		return "", err
+	}
+	o := cl.Offer
+	expires := s.u.Now.Add(s.cfg.TokenFor + 2*spec.Tasks[cl.Task].Time.For(o.InstanceType, o.Accelerator, o.AccelCount))
+	token, err := s.tokens(wire.Claims{Job: cl.Job, Cluster: cl.ID, Rank: rank, Expires: expires})
+	if err != nil {
+		return "", fmt.Errorf("broker: token for %s: %w", cl.ID, err)
+	}
+	return token, nil
+}

@@ -1,0 +1,214 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/buckets"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/serving"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// reconcile compares the records with what runs, and repairs what a crash, a lost message or a cloud left unfinished.
+// Every remedy is an event or an idempotent call, so a needless one does no harm.
+func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
+	data, ok := e.Data.(events.BrokerReconcile)
+	if !ok {
+		return unexpected(events.FnReconcile, e.Data)
+	}
+	// List machines first: each listed machine was recorded before, so one without a record now has been given up.
+	machines, listErr := b.machines(ctx)
+	errs := []error{listErr}
+	known := map[string]bool{}
+	goOn := func(after string) events.Data { return events.BrokerReconcile{After: after} }
+	errs = append(errs, b.walk(ctx, events.FnReconcile, e.ID, data.After, goOn, func(u *txn.Unit, w *walked) error {
+		return b.reconcileJob(u, e.ID, w, machines, known)
+	}))
+	if data.After == "" { // once in each run: what belongs to no job
+		errs = append(errs, b.orphans(ctx, machines, known), b.RemoveBuckets(ctx, e.ID),
+			b.ports.Store.Sweep(ctx, b.txns.Now()))
+	}
+	if err := errors.Join(slices.DeleteFunc(errs, b.leftToNext)...); err != nil {
+		return fmt.Errorf("%w: %w", errAgain, err)
+	}
+	return nil
+}
+
+// RemoveBuckets removes the buckets that were made for jobs, if all of those have ended. Reconcile calls it, and a host
+// that is about to stop may call it as well.
+func (b *Functions) RemoveBuckets(ctx context.Context, cause string) error {
+	return buckets.Keeper{Txns: b.txns, Data: b.ports.Data}.Remove(ctx, cause)
+}
+
+// leftToNext reports whether an error is a cloud's failure, and logs it. Such a failure does not make the event be
+// delivered again: the next reconcile comes anyway, and an outage would only fill the dead letters.
+func (b *Functions) leftToNext(err error) bool {
+	var c *cloud.Error
+	is := errors.As(err, &c)
+	if is {
+		b.log.Warn("reconcile", "err", err)
+	}
+	return is
+}
+
+func (b *Functions) machines(ctx context.Context) (attempt.Inventory, error) {
+	all := attempt.Inventory{Asked: b.txns.Now(), Of: map[string]map[string][]cloud.Machine{}}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(b.ports.Clouds)) {
+		list, err := b.ports.Clouds[name].Machines(ctx, "")
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		of := map[string][]cloud.Machine{}
+		for _, m := range list {
+			if m.State != cloud.Terminated {
+				of[m.Cluster] = append(of[m.Cluster], m)
+			}
+		}
+		all.Of[name] = of
+	}
+	return all, errors.Join(errs...)
+}
+
+// orphans terminates machines without a record. The clusters in known have records.
+func (b *Functions) orphans(ctx context.Context, machines attempt.Inventory, known map[string]bool) error {
+	var errs []error
+	u := b.txns.NewUnit(ctx, events.FnReconcile)
+	for _, name := range slices.Sorted(maps.Keys(machines.Of)) {
+		ids := slices.DeleteFunc(slices.Sorted(maps.Keys(machines.Of[name])), func(id string) bool { return known[id] })
+		keys := make([]store.Key, len(ids))
+		for i, id := range ids {
+			keys[i] = record.ClusterKey(id)
+		}
+		if err := u.Preload(keys...); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for i, id := range ids {
+			_, found, err := recordcache.Get[record.Cluster](u, keys[i])
+			if err == nil && !found {
+				b.log.Warn("terminating machines without a record", "cloud", name, "cluster", id)
+				err = b.ports.Clouds[name].Terminate(ctx, id)
+			}
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// reconcileJob checks one job and its clusters, and adds the clusters to known. For a job that only waits in its
+// queue it reads nothing more and emits nothing: it marks the queue for a session.
+func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines attempt.Inventory,
+	known map[string]bool) error {
+	var errs []error
+	if d := decideNudge(w, b.cfg, u.Now); len(d.Writes)+len(d.Emits) > 0 {
+		w.done++
+		nudge := func(u *txn.Unit) error {
+			jobs, err := loadWalked(u, w.job.ID)
+			if err != nil || len(jobs) == 0 {
+				return record.OrSkip(err)
+			}
+			return u.Apply(decideNudge(&jobs[0], b.cfg, u.Now))
+		}
+		errs = append(errs, b.txns.Transact(u.Ctx, events.FnReconcile, cause+"/"+w.job.ID, false, nudge))
+	}
+	w.wake, w.rest = w.waits() || w.job.Serves, w.mayRest(u.Now)
+	if w.ledger.Outstanding == 0 {
+		return errors.Join(errs...) // a cluster is counted from before its intent until after it is gone
+	}
+	clusters, err := recordcache.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
+	errs = append(errs, err)
+	if slices.ContainsFunc(clusters, attempt.Keeps) {
+		errs = append(errs, b.lookSuspended(u, cause, w.job), serving.GoOn(u.Ctx, b.txns, cause, w.job))
+	}
+	for _, cl := range clusters {
+		known[cl.ID] = true
+		if attempt.Diagnose(cl, b.cfg, machines, u.Now) != attempt.RemedyNone {
+			w.done++
+			errs = append(errs, b.treat(u.Ctx, cause, cl.ID, machines))
+		}
+	}
+	w.done++
+	return errors.Join(errs...)
+}
+
+// decideNudge restarts a job that waits for a time, or for an event that must have been lost.
+func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision) {
+	job := w.job
+	switch job.State {
+	case apitypes.JobWaiting:
+		if !now.Before(job.RetryAt) {
+			d.Emit(events.DAGReplan{Job: job.ID, Plan: job.Plan.Version, Reason: "trying again"})
+		}
+	case apitypes.JobPlanning:
+		switch {
+		case now.Sub(job.Submitted) <= cfg.StuckFor:
+		case job.Plan.IsZero():
+			d.Emit(events.DAGReplan{Job: job.ID, Reason: "trying again"})
+		default:
+			d.Emit(events.DAGPlanned{Job: job.ID, Plan: job.Plan.Version, Status: "again"})
+		}
+	case apitypes.JobRunning:
+		if w.idle() && !w.waits() { // nothing is announced, and nothing is running that would announce a task
+			d.Emit(events.DAGAdvance{Job: job.ID})
+		}
+	case apitypes.JobEnding:
+		d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(job.Outcome)})
+	case apitypes.JobSucceeded, apitypes.JobFailed, apitypes.JobCancelled:
+		d.Del(record.ActiveKey(job.ID))
+	}
+	return d
+}
+
+// neverCame blocks the location, or blames the pool's machine, of a cluster that never came up.
+func (b *Functions) neverCame(u *txn.Unit, cl record.Cluster, d *record.Decision) error {
+	if cl.Assigned() {
+		return b.pools.Blame(u, cl)
+	}
+	return keepOff(u, b.cfg, cl, d, attempt.UnheardBlock)
+}
+
+// treat diagnoses a cluster again within a unit, and applies the remedy.
+func (b *Functions) treat(ctx context.Context, cause, id string, machines attempt.Inventory) error {
+	return b.txns.Transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *txn.Unit) error {
+		l, found, err := attempt.LoadLosing(u, id)
+		if err != nil || !found {
+			return record.OrSkip(err)
+		}
+		r := attempt.Diagnose(l.Cluster, b.cfg, machines, u.Now)
+		b.log.Debug("reconcile", "cluster", id, "state", l.Cluster.State, "remedy", int(r))
+		if r != attempt.RemedyLease {
+			if r == attempt.RemedyRun {
+				return b.start(u, l.Cluster)
+			}
+			d := attempt.DecideRemedy(r, l, b.cfg, machines, u.Now)
+			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting {
+				if err := b.neverCame(u, l.Cluster, &d); err != nil {
+					return err
+				}
+			}
+			return u.Apply(d)
+		}
+		if l.Attempt.Monthly { // only schedule writes its queue's record
+			return u.Emit(events.LeaseDue{Cluster: id, Job: l.Job.ID, Queue: l.Job.Queue})
+		}
+		ledger, _, err := recordcache.Get[record.Ledger](u, record.LedgerKey(l.Job.ID))
+		if err != nil {
+			return err
+		}
+		d, _ := attempt.DecideLease(l, ledger, nil, b.cfg, u.Now)
+		return u.Apply(d)
+	})
+}

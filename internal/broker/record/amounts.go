@@ -1,0 +1,105 @@
+package record
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
+
+// TellFigure formats an amount without its unit.
+func TellFigure(v float64) string { return fault.Number(v) }
+
+// TellAmount formats an amount of a resource with its unit: "8 vCPUs", "64 GiB of memory", "2 A100".
+func TellAmount(name string, v float64) string {
+	switch name {
+	case apitypes.VCPUs:
+		return fmt.Sprintf("%g vCPUs", v)
+	case apitypes.MemoryGiB:
+		return fault.Number(v) + " GiB of memory"
+	case apitypes.USDPerHour:
+		return fmt.Sprintf("%.4g USD/h", v)
+	case apitypes.USDPerMonth:
+		return TellUSD(v) + " USD a month"
+	default:
+		return fmt.Sprintf("%g %s", v, name)
+	}
+}
+
+// Maximum values of queue settings.
+const (
+	MaxAmount = 1e9 // of a resource
+	MaxCount  = 1e6 // tasks, or parts of a share
+)
+
+// checkAmount checks that v is a valid quantity of a resource.
+func checkAmount(field string, v float64) error {
+	if !(v >= 0 && v <= MaxAmount) {
+		return fmt.Errorf("%w: %s: %v is not a quantity from 0 to %.0f", ErrQueue, field, v, MaxAmount)
+	}
+	return nil
+}
+
+// checkAmounts checks that all amounts are valid quantities of resources.
+func checkAmounts(field string, a apitypes.Amounts) error {
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		v := a[name]
+		switch {
+		case name == "" || len(name) > MaxLabel || strings.ContainsAny(name, " =,\t\n"):
+			return fmt.Errorf("%w: %s: %q is not the name of a resource", ErrQueue, field, Clip(name))
+		case name == apitypes.VCPUs:
+			return fmt.Errorf("%w: %s.%s: use its separate field", ErrQueue, field, name)
+		}
+		if err := checkAmount(field+"."+name, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bounds returns the amounts without zeros, since a zero is no limit.
+func bounds(a apitypes.Amounts) apitypes.Amounts {
+	var out apitypes.Amounts
+	for name, v := range a {
+		if v > 0 {
+			out = out.Plus(apitypes.Amounts{name: v})
+		}
+	}
+	return out
+}
+
+// MaxBounded is how many resources, in addition to vCPUs, the queues of a tree may limit. A session cannot count more.
+const MaxBounded = 6
+
+// Bounded lists the resources, in addition to vCPUs, that any queue of a tree limits, deserves or is guaranteed, by
+// name. Monthly budgets are not included.
+func Bounded(tree []*apitypes.Queue) (names []string) {
+	for _, q := range tree {
+		for _, a := range []apitypes.Amounts{q.Max, q.Deserved, q.Guaranteed} {
+			for name := range a {
+				if name != apitypes.USDPerMonth && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Holds is what a number of machines of a planned offer hold in addition to vCPUs.
+func (p *Planned) Holds(nodes int) apitypes.Amounts {
+	a := apitypes.Amounts{}
+	add := func(name string, v float64) {
+		if name != "" && v > 0 {
+			a[name] = v * float64(nodes)
+		}
+	}
+	add(apitypes.MemoryGiB, p.MemoryGiB)
+	add(apitypes.USDPerHour, p.Offer.USDPerHour)
+	add(p.Offer.Accelerator, p.Offer.AccelCount)
+	return a
+}

@@ -1,0 +1,79 @@
+package record
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	pricing "github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// Where formats a location for users.
+func Where(o apitypes.Offer) string {
+	if o.Zone != "" {
+		return o.Cloud + "/" + o.Region + "/" + o.Zone
+	}
+	return o.Cloud + "/" + o.Region
+}
+
+// Market is the market that an offer is bought on.
+func Market(o apitypes.Offer) dag.Market {
+	if o.Spot {
+		return dag.MarketSpot
+	}
+	return dag.MarketOnDemand
+}
+
+func blocked(b apitypes.Block) events.LocationBlocked {
+	return events.LocationBlocked{
+		Cloud: b.Cloud, Region: b.Region, Zone: b.Zone, InstanceType: b.InstanceType,
+		Market: b.Market, Kind: b.Kind, Until: b.Until,
+	}
+}
+
+// Forgotten is when the record of a block expires: long after it could count as one of several failures in a row. The
+// store removes it. A function must not: if it stalled, it could remove a later block of the same location.
+func Forgotten(b apitypes.Block) time.Time { return b.Until.Add(forgetAfter * b.Until.Sub(b.At)) }
+
+// forgetAfter is how long an ended block is kept, in multiples of its duration.
+const forgetAfter = 4
+
+// WhereBlocked formats what is blocked for users: aws/us-east-1/use1-az1 m5.xlarge on-demand.
+func WhereBlocked(b apitypes.Block) string {
+	place := b.Cloud
+	for _, part := range []string{b.Region, b.Zone} {
+		if part != "" {
+			place += "/" + part
+		}
+	}
+	for _, part := range []string{b.InstanceType, b.Family, b.Market} {
+		if part != "" {
+			place += " " + part
+		}
+	}
+	return place
+}
+
+// MarketRecord is what was learned about one spot offer: its last price and how often it was interrupted.
+type MarketRecord struct {
+	Offer string  `json:"offer"`
+	USD   float64 `json:"usd,omitempty"`
+	// At is since when the price holds. Older versions stored the time of their last reading, under "at".
+	At          time.Time `json:"since,omitzero"`
+	Hours       float64   `json:"hours"` // machine hours held
+	Preemptions int       `json:"preemptions"`
+	Launches    int       `json:"launches"`
+	Refusals    int       `json:"refusals"`
+	// By is the event that reported the price.
+	By string `json:"by,omitempty"`
+	// Prices is what was learned of how the price changes.
+	Prices pricing.Online `json:"prices,omitzero"`
+}
+
+// MarketID is an offer's ID without the market it was bought on.
+func MarketID(offer string) string {
+	offer = strings.TrimSuffix(offer, "/"+string(dag.MarketSpot))
+	return strings.TrimSuffix(offer, "/"+string(dag.MarketOnDemand))
+}

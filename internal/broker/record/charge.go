@@ -1,0 +1,134 @@
+package record
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// A cluster is charged by segments, because the price of a spot machine follows the market. The cluster's record
+// holds what was paid up to a moment and the price since. tick reads prices and updates the record when the price of
+// a market in use has changed. release settles with it.
+
+// Rate is the current price of one machine in USD per hour: the planned price, until the market reports another.
+func (cl *Cluster) Rate() float64 {
+	if cl.PricedAt.IsZero() {
+		return cl.Offer.USDPerHour
+	}
+	return cl.RateUSD
+}
+
+// Ceiling is the maximum price of one machine in USD per hour: no cloud charges more than the bid.
+func (cl *Cluster) Ceiling() float64 {
+	if !cl.Offer.Spot {
+		return cl.Rate()
+	}
+	return max(cl.MaxUSD, cl.Rate())
+}
+
+// ChargedFrom is since when a cluster is charged: since it was bought. If it is not known whether it was bought, a job
+// with a budget is charged from the intent, so that an unobserved launch cannot exceed the budget.
+func (cl *Cluster) ChargedFrom() (from time.Time, ok bool) {
+	if !cl.Launched.IsZero() {
+		return cl.Launched, true
+	}
+	return cl.Intended, !cl.LeaseUntil.IsZero()
+}
+
+// machines is the number of charged machines.
+func (cl *Cluster) machines() float64 {
+	if cl.Made > 0 {
+		return float64(cl.Made)
+	}
+	return float64(len(cl.Nodes))
+}
+
+// pricedSince is since when the current price holds.
+func (cl *Cluster) pricedSince() time.Time {
+	if !cl.PricedAt.IsZero() {
+		return cl.PricedAt
+	}
+	from, _ := cl.ChargedFrom()
+	return from
+}
+
+// Charged is the cost of a cluster until a moment, in USD: its machines and the data that they have moved.
+func (cl *Cluster) Charged(until time.Time) float64 { return cl.machinesUSD(until) + cl.EgressUSD() }
+
+// machinesUSD is the cost of the machines until a moment, in USD. An unobserved launch is charged at the bid.
+func (cl *Cluster) machinesUSD(until time.Time) float64 {
+	if _, ok := cl.ChargedFrom(); !ok {
+		return 0
+	}
+	rate := cl.Rate()
+	if cl.Launched.IsZero() {
+		rate = cl.Ceiling()
+	}
+	return cl.PaidUSD + Hours(max(until.Sub(cl.pricedSince()), 0))*rate*cl.machines()
+}
+
+// Reprice applies a new market price: what was paid until the price changed, and the price since. It reports whether
+// anything changed.
+func (cl *Cluster) Reprice(m MarketRecord, surcharge float64, now time.Time) bool {
+	if !cl.Offer.Spot || !(m.USD > 0) || cl.Launched.IsZero() {
+		return false
+	}
+	usd := m.USD + surcharge
+	if cl.MaxUSD > 0 {
+		usd = min(usd, cl.MaxUSD)
+	}
+	if usd == cl.Rate() {
+		return false
+	}
+	at := cl.pricedSince()
+	if m.At.After(at) {
+		at = m.At
+	}
+	if at.After(now) {
+		at = now
+	}
+	cl.PaidUSD, cl.PricedAt, cl.RateUSD = cl.machinesUSD(at), at, usd
+	return true
+}
+
+// Covered is until when the reserved money of a cluster certainly lasts, even if its price has been the maximum since
+// the last readings and stays so.
+func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
+	nodes := cl.machines()
+	most := cl.Ceiling() * nodes
+	unseen := min(max(now.Sub(cl.pricedSince()), 0), looksUnseen*tickEvery)
+	spent := cl.Charged(now)
+	if !cl.Launched.IsZero() {
+		spent += Hours(unseen) * (cl.Ceiling() - cl.Rate()) * nodes
+	}
+	return now.Add(Duration((cl.ReservedUSD - spent) / most))
+}
+
+// expected is the part of a cluster's reserved money that it is expected to use. The reservation assumed the maximum
+// price; what a finished cluster does not use comes back soon.
+func (cl *Cluster) expected(overhead time.Duration, now time.Time) float64 {
+	most := cl.Ceiling()
+	switch {
+	case cl.Outcome != "" || cl.State == ClusterReleasing || cl.State == ClusterDoomed:
+		return min(cl.ReservedUSD, cl.Charged(now.Add(overhead/2)))
+	case most <= 0:
+		return cl.ReservedUSD
+	}
+	return cl.ReservedUSD * cl.Rate() / most
+}
+
+// looksUnseen is how many price readings may pass before the broker learns of a new price.
+const looksUnseen = 2
+
+// TellUSD formats an amount of money: with cents from one dollar up, with hundredths of a cent below.
+func TellUSD(v float64) string {
+	const least = 0.0001
+	switch abs := math.Abs(v); {
+	case v == 0 || abs >= 0.995:
+		return fmt.Sprintf("%.2f", v)
+	case v > 0 && v < least/2:
+		return fmt.Sprintf("<%.4f", least)
+	default:
+		return fmt.Sprintf("%.4f", v)
+	}
+}

@@ -1,0 +1,189 @@
+package record
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Run makes the agents of a cluster start their task.
+func (cl *Cluster) Run() {
+	cl.Seq++
+	cl.Command = string(wire.Run)
+}
+
+// LeaveGang: another task of the gang cannot continue. LeaveSuspended: a user has suspended the job or its queue.
+const (
+	LeaveGang      Leaving = "gang"
+	LeaveSuspended Leaving = "suspended"
+)
+
+// LeaveReplaced: a new replica of the service has replaced it. LeaveUnready: the replica is not ready any more, and
+// there is no money for two.
+const (
+	LeaveReplaced Leaving = "replaced"
+	LeaveUnready  Leaving = "unready"
+)
+
+// Serves reports whether a replica's cluster is ready and not about to stop.
+func (cl *Cluster) Serves() bool {
+	return !cl.Ready.IsZero() && cl.State == ClusterUp && cl.Outcome == ""
+}
+
+// Saving reports whether the cluster will be interrupted, is saving its work, and a plan for its continuation was
+// requested.
+func (cl *Cluster) Saving() bool {
+	return cl.State == ClusterDoomed && cl.MinPlan > 0 && cl.Outcome == ""
+}
+
+// Stopped reports whether every node has saved its work and stopped.
+func (cl *Cluster) Stopped() bool {
+	return len(cl.Nodes) > 0 && !slices.ContainsFunc(cl.Nodes, func(n Node) bool { return !n.Stopped })
+}
+
+// Leaving is why the broker gives up machines that the cloud has not interrupted.
+type Leaving string
+
+// The reasons to give up machines.
+const (
+	LeaveForPrice    Leaving = "price"    // on-demand is expected to cost less until the end
+	LeaveForDeadline Leaving = "deadline" // after an interruption before the next check, even on-demand would be late
+	LeaveForOthers   Leaving = "others"   // its share of the quota belongs to another queue or task
+)
+
+// Taken is the outcome of an attempt on a doomed cluster.
+func (cl *Cluster) Taken() apitypes.Outcome {
+	if cl.Leaving != "" {
+		return apitypes.OutcomeMoved
+	}
+	return apitypes.OutcomePreempted
+}
+
+// LeaveMachine: the owner wants the machine back. LeaveForRoom: a machine of a pool is left to make room for another
+// task.
+const (
+	LeaveMachine Leaving = "machine"
+	LeaveForRoom Leaving = "room"
+)
+
+// ClusterState is the state of a cluster. A cluster without a record is gone.
+type ClusterState string
+
+// The states of a cluster.
+const (
+	ClusterLaunching ClusterState = "launching" // intended; the cloud may or may not have it
+	ClusterBooting   ClusterState = "booting"   // bought; not every node has dialled home
+	ClusterUp        ClusterState = "up"
+	ClusterDoomed    ClusterState = "doomed"    // will be interrupted or left; saving its work
+	ClusterReleasing ClusterState = "releasing" // no longer needed; being terminated
+)
+
+// Cluster is the record of the machines of one attempt that are bought or may have been. It exists from the intent to
+// buy until the machines are certainly gone.
+type Cluster struct {
+	ID      string         `json:"id"`
+	Job     string         `json:"job"`
+	Task    int            `json:"task"`
+	Attempt int            `json:"attempt"`
+	Queue   string         `json:"queue"`
+	State   ClusterState   `json:"state"`
+	Offer   apitypes.Offer `json:"offer"`
+	MaxUSD  float64        `json:"maxUSD,omitempty"`
+	// Spec is the version of the job's spec that it runs, for a replica of a service.
+	Spec  int      `json:"spec,omitempty"`
+	VCPU  float64  `json:"vcpu"`            // of all nodes
+	Hosts []string `json:"hosts,omitempty"` // machines of a pool, by rank
+	// Store is the URL of the store for its outputs and checkpoints; empty means Config.StoreURL.
+	Store string `json:"store,omitempty"`
+	// ReservedUSD was reserved of the job's budget or its queue's monthly budget. LeaseUntil is when it is used up.
+	ReservedUSD float64   `json:"reservedUSD"`
+	LeaseUntil  time.Time `json:"leaseUntil,omitzero"`
+	Nodes       []Node    `json:"nodes"`
+	Account     string    `json:"account,omitempty"` // of its machines, if the cloud reports it
+	Tries       int       `json:"tries,omitempty"`   // launches that failed and may have made machines
+	// Refused is the kind of failure for which its launch is given up; see Reason.
+	Refused  cloud.Kind `json:"refused,omitempty"`
+	Made     int        `json:"made,omitempty"` // machines of a launch that failed late; 0 means all Nodes
+	Intended time.Time  `json:"intended"`
+	Launched time.Time  `json:"launched,omitzero"`
+	Since    time.Time  `json:"since"` // in this state
+	// Seq, Command and Until are the current command to the agents (wire.Work).
+	Seq     int       `json:"seq"`
+	Command string    `json:"command,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
+	Reason  string    `json:"reason,omitempty"` // of doom or release
+	// MinPlan is the oldest plan that its task may continue under. It is set while the cluster saves its work before
+	// an interruption, when a new plan is requested. 0 means none.
+	MinPlan int `json:"minPlan,omitempty"`
+	// Leaving says that it is doomed because the broker gives it up, and why.
+	Leaving Leaving `json:"leaving,omitempty"`
+	// For is the claim that it makes room for, if any.
+	For string `json:"for,omitempty"`
+	// Outcome of the attempt, decided before the release.
+	Outcome apitypes.Outcome `json:"outcome,omitempty"`
+	// KeptUntil is until when the machines of a failed task are kept for inspection.
+	KeptUntil time.Time `json:"keptUntil,omitzero"`
+	Started   bool      `json:"started,omitempty"`
+	// Up is when the last node dialled home, Running when the last node started the task.
+	Up      time.Time `json:"up,omitzero"`
+	Running time.Time `json:"running,omitzero"`
+	// Ended is when the task succeeded.
+	Ended time.Time `json:"ended,omitzero"`
+	// PaidUSD is the cost of all machines until PricedAt, and RateUSD the price of one since, per hour. They are zero
+	// as long as the price of the offer holds, see charge.go.
+	PaidUSD  float64   `json:"paidUSD,omitempty"`
+	PricedAt time.Time `json:"pricedAt,omitzero"`
+	RateUSD  float64   `json:"rateUSD,omitempty"`
+	// For a spot cluster: its market, and the part of its price that is not the market's, in USD per hour and machine.
+	Market       string  `json:"market,omitempty"`
+	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
+	// For a replica of a service: since when it is ready (zero if it is not), its address HOST:PORT if it is, and why
+	// it is not if it was ready before.
+	Ready   time.Time `json:"ready,omitzero"`
+	Reached string    `json:"reached,omitempty"`
+	Unready string    `json:"unready,omitempty"`
+	// Visits is how many visits to its machines have been opened.
+	Visits int `json:"visits,omitempty"`
+}
+
+// Node is one machine of a cluster.
+type Node struct {
+	Machine string    `json:"machine,omitempty"`
+	Address string    `json:"address,omitempty"` // empty until it has dialled home
+	Hello   string    `json:"hello,omitempty"`   // identifies the agent: a digest of a random value that it chose
+	Seen    time.Time `json:"seen,omitzero"`
+	Started bool      `json:"started,omitempty"`
+	Done    bool      `json:"done,omitempty"`    // succeeded
+	Stopped bool      `json:"stopped,omitempty"` // saved and stopped on command
+	Keeps   bool      `json:"keeps,omitempty"`   // keeps the files of its failed task; see Cluster.KeptUntil
+	// EgressUSD is the cost of moving its data, as reported so far.
+	EgressUSD float64 `json:"egressUSD,omitempty"`
+}
+
+// Released reports whether nothing runs on the cluster any more, so that it may be terminated: its release was
+// decided, or its task succeeded.
+func (cl *Cluster) Released() bool {
+	return cl.State == ClusterReleasing || cl.Outcome == apitypes.OutcomeSucceeded
+}
+
+// Kept reports whether the machines of a failed task are kept for inspection.
+func (cl *Cluster) Kept(now time.Time) bool {
+	return cl.Outcome == apitypes.OutcomeFailed && cl.State == ClusterUp && now.Before(cl.KeptUntil)
+}
+
+// Over is the outcome of an attempt whose cluster is gone.
+func (cl *Cluster) Over(attempt apitypes.Attempt) apitypes.Outcome {
+	return cmp.Or(attempt.Outcome, cl.Outcome, apitypes.OutcomeCancelled)
+}
+
+// Accrued is the cost of a cluster so far, in USD.
+func (c Cluster) Accrued(now time.Time) float64 {
+	if c.Launched.IsZero() {
+		return 0
+	}
+	return c.Charged(now)
+}

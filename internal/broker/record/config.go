@@ -1,0 +1,118 @@
+package record
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/parsync"
+)
+
+// Config has the times and limits of the broker. Durations are by the broker's clock.
+type Config struct {
+	// Endpoint is the URL at which agents reach the API.
+	Endpoint string
+	// StoreURL is the bucket for outputs and checkpoints: file:///…, s3://….
+	StoreURL string
+	// Stores are the stores by place, for tasks that run there.
+	Stores Stores
+	// Private are prefixes in that bucket that only the broker uses: attempts have no access.
+	Private []string
+	// Proven are the clouds whose machines must prove their identity when they dial home.
+	Proven []string
+	// GrantFor is how long an agent's storage credentials are valid, in the machines' time. They are renewed as long
+	// as the attempt lasts. So this is how long a released machine can still write.
+	GrantFor time.Duration
+	// SeenFor is how long a handled event is remembered: longer than any queue redelivers it.
+	SeenFor time.Duration
+	// BlockFor is how long a location is blocked after a failure of a kind. It doubles with each failure in a row, up
+	// to 16 times.
+	BlockFor map[cloud.Kind]time.Duration
+	// LaunchTries is the maximum number of launches of one attempt that fail for a transient reason.
+	LaunchTries int
+	// BootWithin is the maximum time from launch until all nodes have dialled home, SilentFor the maximum time
+	// without a call from a node, and StuckFor the maximum time of a step before reconcile repeats it.
+	BootWithin, SilentFor, StuckFor time.Duration
+	// ListLag is how long after a launch a cloud may not list the machines yet; 0 means StuckFor.
+	ListLag time.Duration
+	// RetryEvery is how often a waiting job is planned again if no block expires before.
+	RetryEvery time.Duration
+	// Patience is how long a job waits for blocks to end, unless its file says otherwise or its deadline is later.
+	Patience time.Duration
+	// TokenFor is how long an agent's token is valid beyond the expected time of its task. It is renewed when less
+	// than half of that is left, as long as the attempt lasts.
+	TokenFor time.Duration
+	// Overhead is the time that is reserved in budgets for each attempt beyond its run time: boot, notice, release.
+	Overhead time.Duration
+	// Scale is wall seconds per second of the broker's clock: below 1 in compressed time. StandInScale is the same for
+	// the recorded run times of stand-ins; with 0 they take no time.
+	Scale, StandInScale float64
+	// MinBilled is the minimum time that a cloud bills for a machine.
+	MinBilled time.Duration
+	// Pace is how often agents call while they work, since each call costs. Its Alive is well below SilentFor.
+	Pace wire.Pace
+	// DefaultQueue has the settings of queues that were never configured.
+	DefaultQueue apitypes.Queue
+	// OverdueAfter is how long a task may wait for quota before it also keeps those behind it waiting.
+	OverdueAfter time.Duration
+	// Restart is the time of a start on other machines, from leaving the old ones until work continues.
+	Restart time.Duration
+	// TickEvery is how often prices and spot machines are checked. A machine is left early enough not to need the next
+	// check.
+	TickEvery time.Duration
+	// Worse is the fraction of its cost by which the current plan must be beaten before a price change replans.
+	Worse float64
+	// Pool has the times between the broker and the machines of pools.
+	Pool PoolTimes
+	// Scheduler is the number of this process among Schedulers processes that run schedule at the same time and take
+	// turns in reading the partitions of pools. If unknown, both are 0. Then Process is the name of this process, and
+	// it takes a number from a table; it is empty for a process that is alone.
+	Scheduler, Schedulers int
+	Process               string
+	// Rotates is how sessions choose the partitions of a pool that they place tasks in: latency, quality or, if empty,
+	// as parsync decides.
+	Rotates parsync.Policy
+}
+
+// PromisedFor is how long room is kept for tasks for which others were stopped.
+func (c Config) PromisedFor() time.Duration { return 2 * c.Overhead }
+
+// DefaultConfig returns values that suit a public cloud.
+func DefaultConfig() Config {
+	return Config{
+		SeenFor: 15 * 24 * time.Hour,
+		BlockFor: map[cloud.Kind]time.Duration{
+			cloud.Capacity: 20 * time.Minute, cloud.Quota: time.Hour, cloud.Auth: 6 * time.Hour,
+			cloud.Throttled: 2 * time.Minute, cloud.Transient: 5 * time.Minute,
+		},
+		LaunchTries: 4,
+		BootWithin:  15 * time.Minute,
+		SilentFor:   5 * time.Minute,
+		StuckFor:    10 * time.Minute,
+		RetryEvery:  10 * time.Minute,
+		Patience:    24 * time.Hour,
+		TokenFor:    24 * time.Hour,
+		GrantFor:    15 * time.Minute,
+		Overhead:    10 * time.Minute,
+		Scale:       1, StandInScale: 1,
+		MinBilled:    time.Minute,
+		Restart:      10 * time.Minute,
+		TickEvery:    10 * time.Minute,
+		OverdueAfter: 30 * time.Minute,
+		Worse:        0.1,
+		Pool:         DefaultPoolTimes(),
+	}
+}
+
+// Wall converts a duration of the broker's clock to one of the machines' clock.
+func (c Config) Wall(d time.Duration) time.Duration { return time.Duration(float64(d) * c.Scale) }
+
+// Mover returns the cost of moving data between places, CLOUD:REGION. A *egress.Prices is one.
+type Mover interface {
+	// Move returns the cost in USD and the time in hours of moving a GiB between places. ok is false if a place is
+	// unknown.
+	Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool)
+	// PlaceOf is the place of a bucket, by its URL; empty if it has none.
+	PlaceOf(uri string) string
+}

@@ -1,0 +1,50 @@
+package record
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+)
+
+// EgressUSD is what moving data has cost a cluster so far, as reported by its nodes, in USD.
+func (cl *Cluster) EgressUSD() (usd float64) {
+	for i := range cl.Nodes {
+		usd += cl.Nodes[i].EgressUSD
+	}
+	return usd
+}
+
+// Moved applies a node's report of the data that it has exchanged with stores since its attempt started. Sent data
+// leaves the place of the cluster, received data that of the store. A report that arrives late has lower numbers and
+// changes nothing.
+func (cl *Cluster) Moved(rank int, moved []wire.Moved, stores Stores) {
+	if stores.Moves == nil || len(moved) > wire.MaxMoved {
+		return
+	}
+	here, usd := cl.Offer.Cloud+":"+cl.Offer.Region, 0.0
+	for _, m := range moved {
+		there := stores.placeOf(m.Store)
+		out, _, ok := stores.Moves.Move(here, there)
+		in, _, also := stores.Moves.Move(there, here)
+		if ok && also { // otherwise one of them has no known place
+			usd += out*gib(m.Sent) + in*gib(m.Received)
+		}
+	}
+	cl.Nodes[rank].EgressUSD = max(cl.Nodes[rank].EgressUSD, usd)
+}
+
+// gib converts bytes to GiB; negative numbers become 0.
+func gib(bytes int64) float64 { return float64(max(bytes, 0)) / (1 << 30) }
+
+// placeOf is the place of a store or any other bucket; empty if it has none.
+func (s Stores) placeOf(bucket string) string {
+	for _, place := range slices.Sorted(maps.Keys(s.URLs)) {
+		url := s.URLs[place]
+		if url == bucket || strings.HasPrefix(url, bucket+"/") || strings.HasPrefix(url, bucket+"?") {
+			return place
+		}
+	}
+	return s.Moves.PlaceOf(bucket)
+}

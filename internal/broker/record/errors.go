@@ -1,0 +1,46 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+)
+
+// OrSkip returns err, or ErrSkip if it is nil: the record that an event refers to is gone.
+func OrSkip(err error) error {
+	if err != nil {
+		return err
+	}
+	return ErrSkip
+}
+
+// ErrGone means that the attempt of an agent has ended: the agent stops its task and exits.
+var ErrGone = errors.New("broker: the attempt has ended")
+
+// ErrMachine means that the caller of hello is not the machine that was launched, or does not prove it.
+var ErrMachine = errors.New("this is not known to be the machine that was launched")
+
+// ErrEarly means that a machine calls before its launch is recorded: it should call again.
+var ErrEarly = errors.New("the launch of this machine is not recorded yet")
+
+// ErrFinal marks an error that a retry cannot fix: the event goes to the dead letters.
+var ErrFinal = errors.New("final")
+
+// Final wraps err so that its event is not retried.
+func Final(err error) error { return fmt.Errorf("%w: %w", ErrFinal, err) }
+
+// NotFound returns err or, if it is nil, ErrNotFound with the name of what is missing.
+func NotFound(err error, what string) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, ErrNotFound)
+}
+
+// ErrNotFound means that a record does not exist.
+var ErrNotFound = errors.New("not found")
+
+// ErrOver means that a job has already finished.
+var ErrOver = errors.New("the job has finished")
+
+// ErrSkip ends a unit without a commit: there was nothing to do.
+var ErrSkip = errors.New("broker: nothing to do")

@@ -1,0 +1,106 @@
+package record
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Job is the record of one submitted DAG. Its tasks are in the spec blob, their phases in Progress. It changes with
+// the job's state and plan, not with each task, so reading it is cheap.
+type Job struct {
+	ID         string            `json:"id"`
+	Digest     string            `json:"digest"` // of the name and the submission's token: makes submission idempotent
+	Name       string            `json:"name"`
+	Queue      string            `json:"queue"`
+	Namespace  string            `json:"namespace,omitempty"` // for sharing between users by weight
+	Priority   int               `json:"priority,omitempty"`
+	Objective  dag.Objective     `json:"objective"`
+	Infeasible dag.Infeasible    `json:"infeasible,omitempty"`
+	Patience   time.Duration     `json:"patience,omitempty"`
+	State      apitypes.JobState `json:"state"`
+	// Outcome is the state that an ending job will have. Reason says why it did not succeed, or what a waiting job
+	// waits for.
+	Outcome   apitypes.JobState `json:"outcome,omitempty"`
+	Reason    string            `json:"reason,omitempty"`
+	Submitted time.Time         `json:"submitted"`
+	Finished  time.Time         `json:"finished,omitzero"`
+	Deadline  time.Time         `json:"deadline,omitzero"`
+	BudgetUSD float64           `json:"budgetUSD,omitempty"`
+	Tasks     int               `json:"tasks"`
+	Spec      Blob              `json:"spec"`
+	// Was are the specs before updates of its services, oldest first. Update is the last update.
+	Was     []Blob          `json:"was,omitempty"`
+	Update  apitypes.Update `json:"update,omitzero"`
+	Plan    Blob            `json:"plan,omitzero"`     // the current plan; Version 0 means none yet
+	Bids    Blob            `json:"bids,omitzero"`     // for that plan
+	Waits   bool            `json:"waits,omitempty"`   // some of its tasks may wait for a better price
+	Serves  bool            `json:"serves,omitempty"`  // some of its tasks are replicas of services
+	Started bool            `json:"started,omitempty"` // tasks have been announced
+	Rests   bool            `json:"rests,omitempty"`   // it only waits in its queue: see JobIndex
+	RetryAt time.Time       `json:"retryAt,omitzero"`
+	// StuckSince is since when a job that has started has no feasible plan.
+	StuckSince time.Time `json:"stuckSince,omitzero"`
+	// Estimates of the first plan, and of the same work on demand with each task where it is cheapest.
+	PlannedUSD  float64 `json:"plannedUSD,omitempty"`
+	OnDemandUSD float64 `json:"onDemandUSD,omitempty"`
+	USD         float64 `json:"usd,omitempty"` // final cost
+	Late        bool    `json:"late,omitempty"`
+	Source      string  `json:"source,omitempty"` // bucket and key, or api
+	TimeScale   float64 `json:"timeScale,omitempty"`
+	// Suspensions are the suspensions by users, oldest first; see Suspended.
+	Suspensions []apitypes.Suspension `json:"suspensions,omitempty"`
+	Heard       apitypes.Heard        `json:"heard,omitempty"`
+	// MinPlan is the oldest plan that its tasks may continue under. It is set when a job with a deadline is resumed.
+	MinPlan int `json:"minPlan,omitempty"`
+}
+
+// Progress is the phase of each task of a job. Only advance writes it.
+type Progress struct {
+	Phases    []byte `json:"phases"` // one Phase per task
+	Succeeded int    `json:"succeeded"`
+}
+
+// Phase is what advance knows of a task, one byte in Progress.Phases.
+type Phase = byte
+
+// The phases of a task.
+const (
+	PhaseWaiting   Phase = 'w' // for its parents
+	PhaseReady     Phase = 'r' // announced; schedule and provision handle it
+	PhaseSucceeded Phase = 's'
+	PhaseFailed    Phase = 'f'
+)
+
+// Ledger is a job's money. Only schedule writes it, except for Rests.
+type Ledger struct {
+	SpentUSD    float64 `json:"spentUSD"`
+	ReservedUSD float64 `json:"reservedUSD"`
+	// Outstanding attempts are admitted and not yet settled.
+	Outstanding int `json:"outstanding"`
+	// VCPU is how many vCPUs of the queue they hold.
+	VCPU float64 `json:"vcpu,omitempty"`
+	// Hold is what they hold of other resources.
+	Hold apitypes.Amounts `json:"hold,omitempty"`
+	// Rests says that the job rests, as Job.Rests does: an admission of a task writes this record.
+	Rests bool `json:"rests,omitempty"`
+}
+
+// JobIndex is a job's line in the list of all jobs, and in the list of unfinished ones. In the latter a job that holds
+// nothing and only waits in its queue rests until RestsUntil: until then only its line is read, so that waiting costs
+// next to nothing. Whatever changes the job, or makes it hold something, wakes it (Decision.PutJob, Decision.Awake).
+type JobIndex struct {
+	ID         string    `json:"id"`
+	Submitted  time.Time `json:"submitted"`
+	Queue      string    `json:"queue,omitempty"`
+	RestsUntil time.Time `json:"restsUntil,omitzero"`
+}
+
+// Seen marks an event as handled by a function.
+type Seen struct {
+	At time.Time `json:"at"`
+}
+
+// DefaultQueueName is the queue of jobs that name none.
+const DefaultQueueName = "default"

@@ -1,0 +1,218 @@
+package record
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// UndatedStretch is the time that a task without a deadline has in its bidding table, in multiples of its work.
+const UndatedStretch = 3.0
+
+// Rounded rounds a duration for display.
+func Rounded(d time.Duration) time.Duration {
+	switch {
+	case d > time.Hour:
+		return d.Round(time.Minute)
+	case d > time.Minute:
+		return d.Round(time.Second)
+	default:
+		return d.Round(time.Millisecond)
+	}
+}
+
+// OnDemandAllowed reports whether a task may run on demand.
+func OnDemandAllowed(t *dag.Task) bool {
+	return len(t.Resources) == 0 || slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
+		return r.Market != dag.MarketSpot
+	})
+}
+
+// PlanInfeasible is the status of a Plan that only says why there is none.
+const PlanInfeasible = "infeasible"
+
+// Left sets what remains of the deadline and the budget.
+func (in *PlanInput) Left(job Job, ledger Ledger, clusters []Cluster, overhead time.Duration) {
+	if !job.Deadline.IsZero() {
+		h := math.Max(Hours(job.Deadline.Sub(in.Now)), 0)
+		in.DeadlineHours = &h
+	}
+	if job.BudgetUSD > 0 {
+		usd := job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
+		for i := range clusters {
+			usd += clusters[i].ReservedUSD - clusters[i].expected(overhead, in.Now)
+		}
+		usd = math.Max(usd, 0)
+		in.BudgetUSD = &usd
+	}
+}
+
+// Head is the summary of the plan without its choices.
+func (p *Plan) Head() apitypes.PlanHead {
+	return apitypes.PlanHead{
+		Version: p.Version, At: p.At, Reason: p.Reason, Status: p.Status, Message: p.Message, USD: p.USD,
+		Hours:     p.Hours,
+		Objective: p.Objective, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD, Late: p.Late, Millis: p.Millis,
+	}
+}
+
+// PlanInput is everything that a plan depends on.
+type PlanInput struct {
+	Job  string // its ID; empty if it is not submitted
+	Spec *dag.Job
+	Now  time.Time
+	// DeadlineHours and BudgetUSD are what remains of both; nil means no limit.
+	DeadlineHours *float64
+	BudgetUSD     *float64
+	// Tasks is what is known of each task, by index; nil for one that was never ready.
+	Tasks []*TaskFacts
+	// Blocks are the locations that are blocked now.
+	Blocks []apitypes.Block
+	// Markets is what was learned about spot offers, by offer ID without the market.
+	Markets map[string]MarketRecord
+	// Held are the tasks that run on reserved capacity now, by ReservedID.
+	Held map[string][]Holding
+	// Stood are the locations of tasks, as far as placement rules of this job or of others refer to them.
+	Stood []Placed
+	// Previous is the current plan, nil for the first one.
+	Previous *Plan
+}
+
+// TaskFacts is what is already fixed about a task.
+type TaskFacts struct {
+	// Done tasks have their outputs at Place; Fixed ones hold capacity at Place and need Hours more.
+	Done, Fixed bool
+	Place       string
+	Hours       float64
+	// Progress is the fraction of the work that a checkpoint has saved.
+	Progress float64
+	// OnDemand tasks must not use spot any more, because otherwise the deadline might be missed.
+	OnDemand bool
+}
+
+// Plan says where each task of a job will run.
+type Plan struct {
+	Version int       `json:"version"`
+	At      time.Time `json:"at"`
+	Reason  string    `json:"reason,omitempty"` // of a replan
+	Status  string    `json:"status"`           // optimal, feasible, infeasible
+	Message string    `json:"message,omitempty"`
+	// USD, Hours and Bound are expectations for the unfinished tasks.
+	USD       float64 `json:"usd"`
+	Hours     float64 `json:"hours"`
+	Objective float64 `json:"objective"`
+	Bound     float64 `json:"bound"`
+	// OnDemandUSD is the minimum cost of the same work on demand, including data transfer as in USD: in the plan's
+	// regions, or with each task where it is cheapest. If time counts, it is no slower than the plan.
+	OnDemandUSD float64 `json:"onDemandUSD"`
+	// KeepUSD is the cost of storing the tasks' outputs, in USD per month. It is not part of USD.
+	KeepUSD float64 `json:"keepUSDPerMonth,omitempty"`
+	// Late says that the deadline can no longer be met: this is the fastest plan.
+	Late bool `json:"late,omitempty"`
+	// Offers are the distinct choices. Choice has an index into them for each task, -1 for a task that needs none.
+	Offers []Planned `json:"offers"`
+	Choice []int32   `json:"choice"`
+	// TaskUSD and TaskHours are the expected cost and time of each task at its choice.
+	TaskUSD   []float64 `json:"taskUSD"`
+	TaskHours []float64 `json:"taskHours"`
+	// TaskOnDemandUSD is, for a task on spot, the on-demand cost of an hour of its work at the cheapest place, per
+	// machine.
+	TaskOnDemandUSD []float64 `json:"taskOnDemandUSD,omitempty"`
+	// Runners are the next best choices of each task, for explanations; not kept for large jobs.
+	Runners map[int][]apitypes.Runner `json:"runners,omitempty"`
+	// Notes name the requirements of the job that are not enforced at the planned locations, and what applies instead.
+	Notes  []string `json:"notes,omitempty"`
+	Millis float64  `json:"millis"`
+}
+
+// Planned is an offer that a plan chose.
+type Planned struct {
+	ID    string         `json:"id"` // catalogue ID with market
+	Offer apitypes.Offer `json:"offer"`
+	VCPU  float64        `json:"vcpu"`
+	// MemoryGiB is of one machine; 0 if unknown.
+	MemoryGiB float64 `json:"memoryGiB,omitempty"`
+	// OnDemandUSD is the on-demand price of the same machine, as the maximum bid and for comparisons.
+	OnDemandUSD float64 `json:"onDemandUSD"`
+	// LossesPerHour is how often one such spot machine is interrupted; 0 on demand.
+	LossesPerHour float64 `json:"lossesPerHour,omitempty"`
+	// SurchargeUSD is the part of a spot machine's price that does not follow the market, in USD per hour: that of a
+	// managed service, and of its disk and address.
+	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
+}
+
+// Of returns the choice for a task, or nil if it needs none.
+func (p *Plan) Of(task int) *Planned {
+	if task < 0 || task >= len(p.Choice) || p.Choice[task] < 0 {
+		return nil
+	}
+	return &p.Offers[p.Choice[task]]
+}
+
+// Bids says what each task of a plan is worth on spot, and by when it must finish.
+type Bids struct {
+	Plan int `json:"plan"`
+	// USD is the hourly price of each offer's spot market when the bids were made; 0 if unknown.
+	USD []float64 `json:"usd,omitempty"`
+	// FinishBy is when each task must finish so that its followers can meet the deadline; empty without a deadline.
+	FinishBy []time.Time `json:"finishBy,omitempty"`
+	// Tables say what an hour of a spot machine is worth, by remaining work and time. Table is the index of each
+	// task's table, −1 for none. Identical tasks share one.
+	Tables []*bidding.Worth `json:"tables,omitempty"`
+	Table  []int32          `json:"table,omitempty"`
+	// Begin are the tasks that may wait for a better price, and Begins the tables that say when they start.
+	Begin  []Begin          `json:"begin,omitempty"`
+	Begins []*bidding.Begin `json:"begins,omitempty"`
+}
+
+// CentsEps is the tolerance when budgets are compared, in USD.
+const CentsEps = 1e-9
+
+// Moved returns the price that differs most from the one the bids were made with, among the markets of unfinished
+// tasks, and by what fraction.
+func (bids *Bids) Moved(progress Progress, plan *Plan,
+	changed map[string]events.MarketChange) (most events.PriceMoved, share float64) {
+	for i, c := range plan.Choice {
+		if c < 0 || int(c) >= len(bids.USD) || progress.Phases[i] == PhaseSucceeded ||
+			progress.Phases[i] == PhaseFailed {
+			continue
+		}
+		id, from := MarketID(plan.Offers[c].ID), bids.USD[c]
+		if usd := changed[id].USD; usd > 0 && math.Abs(usd-from) > share*from {
+			most, share = events.PriceMoved{Offer: id, USD: usd, FromUSD: from}, math.Abs(usd-from)/max(from, CentsEps)
+		}
+	}
+	return most, share
+}
+
+// A task can wait for a better price if its spot market is expensive just now and its deadline leaves enough time.
+// The bids say which tasks may wait, and at what price they start. A session leaves such a task in its queue while
+// the price is higher. tick starts a session when the price falls or the time runs out.
+
+// Begin says when a task starts that may wait for a better price.
+type Begin struct {
+	Task int `json:"task"`
+	// Market is the spot market that it waits for. Spot says that it is planned there, otherwise it is planned on
+	// demand.
+	Market string `json:"market"`
+	Spot   bool   `json:"spot,omitempty"`
+	// By is when it must start, and FinishBy when it must finish to leave its followers their time.
+	By       time.Time `json:"by"`
+	FinishBy time.Time `json:"finishBy"`
+	// MostUSD is the price of the alternative, in USD per hour and machine: it never starts at a higher price.
+	MostUSD float64 `json:"mostUSD"`
+	// Table is the index of its table in Bids.Begins.
+	Table int `json:"table"`
+}
+
+// SpotAllowed reports whether a task may run on spot machines.
+func SpotAllowed(t *dag.Task) bool {
+	return len(t.Resources) == 0 || slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
+		return r.Market != dag.MarketOnDemand
+	})
+}

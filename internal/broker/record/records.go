@@ -1,0 +1,61 @@
+package record
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// PlaceOf is the optimizer's name of the place where an attempt runs.
+func PlaceOf(a apitypes.Attempt) string {
+	if a.Place != "" {
+		return a.Place
+	}
+	return Place(a.Offer)
+}
+
+// Tell updates an attempt with what its cluster knows. Success is written to the attempt's own record only with its
+// cost.
+func (cl *Cluster) Tell(a *apitypes.Attempt) {
+	if cl.Attempt != a.Number || cl.Task != a.Task {
+		return
+	}
+	for _, t := range []struct{ to, from *time.Time }{{&a.Launched, &cl.Launched}, {&a.Up, &cl.Up},
+		{&a.Started, &cl.Running}} {
+		if !t.from.IsZero() {
+			*t.to = *t.from
+		}
+	}
+	if !cl.Launched.IsZero() {
+		a.MaxUSD = cl.MaxUSD
+	}
+	a.EgressUSD = cl.EgressUSD()
+	if a.RateUSD = 0; cl.Rate() != a.Offer.USDPerHour {
+		a.RateUSD = cl.Rate()
+	}
+	if cl.Outcome == apitypes.OutcomeSucceeded && a.Outcome == "" {
+		a.Outcome, a.Ended = cl.Outcome, cl.Ended
+	}
+}
+
+// TellTask updates a task with what the cluster of its last attempt knows: that it runs. Only for tasks in gangs is
+// that written to the task's own record, because members of a gang read it.
+func (cl *Cluster) TellTask(t *Task) {
+	if cl.Task == t.Index && cl.Attempt == t.Attempt && cl.Started && t.State == TaskLaunching {
+		t.State, t.StartedAt = TaskRunning, cl.Running
+	}
+}
+
+// Covers reports whether a block applies to an offer at a time.
+func Covers(b apitypes.Block, o apitypes.Offer, now time.Time) bool {
+	if b.Reservation != o.Reservation && (b.Reservation != "" || b.Kind == string(cloud.Capacity)) {
+		return false // reserved capacity is available even if the cloud has no more for sale
+	}
+	return now.Before(b.Until) && b.Cloud == o.Cloud &&
+		(b.Region == "" || b.Region == o.Region) &&
+		(b.Zone == "" || b.Zone == o.Zone) &&
+		(b.InstanceType == "" || b.InstanceType == o.InstanceType) &&
+		(b.Family == "" || b.Family == Family(o.InstanceType)) &&
+		(b.Market == "" || b.Market == string(Market(o)))
+}

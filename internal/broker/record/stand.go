@@ -1,0 +1,294 @@
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Standings are the locations of attempts' machines that placement rules refer to: in the record of a job, those of
+// its tasks that are spread or packed; in the records for all jobs, those of tasks that have labels or keep apart
+// from labels. An admission adds its task in the same transaction, on the condition that the record has not changed,
+// so that no two admissions together violate a rule. Entries are not removed when an attempt ends: its record and its
+// cluster show that, and a later admission drops the entry.
+type Standings struct {
+	At map[string]Stand `json:"at"` // by cluster
+}
+
+// Stand is the location of the machines of one attempt, and what placement rules refer to.
+type Stand struct {
+	Since  time.Time         `json:"since"`
+	Spots  []Spot            `json:"spots"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Apart  []dag.Placement   `json:"apart,omitempty"`
+}
+
+// Spot is a location of machines. Unknown parts are empty, such as the racks of cloud machines. A bought machine has
+// no Machine, since nothing else runs on it.
+type Spot struct {
+	Region  string `json:"region"` // aws:us-east-1
+	Zone    string `json:"zone,omitempty"`
+	Rack    string `json:"rack,omitempty"`
+	Machine string `json:"machine,omitempty"` // pool/lab/m1
+	Count   int    `json:"count"`             // machines
+}
+
+// PartStands is the partition of the Standings of all jobs, in standShards records.
+const PartStands = "stands"
+
+// standShards is the number of records into which the labels of all jobs are divided, so that sessions that admit
+// tasks with different labels rarely conflict. All of them and a gang of dag.MaxGang tasks fit into one transaction.
+const standShards = 4
+
+// MaxStandsBytes is the maximum size of a Standings record. Nothing is added beyond it.
+const MaxStandsBytes = 300 << 10
+
+// StandsKey is the key of a job's own Standings.
+func StandsKey(job string) store.Key { return store.Key{Partition: JobPart(job), Sort: "stands"} }
+
+// LabelStandsKey is the key of the Standings for a label.
+func LabelStandsKey(name, value string) store.Key {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name + "=" + value))
+	return store.Key{Partition: PartStands, Sort: strconv.Itoa(int(h.Sum32() % standShards))}
+}
+
+// LabelStandsKeys are the keys of the Standings that concern a task, because of its labels and rules.
+func LabelStandsKeys(t *dag.Task) (keys []store.Key) {
+	add := func(labels map[string]string) {
+		for k, v := range labels {
+			if key := LabelStandsKey(k, v); !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	add(t.Labels)
+	for _, p := range t.Aparts() {
+		add(p.Apart)
+	}
+	slices.SortFunc(keys, func(a, b store.Key) int { return cmp.Compare(a.Sort, b.Sort) })
+	return keys
+}
+
+// SpotOf is the location of bought machines.
+func SpotOf(o apitypes.Offer, machines int) Spot {
+	return Spot{Region: Place(o), Zone: o.Zone, Count: machines}
+}
+
+// at is the place of a spot at a level, including the wider levels, and whether it is known.
+func (s Spot) at(level dag.Level) (place string, known bool) {
+	switch level {
+	case dag.LevelRegion:
+		return s.Region, true
+	case dag.LevelZone:
+		return s.Region + "/" + s.Zone, true
+	case dag.LevelRack:
+		return s.Region + "/" + s.Zone + "/" + s.Rack, s.Rack != ""
+	case dag.LevelMachine:
+		return s.Machine, s.Machine != ""
+	}
+	return "", false
+}
+
+// Shares reports whether two spots are known to be in the same place of a level.
+func (s Spot) Shares(other Spot, level dag.Level) bool {
+	at, known := s.at(level)
+	there, knownToo := other.at(level)
+	return known && knownToo && at == there
+}
+
+// away reports whether two spots are known to be in different places of a level, for example because the racks are in
+// different zones.
+func (s Spot) away(other Spot, level dag.Level) bool {
+	for _, l := range dag.Levels() {
+		at, known := s.at(l)
+		there, knownToo := other.at(l)
+		if known && knownToo && at != there {
+			return true
+		}
+		if l == level {
+			return false
+		}
+	}
+	return false
+}
+
+// Placed is a stand and its task.
+type Placed struct {
+	Job  string
+	Task int
+	Stand
+}
+
+// PlacedAt lists standings, with their clusters.
+func (s Standings) PlacedAt() (out []Placed, clusters []string) {
+	for _, id := range slices.Sorted(maps.Keys(s.At)) {
+		task, _, ok := ClusterAttempt(id)
+		if !ok {
+			continue
+		}
+		out, clusters = append(out, Placed{Job: ClusterJob(id), Task: task, Stand: s.At[id]}), append(clusters, id)
+	}
+	return out, clusters
+}
+
+// IsPlaced reports whether a job has placement rules, or labels that rules of other jobs may refer to.
+func IsPlaced(j *dag.Job) bool {
+	for i := range j.Tasks {
+		if t := &j.Tasks[i]; len(t.Placement) > 0 || len(t.Labels) > 0 {
+			return true
+		}
+	}
+	return len(j.Placement) > 0
+}
+
+// StandOf is the stand of a task's machines at some spots.
+func StandOf(t *dag.Task, spots []Spot, now time.Time) Stand {
+	s := Stand{Since: now, Spots: spots, Labels: t.Labels}
+	for _, p := range t.Aparts() {
+		s.Apart = append(s.Apart, *p)
+	}
+	return s
+}
+
+// Clash is a rule that machines at a place would violate.
+type Clash struct {
+	Rule string // as in the job file
+	With []int  // indexes of the conflicting tasks in others
+	Text string // the conflict, if it is not with other tasks; see Tell
+}
+
+// Clashes are the rules that a task's machines would violate at some spots, given others: rules of its job that
+// spread or pack it, and rules of either job to keep apart.
+func Clashes(groups []dag.PlacementGroup, job string, task int, mine Stand, others []Placed) (out []Clash) {
+	for _, g := range groups {
+		if !g.Has(task) {
+			continue
+		}
+		var there []int
+		for i := range others {
+			if o := &others[i]; o.Job == job && o.Task != task && g.Has(o.Task) {
+				there = append(there, i)
+			}
+		}
+		var with []int
+		if g.Pack != "" {
+			with = packedAway(g.Pack, mine, others, there)
+		} else {
+			with = crowded(g.Spread, g.Most(), mine, others, there)
+		}
+		if with != nil {
+			out = append(out, Clash{Rule: g.String(), With: with})
+		}
+	}
+	for i := range others {
+		o := &others[i]
+		if o.Job == job {
+			continue // for tasks of the same job there are spread rules
+		}
+		if rule := keepsApart(mine, o.Stand); rule != nil {
+			out = append(out, Clash{Rule: rule.String(), With: []int{i}})
+		} else if rule := keepsApart(o.Stand, mine); rule != nil {
+			out = append(out, Clash{Rule: "job " + o.Job + " keeps " + rule.String(), With: []int{i}})
+		}
+	}
+	return out
+}
+
+// packedAway are those of others that are in a different place than mine.
+func packedAway(level dag.Level, mine Stand, others []Placed, there []int) (with []int) {
+	for _, i := range there {
+		if slices.ContainsFunc(mine.Spots, func(s Spot) bool {
+			return slices.ContainsFunc(others[i].Spots, func(o Spot) bool { return s.away(o, level) })
+		}) {
+			with = append(with, i)
+		}
+	}
+	return with
+}
+
+// crowded are those of others in the same place as mine, if together they have more than most machines there.
+func crowded(level dag.Level, most int, mine Stand, others []Placed, there []int) (with []int) {
+	for _, s := range mine.Spots {
+		at, known := s.at(level)
+		if !known {
+			continue
+		}
+		count := inPlace(mine.Spots, level, at)
+		var in []int
+		for _, i := range there {
+			if n := inPlace(others[i].Spots, level, at); n > 0 {
+				count += n
+				in = append(in, i)
+			}
+		}
+		if count > most && in != nil {
+			return in
+		}
+	}
+	return nil
+}
+
+func inPlace(spots []Spot, level dag.Level, place string) (n int) {
+	for _, s := range spots {
+		if at, known := s.at(level); known && at == place {
+			n += s.Count
+		}
+	}
+	return n
+}
+
+// keepsApart is the rule by which s must not be where other is, or nil.
+func keepsApart(s, other Stand) *dag.Placement {
+	for i := range s.Apart {
+		rule := &s.Apart[i]
+		knows := false
+		for k, v := range rule.Apart {
+			knows = knows || other.Labels[k] == v
+		}
+		if knows && slices.ContainsFunc(s.Spots, func(a Spot) bool {
+			return slices.ContainsFunc(other.Spots, func(b Spot) bool { return a.Shares(b, rule.Level()) })
+		}) {
+			return rule
+		}
+	}
+	return nil
+}
+
+// Tell explains to users which rule keeps a task away, and which task conflicts.
+func (c Clash) Tell(spec *dag.Job, job string, others []Placed) string {
+	if c.Text != "" {
+		return c.Rule + ": " + c.Text
+	}
+	o := others[c.With[0]]
+	name := "job " + o.Job
+	if o.Job == job {
+		name = spec.Tasks[o.Task].Name
+	}
+	return fmt.Sprintf("%s: %s is there", c.Rule, name)
+}
+
+// Minds reports whether any task of a job keeps apart from a stand, or the stand from it, wherever they are.
+func Minds(j *dag.Job, other Stand) bool {
+	same := []Spot{{Region: "any", Zone: "any", Rack: "any", Machine: "any", Count: 1}}
+	other.Spots = same
+	return slices.ContainsFunc(j.Tasks, func(t dag.Task) bool {
+		mine := StandOf(&t, same, other.Since)
+		return keepsApart(mine, other) != nil || keepsApart(other, mine) != nil
+	})
+}
+
+// IsRuled reports whether a task has placement rules, or labels that rules of others may refer to.
+func IsRuled(t *dag.Task, groups []dag.PlacementGroup, task int) bool {
+	return len(t.Labels) > 0 || len(t.Placement) > 0 || slices.ContainsFunc(groups, func(g dag.PlacementGroup) bool {
+		return g.Has(task)
+	})
+}

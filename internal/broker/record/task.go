@@ -1,0 +1,96 @@
+package record
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// TaskState is the state of a task from when it is ready until it has finished.
+type TaskState string
+
+// The states of a task.
+const (
+	TaskQueued    TaskState = "queued"
+	TaskAdmitted  TaskState = "admitted"
+	TaskLaunching TaskState = "launching"
+	TaskRunning   TaskState = "running"
+	TaskSucceeded TaskState = "succeeded"
+	TaskFailed    TaskState = "failed"
+)
+
+// Task is the record of a task that became ready. That it runs is only in its cluster's record (Cluster.TellTask).
+type Task struct {
+	Job     string    `json:"job"`
+	Index   int       `json:"index"`
+	State   TaskState `json:"state"`
+	Try     int       `json:"try"`     // announcements: 1 plus retries after its own failures
+	Attempt int       `json:"attempt"` // number of the last attempt
+	// Plan is the version that it was admitted under, MinPlan the oldest that it may be admitted under.
+	Plan    int `json:"plan,omitempty"`
+	MinPlan int `json:"minPlan,omitempty"`
+	// Checkpoint and Progress carry the work from one attempt to the next.
+	Checkpoint Saved   `json:"checkpoint,omitzero"`
+	Progress   float64 `json:"progress,omitempty"`
+	// Silent is the number of attempts in a row that lost an agent without a new checkpoint and without an
+	// interruption by the cloud.
+	Silent    int       `json:"silent,omitempty"`
+	ReadyAt   time.Time `json:"readyAt"`
+	StartedAt time.Time `json:"startedAt,omitzero"` // of the last attempt that started
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+	Place     string    `json:"place,omitempty"`  // aws:us-east-1: where it runs, or where its outputs are
+	Output    string    `json:"output,omitempty"` // location of its outputs (Config.At)
+	Reason    string    `json:"reason,omitempty"`
+	// OnDemand says that it must not use spot any more, because otherwise the deadline might be missed.
+	OnDemand bool `json:"onDemand,omitempty"`
+	// WaitSince is since when it waits for a better price, and WaitUSD the market's price then, in USD per hour.
+	WaitSince time.Time `json:"waitSince,omitzero"`
+	WaitUSD   float64   `json:"waitUSD,omitempty"`
+	// Gang is the gang that it belongs to; empty means none.
+	Gang string `json:"gang,omitempty"`
+	// Alone says that a task of a gang restarts alone, while the others continue.
+	Alone bool `json:"alone,omitempty"`
+	// Joins is the gang whose machines its own join while that runs.
+	Joins string `json:"joins,omitempty"`
+	// YieldedTo are the claims that it was stopped for, one for each time.
+	YieldedTo []string `json:"yieldedTo,omitempty"`
+	// Service is the service that it is a replica of; empty means none.
+	Service string `json:"service,omitempty"`
+	// Misses is the number of attempts of a replica in a row that ended before it was ready for long. It is not
+	// retried before NotBefore.
+	Misses    int       `json:"misses,omitempty"`
+	NotBefore time.Time `json:"notBefore,omitzero"`
+	// Hours is the expected time of the last attempt if it differs from the plan: on machines of a pool.
+	Hours float64 `json:"hours,omitempty"`
+}
+
+// Saved is a complete checkpoint.
+type Saved struct {
+	Seq    int       `json:"seq"`
+	Prefix string    `json:"prefix"` // its location (Config.At)
+	At     time.Time `json:"at"`
+}
+
+// maxDoublings prevents an overflow in Keeps.
+const maxDoublings = 16
+
+// Keeps is how long a task may run before its machines may be given to another: as long as a restart takes, so that
+// it has done more than it loses, and twice as long for each time that it was stopped. So the number of stops is at
+// most logarithmic in its work.
+func (t Task) Keeps(restart time.Duration) time.Duration {
+	return restart << min(len(t.YieldedTo), maxDoublings)
+}
+
+// TellTasks updates tasks, sorted by index, with what clusters know of them.
+func TellTasks(clusters []Cluster, tasks []Task) {
+	for i := range clusters {
+		if j, ok := TaskAt(tasks, clusters[i].Task); ok {
+			clusters[i].TellTask(&tasks[j])
+		}
+	}
+}
+
+// TaskAt finds a task by its index in the job.
+func TaskAt(tasks []Task, index int) (at int, ok bool) {
+	return slices.BinarySearchFunc(tasks, index, func(t Task, index int) int { return cmp.Compare(t.Index, index) })
+}

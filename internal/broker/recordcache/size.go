@@ -1,0 +1,42 @@
+package recordcache
+
+import "reflect"
+
+// sizeOf is the size of a value in memory, in bytes, with everything it refers to. The value must be a tree, as
+// anything decoded from JSON is. Shared strings and lists are counted each time.
+func sizeOf(value any) int {
+	v := reflect.ValueOf(value)
+	return int(v.Type().Size()) + beyond(v)
+}
+
+// beyond is the size of what a value refers to, in bytes.
+func beyond(v reflect.Value) (sum int) {
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			return int(v.Elem().Type().Size()) + beyond(v.Elem())
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Kind() == reflect.Slice {
+			sum = v.Cap() * int(v.Type().Elem().Size())
+		}
+		for i := 0; i < v.Len() && refers(v.Type().Elem()); i++ {
+			sum += beyond(v.Index(i))
+		}
+	case reflect.Map:
+		each := int(v.Type().Key().Size() + v.Type().Elem().Size())
+		for entry := v.MapRange(); entry.Next(); {
+			sum += each + beyond(entry.Key()) + beyond(entry.Value())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			sum += beyond(v.Field(i))
+		}
+	}
+	return sum
+}
+
+// refers is false for numeric types, whose lists may be long and need no loop.
+func refers(t reflect.Type) bool { return t.Kind() > reflect.Complex128 }

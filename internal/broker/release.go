@@ -1,0 +1,86 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
+
+// release terminates a cluster and emits what it cost: intent, act, outcome. It may be called any number of times. The
+// cluster's record is removed when schedule has booked the cost.
+func (b *Functions) release(ctx context.Context, cause, id string) error {
+	var cl record.Cluster
+	err := b.txns.Transact(ctx, events.FnProvision, cause+"/release", false, func(u *txn.Unit) error {
+		var found bool
+		var err error
+		if cl, found, err = recordcache.Get[record.Cluster](u, record.ClusterKey(id)); err != nil || !found {
+			cl = record.Cluster{}
+			return record.OrSkip(err)
+		}
+		if cl.Released() && cl.State != record.ClusterLaunching {
+			return record.ErrSkip // but a launch in progress is decided: nothing else would end its machines
+		}
+		return u.Apply(attempt.DecideReleasing(&cl, u.Now))
+	})
+	if err != nil || cl.ID == "" {
+		return err
+	}
+	if err := b.end(ctx, cl); err != nil {
+		return fmt.Errorf("%w: terminate %s: %w", errAgain, id, err)
+	}
+	gone := b.txns.Now() // taken here: machines that are gone cost nothing, however long the store takes
+	if err := b.uploads.End(ctx, id); err != nil {
+		return err
+	}
+	return b.txns.Transact(ctx, events.FnProvision, cause+"/released", false, func(u *txn.Unit) error {
+		cl, made, found, err := attempt.LoadReleased(u, id, gone)
+		if err != nil || !found {
+			return record.OrSkip(err)
+		}
+		return u.Apply(attempt.DecideReleased(cl, made, b.cfg.MinBilled, gone))
+	})
+}
+
+// kept reports whether a cluster is kept although its task has failed. It is released when that time ends.
+func (b *Functions) kept(ctx context.Context, id string) (bool, error) {
+	u := b.txns.NewUnit(ctx, events.FnProvision)
+	cl, _, err := recordcache.Get[record.Cluster](u, record.ClusterKey(id))
+	return cl.Kept(u.Now), err
+}
+
+// releaseJob releases every cluster of an ending job, except kept clusters if the job has failed (was not cancelled).
+func (b *Functions) releaseJob(ctx context.Context, cause string, e events.DAGEnding) error {
+	u := b.txns.NewUnit(ctx, events.FnProvision)
+	clusters, err := recordcache.List[record.Cluster](u, record.JobPart(e.Job), record.ClusterPrefix, 0)
+	if err != nil {
+		return err
+	}
+	// One event each, so that one cloud's failure does not delay the others.
+	for len(clusters) > 0 {
+		n := min(len(clusters), txn.Full)
+		part := clusters[:n]
+		clusters = clusters[n:]
+		err := b.txns.Transact(ctx, events.FnProvision, cause+"/all/"+part[0].ID, false, func(u *txn.Unit) error {
+			var d record.Decision
+			for _, cl := range part {
+				if cl.Kept(u.Now) && e.Outcome == string(apitypes.JobFailed) {
+					continue
+				}
+				if cl.State != record.ClusterReleasing && cl.State != record.ClusterLaunching {
+					d.Emit(events.ClusterRelease{Cluster: cl.ID, Job: cl.Job, Reason: "the job is ending"})
+				}
+			}
+			return u.Apply(d)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package broker_test
+
+import (
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rooms are the packages of the broker, lowest first: each may import only those before it.
+var rooms = []string{
+	"record", "fit", "book", "attempt", "life", "bid", "session", "unit", "history", "pool", "admission", "view", "serving",
+	"buckets", "planner", "inputs", "outbox", ".",
+}
+
+const root = "github.com/tradewind-broker/tradewind/internal/broker"
+
+// importsOf lists the imports of a package's files, without its tests.
+func importsOf(t *testing.T, room string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(room, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(room, err)
+	}
+	var out []string
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range f.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+func TestImportsFollowLayers(t *testing.T) {
+	for i, room := range rooms {
+		for _, path := range importsOf(t, room) {
+			below, inside := strings.CutPrefix(path, root)
+			if !inside {
+				continue
+			}
+			below = strings.TrimPrefix(below, "/")
+			if below == "" {
+				below = "."
+			}
+			if at := slices.Index(rooms, below); at < 0 || at >= i {
+				t.Errorf("%s imports %s, which is not below it", room, path)
+			}
+		}
+	}
+}
+
+// Decisions on attempts, jobs and sessions are functions of records and a moment: these packages have no way to read
+// a store, to wait, or to read a clock.
+func TestDecisionPackagesImportNoIO(t *testing.T) {
+	outside := []string{
+		"context", "os", "net/http", "math/rand", "math/rand/v2", "sync",
+		"github.com/tradewind-broker/tradewind/pkg/store", "github.com/tradewind-broker/tradewind/internal/base/clock",
+		"github.com/tradewind-broker/tradewind/pkg/bus",
+	}
+	for _, room := range []string{"fit", "attempt", "life", "session"} {
+		for _, path := range importsOf(t, room) {
+			if slices.Contains(outside, path) {
+				t.Errorf("%s imports %s", room, path)
+			}
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/session"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
+
+// schedule admits waiting tasks in sessions of pkg/scheduler over a tree of queues, within quotas and the job's budget.
+// Any number of invocations run at once: they share only the records of queues, and two that admit to the same quota
+// conflict at the commit. Only schedule writes queues, only it and reconcile write ledgers, and only it and tick write
+// markets. So the records that many attempts share are written by functions that handle events in batches.
+func (b *Functions) schedule(u *txn.Unit, event events.Event) error {
+	switch e := event.Data.(type) {
+	case events.TaskReady:
+		return b.enqueue(u, e, event.Time)
+	case events.CapacityFreed:
+		return b.settle(u, e)
+	case events.LeaseDue:
+		return b.extend(u, e)
+	case events.DAGPlanned, events.DAGEnding:
+		job, found, err := recordcache.Get[record.Job](u, record.JobKey(e.Group()))
+		if err != nil || !found {
+			return record.OrSkip(err)
+		}
+		b.sessionLater(u, job.Queue) // admits what waited for the plan, or drops what still waits
+		if is[events.DAGPlanned](e) {
+			return nil
+		}
+		ledger, _, err := recordcache.Get[record.Ledger](u, record.LedgerKey(job.ID))
+		if err != nil {
+			return err
+		}
+		return u.Apply(decideSettled(job, ledger))
+	case events.DAGResumed:
+		b.sessionLater(u, e.Queue)
+		return nil
+	case events.QueueResumed:
+		b.sessionLater(u, e.Queue)
+		return nil
+	default:
+		return unexpected(events.FnSchedule, event.Data)
+	}
+}
+
+// enqueue puts a ready task in its queue. since is the event's time: waiting for the event counts as waiting.
+func (b *Functions) enqueue(u *txn.Unit, e events.TaskReady, since time.Time) error {
+	job, found, err := recordcache.Get[record.Job](u, record.JobKey(e.Job))
+	if err != nil || !found {
+		return record.OrSkip(err)
+	}
+	task, _, err := recordcache.Get[record.Task](u, record.TaskKey(e.Job, e.Task))
+	if err != nil {
+		return err
+	}
+	if task.Try >= e.Try || task.State == record.TaskSucceeded ||
+		job.State != apitypes.JobRunning && job.State != apitypes.JobWaiting {
+		return nil
+	}
+	spec, err := u.Spec(job)
+	if err != nil {
+		return err
+	}
+	task.Job, task.Index, task.State, task.Try, task.Silent = e.Job, e.Task, record.TaskQueued, e.Try, 0
+	task.Gang, task.Joins = spec.Tasks[e.Task].Gang, spec.Tasks[e.Task].Joins
+	if s := spec.Tasks[e.Task].Service; s != nil {
+		task.Service = s.Of
+	}
+	if task.ReadyAt.IsZero() {
+		task.ReadyAt = u.Now
+		if since.Before(u.Now) && !since.IsZero() {
+			task.ReadyAt = since
+		}
+	}
+	// If the entry is known to be absent, it need neither be written nor removed if this session admits the task.
+	if err := u.Preload(record.WaitKey(job.Queue, record.WaitingOf(job, task))); err != nil {
+		return err
+	}
+	var d record.Decision
+	d.Put(record.TaskKey(e.Job, e.Task), task)
+	d.Enqueue(job, task)
+	b.sessionLater(u, job.Queue)
+	return u.Apply(d)
+}
+
+// settle returns what an attempt held to its queue, and books its cost.
+func (b *Functions) settle(u *txn.Unit, e events.CapacityFreed) error {
+	b.sessionLater(u, e.Queue)
+	if e.Job == "" {
+		return nil // only asks for another look at the queue
+	}
+	made, err := b.givenBack(u, &e)
+	if err != nil {
+		return err
+	}
+	queue, err := session.QueueOf(u, b.cfg, e.Queue)
+	if err != nil {
+		return err
+	}
+	job, found, err := recordcache.Get[record.Job](u, record.JobKey(e.Job))
+	if err != nil || !found {
+		return record.OrSkip(err)
+	}
+	ledger, _, err := recordcache.Get[record.Ledger](u, record.LedgerKey(e.Job))
+	if err != nil {
+		return err
+	}
+	record.Remember(&queue, u.Now, session.HalfLife(b.sessions.Policy(u.Ctx)))
+	record.CountSpace(&queue, job.Namespace, apitypes.Held{Tasks: 1, VCPU: e.VCPU, Use: made.Hold}.Negative())
+	if err := u.Apply(decideSettle(queue, job, ledger, made, e, u.Now)); err != nil || e.Spot == "" {
+		return err
+	}
+	market, _, err := recordcache.Get[record.MarketRecord](u, record.MarketKey(e.Spot))
+	if err != nil {
+		return err
+	}
+	return u.Apply(decideObserved(market, e))
+}
+
+// extend lets an attempt continue that has outlasted the money reserved for it, or stops it, depending on the remaining
+// budget of its job and the remaining monthly budget of its queue.
+func (b *Functions) extend(u *txn.Unit, e events.LeaseDue) error {
+	l, ok, err := attempt.LoadLosing(u, e.Cluster)
+	if err != nil || !ok || attempt.Diagnose(l.Cluster, b.cfg, attempt.Inventory{}, u.Now) != attempt.RemedyLease {
+		return record.OrSkip(err) // it was extended, or has ended
+	}
+	ledger, _, err := recordcache.Get[record.Ledger](u, record.LedgerKey(e.Job))
+	if err != nil {
+		return err
+	}
+	tree, err := session.Tree(u, b.cfg, e.Queue)
+	if err != nil {
+		return err
+	}
+	d, more := attempt.DecideLease(l, ledger, record.Purses(tree, e.Queue, u.Now), b.cfg, u.Now)
+	for _, q := range tree {
+		if q.Name == e.Queue && more > 0 {
+			record.ReserveMonth(q, more, u.Now)
+			d.Put(record.QueueKey(q.Name), *q)
+		}
+	}
+	d.HoldTree(tree)
+	return u.Apply(d)
+}
+
+// givenBack returns the attempt that gives back what it held, and removes its cluster's record, if any. It fails with
+// ErrSkip for an attempt that is already settled.
+func (b *Functions) givenBack(u *txn.Unit, e *events.CapacityFreed) (apitypes.Attempt, error) {
+	if e.Cluster == "" {
+		made, _, err := recordcache.Get[apitypes.Attempt](u, record.AttemptKey(e.Job, e.Task, e.Attempt))
+		return made, err
+	}
+	cl, made, found, err := attempt.LoadReleased(u, e.Cluster, u.Now)
+	if err != nil || !found {
+		return made, record.OrSkip(err)
+	}
+	e.ReservedUSD = cl.ReservedUSD
+	return made, u.Apply(attempt.DecideGone(cl, made, e.USD, u.Now))
+}
+
+// decideObserved updates a spot market's record with the outcome of an attempt.
+func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Decision) {
+	m.Offer = e.Spot
+	m.Hours += e.Hours
+	switch apitypes.Outcome(e.Outcome) {
+	case apitypes.OutcomeRefused:
+		m.Refusals++
+	case apitypes.OutcomePreempted:
+		m.Preemptions++
+		m.Launches++
+	default:
+		m.Launches++
+	}
+	d.Put(record.MarketKey(e.Spot), m)
+	return d
+}
+
+func decideSettle(queue apitypes.Queue, job record.Job, ledger record.Ledger, made apitypes.Attempt,
+	e events.CapacityFreed, now time.Time) record.Decision {
+	queue.Running = max(queue.Running-1, 0)
+	queue.VCPU = max(queue.VCPU-e.VCPU, 0)
+	queue.Use = queue.Use.Minus(made.Hold)
+	if made.Monthly {
+		record.SettleMonth(&queue, e.USD, e.ReservedUSD, now)
+	} else {
+		record.SettleMonth(&queue, e.USD, 0, now)
+	}
+	ledger.SpentUSD += e.USD
+	ledger.ReservedUSD = max(ledger.ReservedUSD-e.ReservedUSD, 0)
+	ledger.Outstanding = max(ledger.Outstanding-1, 0)
+	ledger.VCPU = max(ledger.VCPU-e.VCPU, 0)
+	ledger.Hold = ledger.Hold.Minus(made.Hold)
+	if ledger.Outstanding == 0 {
+		ledger.ReservedUSD, ledger.VCPU, ledger.Hold = 0, 0, nil // remove rounding errors
+	}
+	d := decideSettled(job, ledger)
+	d.Hold(record.JobKey(job.ID)) // either this sees that the job is ending, or the job's end sees this
+	d.Put(record.QueueKey(queue.Name), queue)
+	d.Put(record.LedgerKey(job.ID), ledger)
+	return d
+}
+
+// decideSettled emits DAGSettled if the job is ending and no attempt of it holds anything any more.
+func decideSettled(job record.Job, ledger record.Ledger) record.Decision {
+	var d record.Decision
+	if job.State == apitypes.JobEnding && ledger.Outstanding == 0 {
+		d.Emit(events.DAGSettled{Job: job.ID, USD: ledger.SpentUSD})
+	}
+	return d
+}
+
+// sessionLater runs one session over a queue, and those that share a quota with it, before the unit commits.
+func (b *Functions) sessionLater(u *txn.Unit, queue string) {
+	cause := u.Cause
+	u.Finally("session "+queue, func() error {
+		u.Cause, u.Count = cause+"/session", 0
+		return b.sessions.Run(u, queue, (*session.Session).Decide)
+	})
+}

@@ -1,0 +1,163 @@
+package session
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
+
+// A task that has waited too long keeps those behind it waiting, so that it is not overtaken forever. If the policy
+// has the actions reserve and backfill, tasks behind it are still admitted if they will finish before the first late
+// task of each queue can start. That start is estimated from the expected ends of the running tasks (Lifka, The
+// ANL/IBM SP Scheduling System, 1995, known as EASY). Estimates may be wrong, so backfill stops once a task has
+// waited four times too long.
+
+// The policy actions that enable backfilling. Both are needed.
+const (
+	actionBackfill = "backfill"
+	actionReserve  = "reserve"
+)
+
+// Overtaken is how long a task may be overtaken by backfilling, as a multiple of the time that is too long.
+const Overtaken = 4
+
+// backfill admits tasks behind a late task if they will finish before the late task can start. It returns how many.
+func (s *Session) backfill() (admitted int, err error) {
+	if !s.follows(actionBackfill) || !s.follows(actionReserve) {
+		return 0, nil
+	}
+	waiting := waitStill(s.candidates)
+	heads := map[*apitypes.Queue]*admission{} // the first late task of each queue
+	for _, a := range waiting {
+		if s.late(a, Overtaken) {
+			return 0, nil
+		}
+		if first := heads[a.queue]; s.late(a, 1) && (first == nil || a.inLine().Compare(first.inLine()) < 0) {
+			heads[a.queue] = a
+		}
+	}
+	if len(heads) == 0 || len(heads) == len(waiting) {
+		return 0, nil
+	}
+	clusters, err := s.clusters()
+	if err != nil {
+		return 0, err
+	}
+	var ends []ending
+	for _, id := range slices.Sorted(maps.Keys(clusters)) {
+		e, err := s.ends(clusters[id])
+		if lacking(err) != nil {
+			return 0, err
+		}
+		ends = append(ends, e)
+	}
+	if s.u.Lack.Any() {
+		return 0, recordcache.ErrLacking
+	}
+	slices.SortStableFunc(ends, func(a, b ending) int { return a.at.Compare(b.at) })
+	var goes time.Time
+	for _, a := range heads {
+		if at := s.goes(a.with, ends); goes.IsZero() || at.Before(goes) {
+			goes = at
+		}
+	}
+	short := slices.DeleteFunc(waiting, func(a *admission) bool {
+		return heads[a.queue] != nil && heads[a.queue].with == a.with ||
+			slices.ContainsFunc(a.with.members, func(m *admission) bool { return s.overBy(m).After(goes) })
+	})
+	claimed, others := parted(short, s.u.Now)
+	if len(others) == 0 {
+		return 0, nil
+	}
+	return s.admitOf(others, claimed)
+}
+
+// inLine is the task's queue entry with the time from which it counts as waiting.
+func (a *admission) inLine() apitypes.Waiting {
+	w := a.waiting
+	w.Since = a.since()
+	return w
+}
+
+// late reports whether the task has waited longer than times the patience of the policy. A task that joins a gang is
+// never late.
+func (s *Session) late(a *admission, times time.Duration) bool {
+	return a.task.Joins == "" && s.u.Now.Sub(a.since()) >= times*s.patience()
+}
+
+// patience is the waiting time after which a task is late.
+func (s *Session) patience() time.Duration {
+	for _, tier := range s.Policy.Tiers {
+		for _, conf := range tier {
+			if conf.Name == "sla" {
+				return conf.Args.Duration("maxWait", s.Config.OverdueAfter)
+			}
+		}
+	}
+	return s.Config.OverdueAfter
+}
+
+// overBy is a safe estimate of when the task would finish if it were admitted now.
+func (s *Session) overBy(a *admission) time.Time {
+	hours := a.plan.TaskHours[a.waiting.Task] * (1 - a.task.Progress)
+	return s.u.Now.Add(record.Duration(hours*reserveSlack) + s.Config.Overhead)
+}
+
+// ending is when a running cluster is expected to give back what it holds.
+type ending struct {
+	at    time.Time
+	queue *apitypes.Queue
+	held  apitypes.Amounts
+}
+
+func (s *Session) ends(h holding) (e ending, err error) {
+	e = ending{at: s.u.Now, queue: h.queue,
+		held: h.Attempt.Hold.Plus(apitypes.Amounts{apitypes.VCPUs: h.Cluster.VCPU})}
+	of, err := s.sideOf(h.Job.ID)
+	if err != nil {
+		return e, err
+	}
+	if ok, err := s.planned(of); err != nil || !ok {
+		return e, err
+	}
+	hours := cmp.Or(h.Task.Hours, of.plan.TaskHours[h.Cluster.Task])
+	begun := h.Cluster.Running
+	if begun.IsZero() {
+		begun = s.u.Now
+	}
+	if at := begun.Add(record.Duration(hours)); at.After(s.u.Now) {
+		e.at = at
+	}
+	return e, nil
+}
+
+// goes estimates when a waiting task or gang can start at the earliest, if running tasks end when expected. It returns
+// the current time if that cannot be estimated.
+func (s *Session) goes(t *together, ends []ending) time.Time {
+	need, freed, count := t.needs(), map[*apitypes.Queue]apitypes.Amounts{}, map[*apitypes.Queue]int{}
+	fits := func() bool {
+		for _, q := range s.above(t.members[0].queue) {
+			running, used := record.UseOf(s.tree, q)
+			if _, lacks := need.Exceeds(q.Most(), used.Minus(freed[q])); lacks ||
+				q.MaxRunning > 0 && running-count[q]+len(t.members) > q.MaxRunning {
+				return false
+			}
+		}
+		return true
+	}
+	for i, e := range ends {
+		for _, q := range s.above(e.queue) {
+			freed[q] = freed[q].Plus(e.held)
+			count[q]++
+		}
+		if same := i+1 < len(ends) && ends[i+1].at.Equal(e.at); !same && fits() {
+			return e.at
+		}
+	}
+	return s.u.Now
+}

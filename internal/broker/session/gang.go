@@ -1,0 +1,289 @@
+package session
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// A gang is a set of tasks of one job that run together or not at all. A session admits all of it in one transaction.
+// The machines of each task are then bought as usual. Machines that are up wait until all are, and execute starts all
+// tasks of the gang in one transaction. If one task fails or is interrupted, gang.broken makes the others save their
+// work, release their machines, and wait in the queue until all can be admitted again.
+
+const (
+	// GangItems is the number of transaction items for admitting one task of a gang: waiting entry, task, attempt and
+	// event.
+	GangItems = 4
+	// GangLeaveItems is the number of items for one task that gives back its machines: cluster, attempt, task, waiting
+	// entry, pool partition and event.
+	GangLeaveItems = 6
+	// GangBeside is the number of other items in a transaction that admits a gang while handling one event: the
+	// event's marker; hold, ledger, market and event of a settled job, or an announced task; and the gang's ledger,
+	// the budget's ledger, and the event that continues the session.
+	GangBeside = 12
+)
+
+// A task that joins a gang gets its machines separately, while the gang runs. It is admitted after all other waiting
+// tasks and evicted before all other running tasks. So a gang shrinks before others lose machines, and it grows only
+// with capacity that no other task wants.
+
+// joinsBy is how far the priority of a joining task is lowered, so that it is below the lowest job priority.
+const joinsBy = 2*dag.MaxPriority + 1
+
+// leadOf returns the key of the cluster that runs the gang's task with the lead role, or nil if it does not run.
+func (s *Session) leadOf(a *admission) (*record.Key, error) {
+	index := a.spec.Lead(a.waiting.Task)
+	lead, _, err := recordcache.Get[record.Task](s.u, record.TaskKey(a.job.ID, index))
+	if err != nil || lead.Attempt == 0 {
+		return nil, err
+	}
+	key := record.ClusterKey(record.ClusterID(a.job.ID, index, lead.Attempt))
+	cl, found, err := recordcache.Get[record.Cluster](s.u, key)
+	if err != nil || !found || !cl.Started || cl.State != record.ClusterUp || cl.Outcome != "" ||
+		cl.Leaving != "" {
+		return nil, err
+	}
+	return &key, nil
+}
+
+// besideOf returns the key of another task of the gang that is admitted, launching or running. It returns nil if
+// there is none, and then the whole gang starts together.
+func (s *Session) besideOf(a *admission) (*record.Key, error) {
+	var lacks error
+	for _, i := range a.spec.Gang(a.waiting.Task) {
+		key := record.TaskKey(a.job.ID, i)
+		t, _, err := recordcache.Get[record.Task](s.u, key)
+		if lacks = cmp.Or(lacks, err); err == nil && i != a.waiting.Task &&
+			(t.State == record.TaskAdmitted || t.State == record.TaskLaunching || t.State == record.TaskRunning) {
+			return &key, nil
+		}
+	}
+	return nil, lacks
+}
+
+// gang is the gang that a waiting task starts with. It is empty for a task without a gang or one that restarts alone.
+func (a *admission) gang() string {
+	if a.beside != nil {
+		return ""
+	}
+	return a.task.Gang
+}
+
+// together is a set of tasks that are admitted together or not at all: the tasks of a gang that have not succeeded, or
+// a single task.
+type together struct {
+	name    string // of the gang
+	members []*admission
+	waits   int // tasks that are not in the queue yet: not announced, or still releasing their machines
+}
+
+// gangOf loads the gang of a waiting task.
+func (s *Session) gangOf(a *admission) (*together, error) {
+	spec, err := s.u.Spec(a.job)
+	if err != nil {
+		return nil, err
+	}
+	t := &together{name: a.task.Gang}
+	for _, i := range spec.Gang(a.waiting.Task) {
+		err = cmp.Or(err, s.join(t, a, i)) // continues after an error, so that all missing records are noted
+	}
+	if err == nil {
+		err = s.clashWithin(t)
+	}
+	return t, err
+}
+
+// join loads a task of a gang, unless it has succeeded. It counts the task as waiting outside the queue or adds it to
+// the members.
+func (s *Session) join(t *together, of *admission, index int) error {
+	task, _, err := recordcache.Get[record.Task](s.u, record.TaskKey(of.job.ID, index))
+	if err != nil || task.State == record.TaskSucceeded {
+		return err
+	}
+	w, queued := record.WaitingOf(of.job, task), false
+	if task.State == record.TaskQueued {
+		if _, queued, err = recordcache.Get[apitypes.Waiting](s.u, record.WaitKey(of.queue.Name, w)); err != nil {
+			return err
+		}
+	}
+	if !queued {
+		t.waits++
+		return nil
+	}
+	m, err := s.facts(of.queue, w)
+	if err == nil {
+		m.with = t
+		t.members = append(t.members, m)
+	}
+	return err
+}
+
+// judgeAll decides on tasks that are admitted together, as far as the decision does not depend on other tasks. It also
+// returns the task that the verdict is about.
+func (s *Session) judgeAll(t *together) (worst verdict, of *admission) {
+	for _, m := range t.members {
+		if v := s.judge(m); v != verdictAdmit && (worst == verdictAdmit || worst == verdictSkip) {
+			worst, of = v, m
+		}
+	}
+	switch {
+	case worst != verdictAdmit:
+		return worst, of
+	case t.waits > 0 || len(t.members) == 0:
+		return verdictSkip, nil
+	case t.tooLarge(s) != "":
+		return verdictNever, t.members[0]
+	}
+	if v := t.affordable(); v != verdictAdmit {
+		return v, t.members[0]
+	}
+	if t.short(s) != nil {
+		return verdictSkip, t.members[0]
+	}
+	return verdictAdmit, t.members[0]
+}
+
+// short returns a monthly budget that has too little left for all of them, or nil.
+func (t *together) short(s *Session) *record.Purse {
+	return s.short(t.members[0].job.Queue, s.costsOf(t.members))
+}
+
+// tooLarge says why a gang can never be admitted. It is empty if the gang can be.
+func (t *together) tooLarge(s *Session) string {
+	first := t.members[0]
+	if b := s.beyond(first.queue, t.needs()); b != nil {
+		return fmt.Sprintf("its gang %s needs %s at once and queue %s allows %s", t.name,
+			record.TellAmount(b.resource, b.need), b.of.Name, record.TellFigure(b.most))
+	}
+	if b := s.dear(first.queue, s.costsOf(t.members)); b != nil {
+		return fmt.Sprintf("its gang %s needs %s", t.name, b.tell())
+	}
+	for _, q := range s.above(first.queue) {
+		if q.MaxRunning > 0 && len(t.members) > q.MaxRunning {
+			return fmt.Sprintf("its gang %s is %d tasks at once and queue %s allows %d", t.name, len(t.members), q.Name,
+				q.MaxRunning)
+		}
+	}
+	return ""
+}
+
+// needs is what the whole gang would hold.
+func (t *together) needs() (sum apitypes.Amounts) {
+	for _, m := range t.members {
+		sum = sum.Plus(m.needs())
+	}
+	return sum
+}
+
+// affordable is admission.affordable for the summed cost of all members.
+func (t *together) affordable() verdict {
+	usd := 0.0
+	for _, m := range t.members {
+		usd += m.usd()
+	}
+	return t.members[0].affordable(usd)
+}
+
+// errCrowded means that an admission does not fit into a transaction that handles several events. The caller then
+// handles each event in its own transaction.
+var errCrowded = errors.New("broker: an admission needs a transaction of its own")
+
+// admitAll admits tasks as the scheduler has bound them, all or none, and returns how many. full says that they do not
+// fit into the transaction.
+func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full bool, err error) {
+	if len(bound) != len(t.members) {
+		return 0, false, nil // the scheduler's guards exclude this
+	}
+	room := record.MaxItems - len(s.tree) - GangBeside/2
+	if slices.ContainsFunc(bound, (*admission).isRuled) {
+		room -= standItems
+	}
+	if s.u.Items()+GangItems*len(bound) > room {
+		if s.u.Crowded {
+			return 0, false, errCrowded
+		}
+		return 0, true, nil
+	}
+	if v := t.affordable(); v != verdictAdmit { // earlier admissions of this session have reserved money
+		return 0, false, s.act(v, t.members[0])
+	}
+	if !s.holdsPools(bound, room) {
+		if s.u.Crowded {
+			return 0, false, errCrowded
+		}
+		return 0, true, nil
+	}
+	fits, err := s.standsFree(bound)
+	if err == nil && fits && s.scarce(t) && s.leaveDear(bound) {
+		fits, err = s.standsFree(bound)
+	}
+	if err != nil || !fits {
+		s.more = s.more || err == nil // earlier admissions may be in the way: try again in a later session
+		return 0, false, err
+	}
+	if t.short(s) != nil {
+		return 0, false, nil
+	}
+	for _, a := range bound {
+		if err := s.act(verdictAdmit, a); err != nil {
+			return 0, false, err
+		}
+	}
+	return len(bound), false, nil
+}
+
+// holdsPools removes tasks from their pools if writing their machines would not fit into the transaction. It returns
+// false if that hits a task with promised machines: such a task needs its own transaction.
+func (s *Session) holdsPools(bound []*admission, room int) bool {
+	items := s.u.Items() + GangItems*len(bound)
+	for _, a := range bound {
+		switch {
+		case a.pool == nil:
+		case items+len(a.pool.hosts) <= room:
+			items += len(a.pool.hosts)
+		case a.pool.redeemed:
+			return false
+		default:
+			a.pool = nil
+		}
+	}
+	return true
+}
+
+// tell says what keeps a gang waiting. It is empty if neither the gang nor its quota does.
+func (t *together) tell(s *Session) string {
+	if t.waits > 0 {
+		return fmt.Sprintf("it waits for its gang %s: %d of its %d tasks are not in the queue yet", t.name, t.waits,
+			t.waits+len(t.members))
+	}
+	for _, m := range t.members {
+		if v := s.judge(m); v != verdictAdmit && v != verdictDrop {
+			return fmt.Sprintf("it waits for its gang %s: task %s cannot start: %s", t.name, m.name, s.tell(m, nil)[0])
+		}
+	}
+	if p := t.short(s); p != nil {
+		return fmt.Sprintf("it waits for its gang %s: %s", t.name, tellShort(p, s.costsOf(t.members)))
+	}
+	needs := t.needs()
+	for _, q := range s.above(t.members[0].queue) {
+		running, used := record.UseOf(s.tree, q)
+		lacks, is := needs.Exceeds(q.Most(), used)
+		switch {
+		case is:
+			return fmt.Sprintf("it waits for its gang %s, which needs %s at once: queue %s has %s of %s in use",
+				t.name, record.TellAmount(lacks, needs[lacks]), q.Name, record.TellFigure(used[lacks]),
+				record.TellFigure(q.Most()[lacks]))
+		case q.MaxRunning > 0 && running+len(t.members) > q.MaxRunning:
+			return fmt.Sprintf("it waits for its gang %s of %d tasks: queue %s runs %d of %d", t.name, len(t.members),
+				q.Name, running, q.MaxRunning)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,289 @@
+package session
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+const (
+	sessionScan   = 64      // waiting tasks that are looked at first in a queue without quota
+	sessionScanOf = 512     // the same with a quota: enough to be fair between many jobs
+	sessionMost   = 1 << 18 // maximum, when the tasks at the front cannot be admitted
+	sessionFull   = 84      // transaction items after which a session continues in another transaction
+	sessionAdmits = 16      // tasks that fill a transaction
+)
+
+// Decide makes one pass over the queues of the tree.
+func (s *Session) Decide() error {
+	if err := s.run(); err != nil {
+		return err
+	}
+	var d record.Decision
+	for _, q := range s.tree {
+		if s.changed[q] {
+			d.Put(record.QueueKey(q.Name), *q)
+		}
+	}
+	if len(d.Writes) > 0 && len(s.tree) > 1 {
+		d.HoldTree(s.tree)
+	}
+	return s.u.Apply(d)
+}
+
+// Input is what a session needs in addition to records.
+type Input struct {
+	Config record.Config
+	Policy *scheduler.Policy
+	Mover  record.Mover
+	Pools  *[]record.PoolSeen // nil: not loaded yet
+	Fresh  []string           // names of the pools that were loaded for this session
+}
+
+// Session is the state of one session.
+type Session struct {
+	Input
+	u          *recordcache.Draft
+	tree       []*apitypes.Queue
+	queues     map[string]*apitypes.Queue // of the tree, by name
+	monthly    bool                       // one of them has a monthly budget
+	blocks     []apitypes.Block           // nil: not loaded yet
+	jobs       map[string]*side
+	replanned  map[string]bool
+	changed    map[*apitypes.Queue]bool
+	candidates []*admission
+	gangs      map[string]bool // gangs that were examined since candidates were collected
+	more       bool            // more tasks wait than were examined
+}
+
+// New starts a session over a queue and those that share a quota with it.
+func New(in Input, u *recordcache.Draft, queue string) (*Session, error) {
+	tree, err := Tree(u, in.Config, queue)
+	return &Session{
+		Input: in, u: u, tree: tree, queues: byName(tree), monthly: record.Monthly(tree),
+		jobs: map[string]*side{}, replanned: map[string]bool{},
+		changed: map[*apitypes.Queue]bool{}, gangs: map[string]bool{},
+	}, err
+}
+
+// seen returns the pools as they were loaded, or book.ErrLacking.
+func (s *Session) seen() ([]record.PoolSeen, error) {
+	if s.Pools == nil {
+		s.u.Lack.Pools = true
+		return nil, recordcache.ErrLacking
+	}
+	return slices.Clone(*s.Pools), nil
+}
+
+// run collects waiting tasks, lets the scheduler decide, and applies the decisions.
+func (s *Session) run() error {
+	for scale := 1; ; scale *= 4 {
+		if err := s.collect(scale); err != nil || s.stop() {
+			return err
+		}
+		admitted, err := s.admit()
+		switch {
+		case err != nil:
+			return err
+		case s.stop(), s.more && admitted > 0:
+			return s.goOn()
+		case !s.more, len(s.candidates) > 0, sessionScan*scale >= sessionMost:
+			if _, err := s.backfill(); err != nil || s.stop() {
+				return err
+			}
+			return s.takeBack()
+		}
+	}
+}
+
+// stop reports whether the transaction is full.
+func (s *Session) stop() bool { return s.u.Items() >= sessionFull }
+
+// goOn makes the session continue in another transaction.
+func (s *Session) goOn() error {
+	var d record.Decision
+	d.Emit(events.CapacityFreed{Queue: s.tree[0].Name})
+	return s.u.Apply(d)
+}
+
+// lacking returns nil for ErrLacking. The missing record is already noted in the draft, so a loop over many things
+// continues with the next one.
+func lacking(err error) error {
+	if errors.Is(err, recordcache.ErrLacking) {
+		return nil
+	}
+	return err
+}
+
+// collect loads the waiting tasks of all queues in the tree that may admit something, and decides those that the
+// scheduler does not need to decide on.
+func (s *Session) collect(scale int) error {
+	s.candidates, s.more = s.candidates[:0], false
+	clear(s.gangs)
+	for _, q := range s.tree {
+		if q.Full() && !q.Preempt && len(s.tree) == 1 {
+			continue
+		}
+		if err := lacking(s.collectFrom(q, scale)); err != nil {
+			return err
+		}
+		if s.stop() {
+			return s.goOn()
+		}
+	}
+	if s.u.Lack.Any() {
+		return recordcache.ErrLacking
+	}
+	return nil
+}
+
+func (s *Session) collectFrom(q *apitypes.Queue, scale int) error {
+	scan, most := sessionScan*scale, sessionAdmits
+	if s.bounded(q) {
+		scan, most = sessionScanOf*scale, sessionScan
+	}
+	waiting, err := recordcache.List[apitypes.Waiting](s.u, record.WaitPart(q.Name), "wait#", scan)
+	if err != nil {
+		return err
+	}
+	s.more = s.more || len(waiting) == scan
+	taken := 0
+	for _, w := range takeTurns(waiting, s.u.Now.Add(-s.patience())) {
+		if taken >= most {
+			s.more = true
+			return nil
+		}
+		n, err := s.consider(q, w)
+		switch {
+		case errors.Is(err, recordcache.ErrLacking):
+			n = 1
+		case err != nil || s.stop():
+			return err
+		}
+		taken += n
+	}
+	return nil
+}
+
+// consider makes a waiting task and its gang candidates if they could be admitted. Otherwise it applies the verdict on
+// them. It returns the number of new candidates.
+func (s *Session) consider(q *apitypes.Queue, w apitypes.Waiting) (taken int, err error) {
+	if passed, err := s.passes(w); err != nil || passed {
+		return 0, err
+	}
+	a, err := s.facts(q, w)
+	if err != nil {
+		return 0, err
+	}
+	t := &together{members: []*admission{a}}
+	if a.gang() != "" {
+		if s.gangs[a.claim()] {
+			return 0, nil
+		}
+		s.gangs[a.claim()] = true
+		if t, err = s.gangOf(a); err != nil {
+			return 0, err
+		}
+	}
+	a.with = t
+	switch v, of := s.judgeAll(t); v {
+	case verdictAdmit:
+		s.candidates = append(s.candidates, t.members...)
+		return len(t.members), nil
+	case verdictDrop:
+		for _, m := range t.members {
+			if s.judge(m) == verdictDrop {
+				if err := s.act(verdictDrop, m); err != nil || s.stop() {
+					return 0, err
+				}
+			}
+		}
+		return 0, nil
+	default:
+		return 0, s.act(v, of)
+	}
+}
+
+// takeTurns orders waiting tasks within a priority: first those that have waited since before late. Then the jobs take
+// turns, so that the scheduler sees tasks of every job that it must be fair to.
+func takeTurns(waiting []apitypes.Waiting, late time.Time) []apitypes.Waiting {
+	type turned struct {
+		apitypes.Waiting
+		class, turn int
+	}
+	order, count := make([]turned, len(waiting)), map[string]int{}
+	for i, w := range waiting {
+		order[i] = turned{w, max(w.Since.Compare(late), 0), count[w.Job]}
+		count[w.Job]++
+	}
+	slices.SortStableFunc(order, func(a, b turned) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.class, b.class), cmp.Compare(a.turn, b.turn))
+	})
+	for i := range order {
+		waiting[i] = order[i].Waiting
+	}
+	return waiting
+}
+
+// admit admits candidates, first those that room was made for. What these need and cannot get yet is kept for them. It
+// returns the number of admitted tasks.
+func (s *Session) admit() (admitted int, err error) {
+	claimed, others := parted(s.candidates, s.u.Now)
+	admitted, err = s.admitOf(claimed, nil)
+	if err != nil || s.stop() || len(others) == 0 {
+		return admitted, err
+	}
+	n, err := s.admitOf(others, waitStill(claimed))
+	return admitted + n, err
+}
+
+// waitStill are the candidates that have not been admitted.
+func waitStill(candidates []*admission) (left []*admission) {
+	for _, a := range candidates {
+		if a.task.State == record.TaskQueued {
+			left = append(left, a)
+		}
+	}
+	return left
+}
+
+// admitOf lets the scheduler decide on candidates, and admits those that it binds, in its order.
+func (s *Session) admitOf(candidates, kept []*admission) (admitted int, err error) {
+	if len(candidates) == 0 {
+		return 0, nil
+	}
+	snap, byTask := s.snapshot(candidates, kept)
+	session, err := s.open(snap, allocate)
+	if err != nil {
+		return 0, record.Final(err)
+	}
+	session.Run()
+	binds := session.Close().Binds
+	slices.SortFunc(binds, func(a, b scheduler.Bind) int { return cmp.Compare(a.Turn, b.Turn) })
+	bound := make([]*admission, len(binds))
+	for i, bind := range binds {
+		bound[i] = byTask[taskOf(bind)]
+	}
+	if bound, err = s.toPools(bound); err != nil {
+		return 0, err
+	}
+	for len(bound) > 0 && !s.stop() {
+		t := bound[0].with
+		n := min(len(t.members), len(bound))
+		of, full, err := s.admitAll(t, bound[:n])
+		admitted += of
+		if err != nil || full {
+			s.more = s.more || full
+			return admitted, err
+		}
+		bound = bound[n:]
+	}
+	return admitted, nil
+}

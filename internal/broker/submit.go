@@ -1,0 +1,211 @@
+package broker
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/history"
+	"github.com/tradewind-broker/tradewind/internal/broker/inputs"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/serving"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/internal/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Submission is a job that is being submitted.
+type Submission struct {
+	Spec *dag.Job
+	// Secrets are values of secrets, or references to where they are stored, by name. They override those of the spec.
+	Secrets dag.SecretValues
+	// Token makes the submission idempotent: the same token returns the same job. If empty, the time is used.
+	Token string
+	// Source says where it came from, for people.
+	Source string
+	// Updates is the job whose services this one replaces. If empty, this is a new job.
+	Updates string
+}
+
+// Submit stores a job and announces it. Submitting the same token again returns the first job. It fails with a
+// *dag.Error for a job whose code or files no machine could get.
+func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
+	if s.Spec == nil || len(s.Spec.Tasks) == 0 {
+		return record.Job{}, errors.New("broker: a job without tasks")
+	}
+	if err := b.checkCode(ctx, s.Spec); err != nil {
+		return record.Job{}, err
+	}
+	check := inputs.Checker{
+		Stores: b.ports.Data, AtOnce: b.ports.AtOnce, Here: b.ports.Here, Own: b.cfg.StoreURL, For: b.cfg.GrantFor,
+		Log: b.log,
+	}
+	if err := check.Check(ctx, s.Spec); err != nil {
+		return record.Job{}, err
+	}
+	secrets, _, err := s.Spec.TakeSecrets(s.Secrets)
+	if err != nil {
+		return record.Job{}, err
+	}
+	s.Secrets = secrets
+	if s.Updates != "" {
+		return b.update(ctx, s)
+	}
+	digest := record.ShortHash(s.Spec.Name, cmp.Or(s.Token, b.txns.Now().Format(time.RFC3339Nano)))
+	job, err := b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest[:idDigits], digest, s)
+	if err == nil && job.Digest != digest {
+		// Another job of that name already has the short ID.
+		job, err = b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest, digest, s)
+	}
+	return job, err
+}
+
+// update replaces the services of a job.
+func (b *Users) update(ctx context.Context, s Submission) (record.Job, error) {
+	w := serving.Wanted{Job: s.Updates, Spec: s.Spec, Key: s.Token}
+	if len(s.Secrets) > 0 {
+		w.Seal = func(ctx context.Context) ([]byte, error) { return b.seal(ctx, s.Updates, s.Spec, s.Secrets) }
+	}
+	return serving.Update(ctx, b.txns, w)
+}
+
+// idDigits is how many digits of a job's digest are part of its ID.
+const idDigits = 6
+
+// submitAs stores a job under an ID, or returns the one that has it.
+func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (record.Job, error) {
+	var job record.Job
+	err := b.txns.Transact(ctx, events.FnSubmit, "submit/"+id+"/"+digest, false, func(u *txn.Unit) error {
+		var found bool
+		var err error
+		if job, found, err = recordcache.Get[record.Job](u, record.JobKey(id)); err != nil || found {
+			return record.OrSkip(err)
+		}
+		filled, err := history.Filled(u, s.Spec)
+		if err != nil {
+			return err
+		}
+		spec, err := txn.Pack(id, "spec", 1, digest, filled)
+		if err != nil {
+			return err
+		}
+		if err := spec.Save(ctx, b.ports.Store, u); err != nil {
+			return err
+		}
+		job = newJob(id, digest, s, spec.Blob, u.Now)
+		sealed, err := b.seal(ctx, id, s.Spec, s.Secrets)
+		if err != nil {
+			return err
+		}
+		return u.Apply(decideSubmitted(job, sealed))
+	})
+	return job, err
+}
+
+func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) record.Job {
+	job := record.Job{
+		ID: id, Digest: digest, Name: s.Spec.Name, Queue: cmp.Or(s.Spec.Queue, record.DefaultQueueName),
+		Namespace: s.Spec.Namespace, Priority: s.Spec.Priority, Objective: s.Spec.Objective,
+		Infeasible: cmp.Or(s.Spec.Infeasible, dag.Retry), Patience: s.Spec.Patience,
+		State: apitypes.JobPlanning, Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks),
+		Spec: spec, Source: s.Source, Serves: s.Spec.HasServices(),
+	}
+	if s.Spec.Deadline > 0 {
+		job.Deadline = now.Add(s.Spec.Deadline)
+	}
+	return job
+}
+
+func decideSubmitted(job record.Job, secrets []byte) (d record.Decision) {
+	d.PutJob(job)
+	if secrets != nil {
+		d.Put(record.SecretsKey(job.ID, job.Spec.Version), record.Secrets{Sealed: secrets})
+	}
+	d.Put(record.ProgressKey(job.ID), record.Progress{Phases: bytes.Repeat([]byte{record.PhaseWaiting}, job.Tasks)})
+	d.Put(record.IndexKey(job), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
+	d.Put(record.ActiveKey(job.ID), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
+	d.Emit(events.DAGSubmitted{Job: job.ID, Name: job.Name, Queue: job.Queue, Tasks: job.Tasks})
+	return d
+}
+
+// submit reads a DAG file that appeared in the bucket. For a file that is not a valid job it only emits DAGRejected.
+func (b *Functions) submit(ctx context.Context, e events.Event) error {
+	data, ok := e.Data.(events.ObjectCreated)
+	if !ok {
+		return unexpected(events.FnSubmit, e.Data)
+	}
+	if b.ports.Objects == nil {
+		return record.Final(errors.New("broker: no DAG bucket is configured"))
+	}
+	var bad *dag.Error
+	var spec *dag.Job
+	r, tag, err := b.ports.Objects.Open(ctx, data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // removed before it was read
+	case err == nil:
+		spec, err = read.Job(data.Key, r)
+		if cerr := r.Close(); err == nil && cerr != nil {
+			return fmt.Errorf("broker: read %s: %w", data.Key, cerr)
+		}
+	case !errors.As(err, &bad):
+		return fmt.Errorf("broker: open %s: %w", data.Key, err)
+	}
+	if err == nil {
+		err = b.ports.Objects.Settle(ctx, data.Bucket, data.Key, spec)
+	}
+	if err == nil {
+		_, err = b.users.Submit(ctx, Submission{
+			Spec: spec, Token: data.Bucket + "\x00" + data.Key + "\x00" + cmp.Or(tag, data.ETag),
+			Source: data.Bucket + "/" + data.Key,
+		})
+	}
+	if errors.As(err, &bad) {
+		return b.txns.Transact(ctx, events.FnSubmit, e.ID, true, func(u *txn.Unit) error {
+			return u.Emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: record.Words(bad.Error())})
+		})
+	}
+	if err == nil && b.ports.Accepted != nil {
+		b.ports.Accepted(ctx, data)
+	}
+	return err
+}
+
+// Cancel requests the cancellation of a job.
+func (b *Users) Cancel(ctx context.Context, id, reason string) error {
+	return b.txns.Transact(ctx, "api", "cancel/"+id, false, func(u *txn.Unit) error {
+		job, err := view.LoadJob(u, id)
+		if err != nil {
+			return err
+		}
+		if job.State.Over() {
+			return fmt.Errorf("job %s: %w", id, record.ErrOver)
+		}
+		return u.Emit(events.DAGCancel{Job: id, Reason: reason})
+	})
+}
+
+// Emit emits an event from outside: a cloud's notice, a schedule's tick. The ID makes it idempotent.
+func (b *Functions) Emit(ctx context.Context, source, id string, data events.Data) error {
+	body, err := events.New(id, source, b.txns.Now(), data).MarshalJSON()
+	if err != nil {
+		return err
+	}
+	emitted := []store.Event{{ID: id, Body: body}}
+	if err := b.ports.Store.Commit(ctx, store.Tx{Events: emitted}); err != nil {
+		return err
+	}
+	if b.ports.Committed != nil {
+		b.ports.Committed(ctx, emitted)
+	}
+	return nil
+}

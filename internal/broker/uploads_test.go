@@ -1,0 +1,106 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+)
+
+// parts is a store that takes long to abort an upload, unless its caller's context ends.
+type parts struct {
+	signs
+	takes   time.Duration
+	answer  error
+	mu      sync.Mutex
+	begun   int
+	aborted int
+}
+
+func (p *parts) Begin(context.Context, string) (string, error) {
+	p.begun++
+	return fmt.Sprint("upload", p.begun), nil
+}
+
+func (p *parts) Abort(ctx context.Context, _, _ string) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(p.takes):
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answer == nil {
+		p.aborted++
+	}
+	return p.answer
+}
+
+// TestUploadsDoNotDelayRelease releases a machine that has left a hundred uploads. They are aborted concurrently, and
+// those that the store does not abort are soon given up. The job pays for the machine only until it was gone.
+func TestUploadsDoNotDelayRelease(t *testing.T) {
+	for name, c := range map[string]struct {
+		store  *parts
+		within time.Duration
+	}{
+		"a store that aborts":  {&parts{takes: time.Second}, 10 * time.Second},
+		"a store that fails":   {&parts{takes: 10 * time.Second, answer: errors.New("503")}, 21 * time.Second},
+		"a store that hangs":   {&parts{takes: time.Hour, answer: errors.New("504")}, 21 * time.Second},
+		"a store that refuses": {&parts{answer: errors.New("403")}, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { leaveUploads(t, c.store, c.within) })
+		})
+	}
+}
+
+func leaveUploads(t *testing.T, store *parts, within time.Duration) {
+	const uploads = 100
+	cfg := record.DefaultConfig()
+	cfg.StoreURL = "s3://work"
+	p := &porch{bench: newBenchOf(t, cfg)}
+	ports := p.b.Ports()
+	ports.Data, ports.Now = store, time.Now
+	p.b = broker.New(cfg, ports)
+	p.submit("{t: {run: x, resources: {cpus: 4}, time: 1h, outputs: [{name: o, size: 1GiB}]}}", "1")
+	p.settle()
+	work, id := hello(t, p.b, p.claims(0, 0)), record.ClusterID(p.job, 0, 1)
+	out := "s3://work/" + work.Assignment.Prefix + "/out/" + id + "/0/files/"
+	for i := range uploads {
+		if _, err := p.b.Agents.BeginUpload(t.Context(), p.claims(0, 0), out+fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(time.Hour)
+	ends := p.cluster(id)
+	want := ends.Charged(time.Now())
+	if err := p.b.Users.Cancel(t.Context(), p.job, ""); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, freed := p.deliver(events.TypeCapacityFreed, nil); freed.Data == nil {
+		t.Fatal("the machine is not released")
+	} else if usd := freed.Data.(events.CapacityFreed).USD; math.Abs(usd-want) > 1e-9 {
+		t.Errorf("booked are %v USD, want %v, up to when the machine was gone", usd, want)
+	}
+	if took := time.Since(began); took > within {
+		t.Errorf("the release took %v", took)
+	}
+	u := p.b.Transactor().NewUnit(t.Context(), "test")
+	left, err := recordcache.List[record.Upload](u, record.JobPart(p.job), record.UploadPrefix(id), 0)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%d uploads are still recorded, %v", len(left), err)
+	}
+	if store.answer == nil && store.aborted != uploads {
+		t.Errorf("%d uploads were aborted", store.aborted)
+	}
+}

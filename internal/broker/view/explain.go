@@ -1,0 +1,246 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
+
+// story is a story under construction.
+type story struct{ apitypes.Story }
+
+// Explain returns the story of a job. It fails with ErrNotFound.
+func (b *Views) Explain(ctx context.Context, id string) (*apitypes.Story, error) {
+	return b.ExplainPart(ctx, id, Part{})
+}
+
+// ExplainPart returns what happened to some of a job's tasks. The first part includes what happened to the job, the
+// last its end. It fails with ErrNotFound.
+func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.Story, error) {
+	detail, err := b.look(ctx, id, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &story{apitypes.Story{Job: detail.JobView, Next: detail.Next}}
+	if p.From == 0 {
+		tasks := fmt.Sprintf("%d tasks", detail.Tasks)
+		if detail.Tasks == 1 {
+			tasks = "1 task"
+		}
+		s.add(detail.Submitted, "submitted", "",
+			fmt.Sprintf("%s, to minimise %s%s", tasks, detail.Objective, limits(detail.JobView)))
+	}
+	for _, p := range detail.Plans {
+		s.plan(p)
+	}
+	for _, t := range detail.TaskList {
+		if t.Waits != "" {
+			s.add(b.txns.Now(), "waits", t.Name, t.Waits)
+		}
+	}
+	for _, a := range detail.Attempts {
+		s.attempt(a, detail.TaskList[a.Task-p.From].Name)
+	}
+	if p.From == 0 {
+		s.suspended(detail.suspensions)
+		s.updated(detail.Update)
+	}
+	if err := b.visits(ctx, s, detail, p.From); err != nil {
+		return nil, err
+	}
+	if err := b.closed(ctx, s, detail); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Next > 0:
+	case detail.State.Over():
+		text := fmt.Sprintf("%s after %s for %s USD", detail.State,
+			record.Rounded(detail.Finished.Sub(detail.Submitted)), record.TellUSD(detail.SpentUSD))
+		if detail.Reason != "" {
+			text += ": " + detail.Reason
+		}
+		s.add(detail.Finished, "finished", "", text)
+	case detail.State == apitypes.JobWaiting:
+		s.add(b.txns.Now(), "waiting", "", detail.Reason)
+	}
+	if detail.plan != nil && p.From == 0 {
+		for _, note := range detail.plan.Notes {
+			s.add(detail.plan.At, "placement", "", note)
+		}
+	}
+	s.Sort()
+	if detail.plan != nil {
+		s.choices(detail.plan, detail.TaskList)
+	}
+	return &s.Story, nil
+}
+
+// closed adds that the queue of an unfinished job, or one above it, is suspended, or that a monthly budget there has
+// less left than a waiting task costs.
+func (b *Views) closed(ctx context.Context, s *story, detail *Look) error {
+	if s.Job.State.Over() || s.Next > 0 {
+		return nil
+	}
+	all, err := b.Queues(ctx)
+	queues := record.Forest(all)
+	name := s.Job.Queue
+	for range record.MaxTree {
+		q := queues[name]
+		if q == nil {
+			break
+		}
+		if at := q.Suspended.Since; q.Closed && !at.IsZero() {
+			s.add(at, "suspended", "", fmt.Sprintf("queue %s is %s: it admits nothing", name, attempt.Why(q.Suspended)))
+		}
+		name = q.Parent
+	}
+	if detail.plan != nil && err == nil {
+		s.poor(all, detail, b.txns.Now())
+	}
+	return err
+}
+
+// poor adds the monthly budgets that have less left than a waiting task costs, each with the first such task.
+func (s *story) poor(queues []apitypes.Queue, detail *Look, now time.Time) {
+	for _, p := range record.Purses(record.Pointers(queues), s.Job.Queue, now) {
+		i := slices.IndexFunc(detail.TaskList, func(t apitypes.TaskView) bool {
+			return t.State == string(record.TaskQueued) && t.Index < len(detail.plan.TaskUSD) &&
+				detail.plan.TaskUSD[t.Index] > p.LeftUSD()
+		})
+		if i >= 0 {
+			s.add(now, "waits", detail.TaskList[i].Name, p.Tell())
+		}
+	}
+}
+
+// suspended adds when the job was suspended and resumed.
+func (s *story) suspended(all []apitypes.Suspension) {
+	for _, p := range all {
+		text := "running tasks save their work and release their machines"
+		if p.Reason != "" {
+			text = p.Reason + "; " + text
+		}
+		if p.By != "" {
+			text = "by " + p.By + ": " + text
+		}
+		s.add(p.Since, "suspended", "", text)
+		if p.Until.IsZero() {
+			continue
+		}
+		text = "after " + record.Rounded(p.Until.Sub(p.Since)).String()
+		if p.ResumedBy != "" {
+			text = "by " + p.ResumedBy + " " + text
+		}
+		s.add(p.Until, "resumed", "", text)
+	}
+}
+
+// choices adds why each task runs where it does.
+func (s *story) choices(plan *record.Plan, tasks []apitypes.TaskView) {
+	for _, t := range tasks {
+		if c, runners := plan.Of(t.Index), plan.Runners[t.Index]; c != nil && len(runners) > 0 {
+			s.Choices = append(s.Choices, apitypes.TaskWhy{
+				Task: t.Name, Chosen: c.ID, USD: plan.TaskUSD[t.Index], Hours: plan.TaskHours[t.Index],
+				Runners: runners,
+			})
+		}
+	}
+}
+
+func (s *story) add(at time.Time, kind, task, text string) {
+	s.Entries = append(s.Entries, apitypes.Entry{At: at, Kind: kind, Task: task, Text: text})
+}
+
+func limits(v apitypes.JobView) string {
+	var parts []string
+	if !v.Deadline.IsZero() {
+		parts = append(parts, "by "+v.Deadline.Format(time.RFC3339))
+	}
+	if v.BudgetUSD > 0 {
+		parts = append(parts, fmt.Sprintf("within %s USD", record.TellUSD(v.BudgetUSD)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(parts, ", ")
+}
+
+func (s *story) plan(p apitypes.PlanHead) {
+	why := "first plan"
+	if p.Reason != "" {
+		why = "replanned: " + p.Reason
+	}
+	proof := "proven optimal"
+	if p.Status != "optimal" {
+		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
+	}
+	text := fmt.Sprintf("%s; the remaining tasks are expected to cost %s USD and take %s (%s)", why,
+		record.TellUSD(p.USD), record.Rounded(record.Duration(p.Hours)), proof)
+	if p.Late {
+		text += "; the deadline can no longer be met, so this is the fastest plan"
+	}
+	s.add(p.At, "planned", "", text)
+}
+
+func (s *story) attempt(a apitypes.Attempt, task string) {
+	label := fmt.Sprintf("attempt %d on %s", a.Number, a.OfferID)
+	if a.Nodes > 1 {
+		label += fmt.Sprintf(" × %d", a.Nodes)
+	}
+	if !a.WaitSince.IsZero() {
+		s.add(a.WaitSince, "waits", task, fmt.Sprintf("for a better price than %.4g USD/h: %s, until attempt %d",
+			a.WaitUSD, record.Rounded(a.Admitted.Sub(a.WaitSince)), a.Number))
+	}
+	if !a.Launched.IsZero() {
+		text := fmt.Sprintf("%s at %.4f USD/h each", label, a.Offer.USDPerHour)
+		switch {
+		case a.RateUSD <= 0:
+		case a.Ended.IsZero():
+			text += fmt.Sprintf(" (%.4f now)", a.RateUSD)
+		default:
+			text += fmt.Sprintf(" (%.4f at the end)", a.RateUSD)
+		}
+		if a.Instead.Offer != "" {
+			text += fmt.Sprintf(", where %s would have cost %.4f USD", a.Instead.Offer, a.Instead.USD)
+		}
+		if a.MaxUSD > 0 {
+			text += fmt.Sprintf(", bidding up to %.4f", a.MaxUSD)
+		}
+		if a.ResumedFrom != "" || a.Resumed > 0 {
+			text += fmt.Sprintf(", resuming from a checkpoint (%.0f%% done)", 100*a.Resumed)
+		}
+		s.add(a.Launched, "launched", task, text)
+	}
+	if a.Doubt != "" {
+		s.add(a.DoubtedAt, "doubted", task, fmt.Sprintf("attempt %d: %s", a.Number, a.Doubt))
+	}
+	if a.Ended.IsZero() {
+		return
+	}
+	kind, text := string(a.Outcome), ""
+	switch a.Outcome {
+	case apitypes.OutcomeSucceeded:
+		text = fmt.Sprintf("attempt %d succeeded after %s for %.4f USD", a.Number,
+			record.Rounded(a.Ended.Sub(a.Launched)), a.USD)
+		if a.EgressUSD > 0 {
+			text += fmt.Sprintf(", %.4f of it for moving data", a.EgressUSD)
+		}
+	case apitypes.OutcomeRefused:
+		text = label + " was refused: " + a.Reason
+	case apitypes.OutcomeBlocked:
+		text = label + " was not tried: " + a.Reason
+	default:
+		text = fmt.Sprintf("%s ended (%s): %s", label, a.Outcome, a.Reason)
+	}
+	s.Entries = append(s.Entries, apitypes.Entry{At: a.Ended, Kind: kind, Task: task, Text: text, USD: a.USD})
+	if a.KeptUntil.After(a.Ended) {
+		s.add(a.Ended, "kept", task, fmt.Sprintf("the machines of attempt %d are kept for inspection, for up to %s",
+			a.Number, record.Rounded(a.KeptUntil.Sub(a.Ended))))
+	}
+}

@@ -1,0 +1,285 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/bid"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Part is a part of a job's tasks: those from index From, up to Limit (0 is all) and about partBytes of JSON.
+type Part struct{ From, Limit int }
+
+// partBytes is about the maximum length of a part's JSON: a function's response has at most 6 MB, and the story of the
+// same tasks is longer.
+const partBytes = 2 << 20
+
+// sight is what was read of a job, so that the next look only reads what may have changed since.
+type sight struct {
+	phases   []record.Phase
+	clusters []record.Cluster
+	tasks    []record.Task      // by index, as stored
+	attempts []apitypes.Attempt // by task and number, as stored
+}
+
+// Look is what users see of a job, and what was read for it: the next look only reads what may have changed since.
+type Look struct {
+	apitypes.JobDetail
+
+	seen        sight
+	plan        *record.Plan // the current plan; nil before the first
+	suspensions []apitypes.Suspension
+}
+
+// JobDetail loads everything that users see of a job. It fails with ErrNotFound.
+func (b *Views) JobDetail(ctx context.Context, id string) (*apitypes.JobDetail, error) {
+	return b.JobPart(ctx, id, Part{})
+}
+
+// JobPart loads what users see of a job and of some of its tasks. The first part includes the plans. It fails with
+// ErrNotFound.
+func (b *Views) JobPart(ctx context.Context, id string, p Part) (*apitypes.JobDetail, error) {
+	d, err := b.look(ctx, id, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &d.JobDetail, nil
+}
+
+// JobSince is JobDetail with the result of an earlier look, or nil. It only reads what may have changed since.
+func (b *Views) JobSince(ctx context.Context, id string, was *Look) (*Look, error) {
+	return b.look(ctx, id, Part{}, was)
+}
+
+// look reads the phases of tasks first, then clusters, then tasks and attempts, the same order as they are written at
+// the end of a task. So if a task has finished according to the first two, the third is final.
+func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, error) {
+	u := b.txns.NewUnit(ctx, "api")
+	if err := u.Preload(record.JobKey(id), record.ProgressKey(id), record.LedgerKey(id)); err != nil {
+		return nil, err
+	}
+	job, err := LoadJob(u, id)
+	if err != nil {
+		return nil, err
+	}
+	progress, _, err := recordcache.Get[record.Progress](u, record.ProgressKey(id))
+	if err != nil {
+		return nil, err
+	}
+	d := &Look{seen: sight{phases: progress.Phases}, suspensions: job.Suspensions}
+	s := &d.seen
+	if d.JobView, s.clusters, err = b.viewOf(u, job); err != nil {
+		return nil, err
+	}
+	if p.From == 0 {
+		if d.Plans, err = recordcache.List[apitypes.PlanHead](u, record.JobPart(id), record.PlanHeadPrefix, 0); err != nil {
+			return nil, err
+		}
+	}
+	from, to := min(p.From, job.Tasks), job.Tasks
+	if p.Limit > 0 {
+		to = min(from+p.Limit, to)
+	}
+	if open, ok := s.open(was); ok && 10*len(open) <= job.Tasks {
+		err = s.again(u, job, open, was.seen)
+	} else {
+		err = s.read(ctx, b.txns.Store, id, from, to)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := b.tell(u, job, d, from, to); err != nil {
+		return nil, err
+	}
+	if p.Limit > 0 {
+		d.cut(from, job.Tasks)
+	}
+	return d, nil
+}
+
+// read loads the tasks with index from up to but excluding to, and their attempts.
+func (s *sight) read(ctx context.Context, st store.Store, job string, from, to int) (err error) {
+	if s.tasks, err = between[record.Task](ctx, st, job, "task#", from, to); err == nil {
+		s.attempts, err = between[apitypes.Attempt](ctx, st, job, "attempt#", from, to)
+	}
+	return err
+}
+
+// between loads the records of a job's tasks with index from up to but excluding to. It requests one more record than
+// there should be; that one ends the loop.
+func between[T any](ctx context.Context, st store.Store, job, prefix string, from, to int) (out []T, err error) {
+	// A page begins after a key: use one that follows all keys of the task before the first.
+	page := store.Page{After: fmt.Sprintf("%s%06d~", prefix, from-1), Limit: to - from + 1}
+	end := fmt.Sprintf("%s%06d", prefix, to)
+	for more := true; more; {
+		var records []store.Record
+		if records, more, err = st.Query(ctx, record.JobPart(job), prefix, page); err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if page.After = r.Key.Sort; page.After >= end {
+				return out, nil
+			}
+			var v T
+			if err := json.Unmarshal(r.Body, &v); err != nil {
+				return nil, fmt.Errorf("broker: record %s: %w", r.Key, err)
+			}
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// open lists the tasks that may have changed since an earlier look: all that are neither waiting nor finished, and
+// those that had or have machines. ok is false if the tasks had not been announced yet.
+func (s *sight) open(was *Look) (open []int32, ok bool) {
+	if was == nil || len(s.phases) == 0 || len(was.seen.phases) != len(s.phases) {
+		return nil, false
+	}
+	for i, p := range s.phases {
+		if p == record.PhaseReady || p != was.seen.phases[i] {
+			open = append(open, int32(i)) //nolint:gosec // a task of the job
+		}
+	}
+	for _, cl := range slices.Concat(s.clusters, was.seen.clusters) {
+		open = append(open, int32(cl.Task)) //nolint:gosec // a task of the job
+	}
+	slices.Sort(open)
+	return slices.Compact(open), true
+}
+
+// again copies what an earlier look has read, and reloads the open tasks and those of their attempts that were not
+// settled.
+func (s *sight) again(u *txn.Unit, job record.Job, open []int32, was sight) error {
+	tasks, err := attempt.LoadTasks(u, job, open)
+	if err != nil {
+		return err
+	}
+	had := map[string]bool{}
+	for i := range was.clusters {
+		had[was.clusters[i].ID] = true
+	}
+	var keys []record.Key
+	for i := range tasks {
+		for n := 1; n <= tasks[i].Attempt; n++ {
+			a := apitypes.Attempt{Task: tasks[i].Index, Number: n}
+			k, known := slices.BinarySearchFunc(was.attempts, a, attemptOrder)
+			if !known || was.attempts[k].Ended.IsZero() || had[record.ClusterID(job.ID, a.Task, n)] {
+				keys = append(keys, record.AttemptKey(job.ID, a.Task, n))
+			}
+		}
+	}
+	if err := u.Preload(keys...); err != nil {
+		return err
+	}
+	var attempts []apitypes.Attempt
+	for _, key := range keys {
+		a, found, err := recordcache.Get[apitypes.Attempt](u, key)
+		if err != nil {
+			return err
+		}
+		if found {
+			attempts = append(attempts, a)
+		}
+	}
+	s.tasks = merged(was.tasks, tasks, func(a, b record.Task) int { return cmp.Compare(a.Index, b.Index) })
+	s.attempts = merged(was.attempts, attempts, attemptOrder)
+	return nil
+}
+
+// attemptOrder is the order of the attempts' keys.
+func attemptOrder(a, b apitypes.Attempt) int {
+	return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Number, b.Number))
+}
+
+// merged merges two sorted lists; for equal items it takes the one in fresh.
+func merged[T any](old, fresh []T, order func(a, b T) int) []T {
+	all := slices.Concat(fresh, old)
+	slices.SortStableFunc(all, order)
+	return slices.CompactFunc(all, func(a, b T) bool { return order(a, b) == 0 })
+}
+
+// tell makes the views of the tasks with index from up to but excluding to.
+func (b *Views) tell(u *txn.Unit, job record.Job, d *Look, from, to int) error {
+	d.Attempts = slices.Clone(d.seen.attempts)
+	tasks := slices.Clone(d.seen.tasks)
+	for i := range d.seen.clusters {
+		cl := &d.seen.clusters[i]
+		if j, ok := slices.BinarySearchFunc(d.Attempts, apitypes.Attempt{Task: cl.Task, Number: cl.Attempt},
+			attemptOrder); ok {
+			cl.Tell(&d.Attempts[j])
+		}
+	}
+	record.TellTasks(d.seen.clusters, tasks)
+	spec, err := u.Spec(job)
+	if err != nil {
+		return err
+	}
+	if !job.Plan.IsZero() {
+		if d.plan, err = u.Plan(job); err != nil {
+			return err
+		}
+	}
+	d.TaskList = taskViews(job, spec, d.plan, tasks, d.Attempts, from, to)
+	for _, cl := range d.seen.clusters {
+		if cl.Kept(u.Now) && cl.Task >= from && cl.Task < to {
+			d.TaskList[cl.Task-from].KeptUntil = cl.KeptUntil
+		}
+	}
+	if job.Serves {
+		d.tellServices(job, spec, tasks, from)
+	}
+	return b.tellWaits(u, job, tasks, d.TaskList)
+}
+
+// cut shortens a part to the maximum length, but at least one task, and sets where the job continues.
+func (d *Look) cut(from, tasks int) {
+	const task, attempt = 250, 550 // bytes of JSON apart from fields of variable length
+	size, at := 0, 0
+	for i := range d.TaskList {
+		t := &d.TaskList[i]
+		size += task + 7*len(t.After) + len(t.Name) + len(t.Offer) + len(t.Reason) + len(t.Waits)
+		next := at
+		for next < len(d.Attempts) && d.Attempts[next].Task == t.Index {
+			size += attempt + len(d.Attempts[next].Reason)
+			next++
+		}
+		if size > partBytes && i > 0 {
+			d.TaskList, d.Attempts = d.TaskList[:i], d.Attempts[:at]
+			break
+		}
+		at = next
+	}
+	if to := from + len(d.TaskList); to < tasks {
+		d.Next = to
+	}
+}
+
+// tellWaits adds what the tasks of a job wait for.
+func (b *Views) tellWaits(u *txn.Unit, job record.Job, tasks []record.Task, views []apitypes.TaskView) error {
+	if !job.Waits || job.State != apitypes.JobRunning {
+		return nil
+	}
+	for _, t := range tasks {
+		if t.WaitSince.IsZero() {
+			continue
+		}
+		w, err := bid.LoadWaiting(u, b.txns.Config, job, t)
+		if err != nil {
+			return err
+		}
+		if w != nil && w.Waits(u.Now) {
+			views[t.Index-views[0].Index].Waits = w.Tell(u.Now)
+		}
+	}
+	return nil
+}

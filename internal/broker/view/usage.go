@@ -1,0 +1,136 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Limits of what Usage reads.
+const (
+	usageSteps    = 120
+	usageJobs     = 500
+	usageAttempts = 20_000
+)
+
+// Usage returns what the queues held in the last hours. It is computed from the attempts of the newest jobs, so it
+// costs no writes and is available as long as the jobs are kept.
+func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error) {
+	u := b.txns.NewUnit(ctx, "api")
+	from := u.Now.Add(-last)
+	sum := newHeld(from, u.Now)
+	lines, more, err := b.txns.Store.Query(ctx, record.PartJobs, "", store.Page{Limit: usageJobs})
+	if err != nil {
+		return apitypes.Usage{}, err
+	}
+	left := usageAttempts
+	for some := range slices.Chunk(lines, record.MaxItems) {
+		keys := make([]store.Key, len(some))
+		for i, line := range some {
+			_, id, _ := strings.Cut(line.Key.Sort, "#")
+			keys[i] = record.JobKey(id)
+		}
+		if err := u.Preload(keys...); err != nil {
+			return apitypes.Usage{}, err
+		}
+		for _, key := range keys {
+			job, found, err := recordcache.Get[record.Job](u, key)
+			if err != nil {
+				return apitypes.Usage{}, err
+			}
+			if !found || job.State.Over() && job.Finished.Before(from) {
+				continue
+			}
+			if left <= 0 {
+				more = true
+				break
+			}
+			attempts, err := recordcache.List[apitypes.Attempt](u, record.JobPart(job.ID), "attempt#", left)
+			if err != nil {
+				return apitypes.Usage{}, err
+			}
+			left -= len(attempts)
+			for i := range attempts {
+				sum.add(job, &attempts[i])
+			}
+		}
+	}
+	out := sum.told()
+	out.Partial = more || left <= 0
+	return out, nil
+}
+
+// held sums up what queues held.
+type held struct {
+	from, to time.Time
+	step     time.Duration
+	queues   map[string]*apitypes.QueueUsage
+}
+
+func newHeld(from, to time.Time) *held {
+	return &held{from: from, to: to, step: max(to.Sub(from)/usageSteps, time.Second), queues: map[string]*apitypes.QueueUsage{}}
+}
+
+// add counts an attempt in each step, by the part of the step in which it held capacity.
+func (h *held) add(job record.Job, a *apitypes.Attempt) {
+	end := h.to
+	switch {
+	case !a.Ended.IsZero():
+		end = a.Ended
+	case job.State.Over():
+		end = job.Finished
+	}
+	begin := a.Admitted
+	if begin.Before(h.from) {
+		begin = h.from
+	}
+	if end.After(h.to) {
+		end = h.to
+	}
+	if !end.After(begin) {
+		return
+	}
+	q := h.queues[job.Queue]
+	if q == nil {
+		q = &apitypes.QueueUsage{Name: job.Queue, Running: make([]float64, usageSteps), VCPUs: make([]float64, usageSteps)}
+		h.queues[job.Queue] = q
+	}
+	for i := int(begin.Sub(h.from) / h.step); i < usageSteps; i++ {
+		at := h.from.Add(time.Duration(i) * h.step)
+		if !at.Before(end) {
+			break
+		}
+		share := float64(earlier(end, at.Add(h.step)).Sub(later(begin, at))) / float64(h.step)
+		q.Running[i] += share
+		q.VCPUs[i] += share * a.VCPU
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+func (h *held) told() apitypes.Usage {
+	out := apitypes.Usage{From: h.from, StepHours: h.step.Hours(), Queues: []apitypes.QueueUsage{}}
+	for _, q := range h.queues {
+		out.Queues = append(out.Queues, *q)
+	}
+	slices.SortFunc(out.Queues, func(a, b apitypes.QueueUsage) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}

@@ -1,0 +1,218 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/admission"
+	"github.com/tradewind-broker/tradewind/internal/broker/pool"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Views makes views of records for users and clients. It changes nothing.
+type Views struct {
+	txns     *txn.Transactor
+	pools    *pool.Keeper
+	sessions *admission.Runner
+}
+
+// New makes the views of the records that txns reads.
+func New(txns *txn.Transactor, pools *pool.Keeper, sessions *admission.Runner) *Views {
+	return &Views{txns: txns, pools: pools, sessions: sessions}
+}
+
+// StateOf is a job's state as users see it. Suspension is recorded separately from a job's own state.
+func StateOf(job record.Job, ledger record.Ledger) apitypes.JobState {
+	switch {
+	case job.Suspended() == nil, job.State == apitypes.JobEnding, job.State.Over():
+		return job.State
+	case ledger.Outstanding > 0:
+		return apitypes.JobSuspending
+	}
+	return apitypes.JobSuspended
+}
+
+// jobsAtOnce is how many jobs are read together: their three records fit one request to the store.
+const jobsAtOnce = 33
+
+// Jobs lists up to limit jobs, the newest first, starting after the place where an earlier list ended, or at the
+// start if after is "". next is where this list ends, "" if there are no more jobs.
+func (b *Views) Jobs(ctx context.Context, after string, limit int) (views []apitypes.JobView, next string, err error) {
+	lines, more, err := b.txns.Store.Query(ctx, record.PartJobs, "", store.Page{After: after, Limit: limit})
+	if err != nil {
+		return nil, "", err
+	}
+	if more {
+		next = lines[len(lines)-1].Key.Sort
+	}
+	views = make([]apitypes.JobView, 0, len(lines))
+	for some := range slices.Chunk(lines, jobsAtOnce) {
+		u := b.txns.NewUnit(ctx, "api")
+		var keys []store.Key
+		for _, line := range some {
+			_, id, _ := strings.Cut(line.Key.Sort, "#")
+			keys = append(keys, record.JobKey(id), record.ProgressKey(id), record.LedgerKey(id))
+		}
+		if err := u.Preload(keys...); err != nil {
+			return nil, "", err
+		}
+		for i := 0; i < len(keys); i += 3 {
+			job, found, err := recordcache.Get[record.Job](u, keys[i])
+			if err != nil {
+				return nil, "", err
+			}
+			if !found {
+				continue
+			}
+			v, _, err := b.viewOf(u, job)
+			if err != nil {
+				return nil, "", err
+			}
+			views = append(views, v)
+		}
+	}
+	return views, next, nil
+}
+
+// LoadJob loads a job. It fails with ErrNotFound.
+func LoadJob(u *txn.Unit, id string) (record.Job, error) {
+	job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
+	if !found {
+		err = record.NotFound(err, "job "+id)
+	}
+	return job, err
+}
+
+// JobView loads what users see of a job. It fails with ErrNotFound.
+func (b *Views) JobView(ctx context.Context, id string) (v apitypes.JobView, err error) {
+	u := b.txns.NewUnit(ctx, "api")
+	job, err := LoadJob(u, id)
+	if err == nil {
+		v, _, err = b.viewOf(u, job)
+	}
+	return v, err
+}
+
+// Document is the document that an API made the job from, or "". It fails with ErrNotFound.
+func (b *Views) Document(ctx context.Context, id string) (string, error) {
+	u := b.txns.NewUnit(ctx, "api")
+	job, err := LoadJob(u, id)
+	if err != nil {
+		return "", err
+	}
+	spec, err := u.Spec(job)
+	if err != nil {
+		return "", err
+	}
+	return spec.Document, nil
+}
+
+// viewOf makes the view of a job, and returns its clusters if it has not finished.
+func (b *Views) viewOf(u *txn.Unit, job record.Job) (v apitypes.JobView, clusters []record.Cluster, err error) {
+	v = apitypes.JobView{
+		ID: job.ID, Name: job.Name, Queue: job.Queue, State: job.State, Reason: job.Reason,
+		Objective: string(job.Objective),
+		Submitted: job.Submitted, Finished: job.Finished, Deadline: job.Deadline, BudgetUSD: job.BudgetUSD,
+		Tasks: job.Tasks, SpentUSD: job.USD, PlannedUSD: job.PlannedUSD,
+		OnDemandUSD: job.OnDemandUSD, Plan: job.Plan.Version, Late: job.Late, Source: job.Source, Update: job.Update,
+	}
+	progress, _, err := recordcache.Get[record.Progress](u, record.ProgressKey(job.ID))
+	if err != nil {
+		return v, nil, err
+	}
+	v.Succeeded = progress.Succeeded
+	if job.State.Over() {
+		return v, nil, nil
+	}
+	ledger, _, err := recordcache.Get[record.Ledger](u, record.LedgerKey(job.ID))
+	if err != nil {
+		return v, nil, err
+	}
+	v.SpentUSD = ledger.SpentUSD
+	v.State = StateOf(job, ledger)
+	if p := job.Suspended(); p != nil && v.State != job.State {
+		v.Suspended = *p
+	}
+	if ledger.Outstanding == 0 { // no attempt holds machines
+		return v, nil, nil
+	}
+	clusters, err = recordcache.List[record.Cluster](u, record.JobPart(job.ID), record.ClusterPrefix, 0)
+	if err != nil {
+		return v, nil, err
+	}
+	for _, cl := range clusters {
+		v.SpentUSD += cl.Accrued(u.Now)
+	}
+	return v, clusters, nil
+}
+
+// taskViews makes the views of the tasks with index from up to but excluding to, from their records.
+func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.Task, attempts []apitypes.Attempt, from,
+	to int) []apitypes.TaskView {
+	views := make([]apitypes.TaskView, to-from)
+	g := spec.Graph()
+	for i := from; i < to; i++ {
+		v := apitypes.TaskView{Index: i, Name: spec.Tasks[i].Name, State: "waiting", Nodes: spec.Tasks[i].Nodes}
+		for _, p := range g.Parents(i) {
+			v.After = append(v.After, int(p))
+		}
+		if plan != nil {
+			if c := plan.Of(i); c != nil {
+				v.Offer, v.USDPerHour, v.Hours = c.ID, c.Offer.USDPerHour, plan.TaskHours[i]
+			}
+		}
+		views[i-from] = v
+	}
+	for _, t := range tasks {
+		v := &views[t.Index-from]
+		v.State, v.Attempts, v.Progress = string(t.State), t.Attempt, t.Progress
+		v.Started, v.Ended, v.Reason = t.StartedAt, t.EndedAt, t.Reason
+	}
+	for _, a := range attempts {
+		v := &views[a.Task-from]
+		v.USD += a.USD
+		if a.Started.After(v.Started) { // for a cancelled task only the attempt has it
+			v.Started = a.Started
+		}
+		if a.Number == v.Attempts && v.State != string(record.TaskQueued) {
+			v.Offer, v.USDPerHour = a.OfferID, a.Offer.USDPerHour
+			if a.RateUSD > 0 {
+				v.USDPerHour = a.RateUSD
+			}
+		}
+	}
+	if job.State == apitypes.JobEnding || job.State.Over() {
+		for i := range views {
+			if s := views[i].State; s != string(record.TaskSucceeded) && s != string(record.TaskFailed) {
+				views[i].State = "cancelled"
+			}
+		}
+	}
+	return views
+}
+
+// Queues lists the queues that were configured or used.
+func (b *Views) Queues(ctx context.Context) ([]apitypes.Queue, error) {
+	u := b.txns.NewUnit(ctx, "api")
+	queues, err := recordcache.List[apitypes.Queue](u, record.PartQueues, "", 0)
+	record.Months(queues, u.Now)
+	return queues, err
+}
+
+// Waiting lists up to limit waiting tasks of a queue, in the order in which they will be admitted.
+func (b *Views) Waiting(ctx context.Context, queue string, limit int) ([]apitypes.Waiting, error) {
+	return recordcache.List[apitypes.Waiting](b.txns.NewUnit(ctx, "api"), record.WaitPart(queue), "wait#", limit)
+}
+
+// Blocks lists the locations that are blocked now.
+func (b *Views) Blocks(ctx context.Context) ([]apitypes.Block, error) {
+	u := b.txns.NewUnit(ctx, "api")
+	all, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
+	return slices.DeleteFunc(all, func(k apitypes.Block) bool { return !k.Until.After(u.Now) }), err
+}

@@ -1,0 +1,197 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// The maximum work of one invocation of reconcile and tick. They continue where they stopped with an event to
+// themselves, so that no number of jobs exceeds a function's time limit, and the last jobs are not starved.
+const (
+	walkTogether = 50  // jobs whose records are read together
+	walkMost     = 500 // jobs that are checked one by one; a batch read together counts as two
+)
+
+// A job that was submitted restAfter ago, holds nothing and only waits in its queue rests for restFor.
+const (
+	restAfter    = 30 * time.Minute
+	restFor      = 24 * time.Hour
+	restTogether = 20 // jobs, with four records each
+)
+
+// walked is one job as reconcile and tick see it.
+type walked struct {
+	job      record.Job
+	ledger   record.Ledger
+	progress record.Progress // only of a job that runs and holds nothing
+	// done counts the work on the job, wake is whether its queue needs a session, and rest whether the job may rest.
+	done       int
+	wake, rest bool
+}
+
+// mayRest reports whether a job holds nothing and waits only in its queue, not for a price or a date.
+func (w *walked) mayRest(now time.Time) bool {
+	return w.waits() && !w.job.Waits && w.job.Deadline.IsZero() && now.Sub(w.job.Submitted) >= restAfter
+}
+
+// idle reports whether a job is running but holds no machines.
+func (w *walked) idle() bool { return w.job.State == apitypes.JobRunning && w.ledger.Outstanding == 0 }
+
+// waits reports whether a task of the job waits in its queue.
+func (w *walked) waits() bool {
+	return w.idle() && slices.Contains(w.progress.Phases, record.PhaseReady)
+}
+
+// walk checks the unfinished jobs that follow after. It then emits one CapacityFreed for each queue that needs a
+// session, however many of its jobs wait, and the event of goOn if another invocation must continue. An error of look
+// does not stop it from checking the next job.
+func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func(after string) events.Data,
+	look func(*txn.Unit, *walked) error) error {
+	wake := map[string]bool{}
+	var rest []string
+	resting := func(queue string) {
+		if fn == events.FnReconcile { // a tick changes nothing for jobs that only wait in their queue
+			wake[queue] = true
+		}
+	}
+	last, err := b.walkSome(ctx, fn, after, resting, func(u *txn.Unit, w *walked) error {
+		err := look(u, w)
+		if w.wake {
+			wake[w.job.Queue] = true
+		}
+		if w.rest {
+			rest = append(rest, w.job.ID)
+		}
+		return err
+	})
+	for ids := range slices.Chunk(rest, restTogether) {
+		err = errors.Join(err, b.rest(ctx, fn, cause, ids))
+	}
+	var tell []events.Data
+	if last != "" {
+		tell = append(tell, goOn(last))
+	}
+	for _, queue := range slices.Sorted(maps.Keys(wake)) {
+		tell = append(tell, events.CapacityFreed{Queue: queue})
+	}
+	for part := range slices.Chunk(tell, txn.Full) {
+		err = errors.Join(err,
+			b.txns.Transact(ctx, fn, cause+"/"+part[0].Type()+"/"+part[0].Group(), false, func(u *txn.Unit) error {
+				return u.Apply(record.Decision{Emits: part})
+			}))
+	}
+	return err
+}
+
+// rest makes those of the jobs rest that may.
+func (b *Functions) rest(ctx context.Context, fn, cause string, ids []string) error {
+	return b.txns.Transact(ctx, fn, cause+"/rest/"+ids[0], false, func(u *txn.Unit) error {
+		jobs, err := loadWalked(u, ids...)
+		if err != nil {
+			return err
+		}
+		var d record.Decision
+		for i := range jobs {
+			if jobs[i].mayRest(u.Now) {
+				d.Rest(jobs[i].job, jobs[i].ledger, u.Now.Add(restFor))
+			}
+		}
+		return u.Apply(d)
+	})
+}
+
+// walkSome checks as many jobs as one invocation may, and returns the last one; "" when there are no more. It calls
+// resting with the queue of each resting job.
+func (b *Functions) walkSome(ctx context.Context, fn, after string, resting func(queue string),
+	look func(*txn.Unit, *walked) error) (last string, err error) {
+	var errs []error
+	for done := 0; done < walkMost; done += 2 {
+		page := store.Page{After: after, Limit: walkTogether}
+		index, more, err := b.ports.Store.Query(ctx, record.PartActive, "", page)
+		if err != nil {
+			return "", errors.Join(append(errs, err)...)
+		}
+		u := b.txns.NewUnit(ctx, fn)
+		var ids []string
+		for _, r := range index {
+			var i record.JobIndex
+			if err := recordcache.Unmarshal(r.Body, &i); err == nil && u.Now.Before(i.RestsUntil) {
+				resting(i.Queue)
+			} else {
+				ids = append(ids, r.Key.Sort)
+			}
+		}
+		jobs, err := loadWalked(u, ids...)
+		if err != nil {
+			return "", errors.Join(append(errs, err)...)
+		}
+		for i := range jobs {
+			errs = append(errs, look(u, &jobs[i]))
+			done += jobs[i].done
+		}
+		if !more {
+			return "", errors.Join(errs...)
+		}
+		after = index[len(index)-1].Key.Sort
+	}
+	return after, errors.Join(errs...)
+}
+
+// loadWalked reads the records of some jobs together.
+func loadWalked(u *txn.Unit, ids ...string) (jobs []walked, err error) {
+	var keys []store.Key
+	for _, id := range ids {
+		keys = append(keys, record.JobKey(id), record.LedgerKey(id))
+	}
+	if err := u.Preload(keys...); err != nil {
+		return nil, err
+	}
+	keys = keys[:0]
+	for _, id := range ids {
+		var w walked
+		var found bool
+		if w.job, found, err = recordcache.Get[record.Job](u, record.JobKey(id)); err != nil {
+			return nil, err
+		}
+		if w.ledger, _, err = recordcache.Get[record.Ledger](u, record.LedgerKey(id)); err != nil {
+			return nil, err
+		}
+		if found {
+			jobs = append(jobs, w)
+		}
+		if found && w.idle() {
+			keys = append(keys, record.ProgressKey(w.job.ID))
+		}
+	}
+	if err := u.Preload(keys...); err != nil {
+		return nil, err
+	}
+	for i := range jobs {
+		if w := &jobs[i]; w.idle() {
+			if w.progress, _, err = recordcache.Get[record.Progress](u, record.ProgressKey(w.job.ID)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return jobs, nil
+}
+
+// Idle reports whether no job is open and no event waits to be published, so that a host may stop polling.
+func (b *Functions) Idle(ctx context.Context) (bool, error) {
+	open, err := recordcache.List[record.JobIndex](b.txns.NewUnit(ctx, events.FnReconcile), record.PartActive, "", 1)
+	if err != nil || len(open) > 0 {
+		return false, err
+	}
+	pending, err := b.ports.Store.Outbox(ctx, 1)
+	return len(pending) == 0, err
+}

@@ -1,0 +1,182 @@
+package broker_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// many writes a number of running jobs of one task, which are like the porch's job except for what they hold.
+func (p *porch) many(jobs int, ledger record.Ledger) {
+	p.t.Helper()
+	job := stored[record.Job](p, "job")
+	for i := range jobs {
+		job.ID = fmt.Sprintf("many-%05d", i)
+		q := &porch{bench: p.bench, job: job.ID}
+		q.put("job", job)
+		q.put("ledger", ledger)
+		q.put("progress", record.Progress{Phases: []byte{record.PhaseReady}})
+		body, err := json.Marshal(record.JobIndex{ID: job.ID})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		w := store.Write{Key: store.Key{Partition: "active", Sort: job.ID}, Expect: store.Any, Body: body}
+		if err := p.store.Commit(p.t.Context(), store.Tx{Writes: []store.Write{w}}); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// pass makes a function check all jobs. It returns the emitted events by type, and the maximum requests of one
+// invocation.
+func (p *porch) pass(fn string, data events.Data) (followed map[string]int, invocations, most int) {
+	p.t.Helper()
+	ports := p.b.Ports()
+	look := &metered{Store: p.store}
+	ports.Store = look
+	b := broker.New(record.DefaultConfig(), ports)
+	followed = map[string]int{}
+	for todo := []events.Event{events.New(fn, "test", p.now, data)}; len(todo) > 0; todo = todo[1:] {
+		invocations++
+		before := look.requests
+		if errs := b.Functions.Handle(p.t.Context(), fn, todo[:1]); errs[0] != nil {
+			p.t.Fatal(errs[0])
+		}
+		most = max(most, look.requests-before)
+		list, err := p.store.Outbox(p.t.Context(), 100_000)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		for _, pending := range list {
+			e, err := events.Parse(pending.Body)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			if e.Type() == data.Type() {
+				todo = append(todo, e)
+			} else {
+				followed[e.Type()]++
+			}
+			if err := p.store.Published(p.t.Context(), pending.ID); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	}
+	return followed, invocations, most
+}
+
+// TestTenThousandWaitingJobsAreReadInBatches: reconcile reads them in batches, and wakes their queue once.
+func TestTenThousandWaitingJobsAreReadInBatches(t *testing.T) {
+	p := newPorch(t, "{t: {run: x}}", nil)
+	p.many(10_000, record.Ledger{})
+	followed, invocations, most := p.pass(events.FnReconcile, events.BrokerReconcile{})
+	if len(followed) != 1 || followed[events.TypeCapacityFreed] != 1 || invocations != 1 || most > 1000 {
+		t.Errorf("%v follow from %d invocations, of at most %d requests", followed, invocations, most)
+	}
+	if followed, invocations, most = p.pass(events.FnTick, events.MarketTicked{}); len(followed) != 0 || invocations != 1 || most > 1000 {
+		t.Errorf("a tick: %v follow from %d invocations, of at most %d requests", followed, invocations, most)
+	}
+}
+
+// TestLongWaitingJobsRest: of jobs that only wait, reconcile and tick read nothing but the index, until one of them is
+// admitted or changes.
+func TestLongWaitingJobsRest(t *testing.T) {
+	p := newPorch(t, "{t: {run: x}}", nil)
+	p.many(1_000, record.Ledger{})
+	p.now = p.now.Add(time.Hour)
+	look := func(fn string, data events.Data) (wakes, requests, records int) {
+		ports := p.b.Ports()
+		seen := &metered{Store: p.store}
+		ports.Store = seen
+		followed := map[string]int{}
+		b := broker.New(record.DefaultConfig(), ports)
+		if errs := b.Functions.Handle(t.Context(), fn, []events.Event{events.New(fn+p.now.String(), "test", p.now, data)}); errs[0] != nil {
+			t.Fatal(errs[0])
+		}
+		list, err := p.store.Outbox(t.Context(), 100_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pending := range list {
+			if e, err := events.Parse(pending.Body); err == nil {
+				followed[e.Type()]++
+			}
+			if err := p.store.Published(t.Context(), pending.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return followed[events.TypeCapacityFreed], seen.requests, seen.records
+	}
+	look(events.FnReconcile, events.BrokerReconcile{}) // makes them rest
+	p.now = p.now.Add(2 * time.Minute)
+	if wakes, requests, records := look(events.FnReconcile, events.BrokerReconcile{}); wakes != 1 || requests > 40 || records > 1_100 {
+		t.Errorf("%d queues are woken after %d requests and %d records", wakes, requests, records)
+	}
+	if wakes, requests, records := look(events.FnTick, events.MarketTicked{}); wakes != 0 || requests > 40 || records > 1_100 {
+		t.Errorf("a tick wakes %d queues after %d requests and %d records", wakes, requests, records)
+	}
+	one := &porch{bench: p.bench, job: "many-00007"}
+	if job := stored[record.Job](one, "job"); !job.Rests {
+		t.Fatalf("%+v", job)
+	}
+	var d record.Decision
+	d.PutJob(stored[record.Job](one, "job"))
+	for _, w := range d.Writes {
+		switch v := w.Value.(type) {
+		case record.Job:
+			if v.Rests {
+				t.Error("a job that changes rests")
+			}
+		case record.JobIndex:
+			if !v.RestsUntil.IsZero() || w.Key != record.ActiveKey("many-00007") {
+				t.Errorf("%v is %+v", w.Key, v)
+			}
+		}
+	}
+	if len(d.Writes) != 2 {
+		t.Errorf("%d records are written", len(d.Writes))
+	}
+}
+
+// TestReconcileAndTickContinueWhereTheyStopped: five thousand jobs that hold machines take several invocations, none
+// of which reads more than a function has time for. The first ends machines without a record, and the last job is
+// checked as well.
+func TestReconcileAndTickContinueWhereTheyStopped(t *testing.T) {
+	p := newPorch(t, "{t: {run: x}}", nil)
+	p.many(5_000, record.Ledger{Outstanding: 1})
+	last := &porch{bench: p.bench, job: "many-04999"}
+	last.put("ledger", record.Ledger{})
+	last.put("progress", record.Progress{Phases: bytes.Repeat([]byte{record.PhaseWaiting}, 1)})
+	ghost := record.ClusterID("ghost-abcdef", 0, 1)
+	ended := 0
+	for _, c := range p.cloud {
+		c.clusters[ghost] = cloud.LaunchSpec{Cluster: ghost, Nodes: 1}
+	}
+	for _, c := range []struct {
+		fn   string
+		data events.Data
+		want int // dag.advance
+	}{{events.FnReconcile, events.BrokerReconcile{}, 1}, {events.FnTick, events.MarketTicked{}, 0}} {
+		followed, invocations, most := p.pass(c.fn, c.data)
+		if invocations < 5 || most > 800 || followed[events.TypeDAGAdvance] != c.want {
+			t.Errorf("%s: %v follow from %d invocations, of at most %d requests", c.fn, followed, invocations, most)
+		}
+		p.now = p.now.Add(time.Minute)
+	}
+	for _, c := range p.cloud {
+		if _, lives := c.clusters[ghost]; !lives {
+			ended++
+		}
+	}
+	if ended != len(p.cloud) {
+		t.Errorf("%d of %d machines without an owner are ended", ended, len(p.cloud))
+	}
+}

@@ -1,0 +1,207 @@
+package host_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/token"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/attack"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/host"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// loot has a task write down what it finds on its machine, then wait for a file: its environment, its folder, and the
+// command lines and environments of the processes above it, as far as they may be read. The agent's folder is
+// above its own.
+const loot = `{ env; p=$PPID; for n in 1 2 3 4; do tr '\0' '\n' </proc/$p/cmdline; tr '\0' '\n' </proc/$p/environ
+  p=$(sed -n 's/^PPid:\t//p' /proc/$p/status); [ "$p" -gt 1 ] || break; done
+  find ../../.. -type f -size -200k -exec cat {} +; } >%[1]s.part 2>&1
+mv %[1]s.part %[1]s
+while [ ! -e %[1]s.done ]; do sleep 0.05; done`
+
+// victims are the jobs beside the attacker's: one that is done and has left something, and one that is under way.
+const victims = `apiVersion: tradewind/v1
+name: %s
+tasks:
+  t: {run: %q, time: 10m, outputs: [{name: out, size: 1MiB}]}
+`
+
+// A task of one job, with all that it finds in its environment and its folder, and even with its agent's own token,
+// changes nothing of another job, of the broker's records or of the folder of objects.
+func TestATaskHarmsItsOwnAttemptAtMost(t *testing.T) {
+	state, work := t.TempDir(), t.TempDir()
+	h, _ := serve(t, host.Options{State: state, TimeScale: 1})
+	submit := func(name, run string) string {
+		t.Helper()
+		spec, err := read.Job(name+".yaml", strings.NewReader(fmt.Sprintf(victims, name, run)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return job.ID
+	}
+	done := submit("done", "echo precious >$TRADEWIND_OUTPUT/result")
+	await(t, h.Broker(), done)
+	wait := filepath.Join(work, "victim")
+	busy := submit("busy", fmt.Sprintf("echo kept >$TRADEWIND_OUTPUT/result; touch %[1]s; while [ ! -e %[1]s.done ]; do sleep 0.05; done", wait))
+	file := filepath.Join(work, "loot")
+	own := submit("own", fmt.Sprintf(loot, file))
+	t.Cleanup(func() { touch(t, wait+".done"); touch(t, file+".done") })
+	appears(t, wait)
+	appears(t, file)
+	found, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(found), "TRADEWIND_ATTEMPT=") {
+		t.Fatalf("the task has found nothing: %.300q", found)
+	}
+	for _, secret := range []string{h.Token(), strings.TrimSpace(contents(t, state, "key"))} {
+		if secret == "" || strings.Contains(string(found), secret) {
+			t.Error("the broker's own secret is where a task finds it")
+		}
+	}
+	c := wire.Claims{Job: own, Cluster: record.ClusterID(own, 0, 1)}
+	victim := func(job string) wire.Claims { return wire.Claims{Job: job, Cluster: record.ClusterID(job, 0, 1)} }
+	objects := "file://" + state + "/objects/"
+	report := attack.Run(t, attack.Target{
+		API: h.URL(), Document: document(t, h), Found: string(found), Session: session(t, state, c), Own: c,
+		Others: []wire.Claims{victim(busy), victim(done)}, Signed: true,
+		Folder: objects + wire.OutputPrefix(own+"/t", c.Cluster) + "0/",
+		Foreign: []string{
+			objects + wire.OutputPrefix(done+"/t", victim(done).Cluster) + "0/files/result", objects + wire.OutputPrefix(done+"/t", victim(done).Cluster) + "0/",
+			objects + wire.OutputPrefix(busy+"/t", victim(busy).Cluster) + "0/files/result", objects + own + "/t/out/other/0/files/x",
+			objects + wire.OutputPrefix(own+"/t", c.Cluster) + "1/files/x", objects + "packs/" + strings.Repeat("a", 64), objects, "file://" + state + "/token",
+			"file://" + state + "/key", "file://" + state + "/tradewind.db", "s3://bucket/key",
+		},
+		Names: map[string][]string{"task": {"t"}, "queue": {"default"}, "name": {"default", "schedule"}, "sha256": {strings.Repeat("a", 64)}},
+		State: func() map[string]string { return everything(t, h, state, done, busy, own) },
+		Mine: func(name string) bool {
+			return strings.HasPrefix(name, "record job#"+own+" cluster#") || strings.HasPrefix(name, "record job#"+own+" upload#") ||
+				strings.HasPrefix(name, "file objects/"+own+"/t/out/"+c.Cluster+"/0/") || strings.HasPrefix(name, "file logs/"+own+"/")
+		},
+	})
+	t.Log(report)
+	if report.Requests < 1000 || report.Secrets == 0 {
+		t.Errorf("hardly an attack: %v", report)
+	}
+	touch(t, wait+".done")
+	touch(t, file+".done")
+	if d := await(t, h.Broker(), busy); d.State != apitypes.JobSucceeded || len(d.Attempts) != 1 {
+		t.Errorf("the other job is %s after %d attempts: %s", d.State, len(d.Attempts), d.Reason)
+	}
+}
+
+func contents(t *testing.T, path ...string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func touch(t *testing.T, file string) {
+	t.Helper()
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// appears waits for a file.
+func appears(t *testing.T, file string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not appear", file)
+		}
+	}
+}
+
+// session is a token like that of an attempt's agent, which has it in its memory alone.
+func session(t *testing.T, state string, c wire.Claims) string {
+	t.Helper()
+	c.Expires = time.Now().Add(1000 * time.Hour)
+	text, err := token.Mint([]byte(strings.TrimSpace(contents(t, state, "key"))), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func document(t *testing.T, h *host.Host) []byte {
+	t.Helper()
+	res, err := http.Get(h.URL() + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close() //nolint:errcheck // only read
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// clockwork is what agents that are alive change by themselves.
+var clockwork = regexp.MustCompile(`"seen":"[^"]*"`)
+
+// everything is all that a host has stored: records, and files but for those that machines work with.
+func everything(t *testing.T, h *host.Host, state string, jobs ...string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	partitions := []string{"jobs", record.PartActive, record.PartBlocks, "queues", "queue#default", "pools", "market"}
+	for _, job := range jobs {
+		partitions = append(partitions, record.JobPart(job))
+	}
+	for _, part := range partitions {
+		records, _, err := host.StoreOf(h).Query(context.Background(), part, "", store.Page{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			out["record "+part+" "+r.Key.Sort] = clockwork.ReplaceAllString(string(r.Body), "")
+		}
+	}
+	err := filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(state, path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name == "machines":
+			return filepath.SkipDir
+		case !d.Type().IsRegular() || strings.HasPrefix(name, "tradewind.db") || strings.HasPrefix(name, "clock.json") ||
+			strings.HasPrefix(name, ".clock.json-"): // and as it is while it is written
+			return nil
+		}
+		sum := sha256.Sum256([]byte(contents(t, path)))
+		out["file "+name] = hex.EncodeToString(sum[:])
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

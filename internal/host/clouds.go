@@ -1,0 +1,103 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/dagbucket"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// openClouds opens the clouds on which machines are bought and, if the options say so, simulates the others of the
+// catalogue.
+func (h *Host) openClouds(ctx context.Context, st store.Store, names []string) (map[string]cloud.Cloud, error) {
+	var err error
+	if h.bought, err = h.openBought(ctx, st, record.DefaultConfig().SeenFor); err != nil {
+		return nil, err
+	}
+	clouds := maps.Clone(h.bought.clouds)
+	if len(clouds) > 0 && !h.opt.PlayOthers {
+		return clouds, nil
+	}
+	played, err := h.playClouds(names)
+	for name, c := range played {
+		if clouds[name] == nil {
+			clouds[name] = c
+		}
+	}
+	return clouds, err
+}
+
+// playClouds simulates clouds on this computer, with the behaviour of the scenario or the seed.
+func (h *Host) playClouds(names []string) (map[string]cloud.Cloud, error) {
+	behaviour, err := h.behaviour()
+	if err != nil {
+		return nil, err
+	}
+	h.machines, err = local.New(local.Config{
+		Dir: h.state.path("machines"), Clock: h.clock, Behaviour: behaviour, Notify: h.noticed,
+		MaxMachines: h.maxMachines() + extraMachines, Logger: h.log, Command: h.opt.Agent, Anew: h.opt.Anew,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("state folder %s: %w", h.state, err)
+	}
+	clouds := make(map[string]cloud.Cloud, len(names))
+	for _, name := range names {
+		clouds[name] = h.machines.Cloud(name)
+	}
+	return clouds, nil
+}
+
+// With a seed, failures are frequent enough to be observed.
+const (
+	seededRefusals = 0.2
+	seededLife     = 3 * time.Hour
+	extraMachines  = 8 // beyond the queue's quota: the next machine starts while one is being released
+)
+
+// behaviour returns which launches fail and which machines are preempted.
+func (h *Host) behaviour() (local.Behaviour, error) {
+	switch {
+	case h.opt.Scenario != "":
+		f, err := os.Open(h.opt.Scenario)
+		if err != nil {
+			return nil, fmt.Errorf("scenario: %w", err)
+		}
+		defer f.Close() //nolint:errcheck // only read
+		script, err := local.ReadScenario(f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", h.opt.Scenario, err)
+		}
+		h.script = script
+		return script, nil
+	case h.opt.Seed != 0:
+		return local.Seeded{
+			Seed:            h.opt.Seed,
+			CapacityFailure: func(apitypes.Offer) float64 { return seededRefusals },
+			MeanLife:        func(apitypes.Offer) time.Duration { return seededLife },
+		}, nil
+	default:
+		return local.None{}, nil
+	}
+}
+
+// noticed emits the event for a notice of a cloud.
+func (h *Host) noticed(ctx context.Context, n cloud.Notice) {
+	if err := h.told(ctx, push.News{Notice: &n}); err != nil && ctx.Err() == nil {
+		h.log.Warn("notice", "cluster", n.Cluster, "err", err)
+	}
+}
+
+// told emits the event for a message that a cloud pushed. If it fails, the cloud sends the message again.
+func (h *Host) told(ctx context.Context, n push.News) error {
+	id, data := dagbucket.Told(n)
+	return h.broker.Functions.Emit(ctx, "tradewind/local", id, data)
+}

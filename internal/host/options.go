@@ -1,0 +1,73 @@
+package host
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/host/running"
+	"github.com/tradewind-broker/tradewind/internal/secret"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// Options of a host on one machine. The zero value of each field is its default.
+type Options struct {
+	// State is the folder that holds everything: records, queues, machines, outputs, the token.
+	// Empty is DefaultState.
+	State string
+	// Catalog is a folder of CSV catalogues; empty is the catalogue in the binary.
+	Catalog string
+	// Addr is the address on which the API listens. Empty is a loopback port, the same one at each start.
+	Addr string
+	// Hosts are additional host names, without ports, for the API.
+	Hosts []string
+	// TimeScale is wall seconds per second of virtual time: 0.001 makes an hour pass in 3.6 seconds. 1 is real time. 0
+	// is real time in which recorded tasks take no time.
+	TimeScale float64
+	// Scenario is a file that says which launches fail and which machines are preempted; empty means no failures.
+	Scenario string
+	// Anew makes the scenario start now, if no machines of an earlier broker exist any more.
+	Anew bool
+	// Seed, if above 0 and without Scenario, makes launches fail and preempts spot machines at random.
+	Seed uint64
+	// MaxMachines limits the number of local machines at once; 0 is a default by the number of processors.
+	MaxMachines int
+	// DAGs is the folder watched for DAG files; empty is none.
+	DAGs string
+	// Policy is the file with the policy of the broker's sessions (docs/scheduling.md), watched for changes; empty is the
+	// default policy.
+	Policy string
+	// Passive serves the API for reading only and runs nothing.
+	Passive bool
+	// Stores are the clouds' stores, by scheme as in grant.Mux. Tasks read and write them by the broker's grants, with the
+	// broker's permissions. Data of jobs is stored in the state folder, or in the buckets that the settings of Clouds
+	// name.
+	Stores grant.Mux
+	// Clouds are the clouds on which machines are bought. If there are none, this computer simulates every cloud of the
+	// catalogue. Otherwise it simulates the others if PlayOthers is set; if not, they are not used in plans.
+	Clouds     []Bought
+	PlayOthers bool
+	// Play are the clouds and regions that plans use if none is bought on; an empty list is every region, and nil is
+	// every cloud.
+	Play map[string][]string
+	// PublicURL is the URL at which bought machines reach this broker (see the function PublicURL).
+	PublicURL string
+	// BootWithin is how long a bought machine may take from its launch to its agent's first call; 0 is the broker's
+	// default.
+	BootWithin time.Duration
+	// Deployment is the name or tag of bought machines; empty is a name that the state folder keeps.
+	Deployment string
+	// Agents are the digests of the agent's programs for bought machines; Programs are the files that they download.
+	Agents   driver.Agents
+	Programs cloudkit.Programs
+	// Secrets fetches the secrets to which jobs refer, by scheme (internal/secret).
+	Secrets map[string]secret.Source
+	// Agent is the command that runs on each machine; empty is this program's agent command.
+	Agent   []string
+	Version string
+	Log     *slog.Logger
+}
+
+// Running is a host that uses a state folder.
+type Running = running.Broker

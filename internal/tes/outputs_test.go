@@ -1,0 +1,195 @@
+package tes_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/tes"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
+
+// left are the files below a folder, by their names in it.
+func left(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	if err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(p) //nolint:gosec // of a test
+		name, _ := filepath.Rel(dir, p)
+		all[name] = string(b)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestAFailedTaskLeavesWhatIsThere has engines read of a failed task what it has printed into its files, and keeps the
+// exit code where one of them is not there.
+func TestAFailedTaskLeavesWhatIsThere(t *testing.T) {
+	at := t.TempDir()
+	task := tes.Task{
+		Executors: []tes.Executor{{Image: "i", Workdir: at, Command: []string{"sh", "-c", "echo why >err; exit 7"}}},
+		Outputs: []tes.Output{
+			{Path: at + "/none", Type: tes.Directory, URL: "file:///none"},
+			{Path: at + "/result", URL: "file:///result"},
+			{Path: at + "/err", URL: "file:///err"},
+		},
+	}
+	log, output, err := run(t, task)
+	if err == nil || err.Error() != "exit status 7" {
+		t.Errorf("ended with %v", err)
+	}
+	if got := left(t, output); !reflect.DeepEqual(got, map[string]string{"2": "why\n"}) {
+		t.Errorf("left %q", got)
+	}
+	if strings.Contains(string(log), "tes output") {
+		t.Errorf("what it left is told of as that of a task that is done: %s", log)
+	}
+	job, err := tes.Job(task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range job.Tasks[0].Outputs {
+		if !out.OnFailure {
+			t.Errorf("%s is kept back where the command fails", out.Name)
+		}
+	}
+}
+
+// TestOutputsThatAreNotThere fail a task, by its script or by the agent that misses them, but not one of Nextflow,
+// which names what may be left out as well, and looks itself for the rest.
+func TestOutputsThatAreNotThere(t *testing.T) {
+	at := t.TempDir()
+	task := tes.Task{
+		Executors: []tes.Executor{{Image: "i", Command: []string{"true"}, Workdir: at}},
+		Outputs:   []tes.Output{{Path: at + "/optional", URL: "file:///optional"}},
+	}
+	_, output, err := run(t, task)
+	if _, there := os.Stat(output + "/0"); err != nil || there == nil {
+		t.Errorf("a file that is not there: %v, and something lies in its place: %v", err, there)
+	}
+	task.Outputs[0].Type = tes.Directory
+	if log, _, err := run(t, task); err == nil || err.Error() != "exit status 125" ||
+		!strings.Contains(string(log), "there is no directory "+at+"/optional") {
+		t.Errorf("a directory that is not there: %v, %s", err, log)
+	}
+	task.Inputs = []tes.Input{{Path: at + "/.command.run", Content: "true"}}
+	task.Outputs = append(task.Outputs, tes.Output{Path: at + "/more", URL: "file:///more"},
+		tes.Output{Path: at + "/.exitcode", URL: "file:///.exitcode"})
+	log, output, err := run(t, task)
+	if err != nil {
+		t.Fatalf("of Nextflow: %v, %s", err, log)
+	}
+	if entries, err := os.ReadDir(output); err != nil || len(entries) != 3 || len(left(t, output)) != 0 {
+		t.Errorf("of Nextflow: %v, %v", entries, err)
+	}
+}
+
+// TestOutputsAreTakenAsTheyAreNamed has directories that match wildcards, links, and names with brackets.
+func TestOutputsAreTakenAsTheyAreNamed(t *testing.T) {
+	at := t.TempDir()
+	task := tes.Task{
+		Executors: []tes.Executor{{Image: "i", Workdir: at, Command: []string{"sh", "-c", `mkdir -p dir-1/sub dir-2
+			echo 1 >dir-1/sub/f; echo 2 >dir-2/g; ln -s "$PWD/dir-2/g" dir-1/l; echo b >'a[1].txt'`}}},
+		Outputs: []tes.Output{
+			{Path: at + "/dir-*", PathPrefix: at, URL: "file:///w"},
+			{Path: at + "/a[1].txt", URL: "file:///w/a[1].txt"},
+			{Path: at + "/dir-1", URL: "file:///d"},
+		},
+	}
+	log, output, err := run(t, task)
+	if err != nil {
+		t.Fatalf("%v: %s", err, log)
+	}
+	want := map[string]string{
+		"0/dir-1/sub/f": "1\n", "0/dir-1/l": "2\n", "0/dir-2/g": "2\n", "1": "b\n", "2/sub/f": "1\n", "2/l": "2\n",
+	}
+	if got := left(t, output); !reflect.DeepEqual(got, want) {
+		t.Errorf("left %q, want %q", got, want)
+	}
+	told := map[string]bool{}
+	_, outputs := task.ReadLog(log)
+	for _, f := range outputs {
+		told[f.URL] = true
+	}
+	wantTold := map[string]bool{
+		"file:///w/dir-1/sub/f": true, "file:///w/dir-1/l": true, "file:///w/dir-2/g": true, "file:///w/a[1].txt": true,
+		"file:///d/sub/f": true, "file:///d/l": true,
+	}
+	if !reflect.DeepEqual(told, wantTold) {
+		t.Errorf("told of %v, want %v", told, wantTold)
+	}
+}
+
+// TestAPlainPathIsAURL has what lies on the computer named by its path alone, as TES allows and Nextflow does.
+func TestAPlainPathIsAURL(t *testing.T) {
+	job, err := tes.Job(tes.Task{
+		Executors: []tes.Executor{{Image: "i", Command: []string{"true"}}},
+		Inputs: []tes.Input{
+			{Path: "/work/in", URL: "/data/it's 100%.txt"}, {Path: "/work/d", URL: "/data/d", Type: tes.Directory},
+		},
+		Outputs: []tes.Output{{Path: "/work/out", URL: "/data/out #1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := job.Tasks[0]
+	if task.Inputs[0].URI != "/data/it's 100%.txt" || task.Inputs[1].URI != "/data/d/" ||
+		task.Outputs[0].URI != "/data/out #1" {
+		t.Errorf("%+v, %+v", task.Inputs, task.Outputs)
+	}
+	for _, relative := range []string{"data/in", "~/in"} {
+		if _, err := tes.Job(tes.Task{
+			Executors: []tes.Executor{{Image: "i", Command: []string{"true"}}},
+			Inputs:    []tes.Input{{Path: "/work/in", URL: relative}},
+		}); err == nil || !strings.Contains(err.Error(), "inputs[0].url:") {
+			t.Errorf("%s: %v", relative, err)
+		}
+	}
+}
+
+// TestWhyATaskFailedIsSaid has the reason where clients look for it, also where there was no attempt.
+func TestWhyATaskFailedIsSaid(t *testing.T) {
+	const reason = "no feasible plan: no offer has 5000 vCPUs"
+	d := &apitypes.JobDetail{TaskList: []apitypes.TaskView{{State: "cancelled"}}}
+	d.State, d.Reason = apitypes.JobFailed, reason
+	failed := tes.Task{State: tes.StateOf(d)}
+	failed.Explain(d.Reason)
+	if len(failed.Logs) != 1 || !reflect.DeepEqual(failed.Logs[0].SystemLogs, []string{reason}) ||
+		failed.Logs[0].Logs == nil {
+		t.Errorf("%+v", failed.Logs)
+	}
+	again := tes.Task{State: tes.ExecutorError, Logs: []tes.TaskLog{{}, {SystemLogs: []string{reason}}}}
+	again.Explain(reason)
+	if len(again.Logs) != 2 || again.Logs[0].SystemLogs != nil || len(again.Logs[1].SystemLogs) != 1 {
+		t.Errorf("%+v", again.Logs)
+	}
+	done := tes.Task{State: tes.Canceled}
+	if done.Explain("cancelled by a TES client"); done.Logs != nil {
+		t.Errorf("%+v", done.Logs)
+	}
+}
+
+// TestNextflowReadsTheLastAttemptFirst has a task of it succeed whose first machine was taken.
+func TestNextflowReadsTheLastAttemptFirst(t *testing.T) {
+	attempts := []tes.TaskLog{
+		{Metadata: map[string]string{"attempt": "1"}}, {Metadata: map[string]string{"attempt": "2"}},
+	}
+	other := tes.Task{State: tes.Complete, Logs: append([]tes.TaskLog{}, attempts...)}
+	of := tes.Task{
+		State: tes.Complete, Logs: append([]tes.TaskLog{}, attempts...),
+		Inputs:  []tes.Input{{Path: "/work/.command.run", URL: "/w/.command.run"}},
+		Outputs: []tes.Output{{Path: "/work/.exitcode", URL: "/w/.exitcode"}},
+	}
+	other.Explain("")
+	of.Explain("")
+	if other.Logs[0].Metadata["attempt"] != "1" || of.Logs[0].Metadata["attempt"] != "2" || len(of.Logs) != 2 {
+		t.Errorf("of Nextflow %v, of others %v", of.Logs, other.Logs)
+	}
+}

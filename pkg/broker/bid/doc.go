@@ -1,4 +1,0 @@
-// Package bid says what an hour of a machine is worth to a task: the most to pay for a spot machine, when to leave it,
-// and when a task that may wait for a better price begins (package bidding has the Markov model, after the paper on
-// bidding for workflows on spot instances).
-package bid

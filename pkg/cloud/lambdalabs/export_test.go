@@ -1,0 +1,10 @@
+package lambdalabs
+
+// NameOf returns the name of a machine.
+var NameOf = nameOf
+
+// ReadName returns the parts of a machine's name.
+func ReadName(deployment, name string) (cluster string, rank int, of func(string) bool, ok bool) {
+	n, ok := readName(deployment, name)
+	return n.cluster, n.rank, n.of, ok
+}
