@@ -1,4 +1,4 @@
-"""Submit batch jobs to a Tradewind broker, follow them, and ask why they run where they do.
+"""Submit batch jobs to a Tradewind broker, follow them, and see why they run where they do.
 
 from tradewind import Job, Resources, Task
 

@@ -1,4 +1,4 @@
-"""Brings along what a job names on this computer, as `tradewind submit` does: packs are uploaded and take its place."""
+"""Uploads the local files of a job as packs, like `tradewind submit`, and puts references in their place."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .job import Job
 from .models import Grant, Missing
 
 Work = Generator[Call[Any], Any, File]
-"""Yields calls to make, is sent their answers, and returns the job file. It reads files meanwhile."""
+"""Yields calls to make, receives their answers, and returns the job file. Reads files between calls."""
 
-_ASK = 1000  # pieces at a time
-_SIGNED_FOR = timedelta(minutes=1)  # what a grant must have left to be used
+_ASK = 1000  # pieces in one request
+_SIGNED_FOR = timedelta(minutes=1)  # minimum remaining validity of a grant
 _COPIED = ("false", "no", "off")  # words of `mount`
 _FULL = (
     "no space is left where the broker keeps what jobs bring along: free some of its disk, and hand the job in again; "
@@ -36,8 +36,8 @@ _FULL = (
 
 
 def bring(source: Source) -> Work:
-    """Uploads what a Job names here and the broker lacks, and makes the file that names the packs. Of a job file it
-    makes what it is. Raises TradewindError, before anything is sent where something is not there."""
+    """Uploads the local files of a Job that the broker does not have, and returns the file with references to the
+    packs. A job file is returned unchanged. Raises TradewindError; if a file is missing, before anything is sent."""
     if not isinstance(source, Job):
         return file(source)
     job, places = _found(source)
@@ -50,12 +50,12 @@ def bring(source: Source) -> Work:
 
 
 def found(source: Source) -> File:
-    """The file to plan with: what a Job names on this computer is there, and counts with its size."""
+    """The file to plan with: local files of a Job must exist, and their sizes are included."""
     return _written(source, _found(source)[0]) if isinstance(source, Job) else file(source)
 
 
 def step(work: Work, answer: Any) -> Call[Any] | File:
-    """The next call of some work, or what it returns."""
+    """The next call of some work, or its result."""
     try:
         return work.send(answer)
     except StopIteration as done:
@@ -69,7 +69,7 @@ def _written(source: Job, job: dict[str, Any]) -> File:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a job names something on this computer."""
+    """The place in a job that names a local file."""
 
     task: str
     where: str
@@ -82,7 +82,7 @@ class _Place:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Has errors say where the job names what they are about."""
+        """Adds the place in the job to errors."""
         at, uri = f"tasks.{self.task}.{self.where}", json.dumps(self.fields[self.key], ensure_ascii=False)
         try:
             yield
@@ -104,7 +104,7 @@ def _places(job: dict[str, Any]) -> Iterator[_Place]:
 
 
 def _path(uri: object) -> str:
-    """The absolute path on this computer that a job means; "" if it means none."""
+    """The absolute local path that a job names; "" if it names none."""
     if not isinstance(uri, str) or not uri or "://" in uri:
         return ""
     path = os.path.expanduser(uri) if uri.startswith("~/") else uri
@@ -113,7 +113,7 @@ def _path(uri: object) -> str:
 
 
 def _outputs(job: dict[str, Any]) -> set[str]:
-    """The paths that tasks of the job write to; it then names them in full."""
+    """The paths that tasks of the job write to. The job then has their absolute paths."""
     made = set()
     for task in job["tasks"].values():
         for out in task.get("outputs", ()):
@@ -127,7 +127,7 @@ def _outputs(job: dict[str, Any]) -> set[str]:
 
 
 def _found(source: Job) -> tuple[dict[str, Any], list[_Place]]:
-    """The job with full paths and the sizes of inputs, and what of it is to be packed."""
+    """The job with absolute paths and sizes of inputs, and the places to pack."""
     job = source.to_dict()
     made, places, trees = _outputs(job), [], dict[str, Tree]()
     for place in _places(job):
@@ -146,7 +146,7 @@ def _found(source: Job) -> tuple[dict[str, Any], list[_Place]]:
 
 
 def _fit_workdir(tree: Tree, inputs: list[dict[str, Any]]) -> None:
-    """Sees that it is a folder, and that no mount hides what it brings along."""
+    """Checks that it is a folder, and that no mount hides its content."""
     if tree.single:
         at = os.path.join(tree.dir, tree.name)
         raise TradewindError(f"{at} is a file, not a folder (name the folder that it lies in, or put it into inputs)")
@@ -160,7 +160,7 @@ def _fit_workdir(tree: Tree, inputs: list[dict[str, Any]]) -> None:
 
 
 def _sent(place: _Place) -> Generator[Call[Any], Any, str]:
-    """Packs what lies somewhere, and uploads what the broker lacks of it. What changes meanwhile is packed again."""
+    """Packs a path and uploads the missing pieces. If files change meanwhile, they are packed again."""
     for tried in range(1, TRIES + 1):
         with place.told():
             tree = pack(place.path)
@@ -174,7 +174,7 @@ def _sent(place: _Place) -> Generator[Call[Any], Any, str]:
 
 
 def _send(tree: Tree) -> Generator[Call[Any], Any, None]:
-    """Uploads what is missing of a tree: the list last, so that who finds it finds the rest."""
+    """Uploads the missing pieces of a tree. The list is last, so its presence means that all pieces exist."""
     sizes, missing = tree.pieces(), dict[str, Grant]()
     names = iter(sizes)
     while part := list(islice(names, _ASK)):
@@ -187,7 +187,7 @@ def _send(tree: Tree) -> Generator[Call[Any], Any, None]:
         if grant.expires - datetime.now(timezone.utc) < _SIGNED_FOR:  # of a large upload, or a slow one
             again: Missing = yield _ask({name: sizes[name]})
             if not again.missing:
-                continue  # somebody else brought it
+                continue  # another client uploaded it
             grant = again.missing[0].grant
         yield _Upload(grant.method, grant.url, _Sent, headers=grant.header or {}, content=body, signed=True)
 
@@ -199,11 +199,11 @@ def _ask(pieces: dict[str, int]) -> Call[Missing]:
 
 
 class _Sent(BaseModel):
-    """Nothing is answered."""
+    """The answer is empty."""
 
 
 class _Upload(Call[_Sent]):
-    """The upload of a piece. Its URL is a right, and is in no error."""
+    """The upload of a piece. Its URL grants access, so it is never in an error."""
 
     def read(self, response: httpx.Response) -> _Sent:
         if response.status_code == httpx.codes.INSUFFICIENT_STORAGE:

@@ -1,4 +1,4 @@
-"""What both clients share: the API's calls as data, and how its answers are read."""
+"""Shared by both clients: the API's calls as data, and reading of its answers."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ STREAM = httpx.Timeout(120.0, connect=10.0)  # comments keep a silent stream ali
 LOG = httpx.Timeout(10.0, read=None)  # a task may print nothing for as long as it likes
 TRIES = 5
 FIRST_PAUSE = 0.2  # seconds; doubles
-SELDOM = 5.0  # seconds between two looks at a log of which nothing new comes
-RECONNECT_FOR = 30.0  # seconds without a word
-PART = 1000  # tasks of a large job that are asked for at once
+SELDOM = 5.0  # seconds between two requests for a log without news
+RECONNECT_FOR = 30.0  # seconds without data
+PART = 1000  # tasks of a large job in one request
 PASSING = frozenset({429, 500, 502, 503, 504})
 OVER = frozenset({"succeeded", "failed", "cancelled"})
 
 Source = Job | str | Path | bytes
-"""A job, or a job file: a path, or what is in it as bytes."""
+"""A job, or a job file as a path or its content as bytes."""
 
 File = tuple[str, bytes]
-"""A job file as it is handed in: what it is called, and what is in it."""
+"""A job file to submit: its name and its content."""
 
 
 @dataclass(frozen=True)
 class Call(Generic[M]):
-    """One call of the API, and what its answer is."""
+    """One call of the API, and the type of its answer."""
 
     method: str
     path: str
@@ -51,13 +51,13 @@ class Call(Generic[M]):
     files: Mapping[str, tuple[None, bytes]] | None = None
     content: bytes | None = None
     signed: bool = False
-    """It has its own right, and goes to a store: what proves to the broker who one is is not sent along."""
+    """It is a signed request to a store: the broker's credentials are not sent."""
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
         return http.build_request(
             self.method,
             self.path,
-            params=self.params or None,  # none at all would cut off those of the URL
+            params=self.params or None,  # an empty mapping would remove those of the URL
             headers=self.headers,
             content=self.content,
             files=self.files,
@@ -73,7 +73,7 @@ class Call(Generic[M]):
 
 
 def check(response: httpx.Response) -> None:
-    """Raises BrokerError of an answer that is a refusal. Its body has been read."""
+    """Raises BrokerError if the answer is an error. Its body has been read."""
     if response.is_success:
         return
     try:
@@ -85,7 +85,7 @@ def check(response: httpx.Response) -> None:
 
 
 def file(source: Source) -> File:
-    """A job file as it is."""
+    """Returns a job file unchanged."""
     if isinstance(source, Job):
         return source.name + ".json", source.to_json().encode()
     if isinstance(source, bytes):
@@ -118,7 +118,7 @@ def plan(job: File, objective: str | None, deadline: str | None, budget: float |
 
 
 def unreachable(request: httpx.Request | None, broker: str, why: object) -> Unreachable:
-    """The error of a broker that does not answer, or of the store that a request with a right of its own went to."""
+    """The error if the broker, or the store of a signed request, does not answer."""
     who = f"the store of packs does not answer at {request.url.copy_with(raw_path=b'/')}" if request else ""
     return Unreachable(f"{who or 'the broker does not answer at ' + broker}: {why}")
 
@@ -159,7 +159,7 @@ def logs(job: str, task: str | int, attempt: int, rank: int, tail: int, follow: 
 
 
 class Log:
-    """Reads a log that comes in one answer or several, as functions give it: each says where the next one begins."""
+    """Reads a log from one or several answers. Functions on AWS return parts; each names the start of the next."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -167,18 +167,18 @@ class Log:
         self._news = False
 
     def feed(self, piece: bytes) -> str:
-        """The text of a piece; what of a character is still to come waits for the next."""
+        """Decodes a piece; an incomplete character waits for the next piece."""
         self._news = True
         return self._decode(piece)
 
     def more(self, response: httpx.Response, params: dict[str, str]) -> bool:
-        """Whether another answer follows this one, which is read; params then ask for it."""
+        """Reports whether another answer follows this one; params then request it."""
         after = response.headers.get("Tradewind-Next", "")
         params.update({"after": after} if after else {})
         return bool(after)
 
     def pause(self) -> float:
-        """How long to wait before asking for the next answer: the longer, the more often there was nothing."""
+        """How long to wait before the next request; longer after each answer without news."""
         self._pause = 0.0 if self._news else min(max(self._pause * 1.5, FIRST_PAUSE), SELDOM)
         self._news = False
         return self._pause
@@ -206,27 +206,27 @@ def joined_story(whole: Story | None, more: Story) -> Story:
 
 
 class Events:
-    """Reads a stream of server-sent events (WHATWG HTML, section 9.2), as far as the API uses the form."""
+    """Reads a stream of server-sent events (WHATWG HTML, section 9.2), as far as the API uses them."""
 
     def __init__(self) -> None:
         self.last = ""
         """ID of the last event that was read."""
         self.over = False
-        self._line = b""  # that is still to end
+        self._line = b""  # incomplete
         self._forget()
 
     def _forget(self) -> None:
         self._name, self._id, self._data = "", "", list[str]()
 
     def again(self) -> dict[str, str]:
-        """The headers that open the stream again where it broke off."""
+        """The headers that continue the stream where it ended."""
         self._line = b""
         self._forget()
         return {"Last-Event-ID": self.last} if self.last else {}
 
     def feed(self, piece: bytes) -> Iterator[JobUpdate]:
-        """The updates that a piece of the stream completes. A line ends with a line feed alone: what else ends lines to
-        Unicode, and to httpx, is text of an event, such as the U+0085 that a failed program may have printed."""
+        """Yields the updates that a piece of the stream completes. Only a line feed ends a line: other line ends of
+        Unicode and httpx are text of an event, such as a U+0085 printed by a program."""
         *lines, self._line = (self._line + piece).split(b"\n")
         for line in lines:
             yield from self._read(line.removesuffix(b"\r").decode(errors="replace"))
@@ -252,6 +252,6 @@ class Events:
 
 
 def merged(known: dict[int, Any], update: JobUpdate) -> None:
-    """Puts an update's tasks among those known, by index."""
+    """Stores an update's tasks by index."""
     for t in update.tasks or []:
         known[t.index] = t

@@ -1,4 +1,4 @@
-"""Where the stream of a pack's contents is cut into pieces, and what they are called."""
+"""Cuts the stream of a pack's contents into pieces and names them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def digest(content: bytes | bytearray) -> str:
 
 
 def _gear() -> list[int]:
-    """A number for each byte, none like another. It never changes: pieces would be cut elsewhere."""
+    """A different number for each byte. It must never change, because pieces would be cut elsewhere."""
     table, state = [], 0
     for _ in range(256):  # SplitMix64, from 0
         state = state + 0x9E3779B97F4A7C15 & _MASK
@@ -28,14 +28,14 @@ _GEAR = _gear()
 
 
 def cut(data: bytearray) -> int:
-    """How long the first piece is of data, which has at least MAX_PIECE bytes or the rest of the stream: up to where
-    the gear hash of the last 64 bytes begins with 20 zeros."""
+    """The length of the first piece of data, which has at least MAX_PIECE bytes or the rest of the stream. It ends
+    where the gear hash of the last 64 bytes starts with 20 zeros."""
     end = min(len(data), MAX_PIECE)
     value, gear = 0, _GEAR.__getitem__
     for g in map(gear, data[_MIN_PIECE - 64 : _MIN_PIECE]):
         value = value + value + g
     for at in range(_MIN_PIECE, end, 64):
-        value &= _MASK  # no more often than it has to be: this loop takes most of the time of packing
+        value &= _MASK  # as rarely as possible: this loop takes most of the packing time
         for n, g in enumerate(map(gear, data[at : min(at + 64, end)]), at + 1):
             value = value + value + g
             if not value & _CUT:

@@ -1,4 +1,4 @@
-"""Finds the broker as the command line does: what is named, then the environment, then the state folder."""
+"""Finds the broker like the command line: the argument, then the environment, then the state folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .errors import TradewindError
 
 
 class BrokerNotFound(TradewindError):
-    """No broker is named, and none runs on the state folder; or the name of one is no good."""
+    """No broker is named and none runs on the state folder, or the name of the broker is invalid."""
 
 
 _GATEWAY = re.compile(r"^[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?$")
@@ -26,7 +26,7 @@ _GATEWAY = re.compile(r"^[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a broker is, and what proves who one is: a token, or the region of AWS for which requests are signed."""
+    """The address of a broker, and the credentials: a token, or the AWS region for which requests are signed."""
 
     url: str
     token: str = field(default="", repr=False)
@@ -34,8 +34,8 @@ class Endpoint:
 
     @classmethod
     def find(cls, url: str | None = None, token: str | None = None, state: str | Path | None = None) -> Endpoint:
-        """Finds the broker: the one at url, else of the folder state, else at $TRADEWIND_ENDPOINT, else of the default
-        state folder ($TRADEWIND_STATE). Raises BrokerNotFound."""
+        """Finds the broker at url, else of the folder state, else at $TRADEWIND_ENDPOINT, else of the default state
+        folder ($TRADEWIND_STATE). Raises BrokerNotFound."""
         if url is not None and state is not None:
             raise BrokerNotFound("state is of a broker on this computer, url of one elsewhere: leave out one of them")
         if url is None and state is None:
@@ -58,12 +58,12 @@ class Endpoint:
             raise BrokerNotFound(f"the state folder {folder} cannot be read: {err}") from err
 
     def auth(self) -> httpx.Auth:
-        """What proves to the broker who one is."""
+        """Adds the credentials to requests."""
         return _Signed(self.region) if self.region else _Bearer(self.token)
 
 
 def default_state() -> Path:
-    """The state folder of a broker on this computer, where none is named."""
+    """The default state folder of a broker on this computer."""
     if folder := os.environ.get("TRADEWIND_STATE"):
         return Path(folder)
     if folder := os.environ.get("XDG_STATE_HOME"):
@@ -72,7 +72,7 @@ def default_state() -> Path:
 
 
 def _checked(raw: str, sign: str) -> tuple[str, str]:
-    """The URL of a broker, and the region of AWS for which requests to it are signed, "" for none."""
+    """Returns the URL of a broker, and the AWS region for which requests to it are signed ("" for none)."""
     if raw.startswith("kubernetes://"):
         raise BrokerNotFound(
             "brokers in a cluster are reached by `kubectl port-forward`: name the address it listens on"
@@ -111,7 +111,7 @@ class _Bearer(httpx.Auth):
 
 
 class _Signed(httpx.Auth):
-    """Signs each request by AWS Signature Version 4, with the credentials that AWS' own tools find."""
+    """Signs each request by AWS Signature Version 4, with the credentials that AWS's tools find."""
 
     requires_request_body = True
 

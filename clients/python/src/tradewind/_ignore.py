@@ -1,4 +1,4 @@
-"""What is left out of a folder that is packed: the rules of internal/pack, which are git's."""
+"""Ignore rules for packing a folder: those of internal/pack, which are git's."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 OWN = ".tradewindignore"
-_ALONE = (OWN, ".skyignore")  # where one lies at the folder's top, it alone counts
+_ALONE = (OWN, ".skyignore")  # if one is at the folder's top, only it applies
 _GIT, _GIT_IGNORE = ".git", ".gitignore"
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """A line of an ignore file (gitignore(5)); paths are below the folder that the file lies in."""
+    """A line of an ignore file (gitignore(5)); paths start at the folder of the file."""
 
     match: re.Pattern[str]
-    again: bool  # what it matches is not left out after all
-    folders: bool  # it matches folders alone
+    again: bool  # a pattern with !
+    folders: bool  # matches only folders
 
 
 class _File:
@@ -33,7 +33,7 @@ class _File:
         self.some = re.compile("|".join(f"(?:{r.match.pattern})" for r in self.rules) or r"(?!)")
 
     def leave(self, path: str, folder: bool) -> bool | None:
-        """Whether a path is left out; None where no rule says."""
+        """Whether a path is left out; None if no rule matches."""
         below = path[self.below :]
         if self.some.fullmatch(below):  # most files match none
             for rule in self.rules:
@@ -44,14 +44,14 @@ class _File:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is left out below a folder; of several rules that match, the last one counts."""
+    """The rules below a folder. The last matching rule decides."""
 
     git: bool = False
     files: tuple[_File, ...] = field(default=())
 
     @staticmethod
     def of(folder: str) -> Rules:
-        """The rules for what lies in a folder, an absolute path without links."""
+        """The rules for the content of a folder, an absolute path without links."""
         for name in _ALONE:
             try:
                 with open(os.path.join(folder, name), "rb") as file:
@@ -61,11 +61,11 @@ class Rules:
         return _repository(folder).inside(folder)
 
     def inside(self, folder: str) -> Rules:
-        """The rules for what lies in a folder: those for the folder itself, and its own."""
+        """The rules for the content of a folder: those of its parents and its own."""
         return self._with(folder, os.path.join(folder, _GIT_IGNORE)) if self.git else self
 
     def leave(self, path: str, folder: bool) -> bool:
-        """Whether something is left out. What lies in a folder that is left out is not asked for."""
+        """Whether a path is left out. Not called for the content of an ignored folder."""
         path = _slashed(path)
         if self.git and path.rpartition("/")[2] == _GIT:
             return True
@@ -89,8 +89,8 @@ def _slashed(path: str) -> str:
 
 
 def _repository(folder: str) -> Rules:
-    """The rules of the folders above one, where they are of one repository with it. They do not count where they leave
-    out the folder itself, which its user named."""
+    """The rules of parent folders in the same repository. They do not apply if they ignore the folder itself, because
+    the user named it."""
     none = Rules(git=True)
     path = [folder]  # from the repository's top
     while not os.path.lexists(os.path.join(path[0], _GIT)):
@@ -106,7 +106,7 @@ def _repository(folder: str) -> Rules:
 
 
 def _rule(line: str) -> _Rule | None:
-    """Reads a line. One that is no pattern matches nothing, as with git."""
+    """Parses a line. An invalid pattern matches nothing, as in git."""
     while line.endswith(" ") and not line.endswith("\\ "):
         line = line[:-1]
     if line.startswith("#"):
@@ -117,14 +117,14 @@ def _rule(line: str) -> _Rule | None:
     if glob == line and "/" not in glob:
         glob = "**/" + glob
     if glob.endswith("/**"):
-        glob += "/*"  # git: what is inside, not the folder
+        glob += "/*"  # git: the content, not the folder
     pattern = _regex(glob.removesuffix("/**/"), glob.endswith("/**/")) if line else None
     return _Rule(re.compile(pattern), again, folders) if pattern is not None else None
 
 
 def _regex(glob: str, cut: bool) -> str | None:
-    """A pattern, of which /**/ was cut off, as a regular expression; None of one that can match nothing. Also where git
-    differs in what is hardly ever written, it says what internal/pack does, so that a folder has one name."""
+    """A pattern without its final /**/ as a regular expression; None if it can match nothing. In rare cases in which
+    git differs, it does the same as internal/pack, so that a folder has one digest."""
     out: list[str] = []
     at, start = 0, True  # start: of a part between slashes
     while at < len(glob):
@@ -166,11 +166,11 @@ def _regex(glob: str, cut: bool) -> str | None:
 
 
 def _class(glob: str, at: int) -> tuple[str, int] | None:
-    """Reads the characters between brackets: the expression, and where they end; None where they do not."""
+    """Parses the characters in brackets. Returns the expression and its end, or None without a closing bracket."""
     negate = glob[at : at + 1] in ("!", "^")
     at += negate
     out: list[str] = []
-    last = ""  # what a range would begin with
+    last = ""  # the start of a range
     while at < len(glob) and (glob[at] != "]"):
         c, at = glob[at], at + 1
         span = bool(last) and c == "-" and at < len(glob) and glob[at] != "]"

@@ -1,4 +1,4 @@
-"""What is said of a folder that has more than can be packed."""
+"""Error text for a folder that is too large to pack."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from ._ignore import OWN
 
-_PARTS = 5  # how many are named
+_PARTS = 5  # maximum parts in the text
 
 
 @dataclass
 class _Part:
-    """A file or folder with all below it."""
+    """A file, or a folder with its content."""
 
     path: str
     size: int = 0
@@ -22,7 +22,7 @@ class _Part:
 
 
 def large(path: str, entries: list[dict[str, Any]], max_bytes: int, max_files: int) -> str:
-    """Says what is large, and how to leave it out."""
+    """Names the large parts and how to leave them out."""
     size = sum(e.get("size", 0) for e in entries)
     most = _size(max_bytes) if size > max_bytes else f"{max_files} files"
     text = f"{path} has {_size(size)} in {len(entries)} files, more than {most} can be packed. Most of it:"
@@ -34,7 +34,7 @@ def large(path: str, entries: list[dict[str, Any]], max_bytes: int, max_files: i
 
 
 def _most(entries: list[dict[str, Any]], by_size: bool) -> list[_Part]:
-    """What has most of the bytes, or of the files. A folder is named by the one in it that has nearly all."""
+    """The parts with most bytes or files. If one subfolder has nearly all of a folder, the subfolder is named."""
     below: dict[str, _Part] = {}
     inside: defaultdict[str, list[_Part]] = defaultdict(list)
 
@@ -53,7 +53,7 @@ def _most(entries: list[dict[str, Any]], by_size: bool) -> list[_Part]:
 
     for e in entries:
         path = e["path"]
-        part(path).files -= "dir" in e  # it is counted by what holds it
+        part(path).files -= "dir" in e  # its folder counts it
         while True:
             at = part(path)
             at.size, at.files = at.size + e.get("size", 0), at.files + 1

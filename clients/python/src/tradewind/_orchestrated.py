@@ -1,4 +1,4 @@
-"""What the integrations share: a job that another orchestrator waits for."""
+"""Shared by the integrations: a job that another orchestrator waits for."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .client import Client, Run
 from .errors import JobFailed, TradewindError, Unreachable
 from .models import JobView
 
-PATIENCE = 3600.0  # seconds that a broker may be away while its job goes on
-LOOK = 5.0  # seconds between two looks whether it is back
+PATIENCE = 3600.0  # seconds to wait for an unreachable broker, whose job continues
+LOOK = 5.0  # seconds between two tries
 
 
 def key(*parts: object) -> str:
-    """An idempotency key made of what names one try: an orchestrator that lost the answer, and submits the same try
-    again, finds the job that is there already."""
+    """Makes an idempotency key from the identity of one try. If an orchestrator submits the same try again, it finds
+    the same job."""
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
 
 
@@ -31,9 +31,9 @@ def to_end(
     secrets: Mapping[str, str] | None = None,
     started: Callable[[Run], object] = lambda run: None,
 ) -> JobView:
-    """Submits a job, tells what becomes of it, and raises JobFailed where it did not end well. A broker that is away is
-    waited for: its job goes on, and another try would be a second one. What interrupts the wait cancels the job, so
-    that nothing goes on that nobody waits for."""
+    """Submits a job, reports its progress, and raises JobFailed if it does not succeed. It waits for an unreachable
+    broker, because the job continues and another try would be a second job. An interruption of the wait cancels the
+    job, so that it does not run unattended."""
     run = client.submit(job, key=submission, secrets=secrets)
     started(run)
     say(f"job {run.id} at {client.endpoint.url}")
@@ -42,7 +42,7 @@ def to_end(
     except (JobFailed, Unreachable):
         raise
     except BaseException:
-        with contextlib.suppress(TradewindError):  # what interrupts is told, and not this
+        with contextlib.suppress(TradewindError):  # only the interruption is reported
             run.cancel("the orchestrator gave up")
         raise
 

@@ -1,4 +1,4 @@
-"""Packs a folder or a file as internal/pack does: pieces that are named by their content, and a list of what they make."""
+"""Packs a folder or file like internal/pack: pieces named by their content, and a list of files."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from .errors import TradewindError
 
 MAX_BYTES = 2 << 30
 MAX_FILES = 200_000  # and folders and links
-_MOST_ENTRIES, _MOST_LIST = 1 << 20, 64 << 20  # what a list may have, and its own bytes
+_MOST_ENTRIES, _MOST_LIST = 1 << 20, 64 << 20  # maximum entries and bytes of a list
 
 _CHUNK = 1 << 20
 
-TRIES = 3  # what changes is packed so often
-_STILL = 0.3  # seconds that it is given to come to rest
+TRIES = 3  # maximum tries for changing files
+_STILL = 0.3  # seconds between tries
 
 
 class Unfit(TradewindError):
-    """Something cannot be packed. The text says what it is, and what to do."""
+    """Something cannot be packed. The text names it and the remedy."""
 
 
 class Changed(Unfit):
-    """A file does not keep still while it is packed."""
+    """A file changes while it is packed."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -43,13 +43,13 @@ class Changed(Unfit):
 
 
 def shown(path: str) -> str:
-    """A path as it can be printed."""
+    """A printable form of a path."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)
 class _File:
-    """The content of an entry: where it ends in the stream, and what tells whether it was changed."""
+    """The content of an entry: its end in the stream, and the data that detects changes."""
 
     path: str
     end: int
@@ -63,9 +63,9 @@ class _File:
 
 @dataclass
 class Tree:
-    """A folder or a file as it is to be packed. `Tree.scan` lists it without reading it; `pack` does both."""
+    """A folder or file to pack. `Tree.scan` lists it without reading it; `pack` does both."""
 
-    dir: str  # the folder, or the one that the file lies in
+    dir: str  # the folder, or the folder of the file
     name: str
     single: bool
     max_bytes: int = MAX_BYTES
@@ -74,12 +74,12 @@ class Tree:
     entries: list[dict[str, Any]] = field(default_factory=list)
     digest: str = ""
     _files: list[_File] = field(default_factory=list)
-    _pieces: dict[str, tuple[int, int]] = field(default_factory=dict)  # where it begins, and its size
+    _pieces: dict[str, tuple[int, int]] = field(default_factory=dict)  # offset and size
     _body: bytes = b""
 
     @classmethod
     def scan(cls, path: str, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> Tree:
-        """Lists what lies at an absolute path. Raises OSError of one that is not there, and Unfit."""
+        """Lists the content of an absolute path. Raises OSError if it is missing, and Unfit."""
         real = os.path.realpath(path, strict=True)
         info, single = os.stat(real), not os.path.isdir(real)
         folder = os.path.dirname(real) if single else real
@@ -104,11 +104,11 @@ class Tree:
 
     @property
     def uri(self) -> str:
-        """How jobs refer to the pack, once it was read."""
+        """The reference to the pack in jobs, after it was read."""
         return f"pack://{self.digest}/{quote(self.name, safe='$&+=:@')}"
 
     def at(self, place: str) -> str:
-        """Something that lies at a path, or below it: a file, a link, or what is in a folder; "" for nothing."""
+        """An entry at or below a path: a file, a link or a folder's content; "" for none."""
         below = (e["path"] for e in self.entries if e["path"] == place and "dir" not in e or _in(e["path"], place))
         return next(below, "")
 
@@ -126,7 +126,7 @@ class Tree:
             pieces.append({"digest": name, "size": n})
             begin += n
             del window[:n]
-        # As Go writes JSON: its bytes are what the list is named by.
+        # Like Go's JSON, because the list is named by the digest of these bytes.
         made = {"version": 1, "entries": self.entries, "pieces": pieces}
         text = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
         for c in "<>&\u2028\u2029":
@@ -137,7 +137,7 @@ class Tree:
         self.digest = digest(self._body)
 
     def pieces(self) -> dict[str, int]:
-        """The size of each piece, by its digest, and of the list, which is the last one."""
+        """The size of each piece by digest; the list is last."""
         return {**{name: size for name, (_, size) in self._pieces.items()}, self.digest: len(self._body)}
 
     def content(self, name: str) -> bytes:
@@ -162,7 +162,7 @@ class Tree:
 
     @contextmanager
     def _open(self, f: _File) -> Iterator[BinaryIO]:
-        """A file that is as it was listed, before and after it was read."""
+        """Opens a file and checks before and after reading that it has not changed."""
         try:
             with open(self._path(f.path), "rb") as file:
                 if not f.still(file):
@@ -216,7 +216,7 @@ class Tree:
     def _add(
         self, entry: dict[str, Any], below: str, info: os.stat_result, at: dict[str, tuple[str, os.stat_result]]
     ) -> None:
-        """Adds a file or a folder. What is 0 is left out, as Go does."""
+        """Adds a file or a folder. Zero values are left out, as in Go."""
         folder = stat.S_ISDIR(info.st_mode)
         fields = {"mode": info.st_mode & 0o777, "size": 0 if folder else info.st_size, "dir": folder}
         entry.update({name: value for name, value in fields.items() if value})
@@ -231,7 +231,7 @@ class Tree:
             raise Unfit(f'{shown(self.dir)}: "{shown(path)}" cannot be packed: {fault}') from None
 
     def _gone(self, path: str, err: OSError) -> Exception:
-        """The error of what cannot be read: it was there a moment ago, or is not for this user."""
+        """The error for an unreadable file: it has disappeared, or the user may not read it."""
         if isinstance(err, FileNotFoundError):
             return Changed(self._path(path))
         if isinstance(err, PermissionError):
@@ -240,7 +240,7 @@ class Tree:
         return err
 
     def _link(self, path: str) -> str:
-        """Where a link points to. An absolute path into the folder becomes a relative one: elsewhere it lies elsewhere."""
+        """The target of a link. An absolute path into the folder becomes relative, because the folder moves."""
         target = os.readlink(self._path(path))
         if os.path.isabs(target):
             below = os.path.relpath(target, self.dir)
@@ -263,7 +263,7 @@ def _in(path: str, folder: str) -> bool:
 
 
 def _link_inside(path: str, target: str) -> bool:
-    """Whether a link points below the folder. Up after down is refused too: what it went down may be another link."""
+    """Whether a link points into the folder. `..` after a name is refused: the name may be another link."""
     parts = [part for part in target.split("/") if part not in ("", ".")]
     down = next((i for i, part in enumerate(parts) if part != ".."), len(parts))
     ends = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
@@ -275,7 +275,7 @@ def _link_inside(path: str, target: str) -> bool:
 
 
 def pack(path: str) -> Tree:
-    """Lists and reads a folder or a file. What changes meanwhile is packed again, some times, before it fails."""
+    """Lists and reads a folder or file. If it changes meanwhile, it is packed again a few times before this fails."""
     for tried in range(1, TRIES + 1):
         try:
             tree = Tree.scan(path)

@@ -1,4 +1,4 @@
-"""How a job looks: in a notebook a table, elsewhere lines."""
+"""Shows a job: in a notebook as a table, elsewhere as lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._call import OVER, merged
 from .models import JobUpdate, JobView, TaskView
 
 MANY = 200
-"""How many tasks a table shows; of more, those that are neither done nor waiting, and the first of the others."""
+"""Maximum tasks in a table. Tasks that are neither finished nor waiting come first."""
 
 _COLOUR = {"succeeded": "#1a7f37", "failed": "#cf222e", "cancelled": "#6e7781", "running": "#0969da"}
 
@@ -50,7 +50,7 @@ def _state(state: str) -> str:
 
 
 class Lines:
-    """Tells what becomes of a job's tasks, a line for each change."""
+    """Prints the progress of a job's tasks, one line for each change."""
 
     def __init__(self, say: Callable[[str], object] = print) -> None:
         self._say = say
@@ -67,11 +67,11 @@ class Lines:
 
 
 class Table:
-    """Shows a job in a notebook, drawn anew with each change."""
+    """Shows a job in a notebook and updates it with each change."""
 
     def __init__(self) -> None:
         self._tasks: dict[int, TaskView] = {}
-        self._display: Any = None  # what is drawn anew
+        self._display: Any = None  # the display to update
 
     def show(self, update: JobUpdate) -> None:
         merged(self._tasks, update)
@@ -84,12 +84,12 @@ class Table:
 
 
 def live() -> Lines | Table:
-    """What shows a job here."""
+    """The view for this environment."""
     return Table() if in_notebook() else Lines()
 
 
 def in_notebook() -> bool:
-    """Whether a notebook's kernel runs this."""
+    """Reports whether this runs in a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and "IPKernelApp" in getattr(shell, "config", {})

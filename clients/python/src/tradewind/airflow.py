@@ -18,9 +18,9 @@ from .client import Client, Run
 
 
 class TradewindOperator(BaseOperator):
-    """Runs a job to its end. Its XCom is the job's ID. job is a Job or a job file: a path, or its text as bytes. Each
-    try of Airflow's is one job, also where the worker died and the try is taken up again; a try that is ended cancels
-    its job. Without url the broker is found as the command line finds it; $TRADEWIND_TOKEN is the worker's."""
+    """Runs a job to its end. Its XCom is the job's ID. job is a Job, or a job file as a path or bytes. Each Airflow try
+    is one job, also if the worker died and the try continues on another; ending a try cancels its job. Without url the
+    broker is found like the command line finds it. $TRADEWIND_TOKEN is read on the worker."""
 
     template_fields = ("url", "state")
 

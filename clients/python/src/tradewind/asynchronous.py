@@ -1,4 +1,4 @@
-"""The same client for asyncio."""
+"""The client for asyncio."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .models import JobDetail, JobUpdate, JobView, PlanView, Story, Why
 
 
 class AsyncClient:
-    """Calls one broker from asyncio; see Client, whose methods it has. Close it, or use it in an `async with`."""
+    """Calls one broker from asyncio, with the methods of Client. Close it, or use `async with`."""
 
     def __init__(
         self,
@@ -36,20 +36,20 @@ class AsyncClient:
     async def submit(
         self, job: Source, *, key: str | None = None, secrets: Mapping[str, str] | None = None
     ) -> AsyncRun:
-        """Hands in a job, or a job file of any form. The same key is the same job, however often it is sent."""
+        """Submits a job, or a job file in any format. Repeating a call with the same key returns the same job."""
         answer = await self._do(_call.submit(await self._bring(job), key, secrets))
         return AsyncRun(self, answer.id, list(answer.warnings or []))
 
     async def update(
         self, job: str, to: Source, *, key: str | None = None, secrets: Mapping[str, str] | None = None
     ) -> JobDetail:
-        """Has the services of a job be what another says, one replica after the other. It returns before that is done."""
+        """Updates the services of a job to those of another job, one replica at a time. Returns before it is done."""
         return await self.job((await self._do(_call.submit(await self._bring(to), key, secrets, job))).id)
 
     async def plan(
         self, job: Source, *, objective: str | None = None, deadline: str | None = None, budget: float | None = None
     ) -> PlanView:
-        """Says where a job would run and what it would cost (USD), without running it."""
+        """Returns where a job would run and its cost (USD), without running it."""
         return await self._do(_call.plan(await asyncio.to_thread(_bring.found, job), objective, deadline, budget))
 
     async def jobs(self, limit: int = 50) -> list[JobView]:
@@ -57,7 +57,7 @@ class AsyncClient:
         return (await self._do(_call.jobs(limit))).jobs
 
     def run(self, job: str) -> AsyncRun:
-        """A job that was submitted before, by its ID."""
+        """An earlier job, by its ID."""
         return AsyncRun(self, job)
 
     async def job(self, job: str) -> JobDetail:
@@ -68,7 +68,7 @@ class AsyncClient:
         return whole
 
     async def explain(self, job: str) -> Story:
-        """What happened to a job in the order of time, and why its tasks run where they do."""
+        """What happened to a job, in order of time, and why its tasks run where they do."""
         whole = _call.joined_story(None, await self._do(_call.story(job, 0)))
         while whole.next:
             whole = _call.joined_story(whole, await self._do(_call.story(job, whole.next)))
@@ -79,11 +79,11 @@ class AsyncClient:
         return await self._do(_call.waiting(job))
 
     async def cancel(self, job: str, reason: str = "") -> JobView:
-        """Asks for the end of a job. It returns before the job has ended."""
+        """Requests the cancellation of a job. Returns before the job has ended."""
         return await self._do(_call.cancel(job, reason))
 
     async def logs(self, job: str, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
-        """What a task has printed so far: of its last attempt, or the one named; tail is in bytes, 0 is all."""
+        """The log of a task so far, of its last attempt or the given one. tail is in bytes; 0 returns everything."""
         path, params = _call.logs(job, task, attempt, rank, tail, follow=False)
         log, text = _call.Log(), ""
         while True:
@@ -94,7 +94,7 @@ class AsyncClient:
                 return text
 
     async def follow_logs(self, job: str, task: str | int, *, rank: int = 0) -> AsyncIterator[str]:
-        """What a task prints, as it comes, until it has ended."""
+        """Yields the log of a task as it is printed, until the task has ended."""
         path, params = _call.logs(job, task, 0, rank, 0, follow=True)
         log, more = _call.Log(), True
         while more:
@@ -111,7 +111,7 @@ class AsyncClient:
                 await asyncio.sleep(log.pause())
 
     async def follow(self, job: str) -> AsyncIterator[JobUpdate]:
-        """A job's updates until it is over: first everything, then what changed."""
+        """Yields a job's updates until it has finished: first everything, then changes."""
         events, broken = _call.Events(), 0.0
         while not events.over:
             failure: Exception | None = None
@@ -149,7 +149,7 @@ class AsyncClient:
         await self.aclose()
 
     async def _bring(self, job: Source) -> File:
-        """What is handed in: of a Job, with packs in the place of what it names on this computer."""
+        """The file to submit. In a Job, local files are replaced by packs, which are uploaded."""
         work, answer = _bring.bring(job), None
         while isinstance(next := await asyncio.to_thread(_bring.step, work, answer), Call):
             answer = await self._do(next)
@@ -166,7 +166,7 @@ class AsyncClient:
                 if response.status_code not in _call.PASSING or tried == _call.TRIES:
                     return response
             except httpx.ConnectError as err:
-                raise self._unreachable(err, request if signed else None) from err  # where nobody listens, nobody will
+                raise self._unreachable(err, request if signed else None) from err  # not retried
             except httpx.TransportError as err:
                 if tried == _call.TRIES:
                     raise self._unreachable(err, request if signed else None) from err
@@ -185,11 +185,11 @@ class AsyncRun:
         self.client, self.id, self.warnings = client, job, warnings or []
 
     async def status(self) -> JobDetail:
-        """The job as it is now, with its tasks."""
+        """The current state of the job, with its tasks."""
         return await self.client.job(self.id)
 
     async def wait(self, *, check: bool = True) -> JobView:
-        """Waits for the job's end. Raises JobFailed if it ended otherwise than well, unless check is False."""
+        """Waits for the job's end. Raises JobFailed if it did not succeed, unless check is False."""
         job: JobView | None = None
         async for update in self.client.follow(self.id):
             job = update.job
@@ -200,11 +200,11 @@ class AsyncRun:
         return job
 
     def follow(self) -> AsyncIterator[JobUpdate]:
-        """The job's updates until it is over: first everything, then what changed."""
+        """Yields the job's updates until it has finished: first everything, then changes."""
         return self.client.follow(self.id)
 
     async def logs(self, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
-        """What a task has printed so far."""
+        """The log of a task so far."""
         return await self.client.logs(self.id, task, attempt=attempt, rank=rank, tail=tail)
 
     async def explain(self) -> Story:
@@ -212,11 +212,11 @@ class AsyncRun:
         return await self.client.explain(self.id)
 
     async def update(self, to: Source, *, secrets: Mapping[str, str] | None = None) -> JobDetail:
-        """Has the job's services be what another job says, one replica after the other."""
+        """Updates the job's services to those of another job, one replica at a time."""
         return await self.client.update(self.id, to, secrets=secrets)
 
     async def cancel(self, reason: str = "") -> JobView:
-        """Asks for the job's end."""
+        """Requests the job's cancellation."""
         return await self.client.cancel(self.id, reason)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The client that waits for each answer."""
+"""The synchronous client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .models import JobDetail, JobUpdate, JobView, PlanView, Story, TaskView, Wh
 
 
 class Client:
-    """Calls one broker. It is found as the command line finds it: see Endpoint.find. Close it, or use it in a `with`."""
+    """Calls one broker, which is found like the command line finds it (Endpoint.find). Close it, or use `with`."""
 
     def __init__(
         self,
@@ -33,23 +33,23 @@ class Client:
         )
 
     def submit(self, job: Source, *, key: str | None = None, secrets: Mapping[str, str] | None = None) -> Run:
-        """Hands in a job, or a job file of any form. Of a Job, what it names on this computer is brought along: it raises
-        TradewindError where that is not there. The same key is the same job, however often it is sent. Raises
-        BrokerError of a job that is not valid: nothing of it is stored."""
+        """Submits a job, or a job file in any format. Local files of a Job are uploaded; if one is missing,
+        TradewindError is raised. Repeating a call with the same key returns the same job. Raises BrokerError if the
+        job is invalid; it is not stored then."""
         answer = self._do(_call.submit(self._bring(job), key, secrets))
         return Run(self, answer.id, list(answer.warnings or []))
 
     def update(
         self, job: str, to: Source, *, key: str | None = None, secrets: Mapping[str, str] | None = None
     ) -> JobDetail:
-        """Has the services of a job be what another says, one replica after the other. It returns before that is done."""
+        """Updates the services of a job to those of another job, one replica at a time. Returns before it is done."""
         return self.job(self._do(_call.submit(self._bring(to), key, secrets, job)).id)
 
     def plan(
         self, job: Source, *, objective: str | None = None, deadline: str | None = None, budget: float | None = None
     ) -> PlanView:
-        """Says where a job would run and what it would cost (USD), without running it. What is given counts for more
-        than what the file says."""
+        """Returns where a job would run and its cost (USD), without running it. The arguments override the
+        file."""
         return self._do(_call.plan(_bring.found(job), objective, deadline, budget))
 
     def jobs(self, limit: int = 50) -> list[JobView]:
@@ -57,7 +57,7 @@ class Client:
         return self._do(_call.jobs(limit)).jobs
 
     def run(self, job: str) -> Run:
-        """A job that was submitted before, by its ID."""
+        """An earlier job, by its ID."""
         return Run(self, job)
 
     def job(self, job: str) -> JobDetail:
@@ -68,7 +68,7 @@ class Client:
         return whole
 
     def explain(self, job: str) -> Story:
-        """What happened to a job in the order of time, and why its tasks run where they do."""
+        """What happened to a job, in order of time, and why its tasks run where they do."""
         whole = _call.joined_story(None, self._do(_call.story(job, 0)))
         while whole.next:
             whole = _call.joined_story(whole, self._do(_call.story(job, whole.next)))
@@ -79,11 +79,11 @@ class Client:
         return self._do(_call.waiting(job))
 
     def cancel(self, job: str, reason: str = "") -> JobView:
-        """Asks for the end of a job. It returns before the job has ended."""
+        """Requests the cancellation of a job. Returns before the job has ended."""
         return self._do(_call.cancel(job, reason))
 
     def logs(self, job: str, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
-        """What a task has printed so far: of its last attempt, or the one named; tail is in bytes, 0 is all."""
+        """The log of a task so far, of its last attempt or the given one. tail is in bytes; 0 returns everything."""
         path, params = _call.logs(job, task, attempt, rank, tail, follow=False)
         log, text = _call.Log(), ""
         while True:
@@ -94,7 +94,7 @@ class Client:
                 return text
 
     def follow_logs(self, job: str, task: str | int, *, rank: int = 0) -> Iterator[str]:
-        """What a task prints, as it comes, until it has ended."""
+        """Yields the log of a task as it is printed, until the task has ended."""
         path, params = _call.logs(job, task, 0, rank, 0, follow=True)
         log, more = _call.Log(), True
         while more:
@@ -111,8 +111,8 @@ class Client:
                 time.sleep(log.pause())
 
     def follow(self, job: str) -> Iterator[JobUpdate]:
-        """A job's updates until it is over: first everything, then what changed. A stream that breaks off is opened
-        again where it ended."""
+        """Yields a job's updates until it has finished: first everything, then changes. Reconnects if the stream
+        breaks."""
         events, broken = _call.Events(), 0.0
         while not events.over:
             failure: Exception | None = None
@@ -147,7 +147,7 @@ class Client:
         self.close()
 
     def _bring(self, job: Source) -> File:
-        """What is handed in: of a Job, with packs in the place of what it names on this computer."""
+        """The file to submit. In a Job, local files are replaced by packs, which are uploaded."""
         work, answer = _bring.bring(job), None
         while isinstance(next := _bring.step(work, answer), Call):
             answer = self._do(next)
@@ -157,7 +157,7 @@ class Client:
         return call.read(self._send(call.request(self._http), call.signed))
 
     def _send(self, request: httpx.Request, signed: bool = False) -> httpx.Response:
-        """Sends a request, and again while its failure is one that passes. Every one may be repeated: a job has a key."""
+        """Sends a request and retries it after temporary failures. All are safe to repeat: a job has a key."""
         pause = _call.FIRST_PAUSE
         for tried in range(1, _call.TRIES + 1):
             try:
@@ -165,7 +165,7 @@ class Client:
                 if response.status_code not in _call.PASSING or tried == _call.TRIES:
                     return response
             except httpx.ConnectError as err:
-                raise self._unreachable(err, request if signed else None) from err  # where nobody listens, nobody will
+                raise self._unreachable(err, request if signed else None) from err  # not retried
             except httpx.TransportError as err:
                 if tried == _call.TRIES:
                     raise self._unreachable(err, request if signed else None) from err
@@ -184,15 +184,15 @@ class Run:
         self.client, self.id, self.warnings = client, job, warnings or []
 
     def status(self) -> JobDetail:
-        """The job as it is now, with its tasks."""
+        """The current state of the job, with its tasks."""
         return self.client.job(self.id)
 
     def tasks(self) -> dict[str, TaskView]:
-        """The tasks as they are now, by name."""
+        """The current state of the tasks, by name."""
         return {t.name: t for t in self.status().task_list or []}
 
     def wait(self, *, check: bool = True) -> JobView:
-        """Waits for the job's end. Raises JobFailed if it ended otherwise than well, unless check is False."""
+        """Waits for the job's end. Raises JobFailed if it did not succeed, unless check is False."""
         job: JobView | None = None
         for update in self.client.follow(self.id):
             job = update.job
@@ -203,15 +203,15 @@ class Run:
         return job
 
     def follow(self) -> Iterator[JobUpdate]:
-        """The job's updates until it is over: first everything, then what changed."""
+        """Yields the job's updates until it has finished: first everything, then changes."""
         return self.client.follow(self.id)
 
     def logs(self, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
-        """What a task has printed so far."""
+        """The log of a task so far."""
         return self.client.logs(self.id, task, attempt=attempt, rank=rank, tail=tail)
 
     def follow_logs(self, task: str | int, *, rank: int = 0) -> Iterator[str]:
-        """What a task prints, as it comes, until it has ended."""
+        """Yields the log of a task as it is printed, until the task has ended."""
         return self.client.follow_logs(self.id, task, rank=rank)
 
     def explain(self) -> Story:
@@ -219,16 +219,16 @@ class Run:
         return self.client.explain(self.id)
 
     def update(self, to: Source, *, secrets: Mapping[str, str] | None = None) -> JobDetail:
-        """Has the job's services be what another job says, one replica after the other."""
+        """Updates the job's services to those of another job, one replica at a time."""
         return self.client.update(self.id, to, secrets=secrets)
 
     def cancel(self, reason: str = "") -> JobView:
-        """Asks for the job's end."""
+        """Requests the job's cancellation."""
         return self.client.cancel(self.id, reason)
 
     def watch(self) -> JobView:
-        """Waits for the job's end and shows meanwhile how it goes: in a notebook as a table that is drawn anew,
-        elsewhere as lines. It does not raise where the job fails: that is shown."""
+        """Waits for the job's end and shows its progress: in a notebook as a table, elsewhere as lines. It does not
+        raise if the job fails, but shows it."""
         view = _show.live()
         for update in self.follow():
             view.show(update)

@@ -21,19 +21,19 @@ from .client import Client
 
 
 class TradewindResource(ConfigurableResource):  # type: ignore[type-arg,misc,unused-ignore]
-    """A broker. Without url it is found as the command line finds it; $TRADEWIND_TOKEN has the token."""
+    """A broker. Without url it is found like the command line finds it; $TRADEWIND_TOKEN has the token."""
 
     url: str | None = None
     state: str | None = None
 
     def client(self) -> Client:
-        """A client of the broker, to be closed."""
+        """Returns a client of the broker. Close it after use."""
         return Client(self.url, state=self.state)
 
     def run(self, context: Any, job: Source) -> MaterializeResult[Any]:
-        """Runs a job to its end within an asset or op; what it tells goes to the run's log. What one try of a step runs
-        is one job, however often it is asked for; a step may run several, and each of its mapped steps its own. A job
-        that ends otherwise than well raises JobFailed; a run that is terminated cancels it."""
+        """Runs a job to its end in an asset or op, and logs its progress to the run. One try of a step starts a job
+        only once, also if it calls this again. A step may run several jobs, and each mapped step its own. Raises
+        JobFailed if the job does not succeed. Terminating the run cancels the job."""
         run = context.run
         step = context.op_execution_context if hasattr(context, "op_execution_context") else context
         mapped = step.get_mapping_key() or ""

@@ -1,4 +1,4 @@
-"""What can go wrong."""
+"""Errors of this package."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from .models import JobView, Problem
 
 
 class TradewindError(Exception):
-    """Any error of this package."""
+    """The base class of all errors of this package."""
 
 
 class Unreachable(TradewindError):
-    """Nobody answers at the broker's URL."""
+    """The broker's URL does not answer."""
 
 
 class BrokerError(TradewindError):
-    """The broker's refusal. `problem` has its parts: of a job that is not valid, line, field, reason and hint."""
+    """The broker refused a request. `problem` has the details; for an invalid job: line, field, reason and hint."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         text = problem.detail or problem.title
         for e in problem.errors or []:
             text += f"; {e.location}: {e.message}" if e.location else f"; {e.message}"
-        if problem.hint and problem.hint not in text:  # the text of a file's error has it already
+        if problem.hint and problem.hint not in text:  # the text of a file's error already contains it
             text += f" ({problem.hint})"
         super().__init__(text)
 
@@ -32,7 +32,7 @@ class BrokerError(TradewindError):
 
 
 class JobFailed(TradewindError):
-    """A job ended otherwise than well. `job` tells of it."""
+    """A job failed or was cancelled. `job` has its state and reason."""
 
     def __init__(self, job: JobView) -> None:
         self.job = job

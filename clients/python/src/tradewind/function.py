@@ -1,7 +1,7 @@
 """Functions as tasks.
 
-A function's own text goes with the job, and its arguments as JSON: what it imports it imports itself, and the machine
-needs a Python. What it returns is kept as JSON. A task that is passed to another is replaced by what it returned:
+A function's source is sent with the job, and its arguments as JSON. It must import its modules itself, and the machine
+needs Python. Its result is stored as JSON. A task passed to another task is replaced by its result:
 
     @task(time="5m", resources=Resources(cpus="4+"))
     def square(n: int) -> int:
@@ -32,9 +32,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 RESULT = "result.json"
-"""The file in $TRADEWIND_OUTPUT that a function's result is kept in."""
+"""The file in $TRADEWIND_OUTPUT with a function's result."""
 
-_KEY = "$tradewind.task"  # in arguments: the name of the task whose result is meant
+_KEY = "$tradewind.task"  # in arguments: the name of the task with the result
 
 _RUNNER = """\
 import json, os
@@ -59,12 +59,12 @@ if int(os.environ.get("TRADEWIND_NODE_RANK", "0")) == 0:
 
 
 class Returned(Task):
-    """A call of a function that was made a task. As an argument of another it stands for what the function returns."""
+    """A call of a task function. As an argument of another call it stands for the function's result."""
 
 
 @dataclass
 class TaskFunction(Generic[P, R]):
-    """A function whose calls are tasks. `f.local(…)` calls it here."""
+    """A function whose calls are tasks. `f.local(…)` calls it locally."""
 
     local: Callable[P, R]
     settings: dict[str, Any]
@@ -72,8 +72,8 @@ class TaskFunction(Generic[P, R]):
     _count: Iterator[int]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """A task that calls the function. Its name is the function's, from the second call on with a number; the
-        declared type is Any, because a task passed on stands for what it returns."""
+        """Returns a task that calls the function, named like the function, with a number from the second call on.
+        The declared type is Any, because a task passed to another call stands for its result."""
         try:
             inspect.signature(self.local).bind(*args, **kwargs)  # TypeError here, not on a machine
         except TypeError as wrong:
@@ -83,7 +83,7 @@ class TaskFunction(Generic[P, R]):
         return self._task(name if n == 1 else f"{name}-{n}", args, kwargs)
 
     def named(self, name: str) -> TaskFunction[P, R]:
-        """The same function, whose calls have another name."""
+        """The same function with another name for its tasks."""
         return replace(self, settings={**self.settings, "name": name}, _count=itertools.count(1))
 
     def _task(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Returned:
@@ -115,7 +115,7 @@ def task(function: Callable[P, R], /) -> TaskFunction[P, R]: ...
 @overload
 def task(*, python: str = ..., **settings: Any) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
 def task(function: Callable[P, R] | None = None, /, *, python: str = "python3", **settings: Any) -> Any:
-    """Makes a function a task. Settings are the fields of Task; python is the interpreter on the machine."""
+    """Turns a function into a task. Settings are the fields of Task; python is the machine's interpreter."""
 
     def made(f: Callable[P, R]) -> TaskFunction[P, R]:
         source(f)  # fails here if there is none
@@ -127,8 +127,8 @@ def task(function: Callable[P, R] | None = None, /, *, python: str = "python3", 
 
 
 def source(function: Callable[..., Any]) -> str:
-    """A function's own text without its decorators. Raises TypeError where there is none, or where it uses what is
-    around it."""
+    """Returns a function's source without decorators. Raises TypeError if there is none, or if it uses outer
+    variables."""
     name = getattr(function, "__name__", repr(function))
     try:
         text = textwrap.dedent(inspect.getsource(function))
@@ -142,5 +142,5 @@ def source(function: Callable[..., Any]) -> str:
         free = ", ".join(function.__code__.co_freevars)
         raise TypeError(f"{name} uses {free} from around it: pass it as an argument")
     node.decorator_list = []
-    # Annotations are not evaluated on the machine, which may lack what they name.
+    # Annotations are not evaluated on the machine, because their names may not exist there.
     return "from __future__ import annotations\n\n" + ast.unparse(node)

@@ -1,4 +1,4 @@
-"""Jobs as they are described: tasks, what they need, and what waits for what."""
+"""Descriptions of jobs: tasks, their needs and dependencies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Duration = str | timedelta
 
 
 def _plain(value: Any) -> Any:
-    """A value as the job file has it. Fields without a value are left out."""
+    """Converts a value for the job file. Fields without a value are left out."""
     if isinstance(value, timedelta):
         return f"{value / timedelta(milliseconds=1):.0f}ms"
     if isinstance(value, _Described):
@@ -37,12 +37,12 @@ def _camel(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Described:
-    """Marks what is written into the job file field by field."""
+    """Base of the classes that are written into the job file field by field."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources(_Described):
-    """What a task runs on. Amounts are as in the job file: cpus 8, "8+" or "8-16"; memory in GiB, "32+", "512MiB+"."""
+    """The machine of a task. Amounts as in the job file: cpus 8, "8+" or "8-16"; memory in GiB, "32+", "512MiB+"."""
 
     cpus: float | str | None = None
     memory: float | str | None = None
@@ -58,17 +58,17 @@ class Resources(_Described):
     disk: str | None = None
     image: str | None = None
     any_of: Sequence[Resources] = ()
-    """Alternatives, the cheapest first; the fields beside it hold for each that does not have them."""
+    """Alternatives, cheapest first. The other fields apply to each alternative that does not set them."""
     ordered: Sequence[Resources] = ()
     """Alternatives in the order in which they are tried."""
 
 
 @dataclass(frozen=True)
 class Input(_Described):
-    """What a task reads: it finds it in $TRADEWIND_INPUTS, or where path says."""
+    """An input of a task, found in $TRADEWIND_INPUTS or at path."""
 
     uri: str
-    """Of a bucket, or a file or folder of this computer, which is brought along when the job is submitted."""
+    """In a bucket, or a local file or folder, which is uploaded when the job is submitted."""
     path: str | None = None
     size: str | None = None
     mount: str | None = None
@@ -76,7 +76,7 @@ class Input(_Described):
 
 @dataclass(frozen=True)
 class Output(_Described):
-    """What a task leaves in $TRADEWIND_OUTPUT."""
+    """An output of a task in $TRADEWIND_OUTPUT."""
 
     name: str
     path: str | None = None
@@ -86,7 +86,7 @@ class Output(_Described):
 
 @dataclass(frozen=True)
 class Checkpoint(_Described):
-    """Where a task saves its progress, and how often it is kept."""
+    """The folder in which a task saves its progress, and how often it is uploaded."""
 
     path: str
     every: Duration | None = None
@@ -95,56 +95,56 @@ class Checkpoint(_Described):
 
 @dataclass(frozen=True, kw_only=True)
 class Placement(_Described):
-    """A rule about where machines stand: one of spread, pack and apart. Levels are region, zone, rack and machine."""
+    """A placement rule: one of spread, pack and apart. Levels are region, zone, rack and machine."""
 
     spread: str | None = None
-    """At most max machines in one of these."""
+    """At most max machines in one of this level."""
     max: int | None = None
     pack: str | None = None
-    """All machines in one of these."""
+    """All machines in one of this level."""
     apart: Mapping[str, str] | None = None
-    """Never where a task of another job with one of these labels runs."""
+    """Away from tasks of other jobs with one of these labels."""
     by: str | None = None
-    """How wide that is; machine by default."""
+    """The level of apart; default machine."""
     of: Sequence[str] = ()
-    """The tasks that a rule of a job is about; all by default."""
+    """The tasks that a rule of a job applies to; default all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Readiness(_Described):
-    """How it is found out whether a replica can be used. Without a path it is a TCP connection to its port."""
+    """How a replica is checked. Without a path, the check is a TCP connection to its port."""
 
     path: str | None = None
-    """Of a GET that is answered with 2xx."""
+    """Of a GET request; an answer of 2xx means ready."""
     post: str | None = None
     """The body of a POST instead."""
     headers: Mapping[str, str] | None = None
     initial_delay: Duration | None = None
-    """How long a replica may take from its start until it is ready first."""
+    """The maximum time from a replica's start until it is first ready."""
     timeout: Duration | None = None
     """Of one probe."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Service(_Described):
-    """Has a task run until its job is cancelled, in replicas that are replaced as they are lost: docs/services.md."""
+    """Keeps a task running until its job is cancelled. Lost replicas are replaced (docs/services.md)."""
 
     replicas: int | None = None
     port: int | None = None
-    """Where it listens; a replica is told by $PORT."""
+    """The port that it listens on; a replica gets it as $PORT."""
     readiness: Readiness | None = None
 
 
 @dataclass(eq=False)
 class Task:
-    """A step of a job. `a >> b` says that b waits for a; what a left is in b's $TRADEWIND_INPUTS/a."""
+    """A step of a job. With `a >> b`, b waits for a and finds a's outputs in $TRADEWIND_INPUTS/a."""
 
     name: str
     run: str
     setup: str | None = None
     resources: Resources | None = None
     time: Duration | Mapping[str, Duration] | None = None
-    """How long it takes: one time, or times by accelerator and machine type."""
+    """The expected run time: one time, or times by accelerator and machine type."""
     nodes: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     inputs: Sequence[Input] = ()
@@ -152,13 +152,13 @@ class Task:
     checkpoint: Checkpoint | None = None
     retries: int | None = None
     workdir: str | None = None
-    """A folder of this computer, which is brought along when the job is submitted: its content is the task's folder."""
+    """A local folder, uploaded when the job is submitted. Its content is the task's working folder."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What rules of placement of other tasks know it by."""
+    """Labels that placement rules of other tasks refer to."""
     placement: Sequence[Placement] = ()
-    """Where its machines stand to each other, and to those of other jobs."""
+    """Placement rules for its machines."""
     service: Service | None = None
-    """It does not end, and nothing waits for it."""
+    """Makes it a service: it does not end, and no task may wait for it."""
     after: list[Task] = field(default_factory=list)
 
     @overload
@@ -180,7 +180,7 @@ class Task:
             self.after.append(other)
 
     def to_dict(self) -> dict[str, Any]:
-        """The task as the job file has it."""
+        """The task as in the job file."""
         written: dict[str, Any] = {"after": [t.name for t in self.after], "run": self.run}
         for name in (
             "setup",
@@ -207,7 +207,7 @@ class Task:
 
 @dataclass
 class Job:
-    """Tasks that are planned together: those named, and all that they wait for."""
+    """Tasks that are planned together: the given ones and all that they wait for."""
 
     name: str
     tasks: Task | Sequence[Task]
@@ -215,7 +215,7 @@ class Job:
     """cost or makespan."""
     deadline: Duration | None = None
     budget: float | None = None
-    """The most it may cost, USD."""
+    """The maximum cost, USD."""
     queue: str | None = None
     priority: int | None = None
     regions: Sequence[str] = ()
@@ -223,13 +223,13 @@ class Job:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of every task."""
     placement: Sequence[Placement] = ()
-    """Where machines of several tasks stand to each other."""
+    """Placement rules for machines of several tasks."""
     infeasible: str | None = None
-    """What to do when no place is left: retry, fail or wait; retry by default, which waits for blocks that end."""
+    """What to do if there is no place: retry, fail or wait. The default, retry, waits for blocked places."""
     patience: Duration | None = None
-    """How long it waits at most while no place is left for it; a day, or until the deadline where that is later."""
+    """The maximum wait for a place; default a day, or until the deadline if that is later."""
     keep_on_failure: Duration | None = None
-    """How long the machines of a task that failed are kept to be looked at, within the budget; up to a day."""
+    """How long the machines of a failed task are kept for inspection, within the budget; up to a day."""
 
     def __post_init__(self) -> None:
         tasks = [self.tasks] if isinstance(self.tasks, Task) else self.tasks
@@ -237,7 +237,7 @@ class Job:
             raise TypeError(f"job {self.name!r}: tasks is a Task or a list of them, as in Job(name, [a, b])")
 
     def all_tasks(self) -> list[Task]:
-        """The tasks, each after those that it waits for. Raises ValueError of a circle, and of a name that two have."""
+        """The tasks, each after its dependencies. Raises ValueError for a cycle or a duplicate name."""
         done: dict[int, Task] = {}
         names: dict[str, Task] = {}
         path: list[Task] = []
@@ -261,7 +261,7 @@ class Job:
         return list(done.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """The job as a job file has it (docs: the native form)."""
+        """The job as in a job file (docs/job-file.md)."""
         written: dict[str, Any] = {"apiVersion": "tradewind/v1", "name": self.name}
         for name in (
             "objective",
@@ -285,16 +285,16 @@ class Job:
         return written
 
     def to_json(self) -> str:
-        """The job as a file that `tradewind submit` takes. Paths in it begin at the folder that the file lies in."""
+        """The job as a file for `tradewind submit`. Its paths start at the folder of the file."""
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
     def submit(self, client: Client | None = None) -> Run:
-        """Hands the job in, with what it names on this computer. Without a client the broker is found as the command
-        line finds it."""
+        """Submits the job with its local files. Without a client, the broker is found like the command line finds
+        it."""
         return _client(client).submit(self)
 
     def plan(self, client: Client | None = None) -> PlanView:
-        """Says where the job would run and what it would cost, without running it."""
+        """Returns where the job would run and its cost, without running it."""
         return _client(client).plan(self)
 
 

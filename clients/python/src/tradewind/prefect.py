@@ -22,9 +22,9 @@ from .models import JobView
 
 @task(name="tradewind job", cache_policy=NO_CACHE)
 def run_job(job: Source, url: str | None = None, state: str | None = None) -> JobView:
-    """Runs a job to its end; what it tells goes to the flow's log. Each try of Prefect's is one job. A job that ends
-    otherwise than well raises JobFailed; a flow that is cancelled cancels it. `run_job.with_options(retries=2)` and the
-    like are Prefect's own."""
+    """Runs a job to its end, and logs its progress to the flow. Each Prefect try is one job. Raises JobFailed if the
+    job does not succeed. Cancelling the flow cancels the job. `run_job.with_options(retries=2)` and similar options
+    work as in Prefect."""
     attempt = key("prefect", task_run.get_id(), task_run.get_run_count())
     with Client(url, state=state) as client:
         return to_end(client, job, attempt, get_run_logger().info)
