@@ -152,7 +152,7 @@ func (p Ports) complete() Ports {
 	return p
 }
 
-// told returns the hook that notifies the host of what a unit changed.
+// told returns the hook that notifies the host of the changes of a unit.
 func (p Ports) told(known *pool.Known) func(*unit.Unit) {
 	return func(u *unit.Unit) {
 		known.Committed(u)

@@ -148,7 +148,7 @@ func ParentOutputs(u book.Reader, cfg record.Config, job record.Job, spec *dag.J
 	return in, err
 }
 
-// read returns the paths of a parent's output that an edge carries; all is true if it carries all of it.
+// read returns the paths of a parent's output that an edge carries; all is true if it carries the whole output.
 func read(parent *dag.Task, outputs []string) (paths []string, all bool) {
 	if outputs == nil {
 		return nil, true

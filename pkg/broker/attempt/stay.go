@@ -34,7 +34,7 @@ func DecideWatched(r book.Reader, cfg record.Config, l Losing, now time.Time) (d
 	return d, nil
 }
 
-// DecideStay leaves a spot machine if the bids require that. margin is time to keep in addition to what is needed.
+// DecideStay leaves a spot machine if the bids require that. margin is time to keep in addition to the needed time.
 func DecideStay(r book.Reader, cfg record.Config, l Losing, margin time.Duration,
 	now time.Time) (d record.Decision, err error) {
 	if l.Cluster.State != record.ClusterUp || l.Cluster.Outcome != "" || l.Task.State != record.TaskRunning ||
