@@ -82,7 +82,7 @@ func (b *Agents) doubted(u *txn.Unit, cl record.Cluster, rank int, doubt error) 
 
 // renewed returns a new token for the caller if its token has less than half of its lifetime left, or is the token its
 // machine booted with. Otherwise it returns "". The caller's claims are verified: the token has not expired, and the
-// rank is one of its own cluster.
+// rank belongs to its cluster.
 func (b *Agents) renewed(c wire.Claims) (token string, err error) {
 	now, boot := b.txns.Now(), c.Boot
 	old := !c.Expires.IsZero() && c.Expires.Sub(now) < b.cfg.TokenFor/2

@@ -154,7 +154,7 @@ func (p Ports) complete() Ports {
 	return p
 }
 
-// told returns the hook that notifies the host of what a unit changed.
+// told returns the hook that notifies the host of the changes of a unit.
 func (p Ports) told(known *pool.Known) func(*txn.Unit) {
 	return func(u *txn.Unit) {
 		known.Committed(u)

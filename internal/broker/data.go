@@ -58,8 +58,8 @@ func (b *Agents) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) 
 	return scope.Over(b.ports.Data).Sign(ctx, wants...)
 }
 
-// Lend returns credentials for what an agent's task mounts, each for one prefix, valid for about as long as grants are.
-// It writes nothing.
+// Lend returns credentials for the mounts of an agent's task, each for one prefix, valid for about as long as grants
+// are. It writes nothing.
 func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error) {
 	u := b.txns.NewUnit(ctx, fnAgent)
 	scope, err := b.reach(u, c)

@@ -18,7 +18,7 @@ import (
 // The largest gang and all queues of a tree fit one transaction. Otherwise this does not compile.
 const _ = uint(store.MaxItems - dag.MaxGang*session.GangItems - record.MaxTree - session.GangBeside)
 
-// start commands the agents of a cluster that is up to run, once. A gang starts when all of it is up.
+// start commands the agents of a cluster that is up to run, once. A gang starts when all its members are up.
 func (b *Functions) start(u *txn.Unit, cl record.Cluster) error {
 	task, _, err := recordcache.Get[record.Task](u, record.TaskKey(cl.Job, cl.Task))
 	if err != nil {

@@ -62,7 +62,7 @@ func (f function) needsNoMarker(data events.Data) bool {
 type Traits struct {
 	// Acts means that each event is handled by itself. Otherwise the events of a batch share transactions.
 	Acts bool
-	// Parallel means that the function mostly waits for external calls, so many events are handled at once.
+	// Parallel means that the function mostly waits for external calls, so several events are handled at once.
 	Parallel bool
 }
 

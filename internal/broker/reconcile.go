@@ -21,8 +21,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// reconcile compares the records with what runs, and repairs what a crash, a lost message or a cloud left unfinished.
-// Every remedy is an event or an idempotent call, so a needless one does no harm.
+// reconcile compares the records with the running machines, and repairs what a crash, a lost message or a cloud left
+// unfinished. Every remedy is an event or an idempotent call, so a needless one does no harm.
 func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.BrokerReconcile)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 

@@ -228,7 +228,7 @@ func decideUnbought(st *Buying, outcome apitypes.Outcome, reason string, now tim
 	return d
 }
 
-// freed returns the event with what an ended attempt gives back.
+// freed returns the event that gives back what an ended attempt held.
 func freed(queue string, a apitypes.Attempt) events.CapacityFreed {
 	return events.CapacityFreed{
 		Queue: queue, Job: a.Job, Task: a.Task, Attempt: a.Number,
@@ -324,7 +324,7 @@ func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d 
 		told.Spot, told.Outcome = record.MarketID(st.Attempt.OfferID), string(apitypes.OutcomeRefused)
 	}
 	d.Emit(told)
-	// A pool took its machines back: other machines of the plan are still as good as before.
+	// A pool took its machines back: other machines of the plan can still be used.
 	if st.Attempt.Assigned() {
 		d.Requeue(st.Job, st.task, st.Job.Plan.Version)
 		return d

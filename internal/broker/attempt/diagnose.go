@@ -149,7 +149,7 @@ func DecideRemedy(r remedy, l Losing, cfg config.Config, machines Inventory, now
 	return d
 }
 
-// needsMore describes an attempt that would cost more than what remains of its job's budget or its queue's monthly one.
+// needsMore describes an attempt that costs more than its job's remaining budget, or its queue's monthly one.
 func needsMore(task int, job record.Job) string {
 	if job.BudgetUSD <= 0 {
 		return fmt.Sprintf("task %d needs more than what remains of the monthly budget of queue %s", task, job.Queue)

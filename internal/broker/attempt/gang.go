@@ -19,7 +19,7 @@ type Member struct {
 	Bought bool // its cluster exists
 }
 
-// GangOf loads the tasks of a task's gang that have not succeeded, with what they hold.
+// GangOf loads the tasks of a task's gang that have not succeeded, and their attempts and clusters.
 func GangOf(u recordcache.Reader, job record.Job, index int) ([]Member, error) {
 	spec, err := u.Spec(job)
 	if err != nil {
@@ -28,8 +28,8 @@ func GangOf(u recordcache.Reader, job record.Job, index int) ([]Member, error) {
 	return membersOf(u, job, spec.Gang(index))
 }
 
-// JoiningOf loads the tasks that join a gang and have not succeeded, with what they hold: only those that join the
-// given task's role (ofRole), or all.
+// JoiningOf loads the tasks that join a gang and have not succeeded, and their attempts and clusters: only those that
+// join the given task's role (ofRole), or all.
 func JoiningOf(u recordcache.Reader, job record.Job, index int, ofRole bool) ([]Member, error) {
 	spec, err := u.Spec(job)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *Member) runs() bool {
 		m.Cluster.Outcome == ""
 }
 
-// DecideRunGang commands all of a gang to run, or none of it. All clusters are written, so if one is lost meanwhile
+// DecideRunGang commands the whole gang to run, or no task of it. All clusters are written, so if one is lost meanwhile
 // nothing is committed. Tasks that restart alone are commanded when all others run or are up; the others are
 // commanded again, which tells them of the new members. If a task waits to restart alone, but no other task runs any
 // more, the gang breaks: otherwise those that are up would wait for it for ever, and hold capacity that it may need.

@@ -194,7 +194,7 @@ func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within ti
 	return d
 }
 
-// TasksNow loads the job's tasks that have been ready, updated with what their clusters know of them, and the
+// TasksNow loads the job's tasks that have been ready, updated from their clusters, and the
 // clusters. A task whose machines are being taken is returned as queued, because it has to be planned as such.
 func TasksNow(u recordcache.Reader, job string) ([]record.Task, []record.Cluster, error) {
 	tasks, err := recordcache.List[record.Task](u, record.JobPart(job), "task#", 0)

@@ -149,7 +149,7 @@ func ParentOutputs(u recordcache.Reader, cfg config.Config, job record.Job, spec
 	return in, err
 }
 
-// read returns the paths of a parent's output that an edge carries; all is true if it carries all of it.
+// read returns the paths of a parent's output that an edge carries; all is true if it carries the whole output.
 func read(parent *dag.Task, outputs []string) (paths []string, all bool) {
 	if outputs == nil {
 		return nil, true

@@ -36,7 +36,7 @@ func DecideWatched(r recordcache.Reader, cfg config.Config, l Losing, now time.T
 	return d, nil
 }
 
-// DecideStay leaves a spot machine if the bids require that. margin is time to keep in addition to what is needed.
+// DecideStay leaves a spot machine if the bids require that. margin is time to keep in addition to the needed time.
 func DecideStay(r recordcache.Reader, cfg config.Config, l Losing, margin time.Duration,
 	now time.Time) (d record.Decision, err error) {
 	if l.Cluster.State != record.ClusterUp || l.Cluster.Outcome != "" || l.Task.State != record.TaskRunning ||

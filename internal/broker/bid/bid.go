@@ -113,7 +113,7 @@ func (in *Input) backward(needs func(task int) time.Duration) (beginBy, finishBy
 	return beginBy, finishBy
 }
 
-// shared holds tables that similar tasks share, by a key of what makes them similar.
+// shared holds tables that similar tasks share, by a key made from their similarities.
 type shared[T any] struct {
 	made []T
 	at   map[string]int32

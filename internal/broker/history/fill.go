@@ -49,9 +49,9 @@ func pooled(of map[string]apitypes.RunTimes) (all apitypes.RunTimes) {
 	return all
 }
 
-// Fill returns a job with what was learned about its tasks. A task whose file states no run time is planned with the
-// learned one: the expected time, or in a job with a deadline the time that one run in ten exceeds. spec is not
-// changed.
+// Fill returns a job that includes what was learned about its tasks. A task whose file states no run time is planned
+// with the learned one: the expected time, or in a job with a deadline the time that one run in ten exceeds. spec is
+// not changed.
 func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
 	if h.Job != spec.Name {
 		return spec

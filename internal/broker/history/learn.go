@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Limits of what is stored for the jobs of a name.
+// Limits for the history stored for the jobs of a name.
 const (
 	// MaxSample is the maximum number of tasks of one job to learn from.
 	MaxSample = 64
@@ -111,7 +111,7 @@ func Of(t *dag.Task, task record.Task, a apitypes.Attempt) (r Run, ok bool) {
 	return Run{Task: task.Index, Hours: hours, Machine: machine}, hours > 0
 }
 
-// Learn adds runs of a job to what is known. The result shares no memory with known.
+// Learn adds runs of a job to a history. The result shares no memory with known.
 func Learn(known apitypes.History, spec *dag.Job, runs []Run, now time.Time) apitypes.History {
 	h := apitypes.History{Job: spec.Name, At: now, Tasks: map[string]map[string]apitypes.RunTimes{}}
 	for name, machines := range known.Tasks {

@@ -14,7 +14,7 @@ func Known(u *txn.Unit, job string) (apitypes.History, error) {
 	return h, err
 }
 
-// Filled returns a job with what is known about its tasks: see Fill.
+// Filled returns a job that includes what is known about its tasks: see Fill.
 func Filled(u *txn.Unit, spec *dag.Job) (*dag.Job, error) {
 	h, err := Known(u, spec.Name)
 	if err != nil {

@@ -40,7 +40,7 @@ type Checker struct {
 // within limits all checks of one job, because its submitter waits. What is not known by then is assumed to exist.
 const within = 10 * time.Second
 
-// look is one field of a task that is checked with a store, and what is wrong with it.
+// look is one field of a task that is checked with a store, and the problem found.
 type look struct {
 	task      int
 	field     string
