@@ -39,7 +39,7 @@ func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]str
 	if err := w.Broker.Users.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Broker.SetPool(t.Context(), "lab", record.PoolSettings{Description: "the machines in the lab"}); err != nil {
+	if err := w.Broker.Users.SetPool(t.Context(), "lab", record.PoolSettings{Description: "the machines in the lab"}); err != nil {
 		t.Fatal(err)
 	}
 	job = midway(w)

@@ -147,7 +147,7 @@ func TestPlanChooseFromFrontierAndSubmit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, _, err := w.Broker.Jobs(t.Context(), "", 10)
+	jobs, _, err := w.Broker.Views.Jobs(t.Context(), "", 10)
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%d jobs, %v", len(jobs), err)
 	}
@@ -173,7 +173,7 @@ func TestSuspendResumeCancelAndRerunJob(t *testing.T) {
 		run(chromedp.KeyEvent(kb.Escape))
 	b.until(`document.querySelector('dialog') === null && document.activeElement.dataset.action === 'cancel'`)
 	w.Drain()
-	if d, err := w.Broker.JobView(t.Context(), job); err != nil || d.State == apitypes.JobCancelled || d.State == apitypes.JobEnding {
+	if d, err := w.Broker.Views.JobView(t.Context(), job); err != nil || d.State == apitypes.JobCancelled || d.State == apitypes.JobEnding {
 		t.Fatalf("the job is %s, %v", d.State, err)
 	}
 	b.click(`[data-action="cancel"]`).seen(`dialog`)
@@ -196,7 +196,7 @@ func TestChangesRequireToken(t *testing.T) {
 	b.run(chromedp.SendKeys(chromedp.CSS(`dialog input[type="password"]`), "a-token-that-is-wrong"+kb.Enter))
 	b.until(`document.querySelector('dialog')?.innerText.includes('not this broker’s token')`)
 	b.everywhere("token")
-	if d, err := w.Broker.JobView(t.Context(), job); err != nil || !d.Suspended.Since.IsZero() {
+	if d, err := w.Broker.Views.JobView(t.Context(), job); err != nil || !d.Suspended.Since.IsZero() {
 		t.Errorf("the job is %+v, %v", d.Suspended, err)
 	}
 	status := eval[int](b, `fetch('/v1/jobs/`+job+`/cancel', { method: 'POST' }).then((r) => r.status)`)
@@ -246,14 +246,14 @@ func TestCloudsShowHealthQuotasAndBlocks(t *testing.T) {
 
 func TestDrainAndResumeQueue(t *testing.T) {
 	w := deployed(t)
-	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48}); err != nil {
+	if err := w.Broker.Users.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48}); err != nil {
 		t.Fatal(err)
 	}
 	w.Drain()
 	b := open(t, w).visit("#/capacity").seen(`button[aria-label="Drain queue research"]`)
 	// Redrawn content keeps the focus.
 	b.focus(`button[aria-label="Suspend queue research"]`)
-	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 3, MaxVCPU: 48}); err != nil {
+	if err := w.Broker.Users.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 3, MaxVCPU: 48}); err != nil {
 		t.Fatal(err)
 	}
 	b.says("0 of 3 running")
@@ -268,7 +268,7 @@ func TestDrainAndResumeQueue(t *testing.T) {
 
 func TestDrainAndUndrainMachine(t *testing.T) {
 	w := deployed(t)
-	if err := w.Broker.SetPool(t.Context(), "lab", record.PoolSettings{}); err != nil {
+	if err := w.Broker.Users.SetPool(t.Context(), "lab", record.PoolSettings{}); err != nil {
 		t.Fatal(err)
 	}
 	w.Joins("lab", "gpu-1", wire.PoolCapacity{CPUs: 64, MemoryGiB: 256})
@@ -345,12 +345,12 @@ func TestLogReconnects(t *testing.T) {
 func TestLogsTabShowsTaskThatStartsLater(t *testing.T) {
 	w := deployed(t)
 	ctx, queue := t.Context(), record.DefaultQueueName
-	if err := w.Broker.SuspendQueue(ctx, queue, apitypes.Suspension{}, "1"); err != nil {
+	if err := w.Broker.Users.SuspendQueue(ctx, queue, apitypes.Suspension{}, "1"); err != nil {
 		t.Fatal(err)
 	}
 	job := w.Submit(apitest.Wide("early", 1))
 	b := open(t, w).visit("#/jobs/" + job + "/logs").says("No task has started yet.")
-	if err := w.Broker.ResumeQueue(ctx, queue, "", "2"); err != nil {
+	if err := w.Broker.Users.ResumeQueue(ctx, queue, "", "2"); err != nil {
 		t.Fatal(err)
 	}
 	w.Drain()

@@ -171,7 +171,7 @@ func TestInitialViewShowsWholeColumns(t *testing.T) {
 func TestCapacityUsesOneRequestForAllQueues(t *testing.T) {
 	w := deployed(t)
 	for i := range 1000 {
-		if err := w.Broker.SetQueue(t.Context(), fmt.Sprintf("queue-%04d", i), record.QueueSettings{MaxRunning: 1}); err != nil {
+		if err := w.Broker.Users.SetQueue(t.Context(), fmt.Sprintf("queue-%04d", i), record.QueueSettings{MaxRunning: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -237,7 +237,7 @@ func TestJobListUpdates(t *testing.T) {
 func TestCapacityPage(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w).visit("#/capacity").until(`document.querySelector('main').innerText.includes('No queue has been used yet')`)
-	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48, Description: "Ada's experiments"}); err != nil {
+	if err := w.Broker.Users.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48, Description: "Ada's experiments"}); err != nil {
 		t.Fatal(err)
 	}
 	w.Drain()
