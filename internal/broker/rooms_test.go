@@ -71,7 +71,7 @@ func TestDecisionPackagesImportNoIO(t *testing.T) {
 		"github.com/tradewind-broker/tradewind/pkg/store", "github.com/tradewind-broker/tradewind/internal/base/clock",
 		"github.com/tradewind-broker/tradewind/pkg/bus",
 	}
-	for _, room := range []string{"fit", "attempt", "life", "session"} {
+	for _, room := range []string{"poolfit", "attempt", "jobstate", "session"} {
 		for _, path := range importsOf(t, room) {
 			if slices.Contains(outside, path) {
 				t.Errorf("%s imports %s", room, path)

@@ -31,8 +31,8 @@ func TestReservedOf(t *testing.T) {
 	}
 	for bad, why := range map[string]string{
 		"m5.large": "is not TYPE@REGION", "m5.large@us-east-1": "is not TYPE@REGION", "m5.large@us-east-1:no": "is not a number",
-		"m5.large@us-east-1:0": "is not a number", "m5.large@us-east-1:1:-2": "is not a price", "m5 large@us-east-1:1": "a name",
-		"m5.large@:1": "a name", "a@b:1,a@b:1": "twice",
+		"m5.large@us-east-1:0": "is not a number", "m5.large@us-east-1:1:-2": "is not a price", "m5 large@us-east-1:1": "an invalid name",
+		"m5.large@:1": "an invalid name", "a@b:1,a@b:1": "twice",
 	} {
 		s := cloudkit.Settings{Reserved: strings.Split(bad, ",")}
 		if err := s.Check(); !errors.Is(err, cloudkit.ErrSettings) || !strings.Contains(err.Error(), why) {

@@ -59,8 +59,8 @@ func TestFillReplacesFileOrLeavesIt(t *testing.T) {
 func TestOnlyThisPackageReplacesFiles(t *testing.T) {
 	// Staging compares files with the manifest and stages them again after a restart, so it need not sync thousands
 	// of small files. A downloaded program is identified by its digest, and downloaded again if it is damaged.
-	allowed := []string{"internal/atomicfile/atomicfile.go", "internal/agent/stage/arrive.go", "internal/agent/stage/transfer.go", "internal/agent/mount/program.go"}
-	root := "../.."
+	allowed := []string{"internal/base/files/atomicfile.go", "internal/agent/stage/arrive.go", "internal/agent/stage/transfer.go", "internal/agent/mount/program.go"}
+	root := "../../.."
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -47,7 +47,7 @@ func TestUpgradeListsNewReleases(t *testing.T) {
 	if got := upgrades("v1.0.0", none).lines(); err != nil || len(got) != 1 || !strings.Contains(got[0], "no version has been released") {
 		t.Errorf("%v %q", err, got)
 	}
-	for path, want := range map[string]string{"/wrong": "is no list of releases", "/away": "403 Forbidden"} {
+	for path, want := range map[string]string{"/wrong": "is not a list of releases", "/away": "403 Forbidden"} {
 		if _, err := releases(t.Context(), server.URL+path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}

@@ -46,16 +46,16 @@ func (h *heard) ResumeQueue(_ context.Context, name, by string) (*apitypes.Queue
 // TestSuspendAndResumeRequests runs the commands with their flags.
 func TestSuspendAndResumeRequests(t *testing.T) {
 	for _, x := range []struct{ args, asked, printed, fails string }{
-		{args: "suspend a b --by ann --reason lunch", asked: "suspend job-a ann lunch; suspend job-b ann lunch", printed: "saves its work"},
-		{args: "resume a --by bob", asked: "resume job-a bob", printed: "job-a goes on"},
+		{args: "suspend a b --by ann --reason lunch", asked: "suspend job-a ann lunch; suspend job-b ann lunch", printed: "save their work"},
+		{args: "resume a --by bob", asked: "resume job-a bob", printed: "job-a resumes"},
 		{args: "suspend --queue lab --by ann", asked: "suspend queue lab ann ", printed: "queue lab is suspended: it admits nothing\n"},
-		{args: "suspend --queue lab --by ann --drain", asked: "suspend queue lab ann ", printed: "what runs saves its work"},
+		{args: "suspend --queue lab --by ann --drain", asked: "suspend queue lab ann ", printed: "running tasks save their work"},
 		{args: "resume --queue lab --by bob", asked: "resume queue lab bob", printed: "admits tasks again"},
 		{args: "suspend --queue lab --by ann -o json", asked: "suspend queue lab ann ", printed: `"closed": true`},
 		{args: "resume --queue nowhere", fails: `unknown queue "nowhere"`},
 		{args: "suspend", fails: "nothing to suspend"},
 		{args: "resume", fails: "nothing to resume"},
-		{args: "suspend a --queue lab", fails: "both given"},
+		{args: "suspend a --queue lab", fails: "exclude each other"},
 		{args: "suspend a --drain", fails: "--drain needs --queue"},
 	} {
 		h, out := &heard{}, &bytes.Buffer{}
