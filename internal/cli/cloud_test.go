@@ -217,16 +217,16 @@ func TestUpRejectsInvalidClouds(t *testing.T) {
 	with, public := "--agents="+filepath.Dir(agents), "--public-url=https://b.example"
 	for want, args := range map[string][]string{
 		`unknown cloud "azur"`:           {"--clouds", "lambda,azur"},
-		"--public-url has to name":       {"--clouds", "lambda"},
+		"--public-url must name":         {"--clouds", "lambda"},
 		"is not https":                   {"--clouds", "lambda", "--public-url", "http://b.example"},
 		"is not https://HOST":            {"--clouds", "lambda", "--public-url", "https://b.example/path"},
 		"real time":                      {"--clouds", "lambda", public, with, "--time-scale", "0.1"},
 		"--scenario and --seed":          {"--clouds", "lambda", public, with, "--seed", "1"},
 		"make agent":                     {"--clouds", "lambda", public, "--agents", t.TempDir()},
 		"cloud add lambda --key-file":    {"--clouds", "lambda", public, with},
-		"--public-url is for clouds":     {public},
-		"--public-url is for clouds ":    {"--clouds", "local", public},
-		"--boot-within is for clouds":    {"--boot-within", "20m"},
+		"--public-url needs a cloud":     {public},
+		"--public-url needs a cloud ":    {"--clouds", "local", public},
+		"--boot-within needs a cloud":    {"--boot-within", "20m"},
 		"--boot-within: 13h0m0s is not":  {"--clouds", "lambda", public, with, "--boot-within", "13h"},
 		"tradewind cloud add lambda --k": {"--clouds", "local,lambda", public, with},
 	} {

@@ -97,10 +97,10 @@ func TestDeployAWSErrors(t *testing.T) {
 	withAWS(t, "http://127.0.0.1:1")
 	for line, want := range map[string]string{
 		"--diff --destroy":                    "leave out one of them",
-		"--assembly x":                        "go together",
+		"--assembly x":                        "need each other",
 		"--architecture mips":                 "arm64",
 		"extra":                               "extra",
-		"--profile nobody-has-it --region eu": "cannot be read",
+		"--profile nobody-has-it --region eu": "cannot read",
 	} {
 		p := newProgram(t)
 		if r := p.run(append([]string{"deploy", "aws"}, strings.Fields(line)...)...); r.code != command.ExitBadInput || !strings.Contains(r.err, want) {

@@ -184,10 +184,10 @@ func TestPoolJoinErrors(t *testing.T) {
 		code int
 		says string
 	}{
-		"a pool that is not there": {[]string{"pool", "join", "lap", "--gpu", "none"}, command.ExitBadInput, "unknown pool lap"},
+		"a pool that is not there": {[]string{"pool", "join", "lap", "--gpu", "none"}, command.ExitBadInput, "there is no pool lap"},
 		"a name that is taken":     {join("--name", "taken"), command.ExitBadInput, "already has a machine taken"},
-		"another pool's token":     {join("--token-file", filepath.Join(p.state, "other")), command.ExitBadInput, "is of pool other"},
-		"no token":                 {join("--token-file", filepath.Join(p.state, "empty")), command.ExitBadInput, "no token to join with"},
+		"another pool's token":     {join("--token-file", filepath.Join(p.state, "other")), command.ExitBadInput, "is for pool other"},
+		"no token":                 {join("--token-file", filepath.Join(p.state, "empty")), command.ExitBadInput, "contains no join token"},
 		"no file":                  {join("--token-file", filepath.Join(p.state, "none")), command.ExitBadInput, "no such file"},
 		"no processors":            {join("--cpus", "0"), command.ExitBadInput, "--cpus 0 must be above 0"},
 		"no GPU of that name":      {join("--gpu", "V1000"), command.ExitBadInput, "V1000"},

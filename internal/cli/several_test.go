@@ -35,7 +35,7 @@ func TestStateFlagOverridesEnvironment(t *testing.T) {
 	p, _ := poolProgram(t)
 	p.environ = []string{command.EnvEndpoint + "=http://127.0.0.1:1"}
 	r := p.run("pool", "join", "lap", "--gpu", "none", "--state", p.state)
-	if r.code != command.ExitBadInput || !strings.Contains(r.err, "unknown pool lap") {
+	if r.code != command.ExitBadInput || !strings.Contains(r.err, "there is no pool lap") {
 		t.Errorf("pool join: exit %d: %s", r.code, r.err)
 	}
 	p = newProgram(t)
