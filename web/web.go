@@ -1,13 +1,13 @@
 // Package web is the dashboard: a page in the binary that shows jobs, draws their DAGs and attempts as they run, shows
-// what they cost, and explains why they run where they do. It also plans a job before it is submitted, and shows queues,
-// spot markets and clouds.
+// what they cost, and explains why they run where they do. It also plans a job before it is submitted, and shows
+// queues, spot markets and clouds.
 //
 // It consists of plain ES modules and style sheets in static/: there is no build step, nothing is loaded from other
 // sites, and its content security policy allows nothing else to run. Third-party code is in static/vendor, with its
 // licence.
 //
-// The page reads from the API (internal/api) with the cookie set at sign-in, which only allows reading. To change something,
-// it asks the user for the token, and keeps it in memory while the page is open.
+// The page reads from the API (internal/api) with the cookie set at sign-in, which only allows reading. To change
+// something, it asks the user for the token, and keeps it in memory while the page is open.
 package web
 
 import (
@@ -27,8 +27,8 @@ import (
 //go:embed static
 var static embed.FS
 
-// policy allows the page to run its own scripts and styles and to call its own host, and nothing else. Requiring trusted
-// types without defining any policy ensures that text from a job is never interpreted as HTML.
+// policy allows the page to run its own scripts and styles and to call its own host, and nothing else. Requiring
+// trusted types without defining any policy ensures that text from a job is never interpreted as HTML.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types " +
 	"'none'"

@@ -19,7 +19,8 @@ func main() { cloudhost.Serve(kit) }
 // audience is the audience that Azure requires in tokens of other issuers.
 const audience = "api://AzureADTokenExchange"
 
-// kit returns Azure's kit, which authenticates by a token that AWS signs for the function's role (sts:GetWebIdentityToken).
+// kit returns Azure's kit, which authenticates by a token that AWS signs for the function's role
+// (sts:GetWebIdentityToken).
 func kit(_ cloudhost.Env, cfg aws.Config) cloudkit.Kit {
 	client := sts.NewFromConfig(cfg)
 	return azurekit.KitBy(func(ctx context.Context) (string, error) {

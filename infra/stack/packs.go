@@ -10,8 +10,8 @@ import (
 // prefixPacks is the prefix of the code and files that jobs upload, stored in pieces.
 const prefixPacks = "packs/"
 
-// packDays is how many days a piece is kept after it was written. It must equal Keep of internal/pack/depot, which relies
-// on it.
+// packDays is how many days a piece is kept after it was written. It must equal Keep of internal/pack/depot, which
+// relies on it.
 const packDays = 30
 
 func packRule() *awss3.LifecycleRule {

@@ -54,10 +54,11 @@ type Config struct {
 	Endpoint string // the broker's base URL
 	Token    string
 	Dir      string // the agent's own directory; each attempt gets a directory below it
-	Address  string // where other nodes of the cluster can reach this one; if empty, the local address towards the broker
-	Machine  string // the machine's name, which its processes carry in TRADEWIND_MACHINE
-	Rank     int    // the machine's rank in its cluster, if the token is for all of them
-	Version  string
+	// where other nodes of the cluster can reach this one; if empty, the local address towards the broker
+	Address string
+	Machine string // the machine's name, which its processes carry in TRADEWIND_MACHINE
+	Rank    int    // the machine's rank in its cluster, if the token is for all of them
+	Version string
 
 	HTTPClient *http.Client
 	Logger     *slog.Logger

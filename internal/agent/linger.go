@@ -16,7 +16,9 @@ func (t *attempt) linger(ctx context.Context, failed wire.Report) wire.Report {
 		return failed
 	}
 	failed.Keep = t.work.KeepOnFailure
-	t.out.note(fmt.Sprintf("failed; files are kept for %v so that you can inspect them", failed.Keep.Round(time.Second)))
+	t.out.note(
+		fmt.Sprintf("failed; files are kept for %v so that you can inspect them", failed.Keep.Round(time.Second)),
+	)
 	t.conclude(ctx, failed, t.out)
 	t.kept = true
 	over := time.NewTimer(failed.Keep)

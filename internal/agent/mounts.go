@@ -279,8 +279,10 @@ func (m *mounts) flush(ctx context.Context) error {
 func (t *attempt) noteUnkept() {
 	for _, one := range t.mounts.list {
 		if names := one.Unkept(); len(names) > 0 {
-			t.out.note(fmt.Sprintf("%s: not saved, because stores have neither sockets nor links that leave the mount: %s",
-				one.URI(), strings.Join(names[:min(len(names), unkeptShown)], ", ")))
+			t.out.note(
+				fmt.Sprintf("%s: not saved, because stores have neither sockets nor links that leave the mount: %s",
+					one.URI(), strings.Join(names[:min(len(names), unkeptShown)], ", ")),
+			)
 		}
 	}
 }

@@ -144,7 +144,8 @@ func (s *script) Terminate(grace time.Duration) {
 // end waits for the script's end. It returns an *exitError for an exit code other than 0.
 func (s *script) end() error {
 	exit, err := s.Wait()
-	if errors.Is(err, proc.ErrLost) && s.machine != "" { // find processes that left the task's group by their environment
+	if errors.Is(err, proc.ErrLost) &&
+		s.machine != "" { // find processes that left the task's group by their environment
 		proc.Sweep(proc.MachineEnv, s.machine)
 	}
 	<-s.read
@@ -227,12 +228,14 @@ func inherited(name string) bool {
 //	TRADEWIND_NODE_RANK              0 … nodes-1
 //	TRADEWIND_NUM_NODES              number of nodes
 //	TRADEWIND_NODES                  their addresses by rank, one per line
-//	TRADEWIND_HEAD, _PORT            rendezvous of the nodes: rank 0's address, and a port that is the same on all nodes
+//	TRADEWIND_HEAD, _PORT            rendezvous of the nodes: rank 0's address, and a port that is the same on all
+//	                                 nodes
 //	TRADEWIND_INPUTS                 directory of inputs that have no path, with a subdirectory for each parent
 //	TRADEWIND_OUTPUT                 directory for outputs
 //	TRADEWIND_CHECKPOINT             directory that checkpoints save, if the task has checkpoints
 //	TRADEWIND_RESTORED               1 if that directory was filled from a checkpoint, else 0
-//	TRADEWIND_NOTICE                 file that appears when the machine is about to be taken; it contains the seconds left
+//	TRADEWIND_NOTICE                 file that appears when the machine is about to be taken; it contains the
+//	                                 seconds left
 //	TRADEWIND_MACHINE                the machine's name
 //	TRADEWIND_SERVICE, _REPLICA      the service of which the task is a replica, and the replica's number, from 0
 //	PORT                             where the replica must listen

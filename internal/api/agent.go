@@ -27,7 +27,8 @@ func (a *API) agentRoutes() {
 		Description: "The response is the first command, as for " + wire.PathWork +
 			" with seen=0, if there already is one. Otherwise it is empty, except for a new token, and the node then " +
 			"asks for work. A boot token is valid for one agent's hello. If the machine's cloud proves the machine's " +
-			"identity, the response is 403 for a machine other than the one launched, and 503 until the launch is recorded.",
+			"identity, the response is 403 for a machine other than the one launched, and 503 until the launch " +
+			"is recorded.",
 		DefaultStatus: http.StatusOK,
 		Responses:     map[string]*huma.Response{"204": {Description: "Registered; there is no work yet"}},
 	}, a.hello)
@@ -36,9 +37,13 @@ func (a *API) agentRoutes() {
 		Summary: "The newest command for a node, as soon as there is one newer than it has seen",
 	}, a.work)
 	agentRoute(a, huma.Operation{
-		OperationID: "agent-report", Method: http.MethodPost, Path: wire.PathReport,
-		Summary: "Report what happened to an attempt on a node", Description: "The last report may carry the end of the " +
-			"node's log, which is stored first. If earlier parts of the log are missing, the response is 409 with the " +
+		OperationID: "agent-report",
+		Method:      http.MethodPost,
+		Path:        wire.PathReport,
+		Summary:     "Report what happened to an attempt on a node",
+		Description: "The last report may carry the end of the " +
+			"node's log, which is stored first. If earlier parts of the log are missing, the response is 409 " +
+			"with the " +
 			wire.HeaderOffset + " from which to send it.",
 	}, a.report)
 	agentRoute(a, huma.Operation{

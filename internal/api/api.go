@@ -42,11 +42,11 @@ type Config struct {
 	Mounter MounterFunc
 	// Visits lets users connect to machines; nil answers 501.
 	Visits *Visits
-	// Hub wakes waiting agents; pass its Changed to broker.Ports. If nil, New makes one, and agents then learn of commands
-	// only when their poll ends.
+	// Hub wakes waiting agents; pass its Changed to broker.Ports. If nil, New makes one, and agents then learn of
+	// commands only when their poll ends.
 	Hub *Hub
-	// Unheld, if above 0, makes agents' polls return at once, with a pause before the next one: this long once they have
-	// work. It is for hosts that pay for the duration of a request.
+	// Unheld, if above 0, makes agents' polls return at once, with a pause before the next one: this long once they
+	// have work. It is for hosts that pay for the duration of a request.
 	Unheld time.Duration
 	// Plan makes plans without submitting; nil answers 501.
 	Plan PlanFunc
@@ -64,7 +64,8 @@ type Config struct {
 	Dashboard http.Handler
 	// Metrics serves /metrics to users; nil answers 404.
 	Metrics http.Handler
-	// Hosts are the names, without ports, by which the API can be reached in addition to localhost and loopback addresses.
+	// Hosts are the names, without ports, by which the API can be reached in addition to localhost and loopback
+	// addresses.
 	Hosts []string
 	// Now is the broker's clock; nil is the machine's.
 	Now func() time.Time

@@ -29,7 +29,8 @@ type MounterFunc func(ctx context.Context, arch string) (*wire.Program, error)
 const maxDataBody = 4 << 20
 
 func (a *API) dataRoutes() {
-	refusals := "404: the bucket does not exist; 409: no such upload; 422: the attempt is not allowed to, or the broker cannot. " +
+	refusals := "404: the bucket does not exist; 409: no such upload; 422: the attempt is not allowed to, or " +
+		"the broker cannot. " +
 		"Repeating the request then does not help."
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-grants", Method: http.MethodPost, Path: wire.PathGrants,

@@ -35,7 +35,9 @@ func (a *API) listDeadLetters(ctx context.Context, in *deadLettersInput) (*body[
 	if err != nil {
 		return nil, err
 	}
-	out := &body[apitypes.DeadLetterList]{Body: apitypes.DeadLetterList{DeadLetters: make([]apitypes.DeadLetter, 0, len(letters))}}
+	out := &body[apitypes.DeadLetterList]{
+		Body: apitypes.DeadLetterList{DeadLetters: make([]apitypes.DeadLetter, 0, len(letters))},
+	}
 	for _, l := range letters {
 		out.Body.DeadLetters = append(out.Body.DeadLetters, viewLetter(l))
 	}

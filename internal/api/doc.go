@@ -15,7 +15,8 @@
 //   - Users send the deployment's token in the Authorization header.
 //   - The dashboard exchanges that token for a cookie, by a request to /?token=…. The cookie is not the token and only
 //     permits reading. Changes need the header, so another site cannot make a browser do them.
-//   - Machines of pools send tokens that name pool and machine. They get them in exchange for a join token, and can call
+//   - Machines of pools send tokens that name pool and machine. They get them in exchange for a join token, and can
+//     call
 //     two paths.
 //   - Agents send tokens that name one node of one cluster (internal/agent/token), and can call only the paths of
 //     internal/agent/wire.

@@ -21,11 +21,17 @@ type followInput struct {
 
 func (a *API) eventRoutes() {
 	userRoute(a, huma.Operation{
-		OperationID: "follow-job", Method: http.MethodGet, Path: "/v1/jobs/{id}/events", Tags: []string{"jobs"},
-		Summary: "Follow a job",
-		Description: "Server-sent events: first `job` with everything (several events for a large job), then `job` with " +
-			"what changed after every change, then `end`. A broken stream can be reopened at any time. With the ID of " +
-			"the last event that arrived, it begins with the changes since then if possible, otherwise with everything. " +
+		OperationID: "follow-job",
+		Method:      http.MethodGet,
+		Path:        "/v1/jobs/{id}/events",
+		Tags:        []string{"jobs"},
+		Summary:     "Follow a job",
+		Description: "Server-sent events: first `job` with everything (several events for a large job), then " +
+			"`job` with " +
+			"what changed after every change, then `end`. A broken stream can be reopened at any time. With the " +
+			"ID of " +
+			"the last event that arrived, it begins with the changes since then if possible, otherwise with " +
+			"everything. " +
 			"Comments keep a silent stream alive.",
 		Responses: answers("The events, with one schema for each name", "text/event-stream", a.eventSchema()),
 	}, a.followJob)
@@ -43,8 +49,13 @@ func (a *API) eventSchema() *huma.Schema {
 		}
 	}
 	return &huma.Schema{
-		Type:  huma.TypeArray,
-		Items: &huma.Schema{OneOf: []*huma.Schema{one(apitypes.EventJob, apitypes.JobUpdate{}), one(apitypes.EventEnd, apitypes.JobView{})}},
+		Type: huma.TypeArray,
+		Items: &huma.Schema{
+			OneOf: []*huma.Schema{
+				one(apitypes.EventJob, apitypes.JobUpdate{}),
+				one(apitypes.EventEnd, apitypes.JobView{}),
+			},
+		},
 	}
 }
 

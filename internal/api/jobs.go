@@ -69,9 +69,14 @@ func (a *API) jobRoutes() {
 		Summary: "What happened to a job, and why its tasks run where they do",
 	}, a.explainJob)
 	userRoute(a, huma.Operation{
-		OperationID: "rerun-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/rerun", Tags: []string{"jobs"},
-		Summary: "Submit a job again, as a new one", DefaultStatus: http.StatusCreated,
-		Description: "Runs all of its tasks again, with the deadline counted from now and the whole budget. If something " +
+		OperationID:   "rerun-job",
+		Method:        http.MethodPost,
+		Path:          "/v1/jobs/{id}/rerun",
+		Tags:          []string{"jobs"},
+		Summary:       "Submit a job again, as a new one",
+		DefaultStatus: http.StatusCreated,
+		Description: "Runs all of its tasks again, with the deadline counted from now and the whole budget. If " +
+			"something " +
 			"that the job needs no longer exists, such as its secrets, the response is 422.",
 	}, a.rerunJob)
 	cancel := huma.Operation{
@@ -106,8 +111,11 @@ func formRequest() *huma.MediaType {
 	return &huma.MediaType{Schema: &huma.Schema{
 		Type: huma.TypeObject, Required: []string{apitypes.FormFile},
 		Properties: map[string]*huma.Schema{
-			apitypes.FormSecrets: {Type: huma.TypeString, Description: "JSON object of secrets by name; before the file"},
-			apitypes.FormFile:    {Type: huma.TypeString, Format: "binary"},
+			apitypes.FormSecrets: {
+				Type:        huma.TypeString,
+				Description: "JSON object of secrets by name; before the file",
+			},
+			apitypes.FormFile: {Type: huma.TypeString, Format: "binary"},
 		},
 	}}
 }
@@ -157,11 +165,17 @@ func (f *fileBody) secrets() (values dag.SecretValues, err error) {
 		case apitypes.FormSecrets:
 			in := io.LimitReader(part, maxSecretBytes)
 			if json.NewDecoder(in).Decode((*map[string]string)(&values)) != nil {
-				return nil, problem(http.StatusBadRequest, "the part "+apitypes.FormSecrets+" is not a JSON object with text values")
+				return nil, problem(
+					http.StatusBadRequest,
+					"the part "+apitypes.FormSecrets+" is not a JSON object with text values",
+				)
 			}
 		default:
-			return nil, problem(http.StatusBadRequest, fmt.Sprintf("the form has an unknown part %q; valid are %s and %s",
-				printable(part.FormName()), apitypes.FormSecrets, apitypes.FormFile))
+			return nil, problem(
+				http.StatusBadRequest,
+				fmt.Sprintf("the form has an unknown part %q; valid are %s and %s",
+					printable(part.FormName()), apitypes.FormSecrets, apitypes.FormFile),
+			)
 		}
 	}
 }
@@ -262,7 +276,10 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 	if err != nil {
 		return nil, err
 	}
-	return &submitOutput{Location: "/v1/jobs/" + job.ID, Body: apitypes.Submitted{JobView: view, Warnings: spec.Warnings}}, nil
+	return &submitOutput{
+		Location: "/v1/jobs/" + job.ID,
+		Body:     apitypes.Submitted{JobView: view, Warnings: spec.Warnings},
+	}, nil
 }
 
 type listInput struct {

@@ -24,9 +24,13 @@ const logPiece = 32 << 10
 
 func (a *API) logRoutes() {
 	userRoute(a, huma.Operation{
-		OperationID: "read-log", Method: http.MethodGet, Path: "/v1/jobs/{id}/tasks/{task}/logs",
-		Tags: []string{"jobs"}, Summary: "The output of a task",
-		Description: "With `follow` the response continues until the attempt has finished or, if no attempt is given, " +
+		OperationID: "read-log",
+		Method:      http.MethodGet,
+		Path:        "/v1/jobs/{id}/tasks/{task}/logs",
+		Tags:        []string{"jobs"},
+		Summary:     "The output of a task",
+		Description: "With `follow` the response continues until the attempt has finished or, if no attempt is " +
+			"given, " +
 			"until the task has: a line that begins with `== attempt` then announces a new attempt. If a response " +
 			"is cut off before its end, as a function's may be, the trailer or header `Tradewind-Next` is the value " +
 			"of `after` with which to continue.",
@@ -213,8 +217,8 @@ func (rd *reading) wait(ctx context.Context, now follow.Moment) (follow.Moment, 
 	}
 }
 
-// nextAttempt waits for the next attempt of the task, and announces it in the output. It returns io.EOF if there will be
-// none or the client wants only this one.
+// nextAttempt waits for the next attempt of the task, and announces it in the output. It returns io.EOF if there will
+// be none or the client wants only this one.
 func (rd *reading) nextAttempt(ctx context.Context, s *stream.Stream, now follow.Moment) (follow.Moment, error) {
 	for {
 		t := now.Detail.TaskList[rd.task]

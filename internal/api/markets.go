@@ -25,9 +25,13 @@ func (a *API) marketRoutes() {
 		Summary: "List the known spot markets with price forecasts and bids",
 	}, a.listMarkets)
 	userRoute(a, huma.Operation{
-		OperationID: "list-prices", Method: http.MethodGet, Path: "/v1/prices", Tags: tags,
-		Summary: "Return the price history of spot markets",
-		Description: "The last changes of each price, at most 96. The list is empty for a market whose price was never " +
+		OperationID: "list-prices",
+		Method:      http.MethodGet,
+		Path:        "/v1/prices",
+		Tags:        tags,
+		Summary:     "Return the price history of spot markets",
+		Description: "The last changes of each price, at most 96. The list is empty for a market whose price " +
+			"was never " +
 			"reported since the broker records prices.",
 	}, a.listPrices)
 	userRoute(a, huma.Operation{
@@ -48,7 +52,9 @@ func (a *API) listMarkets(ctx context.Context, in *marketsInput) (*body[apitypes
 	if err != nil {
 		return nil, err
 	}
-	return &body[apitypes.MarketList]{Body: apitypes.MarketList{Now: a.cfg.Now().UTC(), Markets: orEmpty(markets), Next: next}}, nil
+	return &body[apitypes.MarketList]{
+		Body: apitypes.MarketList{Now: a.cfg.Now().UTC(), Markets: orEmpty(markets), Next: next},
+	}, nil
 }
 
 // MarketName names a spot market.

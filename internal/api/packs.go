@@ -19,10 +19,15 @@ type Packs interface {
 
 func (a *API) packRoutes() {
 	userRoute(a, huma.Operation{
-		OperationID: "missing-pieces", Method: http.MethodPost, Path: apitypes.MissingPath, Tags: []string{"jobs"},
-		Summary: "Return which pieces of a pack must be uploaded",
-		Description: "A pack is a folder or a file, split into pieces that are named by their content, and a list of them " +
-			"that is named in the same way. A job refers to it by pack://DIGEST-OF-THE-LIST/NAME, once the list and all " +
+		OperationID: "missing-pieces",
+		Method:      http.MethodPost,
+		Path:        apitypes.MissingPath,
+		Tags:        []string{"jobs"},
+		Summary:     "Return which pieces of a pack must be uploaded",
+		Description: "A pack is a folder or a file, split into pieces that are named by their content, and a " +
+			"list of them " +
+			"that is named in the same way. A job refers to it by pack://DIGEST-OF-THE-LIST/NAME, once the list " +
+			"and all " +
 			"pieces are stored. Each grant is an HTTP request to send with the piece as its body.",
 	}, a.missingPieces)
 	if a.cfg.Objects != nil {

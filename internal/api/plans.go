@@ -94,9 +94,19 @@ func (in *Limits) override(spec *dag.Job) error {
 
 func viewPlan(spec *dag.Job, plan *record.Plan) apitypes.PlanView {
 	v := apitypes.PlanView{
-		Name: spec.Name, Objective: string(spec.Objective), Status: plan.Status, Message: plan.Message,
-		USD: plan.USD, Hours: plan.Hours, Bound: plan.Bound, OnDemandUSD: plan.OnDemandUSD, Late: plan.Late,
-		Millis: plan.Millis, Tasks: make([]apitypes.PlanTask, len(spec.Tasks)), Warnings: spec.Warnings, Notes: plan.Notes,
+		Name:        spec.Name,
+		Objective:   string(spec.Objective),
+		Status:      plan.Status,
+		Message:     plan.Message,
+		USD:         plan.USD,
+		Hours:       plan.Hours,
+		Bound:       plan.Bound,
+		OnDemandUSD: plan.OnDemandUSD,
+		Late:        plan.Late,
+		Millis:      plan.Millis,
+		Tasks:       make([]apitypes.PlanTask, len(spec.Tasks)),
+		Warnings:    spec.Warnings,
+		Notes:       plan.Notes,
 	}
 	g := spec.Graph()
 	for i := range spec.Tasks {

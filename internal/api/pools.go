@@ -13,7 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// MachineTokens makes and checks the tokens of pools' machines: internal/agent/token with the deployment's key and clock.
+// MachineTokens makes and checks the tokens of pools' machines: internal/agent/token with the deployment's key and
+// clock.
 type MachineTokens struct {
 	Mint   func(wire.PoolClaims) (string, error)
 	Verify func(token string) (wire.PoolClaims, error)
@@ -92,9 +93,13 @@ func (a *API) poolRoutes() {
 		Description: "The response is 409 while another machine has the name.",
 	}, a.joinPool)
 	machineRoute(a, huma.Operation{
-		OperationID: "pool-sync", Method: http.MethodPost, Path: wire.PathPool + "{pool}/machines/{machine}/sync",
-		Summary: "Report a machine's capacity and running work, and get what should run there", DefaultStatus: http.StatusOK,
-		Description: "Both sides send their full state, not changes, so a call may be lost or repeated. The response is 410 " +
+		OperationID:   "pool-sync",
+		Method:        http.MethodPost,
+		Path:          wire.PathPool + "{pool}/machines/{machine}/sync",
+		Summary:       "Report a machine's capacity and running work, and get what should run there",
+		DefaultStatus: http.StatusOK,
+		Description: "Both sides send their full state, not changes, so a call may be lost or repeated. The " +
+			"response is 410 " +
 			"if the pool or the machine was removed.",
 	}, a.syncMachine)
 }

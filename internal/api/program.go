@@ -14,9 +14,13 @@ type ProgramFunc func(ctx context.Context, sha256 string) (url string, err error
 
 func (a *API) programRoutes() {
 	agentRoute(a, huma.Operation{
-		OperationID: "agent-program", Method: http.MethodGet, Path: wire.PathProgram + "{sha256}",
-		Summary: "Where a new machine fetches the agent's program", DefaultStatus: http.StatusTemporaryRedirect,
-		Description: "The machine checks the program against this digest. The token is for this API only, and must not " +
+		OperationID:   "agent-program",
+		Method:        http.MethodGet,
+		Path:          wire.PathProgram + "{sha256}",
+		Summary:       "Where a new machine fetches the agent's program",
+		DefaultStatus: http.StatusTemporaryRedirect,
+		Description: "The machine checks the program against this digest. The token is for this API only, and " +
+			"must not " +
 			"be sent to the redirect's target.",
 	}, a.program)
 }

@@ -31,9 +31,12 @@ func newHuma(mux *http.ServeMux) huma.API {
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
-				Title: "Tradewind", Version: documentVersion,
-				Description: "Submit DAGs of batch tasks to the broker, follow them, and find out why they run where they " +
-					"do. Errors are problem documents (RFC 9457). Times are RFC 3339, amounts of money are USD, durations " +
+				Title:   "Tradewind",
+				Version: documentVersion,
+				Description: "Submit DAGs of batch tasks to the broker, follow them, and find out why they run " +
+					"where they " +
+					"do. Errors are problem documents (RFC 9457). Times are RFC 3339, amounts of money are USD, " +
+					"durations " +
 					"are hours unless a field says otherwise.",
 				License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 			},
@@ -60,7 +63,10 @@ func newHuma(mux *http.ServeMux) huma.API {
 		DefaultFormat: "application/json",
 	}
 	// huma's own responses use its type of the same name.
-	cfg.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[apitypes.ErrorDetail](), reflect.TypeFor[huma.ErrorDetail]())
+	cfg.Components.Schemas.RegisterTypeAlias(
+		reflect.TypeFor[apitypes.ErrorDetail](),
+		reflect.TypeFor[huma.ErrorDetail](),
+	)
 	// Agents of a newer version may send more fields than this one knows.
 	cfg.AllowAdditionalPropertiesByDefault = true
 	return humago.New(mux, cfg)

@@ -19,21 +19,36 @@ type Suspender interface {
 
 func (a *API) suspendRoutes() {
 	userRoute(a, huma.Operation{
-		OperationID: "suspend-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/suspend", Tags: []string{"jobs"},
-		Summary: "Suspend a job", DefaultStatus: http.StatusAccepted,
-		Description: "Its running tasks save their work and release their machines; none of its tasks is admitted until it " +
+		OperationID:   "suspend-job",
+		Method:        http.MethodPost,
+		Path:          "/v1/jobs/{id}/suspend",
+		Tags:          []string{"jobs"},
+		Summary:       "Suspend a job",
+		DefaultStatus: http.StatusAccepted,
+		Description: "Its running tasks save their work and release their machines; none of its tasks is " +
+			"admitted until it " +
 			"is resumed. Its deadline stays. 409 if it has already finished. Suspending it again changes nothing.",
 	}, a.suspendJob)
 	userRoute(a, huma.Operation{
-		OperationID: "resume-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/resume", Tags: []string{"jobs"},
-		Summary: "Resume a suspended job", DefaultStatus: http.StatusAccepted,
-		Description: "Its tasks wait in their queue and continue from their checkpoints. 409 if it has already finished. " +
+		OperationID:   "resume-job",
+		Method:        http.MethodPost,
+		Path:          "/v1/jobs/{id}/resume",
+		Tags:          []string{"jobs"},
+		Summary:       "Resume a suspended job",
+		DefaultStatus: http.StatusAccepted,
+		Description: "Its tasks wait in their queue and continue from their checkpoints. 409 if it has already " +
+			"finished. " +
 			"A job that is not suspended stays as it is.",
 	}, a.resumeJob)
 	userRoute(a, huma.Operation{
-		OperationID: "suspend-queue", Method: http.MethodPost, Path: "/v1/queues/{name}/suspend",
-		Tags: []string{"capacity"}, Summary: "Suspend a queue", DefaultStatus: http.StatusAccepted,
-		Description: "The queue and its child queues admit nothing until it is resumed. Running tasks continue or, with " +
+		OperationID:   "suspend-queue",
+		Method:        http.MethodPost,
+		Path:          "/v1/queues/{name}/suspend",
+		Tags:          []string{"capacity"},
+		Summary:       "Suspend a queue",
+		DefaultStatus: http.StatusAccepted,
+		Description: "The queue and its child queues admit nothing until it is resumed. Running tasks continue " +
+			"or, with " +
 			"drain, save their work and wait.",
 	}, a.suspendQueue)
 	userRoute(a, huma.Operation{
@@ -51,7 +66,12 @@ type suspendJobInput struct {
 }
 
 func (a *API) suspendJob(ctx context.Context, in *suspendJobInput) (*body[apitypes.JobView], error) {
-	if err := a.cfg.Broker.Suspender.Suspend(ctx, in.ID, apitypes.Suspension{By: in.By, Reason: in.Reason}, in.Key); err != nil {
+	if err := a.cfg.Broker.Suspender.Suspend(
+		ctx,
+		in.ID,
+		apitypes.Suspension{By: in.By, Reason: in.Reason},
+		in.Key,
+	); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)

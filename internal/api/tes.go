@@ -74,8 +74,8 @@ func (a *API) tesInfo(context.Context, *struct{}) (*body[tesInfo], error) {
 	return &body[tesInfo]{Body: a.tesService()}, nil
 }
 
-// tesFormerInfo is the response of version 1.0 at tasks/service-info. Clients of that version, such as py-tes, reject any
-// other field.
+// tesFormerInfo is the response of version 1.0 at tasks/service-info. Clients of that version, such as py-tes, reject
+// any other field.
 type tesFormerInfo struct {
 	Name    string   `json:"name"`
 	Doc     string   `json:"doc"`
@@ -123,8 +123,8 @@ func (a *API) tesGet(ctx context.Context, in *tesGetInput) (*body[any], error) {
 	return &body[any]{Body: t.Show(in.View)}, nil
 }
 
-// tesTask returns the TES task of a job, with what a view needs. It returns ErrNotFound for jobs that were not made from
-// TES tasks.
+// tesTask returns the TES task of a job, with what a view needs. It returns ErrNotFound for jobs that were not made
+// from TES tasks.
 func (a *API) tesTask(ctx context.Context, id string, v tes.View) (tes.Task, error) {
 	d, err := a.cfg.Broker.JobViews.JobPart(ctx, id, view.Part{})
 	if err == nil && d.Source != tesSource {

@@ -46,9 +46,14 @@ func (a *API) visitRoutes() {
 	pieces := answers("Bytes; empty if none arrived", "application/octet-stream",
 		&huma.Schema{Type: huma.TypeString})
 	userRoute(a, huma.Operation{
-		OperationID: "open-visit", Method: http.MethodPost, Path: "/v1/jobs/{id}/tasks/{task}/visits",
-		Tags: []string{"jobs"}, Summary: "Connect to a machine on which a task runs", DefaultStatus: http.StatusCreated,
-		Description: "Runs a command next to the task, opens a shell or connects to a port. The data goes through the " +
+		OperationID:   "open-visit",
+		Method:        http.MethodPost,
+		Path:          "/v1/jobs/{id}/tasks/{task}/visits",
+		Tags:          []string{"jobs"},
+		Summary:       "Connect to a machine on which a task runs",
+		DefaultStatus: http.StatusCreated,
+		Description: "Runs a command next to the task, opens a shell or connects to a port. The data goes " +
+			"through the " +
 			"two streams of the visit, which package tunnel describes; the machine's agent polls its own. The " +
 			"command line, but not the data, is in the job's history.",
 	}, a.openVisit)

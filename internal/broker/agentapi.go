@@ -166,7 +166,10 @@ func (b *Agents) work(u *txn.Unit, cl record.Cluster, rank, seen int) (wire.Work
 	}
 	var made apitypes.Attempt
 	if spec.Tasks[cl.Task].Resumes() {
-		if made, _, err = recordcache.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
+		if made, _, err = recordcache.Get[apitypes.Attempt](
+			u,
+			record.AttemptKey(cl.Job, cl.Task, cl.Attempt),
+		); err != nil {
 			return w, err
 		}
 	}

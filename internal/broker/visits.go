@@ -52,7 +52,12 @@ func (b *Users) OpenVisit(ctx context.Context, v Visiting) (cluster string, open
 		if err != nil {
 			return err
 		}
-		before, err := recordcache.List[record.Visit](u, record.JobPart(job.ID), record.VisitPrefix(index, cl.Attempt), 0)
+		before, err := recordcache.List[record.Visit](
+			u,
+			record.JobPart(job.ID),
+			record.VisitPrefix(index, cl.Attempt),
+			0,
+		)
 		if err != nil {
 			return err
 		}
@@ -201,7 +206,10 @@ func (b *Agents) Visit(ctx context.Context, cluster string, number int) (v recor
 	if err != nil {
 		return v, err
 	}
-	v, found, err := recordcache.Get[record.Visit](u, record.VisitKey(record.ClusterJob(cluster), task, attempt, number))
+	v, found, err := recordcache.Get[record.Visit](
+		u,
+		record.VisitKey(record.ClusterJob(cluster), task, attempt, number),
+	)
 	switch {
 	case err != nil:
 	case !found:

@@ -29,8 +29,13 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 		cobra.ShellCompDirective) {
 		return append(cloudkit.Names(a.kits), cloudkit.Local), cobra.ShellCompDirectiveNoFileComp
 	})
-	f.StringVar(&b.publicURL, "public-url", "",
-		"URL where bought machines reach this broker: https://HOST of a tunnel or\ningress that forwards to its address")
+	f.StringVar(
+		&b.publicURL,
+		"public-url",
+		"",
+		"URL where bought machines reach this broker: https://HOST of a tunnel or\ningress that forwards to its "+
+			"address",
+	)
 	f.StringVar(&b.deployment, "deployment", "",
 		"name or tag prefix of bought machines (default: a name stored in the state\nfolder)")
 	f.StringVar(&b.agents, "agents", "",

@@ -113,7 +113,8 @@ func (a *app) root() *cobra.Command {
 		Example: "  tradewind run examples/train-infer.yaml      # plan, run and follow a DAG on this computer\n" +
 			"  tradewind plan job.yaml --deadline 6h        # only show where it would run and at what cost\n" +
 			"  tradewind up --dags dags/                    # the broker with its dashboard, until Ctrl-C",
-		SilenceErrors: true, SilenceUsage: true,
+		SilenceErrors: true,
+		SilenceUsage:  true,
 	}
 	command.Root(root, a.Version, researchTools())
 	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log what the broker does to standard error")
@@ -132,8 +133,16 @@ func (a *app) root() *cobra.Command {
 	enabled := clouds.Enabling(a.App, a.kits, a.brokers.Find)
 	sold := planning.Catalog(a.App)
 	sold.AddCommand(clouds.Refresh(a.App, a.kits, a.brokers.Find, a.logger))
-	a.add(root, groupPlan, planning.Plan(a.App, enabled), planning.Cost(a.App), prices.Command(a.App), sold, planning.Convert(a.App),
-		planning.Schema(a.App))
+	a.add(
+		root,
+		groupPlan,
+		planning.Plan(a.App, enabled),
+		planning.Cost(a.App),
+		prices.Command(a.App),
+		sold,
+		planning.Convert(a.App),
+		planning.Schema(a.App),
+	)
 	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.elsewhere(), a.logger),
 		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),

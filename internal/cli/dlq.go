@@ -22,7 +22,8 @@ const mostLetters = 1000
 
 func (a *app) dlqCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "dlq", Short: "List and redrive dead letters",
+		Use:   "dlq",
+		Short: "List and redrive dead letters",
 		Long: "If a function cannot handle an event after several tries, the event is kept as a dead letter with the reason.\n" +
 			"Redriving a dead letter delivers it again, as if for the first time.",
 		Example: "  tradewind dlq list\n  tradewind dlq show ID\n  tradewind dlq redrive ID\n" +
@@ -122,7 +123,8 @@ func moment(t time.Time) string {
 func (a *app) dlqShowCommand() *cobra.Command {
 	var state, queue string
 	c := &cobra.Command{
-		Use: "show ID", Short: "Show a dead letter",
+		Use:   "show ID",
+		Short: "Show a dead letter",
 		Long: "Shows a dead letter: the reason and the event itself. An event that several functions could not handle is\n" +
 			"shown once for each function; --queue picks one.",
 		Example: "  tradewind dlq show 01J8\n  tradewind dlq show 01J8 -o json | jq '.deadLetters[0].event.data'",
@@ -197,7 +199,8 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 	var state, queue string
 	var all bool
 	c := &cobra.Command{
-		Use: "redrive [ID]...", Short: "Deliver dead letters again",
+		Use:   "redrive [ID]...",
+		Short: "Deliver dead letters again",
 		Long: "Delivers dead letters again and forgets their failed deliveries: those with the given IDs or, with --all,\n" +
 			"all of them, or all of one function. Fix the cause of the failure first.",
 		Example: "  tradewind dlq redrive 01J8 01J9\n  tradewind dlq redrive --all --queue provision\n" +
@@ -211,13 +214,21 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 	c.Args = func(_ *cobra.Command, given []string) error {
 		switch {
 		case all && len(given) > 0:
-			return command.BadInput("leave out one of them", "--all selects every dead letter, and %q names one", given[0])
+			return command.BadInput(
+				"leave out one of them",
+				"--all selects every dead letter, and %q names one",
+				given[0],
+			)
 		case !all && len(given) == 0:
 			return command.BadInput("`tradewind dlq list` lists the IDs; --all delivers every dead letter again",
 				"no ID given")
 		case len(given) > mostLetters:
-			return command.BadInput("--all --queue NAME delivers all of a function again", "%d IDs are more than the maximum %d",
-				len(given), mostLetters)
+			return command.BadInput(
+				"--all --queue NAME delivers all of a function again",
+				"%d IDs are more than the maximum %d",
+				len(given),
+				mostLetters,
+			)
 		}
 		return nil
 	}

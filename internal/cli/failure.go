@@ -68,7 +68,8 @@ func describe(err error) (what, hint string) {
 	case errors.Is(err, client.ErrUnreachable):
 		return err.Error(), "`tradewind doctor` checks the broker and its state folder"
 	case errors.Is(err, host.ErrLocked):
-		return err.Error(), "another tradewind is starting or ending there; try again, or name another folder with --state"
+		return err.Error(), "another tradewind is starting or ending there; try again, or name another folder " +
+			"with --state"
 	case errors.Is(err, fs.ErrPermission):
 		return err.Error(), "you must own the state folder and all files in it"
 	case errors.Is(err, context.Canceled):

@@ -18,7 +18,8 @@ import (
 
 func (a *app) poolCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "pool", Short: "Lend your own machines to the broker",
+		Use:   "pool",
+		Short: "Lend your own machines to the broker",
 		Long: "A pool holds machines that you already have: your own, reserved, or kept warm. Tasks run on them if that\n" +
 			"costs less than buying. A machine is in a pool as long as `tradewind pool join` runs on it.\n" +
 			"See docs/scheduling.md.",
@@ -35,11 +36,14 @@ func (a *app) poolCommand() *cobra.Command {
 func (a *app) poolListCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
-		Use: "list [POOL]", Short: "List pools with their machines and running tasks",
+		Use:   "list [POOL]",
+		Short: "List pools with their machines and running tasks",
 		Long: "Lists pools with their machines: the capacity of each, how much of it is in use, its tasks, and when it\n" +
 			"last reported.",
-		Example: "  tradewind pool list\n  tradewind pool list lab -o json | jq -r '.pools[].machines[].tasks[].job'",
-		Args:    command.Args(0, 1), ValidArgsFunction: a.completePool(&state, false),
+		Example: "  tradewind pool list\n  tradewind pool list lab -o json | jq -r " +
+			"'.pools[].machines[].tasks[].job'",
+		Args:              command.Args(0, 1),
+		ValidArgsFunction: a.completePool(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)
@@ -199,8 +203,15 @@ func (a *app) tokenFile(state, file, pool string) string {
 	return filepath.Join(absolute(state), "pools", pool, "join-token")
 }
 
-func (a *app) addPool(ctx context.Context, s *conn, name string, p apitypes.PoolSettings, set func(string) bool, file string,
-	output *command.Choice) error {
+func (a *app) addPool(
+	ctx context.Context,
+	s *conn,
+	name string,
+	p apitypes.PoolSettings,
+	set func(string) bool,
+	file string,
+	output *command.Choice,
+) error {
 	list, err := s.Pools(ctx)
 	if err != nil {
 		return err
@@ -244,8 +255,13 @@ func (a *app) joinCommandLine(s *conn, pool, file string) string {
 func (a *app) tellJoin(s *conn, pool string, j PoolJoin) {
 	a.Tell("run this on each machine, until Ctrl-C:\n  %s", j.Command)
 	if !s.elsewhere && !s.passive {
-		a.Tell("or, if machines reach this broker through a tunnel:\n  tradewind pool join %s --endpoint %s --token-file %s",
-			pool, s.running.URL, j.TokenFile)
+		a.Tell(
+			"or, if machines reach this broker through a tunnel:\n  tradewind pool join %s --endpoint %s "+
+				"--token-file %s",
+			pool,
+			s.running.URL,
+			j.TokenFile,
+		)
 	}
 	a.Tell("keep the token in %s secret; it is valid until %s", j.TokenFile, j.Expires.Local().Format(time.DateTime))
 }

@@ -14,13 +14,15 @@ func (a *app) poolDrainCommand() *cobra.Command {
 	var state string
 	var now, undo bool
 	c := &cobra.Command{
-		Use: "drain POOL [MACHINE]", Short: "Stop placing tasks on a pool or a machine, or empty it",
+		Use:   "drain POOL [MACHINE]",
+		Short: "Stop placing tasks on a pool or a machine, or empty it",
 		Long: "Places no new tasks on a pool, or on one of its machines; running tasks run to their end. With --now they\n" +
 			"save their work, as before an interruption, stop, and resume elsewhere. --undo accepts tasks " +
 			"again.",
 		Example: "  tradewind pool drain lab m1\n  tradewind pool drain lab --now\n" +
 			"  tradewind pool drain lab m1 --undo",
-		Args: command.Args(1, 2), ValidArgsFunction: a.completePool(&state, true),
+		Args:              command.Args(1, 2),
+		ValidArgsFunction: a.completePool(&state, true),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().BoolVar(&now, "now", false, "running tasks save their work and resume elsewhere")
@@ -51,7 +53,13 @@ func machineArg(given []string) string {
 	return given[1]
 }
 
-func (a *app) drainPool(ctx context.Context, s *conn, given []string, how apitypes.Drain, output *command.Choice) error {
+func (a *app) drainPool(
+	ctx context.Context,
+	s *conn,
+	given []string,
+	how apitypes.Drain,
+	output *command.Choice,
+) error {
 	pool, err := s.Drain(ctx, given[0], machineArg(given), how)
 	if err != nil {
 		return err
@@ -76,12 +84,15 @@ type PoolRemoved struct {
 func (a *app) poolRemoveCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
-		Use: "remove POOL [MACHINE]", Short: "Remove a pool, or a machine from it",
+		Use:   "remove POOL [MACHINE]",
+		Short: "Remove a pool, or a machine from it",
 		Long: "Removes a machine from a pool, or the pool with all its machines. The machine's credentials become invalid;\n" +
 			"to come back it must join again. A machine that still runs tasks is not removed:\n" +
 			"drain it first.",
-		Example: "  tradewind pool remove lab m1\n  tradewind pool drain lab --now && tradewind pool remove lab",
-		Args:    command.Args(1, 2), ValidArgsFunction: a.completePool(&state, true),
+		Example: "  tradewind pool remove lab m1\n  tradewind pool drain lab --now && tradewind pool " +
+			"remove lab",
+		Args:              command.Args(1, 2),
+		ValidArgsFunction: a.completePool(&state, true),
 	}
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)

@@ -38,7 +38,8 @@ type joinFlags struct {
 func (a *app) poolJoinCommand() *cobra.Command {
 	var f joinFlags
 	c := &cobra.Command{
-		Use: "join POOL", Short: "Lend this machine to a pool until stopped",
+		Use:   "join POOL",
+		Short: "Lend this machine to a pool until stopped",
 		Long: "Lends this machine to a pool. It reports its processors, memory and GPUs (as nvidia-smi lists them) and runs the\n" +
 			"tasks that the broker places on it, as the user who runs this command and without isolation between tasks.\n" +
 			"On Ctrl-C the tasks save their work and resume elsewhere, and the machine leaves the pool; a second Ctrl-C\n" +
@@ -50,7 +51,8 @@ func (a *app) poolJoinCommand() *cobra.Command {
 			"  tradewind pool join lab --gpu V100:2 --type dgx\n" +
 			"  tradewind pool join lab --endpoint https://abc.execute-api.us-east-1.amazonaws.com --token-file " +
 			"lab.token",
-		Args: command.Args(1, 1), ValidArgsFunction: a.completePool(&f.state, false),
+		Args:              command.Args(1, 1),
+		ValidArgsFunction: a.completePool(&f.state, false),
 	}
 	a.brokerFlags(c, &f.state)
 	fs := c.Flags()
@@ -249,8 +251,13 @@ func (a *app) readJoinToken(file, pool string) (string, error) {
 	if file != "-" {
 		f, err := os.Open(file) //nolint:gosec // the user names the file
 		if err != nil {
-			return "", command.Because(err, command.ExitBadInput, "`tradewind pool add` writes it on the broker's computer",
-				"the join token: %v", err)
+			return "", command.Because(
+				err,
+				command.ExitBadInput,
+				"`tradewind pool add` writes it on the broker's computer",
+				"the join token: %v",
+				err,
+			)
 		}
 		defer f.Close() //nolint:errcheck // only read
 		from = f

@@ -63,7 +63,8 @@ func (a *app) listQueues(ctx context.Context, s *conn, output *command.Choice) e
 
 func (a *app) queueSetCommand() *cobra.Command {
 	return a.queueSettingsCommand(&cobra.Command{
-		Use: "set NAME", Short: "Create a queue or change its quota and share",
+		Use:   "set NAME",
+		Short: "Create a queue or change its quota and share",
 		Long: "Creates a queue, or changes its settings; settings whose flag you leave out stay unchanged.\n" +
 			"Running tasks keep their machines.",
 		Example: "  tradewind queue set research --max-running 20\n  tradewind queue set research --max-vcpu 0   # no limit\n" +
@@ -169,14 +170,17 @@ func keepQueue(q *apitypes.QueueQuota, old apitypes.Queue, set func(string) bool
 func (a *app) queueExplainCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
-		Use: "explain JOB", Short: "Explain why a job waits",
-		Long: "Explains why a job's tasks wait in their queue: its quota or that of a parent queue, capacity guaranteed to " +
+		Use:   "explain JOB",
+		Short: "Explain why a job waits",
+		Long: "Explains why a job's tasks wait in their queue: its quota or that of a parent queue, capacity " +
+			"guaranteed to " +
 			"others,\n" +
 			"the job's budget, a place that is currently avoided, or a plan in progress. It evaluates the same rules as the\n" +
 			"scheduler and changes nothing. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind queue explain last\n  tradewind queue explain train-infer -o json | jq -r " +
 			"'.tasks[].reasons[]'",
-		Args: command.Args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
+		Args:              command.Args(1, 1),
+		ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)

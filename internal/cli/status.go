@@ -24,7 +24,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Use:   "status [JOB]",
 		Short: "List the jobs, or show one with its tasks",
 		Long: "Lists the jobs, newest first, or shows one job: its tasks, where each runs, its attempts and its\n" +
-			"cost. JOB is an ID, the beginning of one, or \"last\". With --watch it follows the job until it has finished.",
+			"cost. JOB is an ID, the beginning of one, or \"last\". With --watch it follows the job until it " +
+			"has finished.",
 		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n" +
 			"  tradewind status last -o json | jq .spentUSD",
 		Args: command.Args(0, 1), ValidArgsFunction: a.completeJob(&state, false),

@@ -17,10 +17,20 @@ func (a *app) worldFlags(c *cobra.Command, o *host.Options) {
 		"wall seconds per second of the job: at 0.001 an hour takes 3.6 s;\nat 0 recorded tasks take no time")
 	f.StringVar(&o.Scenario, "scenario", "", "file that lists which launches fail and which machines are interrupted")
 	_ = c.MarkFlagFilename("scenario", "yaml", "yml", "json")
-	f.Uint64Var(&o.Seed, "seed", 0,
-		"make launches fail and spot machines be interrupted at random, the\nsame way for the same number; 0 means no failures")
+	f.Uint64Var(
+		&o.Seed,
+		"seed",
+		0,
+		"make launches fail and spot machines be interrupted at random, the\nsame way for the same number; 0 "+
+			"means no failures",
+	)
 	policyFlag(c, o)
-	f.IntVar(&o.MaxMachines, "max-machines", 0, "maximum machines at once on this computer (default: by its processors)")
+	f.IntVar(
+		&o.MaxMachines,
+		"max-machines",
+		0,
+		"maximum machines at once on this computer (default: by its processors)",
+	)
 }
 
 // checkWorld refuses invalid values.

@@ -91,7 +91,15 @@ func (b *Builder) Build(ctx context.Context, s Settings) (*Assembly, error) {
 		arch = "amd64"
 	}
 	dist, out := b.Assets(), filepath.Join(b.Source, "infra", "cdk.out")
-	lambdas := []string{"go", "run", "./internal/lambdabuild/build-functions", "-arch", arch, "-out", filepath.Join(dist, "lambda")}
+	lambdas := []string{
+		"go",
+		"run",
+		"./internal/lambdabuild/build-functions",
+		"-arch",
+		arch,
+		"-out",
+		filepath.Join(dist, "lambda"),
+	}
 	if err := b.run(ctx, "functions", b.Source, nil, lambdas...); err != nil {
 		return nil, err
 	}

@@ -66,7 +66,8 @@ func (t *Target) discardOpen(ctx context.Context, set *ChangeSet) error {
 	return t.Discard(ctx, set)
 }
 
-// WorkBucket returns the name of the bucket for outputs, checkpoints and agents, which is derived from the deployment's.
+// WorkBucket returns the name of the bucket for outputs, checkpoints and agents, which is derived from the
+// deployment's.
 func (t *Target) WorkBucket(name string) string {
 	return fmt.Sprintf("%s-work-%s-%s", name, t.Account, t.Region)
 }

@@ -18,8 +18,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// The SDK's clients of EC2 and SSM would add thirty megabytes to the program, which every machine downloads, since it is
-// also the agent. Only four of their calls are needed; they are implemented here, signed by the SDK.
+// The SDK's clients of EC2 and SSM would add thirty megabytes to the program, which every machine downloads, since it
+// is also the agent. Only four of their calls are needed; they are implemented here, signed by the SDK.
 
 // plainError is an error response of AWS.
 type plainError struct {

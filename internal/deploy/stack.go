@@ -184,8 +184,8 @@ func (t *Target) Discard(ctx context.Context, set *ChangeSet) error {
 	return nil
 }
 
-// Execute executes a change set and waits until it has finished, reporting each resource. CloudFormation rolls back if a
-// resource fails; the error is ErrFailed with the first cause.
+// Execute executes a change set and waits until it has finished, reporting each resource. CloudFormation rolls back if
+// a resource fails; the error is ErrFailed with the first cause.
 func (t *Target) Execute(ctx context.Context, set *ChangeSet, protect bool) error {
 	began := time.Now().Add(-time.Minute) // clock skew
 	seen, err := t.seen(ctx, set.Stack)

@@ -48,9 +48,9 @@ var (
 	ErrUnended = errors.New("machines of an earlier start may still run")
 )
 
-// PublicURL checks the URL at which bought machines reach the broker: https without a path, or http for loopback and for
-// a service of the Kubernetes cluster in which both run (host NAME.NAMESPACE.svc, unknown in other networks). It returns
-// ErrPublicURL for any other.
+// PublicURL checks the URL at which bought machines reach the broker: https without a path, or http for loopback and
+// for a service of the Kubernetes cluster in which both run (host NAME.NAMESPACE.svc, unknown in other networks). It
+// returns ErrPublicURL for any other.
 func PublicURL(text string) (string, error) {
 	const what = "a tunnel, an ingress or a name of this computer"
 	if text == "" {
@@ -82,8 +82,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// afar wraps a cloud whose machines reach the broker at its public URL. The cloud does not report interruptions, so they
-// are detected in lists of machines.
+// afar wraps a cloud whose machines reach the broker at its public URL. The cloud does not report interruptions, so
+// they are detected in lists of machines.
 type afar struct {
 	cloud.Cloud
 	endpoint string

@@ -14,9 +14,9 @@ import (
 // sweepAfter is how long an incomplete upload is kept after a crash.
 const sweepAfter = 7 * 24 * time.Hour
 
-// openData opens the data folder of jobs, in addition to the stores in the options. Grants are signed with a key derived
-// from the state folder's, so they stay valid after a restart. Their URLs are relative to the URL at which an agent
-// reaches the broker.
+// openData opens the data folder of jobs, in addition to the stores in the options. Grants are signed with a key
+// derived from the state folder's, so they stay valid after a restart. Their URLs are relative to the URL at which an
+// agent reaches the broker.
 func (h *Host) openData(key []byte) error {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("objects")) // never fails

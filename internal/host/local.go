@@ -380,8 +380,8 @@ func (h *Host) planOn(c *catalog.Catalog) error {
 // bucketsWithin limits how long removing temporary buckets may take.
 const bucketsWithin = 30 * time.Second
 
-// removeBuckets removes the temporary buckets of finished jobs, since this host may never be started again. If it is, it
-// retries what could not be removed.
+// removeBuckets removes the temporary buckets of finished jobs, since this host may never be started again. If it is,
+// it retries what could not be removed.
 func (h *Host) removeBuckets() {
 	ctx, cancel := context.WithTimeout(context.Background(), bucketsWithin)
 	defer cancel()

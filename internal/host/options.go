@@ -35,14 +35,14 @@ type Options struct {
 	MaxMachines int
 	// DAGs is the folder watched for DAG files; empty is none.
 	DAGs string
-	// Policy is the file with the policy of the broker's sessions (docs/scheduling.md), watched for changes; empty is the
-	// default policy.
+	// Policy is the file with the policy of the broker's sessions (docs/scheduling.md), watched for changes; empty is
+	// the default policy.
 	Policy string
 	// Passive serves the API for reading only and runs nothing.
 	Passive bool
-	// Stores are the clouds' stores, by scheme as in grant.Mux. Tasks read and write them by the broker's grants, with the
-	// broker's permissions. Data of jobs is stored in the state folder, or in the buckets that the settings of Clouds
-	// name.
+	// Stores are the clouds' stores, by scheme as in grant.Mux. Tasks read and write them by the broker's grants, with
+	// the broker's permissions. Data of jobs is stored in the state folder, or in the buckets that the settings of
+	// Clouds name.
 	Stores grant.Mux
 	// Clouds are the clouds on which machines are bought. If there are none, this computer simulates every cloud of the
 	// catalogue. Otherwise it simulates the others if PlayOthers is set; if not, they are not used in plans.

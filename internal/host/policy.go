@@ -33,8 +33,8 @@ func openPolicy(path string, log *slog.Logger) (*policyFile, error) {
 // Policy implements broker.Ports.Policy.
 func (p *policyFile) Policy(context.Context) *scheduler.Policy { return p.holder.Policy() }
 
-// reload makes the policy in the file apply from the next session on, unless the file has not changed. An invalid policy
-// is not applied at all.
+// reload makes the policy in the file apply from the next session on, unless the file has not changed. An invalid
+// policy is not applied at all.
 func (p *policyFile) reload() (changed bool, err error) {
 	body, err := os.ReadFile(p.path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// refreshed returns the catalogue as the clouds last described themselves, or c if they have not. A catalogue folder from
-// the options is never replaced.
+// refreshed returns the catalogue as the clouds last described themselves, or c if they have not. A catalogue folder
+// from the options is never replaced.
 func (h *Host) refreshed(ctx context.Context, c *catalog.Catalog) *catalog.Catalog {
 	if h.opt.Catalog != "" || len(h.bought.clouds)+len(h.opt.Play) == 0 {
 		return c
@@ -57,8 +57,23 @@ func (h *Host) refresh(ctx context.Context) error {
 			h.log.Warn("a cloud's offers could not be refreshed", "cloud", r.Cloud, "err", r.Problem)
 			continue
 		}
-		h.log.Info("a cloud's offers were refreshed", "cloud", r.Cloud, "offers", r.Offers, "new", r.New, "gone", r.Gone,
-			"dearer", r.Dearer, "cheaper", r.Cheaper, "kept", len(r.Kept))
+		h.log.Info(
+			"a cloud's offers were refreshed",
+			"cloud",
+			r.Cloud,
+			"offers",
+			r.Offers,
+			"new",
+			r.New,
+			"gone",
+			r.Gone,
+			"dearer",
+			r.Dearer,
+			"cheaper",
+			r.Cheaper,
+			"kept",
+			len(r.Kept),
+		)
 	}
 	if err != nil {
 		return err

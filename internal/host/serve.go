@@ -181,8 +181,8 @@ const (
 	reconcileEvery = 5 * time.Second
 	// for clouds that are called over a network and limit the number of calls
 	reconcileBoughtEvery = 15 * time.Second
-	// If the broker was stopped or its computer slept for longer than awayAfter, it waits for hearWithin before it treats
-	// machines as silent. Agents call twice a minute, and keep trying while it is away.
+	// If the broker was stopped or its computer slept for longer than awayAfter, it waits for hearWithin before it
+	// treats machines as silent. Agents call twice a minute, and keep trying while it is away.
 	awayAfter  = time.Minute
 	hearWithin = 45 * time.Second
 )

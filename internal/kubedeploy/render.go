@@ -1,9 +1,9 @@
-// Package kubedeploy installs the broker in a Kubernetes cluster and removes it again. It applies the objects of the Helm
-// chart in deploy/helm by server-side apply.
+// Package kubedeploy installs the broker in a Kubernetes cluster and removes it again. It applies the objects of the
+// Helm chart in deploy/helm by server-side apply.
 //
-// The program has no template engine, as text/template makes the linker keep every exported method of every linked type.
-// objects.yaml is the chart rendered with placeholders, and Render fills it in; a test renders the chart
-// with the same values and compares.
+// The program has no template engine, as text/template makes the linker keep every exported method of every linked
+// type. objects.yaml is the chart rendered with placeholders, and Render fills it in; a test renders the chart with the
+// same values and compares.
 package kubedeploy
 
 import (
@@ -132,7 +132,9 @@ func configure(set kubeapi.Object, v Values) {
 		args = append(args, "--public-url="+v.PublicURL)
 	}
 	broker["args"] = args
-	broker["resources"] = map[string]any{"requests": map[string]any{"cpu": v.Resources.CPU, "memory": v.Resources.Memory}}
+	broker["resources"] = map[string]any{
+		"requests": map[string]any{"cpu": v.Resources.CPU, "memory": v.Resources.Memory},
+	}
 
 	claim, _ := first(set, "spec", "volumeClaimTemplates")["spec"].(map[string]any)
 	if v.Storage.ClassName != "" {

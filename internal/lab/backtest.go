@@ -22,7 +22,8 @@ import (
 
 func (a app) backtestCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "backtest", Short: "Replay policies on recorded prices, availability or clusters",
+		Use:   "backtest",
+		Short: "Replay policies on recorded prices, availability or clusters",
 		Long: "Replays policies on recorded data: policies for running on spot capacity by a deadline, compared with the\n" +
 			"clairvoyant optimum, and policies for scheduling a cluster. The same input and --seed give the same output.\n" +
 			"docs/bidding.md and docs/scheduling.md define the measures.",
@@ -63,7 +64,9 @@ func (a app) backtestBidCommand() *cobra.Command {
 	var train float64
 	var restart time.Duration
 	c := &cobra.Command{
-		Use: "bid", Short: "Replay a task on recorded spot prices", Args: command.Args(0, 0),
+		Use:   "bid",
+		Short: "Replay a task on recorded spot prices",
+		Args:  command.Args(0, 0),
 		Long: "Replays one task on every market below a folder, from every start time after the training part. Each started\n" +
 			"hour is billed in full at the price of its beginning; a bid is made before that price is known.\n" +
 			"The folder's CSV files, optionally gzipped, contain one market each (time,usd_per_hour, with on-demand.csv\n" +
@@ -107,8 +110,9 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 	var nodes int
 	zones := command.NewChoice("each", "each", "together")
 	c := &cobra.Command{
-		Use: "availability", Short: "Replay a task on traces of machine availability",
-		Args: command.Args(0, 0),
+		Use:   "availability",
+		Short: "Replay a task on traces of machine availability",
+		Args:  command.Args(0, 0),
 		Long: "Replays one task on every availability trace below a folder (JSON, optionally gzipped) or, with --zones\n" +
 			"together, on the traces of each folder as zones between which it may move. Costs are in hours of an\n" +
 			"on-demand machine. Uniform Progress is a policy for one zone: with --zones together it is the mean over\n" +
@@ -162,12 +166,15 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 	var train float64
 	span := command.Span{Value: 24 * time.Hour}
 	c := &cobra.Command{
-		Use: "workflow", Short: "Replay a DAG on recorded spot prices", Args: command.Args(0, 0),
+		Use:   "workflow",
+		Short: "Replay a DAG on recorded spot prices",
+		Args:  command.Args(0, 0),
 		Long: "Repeats the experiment of the WCSSI paper: a DAG on the spot markets of each zone, from random start times,\n" +
 			"with deadlines that are multiples of its time on the most powerful machine type. A machine's speed is\n" +
 			"proportional to its on-demand price; the recorded run times are scaled so that this time is --time.",
 		Example: "  tradewind-lab backtest workflow --dag montage.xml --prices data/aws-2016 --deadlines 1.1,1.5,2,3 --repeats 30\n" +
-			"  tradewind-lab backtest workflow --dag sipht.xml.gz --prices data/aws-2016 --policy aib,bfrc,markov -o json",
+			"  tradewind-lab backtest workflow --dag sipht.xml.gz --prices data/aws-2016 --policy " +
+			"aib,bfrc,markov -o json",
 	}
 	p := c.Flags()
 	p.StringVar(&file, "dag", "",

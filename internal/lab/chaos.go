@@ -34,7 +34,8 @@ func (a app) chaosCommand() *cobra.Command {
 			"reordered, the broker crashes between any two steps, and clouds fail, hang and interrupt machines. After\n" +
 			"every step it checks that no job, event, machine or dollar is lost or duplicated. The same seed always\n" +
 			"gives the same history and the same failure. Exits with 1 if an invariant does not hold.",
-		Example: "  tradewind-lab chaos --seeds 0:500\n  tradewind-lab chaos --seeds 17 --history 1000   # one seed, with " +
+		Example: "  tradewind-lab chaos --seeds 0:500\n  tradewind-lab chaos --seeds 17 --history 1000   # one " +
+			"seed, with " +
 			"its last 1000 lines",
 		Args: command.Args(0, 0),
 	}

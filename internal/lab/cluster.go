@@ -33,14 +33,17 @@ type clusterOptions struct {
 func (a app) backtestClusterCommand() *cobra.Command {
 	o := &clusterOptions{every: command.Span{Value: time.Minute}, output: command.NewChoice("table", "table", "json")}
 	c := &cobra.Command{
-		Use: "cluster", Short: "Replay a GPU cluster's pods under a scheduling policy", Args: command.Args(0, 0),
+		Use:   "cluster",
+		Short: "Replay a GPU cluster's pods under a scheduling policy",
+		Args:  command.Args(0, 0),
 		Long: "Replays the pods of a GPU cluster, with shares of GPUs, on its nodes under a policy. It reports how long pods wait,\n" +
 			"how much of the cluster is allocated, how much of the idle GPUs no pod can use, and how far queues are from the\n" +
 			"shares that their weights give them. A pod's class of service is its queue. Files are CSV in the format of\n" +
 			"Alibaba's cluster-trace-gpu-v2023, optionally gzipped; the default policy is the scheduler's. Exits with 2 for a bad\n" +
 			"row, a pod that fits no node, or a bad policy, with the field. docs/scheduling.md defines the measures.",
 		Example: "  tradewind-lab backtest cluster --nodes nodes.csv.gz --pods pods.csv.gz --policy policy.yaml\n" +
-			"  tradewind-lab backtest cluster --nodes nodes.csv --pods pods.csv --speed 100 --weights LS=3,BE=1 -o json",
+			"  tradewind-lab backtest cluster --nodes nodes.csv --pods pods.csv --speed 100 --weights LS=3,BE=1 " +
+			"-o json",
 	}
 	f := c.Flags()
 	f.StringVar(&o.nodes, "nodes", "", "file of nodes: sn,cpu_milli,memory_mib,gpu,model (required)")

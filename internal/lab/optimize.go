@@ -20,8 +20,9 @@ func (a app) optimizeCommand() *cobra.Command {
 		Short: "Solve an optimizer model with a proof of optimality",
 		Long: "Reads a placement model as `tradewind plan --model-out` writes it and prints the best choice with its\n" +
 			"proof as JSON. - is standard input. Exits with 3 if no choice meets the model's bounds.",
-		Example: "  tradewind-lab optimize model.json\n  tradewind-lab optimize model.json --time-limit 10s | jq .choice",
-		Args:    command.Args(1, 1),
+		Example: "  tradewind-lab optimize model.json\n  tradewind-lab optimize model.json --time-limit 10s | " +
+			"jq .choice",
+		Args: command.Args(1, 1),
 		ValidArgsFunction: func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(given) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

@@ -195,8 +195,13 @@ func (a app) judgePlacement(o *placeOptions, p *placement.Problem, assignment pl
 		}
 	}
 	if o.verify != "" {
-		return command.Failed("", "%s: %s without a machine, the first is %s", o.verify, text.Count(missing, "instance"),
-			first)
+		return command.Failed(
+			"",
+			"%s: %s without a machine, the first is %s",
+			o.verify,
+			text.Count(missing, "instance"),
+			first,
+		)
 	}
 	return &command.Failure{Code: command.ExitInfeasible,
 		Text: "could not place " + text.Count(missing, "instance") + ", the first is " + text.Clean(first),

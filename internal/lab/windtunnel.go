@@ -193,8 +193,13 @@ func (a app) printWindtunnel(runs []WindtunnelResult) error {
 		return err
 	}
 	for _, r := range runs {
-		a.Tell("%s: %s of virtual time in %s, %.0f times faster than real time", r.Policy, text.Span(text.Hours(r.Virtual/3600)),
-			text.Span(text.Hours(r.Seconds/3600)), r.Speed)
+		a.Tell(
+			"%s: %s of virtual time in %s, %.0f times faster than real time",
+			r.Policy,
+			text.Span(text.Hours(r.Virtual/3600)),
+			text.Span(text.Hours(r.Seconds/3600)),
+			r.Speed,
+		)
 	}
 	return nil
 }

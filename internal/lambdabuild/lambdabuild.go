@@ -17,8 +17,8 @@ const maxBytes = 20 << 20
 // module is this module's path.
 const module = "github.com/tradewind-broker/tradewind/"
 
-// small returns the flags that compile packages without inlining if they mostly wait for AWS or for clients. That makes a
-// function two MB smaller. The packages that decide keep inlining. The last matching pattern counts.
+// small returns the flags that compile packages without inlining if they mostly wait for AWS or for clients. That makes
+// a function two MB smaller. The packages that decide keep inlining. The last matching pattern counts.
 func small() (flags []string) {
 	for _, pattern := range []string{
 		"github.com/...", "golang.org/...", "google.golang.org/...", "go.opentelemetry.io/...", "go.yaml.in/...",
@@ -54,8 +54,8 @@ func Functions() ([]string, error) {
 	return names, nil
 }
 
-// tags leave out the RPC mode of the go1.x runtime; grpc's debug pages, whose templates make the linker keep every method
-// of every type; and HTTP/2, which no service that the functions call needs.
+// tags leave out the RPC mode of the go1.x runtime; grpc's debug pages, whose templates make the linker keep every
+// method of every type; and HTTP/2, which no service that the functions call needs.
 const tags = "lambda.norpc,grpcnotrace,nethttpomithttp2"
 
 // Build compiles a package of the module in dir into one static file. Lambda expects it to be named bootstrap.

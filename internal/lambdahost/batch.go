@@ -217,8 +217,14 @@ func (h *Handler) settle(ctx context.Context, it *item) (given bool) {
 	if errors.Is(it.err, record.ErrFinal) {
 		h.Sandbox.Log.ErrorContext(ctx, "given up", attrs...)
 		if err := h.Sandbox.Queue.Reject(ctx, h.Sandbox.Function, it.delivery.Receipt, it.err.Error()); err != nil {
-			h.Sandbox.Log.WarnContext(ctx, "a dead letter could not be stored; its message will be delivered again", "message",
-				it.message.MessageId, "err", err)
+			h.Sandbox.Log.WarnContext(
+				ctx,
+				"a dead letter could not be stored; its message will be delivered again",
+				"message",
+				it.message.MessageId,
+				"err",
+				err,
+			)
 			return false
 		}
 		h.Sandbox.count.dead.Add(1)

@@ -59,8 +59,8 @@ func (c *counts) take() (metrics []emf.Metric, refusals map[cloud.Kind]int) {
 	return metrics, refusals
 }
 
-// flush writes the metrics of an invocation. Their only dimensions are the deployment and a refusal's kind: with one per
-// function they would cost more than the rest of an idle deployment. The function is a property instead.
+// flush writes the metrics of an invocation. Their only dimensions are the deployment and a refusal's kind: with one
+// per function they would cost more than the rest of an idle deployment. The function is a property instead.
 func (s *Sandbox) flush(i *base.Invocation) {
 	metrics, refusals := s.count.take()
 	props := map[string]any{"function": s.Function, "requestId": i.Request}

@@ -45,7 +45,8 @@ const (
 	// EnvTraceHeaders is the SSM parameter with the headers for the collector that OpenTelemetry's own variables name;
 	// optional.
 	EnvTraceHeaders = "TRADEWIND_TRACE_HEADERS"
-	EnvAnnounce     = "TRADEWIND_ANNOUNCE" // event types to put on the bus for other programs, comma-separated; optional, none
+	// event types to put on the bus for other programs, comma-separated; optional, none
+	EnvAnnounce = "TRADEWIND_ANNOUNCE"
 	// EnvAgentsCall is how often working agents call; optional, 5m. With a shorter interval visits connect sooner, but
 	// calls cost more.
 	EnvAgentsCall = "TRADEWIND_AGENTS_CALL"

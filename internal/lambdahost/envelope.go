@@ -14,8 +14,8 @@ var ErrEnvelope = errors.New("lambdahost: unexpected event")
 
 // Notices reads EC2's warnings about machines.
 type Notices interface {
-	// Notice reads an EC2 event as EventBridge wrote it. ours is false if it is irrelevant, or about a machine that is not
-	// this deployment's or that was ended on request. An unreadable event wraps ErrEnvelope.
+	// Notice reads an EC2 event as EventBridge wrote it. ours is false if it is irrelevant, or about a machine that is
+	// not this deployment's or that was ended on request. An unreadable event wraps ErrEnvelope.
 	Notice(ctx context.Context, raw []byte) (n events.SpotInterrupted, ours bool, err error)
 }
 

@@ -65,8 +65,8 @@ type Publisher interface {
 	Publish(ctx context.Context, messages ...bus.Message) error
 }
 
-// Open makes the sandbox of a function with the deployment's table and queues. It makes clients but no requests, because
-// each first request waits for start-up.
+// Open makes the sandbox of a function with the deployment's table and queues. It makes clients but no requests,
+// because each first request waits for start-up.
 func Open(fn string, env Env, cfg aws.Config, out io.Writer) (*Sandbox, error) {
 	return open(fn, env, cfg, out, time.Now, connect)
 }
@@ -82,9 +82,22 @@ func open(fn string, env Env, cfg aws.Config, out io.Writer, now func() time.Tim
 		return nil, err
 	}
 	return &Sandbox{
-		Function: fn, Env: env, AWS: cfg, Config: brokerConfig(env), Log: log, Now: now,
-		Store: outbox.DropUnheard(countingStore{a.store, count}, env.Announce...), Outbox: a.outbox, Bus: a.bus, Queue: a.queue,
-		urgent: a.urgent, metrics: emf.New(out, Namespace), count: count, current: &current,
+		Function: fn,
+		Env:      env,
+		AWS:      cfg,
+		Config:   brokerConfig(env),
+		Log:      log,
+		Now:      now,
+		Store: outbox.DropUnheard(
+			countingStore{a.store, count},
+			env.Announce...),
+		Outbox:  a.outbox,
+		Bus:     a.bus,
+		Queue:   a.queue,
+		urgent:  a.urgent,
+		metrics: emf.New(out, Namespace),
+		count:   count,
+		current: &current,
 	}, nil
 }
 
@@ -105,9 +118,9 @@ func (s *Sandbox) Broker(ports broker.Ports) (*broker.Broker, error) {
 func (s *Sandbox) Counted(c cloud.Cloud) cloud.Cloud { return countingCloud{c, s.count} }
 
 // How often agents call by default. A call costs about two millionths of a dollar, an hour of a small machine a
-// hundredth. EC2 reports the end of a machine, and its agent learns of an interruption from the machine itself. So these
-// calls only detect an agent that died on a running machine, a cancelled job (whose machines are ended anyway), and a
-// new visit.
+// hundredth. EC2 reports the end of a machine, and its agent learns of an interruption from the machine itself. So
+// these calls only detect an agent that died on a running machine, a cancelled job (whose machines are ended anyway),
+// and a new visit.
 const (
 	agentsCall = 5 * time.Minute // also a heartbeat
 	silentFor  = time.Minute     // in addition to three missed heartbeats

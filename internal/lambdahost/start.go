@@ -11,9 +11,9 @@ import (
 // Relay is the name of the function that publishes the outbox.
 const Relay = "relay"
 
-// Start makes the sandbox of a function from the process's environment, and serves what handler returns, a function that
-// lambda.Start accepts. It does not return. If the start fails, it logs the reason and ends the process, and Lambda
-// tries again with the next request.
+// Start makes the sandbox of a function from the process's environment, and serves what handler returns, a function
+// that lambda.Start accepts. It does not return. If the start fails, it logs the reason and ends the process, and
+// Lambda tries again with the next request.
 func Start(fn string, handler func(*Sandbox) (any, error)) {
 	s, err := FromEnvironment(fn)
 	var serve any

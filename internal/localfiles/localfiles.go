@@ -1,5 +1,6 @@
-// Package localfiles finds the files that a job names on the computer from which it is submitted, replaces them by packs
-// (internal/pack), so that machines need no path of that computer, and uploads the pieces that the broker does not have.
+// Package localfiles finds the files that a job names on the computer from which it is submitted, replaces them by
+// packs (internal/pack), so that machines need no path of that computer, and uploads the pieces that the broker does
+// not have.
 //
 // A path without a scheme is on that computer. file:///data means the disk of the machine that runs the task, and
 // stays. A path that another task of the job writes also stays, because it does not exist yet.
@@ -78,9 +79,14 @@ func mountedOver(spec *dag.Job, task int, workdir *pack.Tree) error {
 			continue
 		}
 		if hidden, some := workdir.At(path.Clean(in.Path)); some {
-			return spec.ErrorAt(task, dag.OfFiles, dag.InputField(k),
+			return spec.ErrorAt(
+				task,
+				dag.OfFiles,
+				dag.InputField(k),
 				fmt.Sprintf("would be mounted over %s of the workdir", hidden),
-				"give the mount a folder that is empty or not in the workdir, or leave these files out in .tradewindignore")
+				"give the mount a folder that is empty or not in the workdir, or leave these files out in "+
+					".tradewindignore",
+			)
 		}
 	}
 	return nil

@@ -14,8 +14,8 @@ func Inside(p string) bool {
 }
 
 // LinkInside reports whether a link at p to target, both slash-separated, points below the directory that p is relative
-// to. It also rejects a target that goes up after it went down: the lower directory may be another link, so the names do
-// not show where up leads.
+// to. It also rejects a target that goes up after it went down: the lower directory may be another link, so the names
+// do not show where up leads.
 func LinkInside(p, target string) bool {
 	if path.IsAbs(target) || strings.ContainsRune(target, 0) {
 		return false

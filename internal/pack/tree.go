@@ -17,7 +17,8 @@ type Changed struct{ Path string }
 
 // Error returns a message with the file's name.
 func (c *Changed) Error() string {
-	return c.Path + " changes while it is packed; wait until the program that writes it has finished, or leave it out in " +
+	return c.Path + " changes while it is packed; wait until the program that writes it has finished, or leave " +
+		"it out in " +
 		ownIgnore
 }
 

@@ -49,8 +49,8 @@ func newRun(a *agent, work *wire.Assignment) *run {
 			}
 			r.resumed = s.progress
 		}
-		// Rank 0 saves the checkpoints. While another rank of the same attempt still starts, rank 0 may already have saved
-		// a newer one.
+		// Rank 0 saves the checkpoints. While another rank of the same attempt still starts, rank 0 may already have
+		// saved a newer one.
 		if best := a.w.bucket.accepted[work.Prefix]; a.m.Rank == 0 && !late && r.resumed < best-check.Rounding {
 			a.w.Violatef(check.InvCheckpoint, "%s resumes with %.3f of its work done, but %.3f had been saved",
 				work.Attempt, r.resumed, best)

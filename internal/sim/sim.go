@@ -25,8 +25,8 @@ type Options struct {
 	Traces []*weather.Trace
 	// Break injects a bug into the system under test, to show that it is detected.
 	Break breaks.Kind
-	// Planner replaces the simulation's own planner. It must be deterministic, use the simulation's offers and be safe for
-	// concurrent use. The guarantee of deadlines is not checked then.
+	// Planner replaces the simulation's own planner. It must be deterministic, use the simulation's offers and be safe
+	// for concurrent use. The guarantee of deadlines is not checked then.
 	Planner broker.Planner
 	// History receives every line of the history; nil for none.
 	History io.Writer

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// The script's functions, for any /bin/sh. TES separates stdout and stderr, so the output of executors goes to files. The
-// last part of both is logged after a line that states their sizes in bytes, so that output of an executor cannot be
-// mistaken for a line of the script.
+// The script's functions, for any /bin/sh. TES separates stdout and stderr, so the output of executors goes to files.
+// The last part of both is logged after a line that states their sizes in bytes, so that output of an executor cannot
+// be mistaken for a line of the script.
 const prelude = `tes=$PWD/.tes
 mkdir -p "$tes" || exit 125
 tes_now() { date -u +%Y-%m-%dT%H:%M:%SZ; }
@@ -31,8 +31,8 @@ tes_put() {
 }
 `
 
-// script returns a script that runs the executors in order, and then puts their outputs where the agent expects them. It
-// also does so after an executor failed, if there are outputs: workflow engines read the files of failed tasks.
+// script returns a script that runs the executors in order, and then puts their outputs where the agent expects them.
+// It also does so after an executor failed, if there are outputs: workflow engines read the files of failed tasks.
 func (t *Task) script() string {
 	var b strings.Builder
 	b.WriteString(prelude)

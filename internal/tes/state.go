@@ -48,10 +48,10 @@ func failed(reason string) State {
 // systemFailure is the script's exit code if the script itself failed, not an executor.
 const systemFailure = "125"
 
-// Explain adds the reason of a failed task to the system logs of its last attempt. If no machine was available, there is
-// no attempt; the task then gets a log with only the reason, because clients look nowhere else. Logs are in the order of
-// attempts, except for Nextflow, for which the last comes first: it reads the exit code only from the first log, and
-// would treat a task as failed whose machine was preempted once.
+// Explain adds the reason of a failed task to the system logs of its last attempt. If no machine was available, there
+// is no attempt; the task then gets a log with only the reason, because clients look nowhere else. Logs are in the
+// order of attempts, except for Nextflow, for which the last comes first: it reads the exit code only from the first
+// log, and would treat a task as failed whose machine was preempted once.
 func (t *Task) Explain(reason string) {
 	if (t.State == SystemError || t.State == ExecutorError) && reason != "" {
 		if len(t.Logs) == 0 {

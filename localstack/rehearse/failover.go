@@ -38,7 +38,8 @@ func failover(ctx context.Context, o account.Options, n int, page string, out io
 	}
 	const title, command = "Failover between clouds, on the emulated AWS", "make bench-failover-aws"
 	body := fmt.Sprintf("%d jobs, one after the other, each with one refusal, by the Lambda functions on the emulated "+
-		"AWS: Azure has no capacity of the type that the plan chose; the broker removes what was created of the machine, "+
+		"AWS: Azure has no capacity of the type that the plan chose; the broker removes what was created of the "+
+		"machine, "+
 		"replans and asks Google for one. Measured from the refusal's answer to the next call for a machine; the "+
 		"functions are cold or warm as they come. The time of the emulators' own answers is measured separately: AWS "+
 		"answers such calls in milliseconds.\n\n", n) + benchreport.Table([]benchreport.Row{

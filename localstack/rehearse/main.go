@@ -44,7 +44,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	refusals := f.Int("refusals", 0,
 		"with -clouds: only measure how long this number of jobs takes from Azure's refusal to Google")
 	chaos := f.Bool("chaos", false, "kill functions at random moments and make every tenth call fail")
-	speed := f.Float64("speed", 30, "how many times faster than deployed schedules run and messages become visible again")
+	speed := f.Float64(
+		"speed",
+		30,
+		"how many times faster than deployed schedules run and messages become visible again",
+	)
 	counted := f.String("report", "", "file to write the counted requests to")
 	page := f.String("results", "", "page of results whose section is updated")
 	hold := f.Bool("hold", false, "if a step fails, keep everything running until Ctrl-C, for debugging")

@@ -51,8 +51,8 @@ func (a Amounts) Minus(b Amounts) Amounts {
 	return left
 }
 
-// Exceeds returns the first resource, by name, for which a and beside together exceed the limit most. A resource without
-// a limit is never exceeded.
+// Exceeds returns the first resource, by name, for which a and beside together exceed the limit most. A resource
+// without a limit is never exceeded.
 func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 	for _, name := range slices.Sorted(maps.Keys(most)) {
 		if a[name] > 0 && beside[name]+a[name] > most[name]+amountEps {

@@ -6,8 +6,8 @@ import "time"
 // name of the pool as Offer.Region.
 const PoolCloud = "pool"
 
-// Assigned reports whether the attempt runs on machines of a pool. Those exist before the attempt, are assigned to it at
-// admission, and stay when it ends. Otherwise its machines are bought for it.
+// Assigned reports whether the attempt runs on machines of a pool. Those exist before the attempt, are assigned to it
+// at admission, and stay when it ends. Otherwise its machines are bought for it.
 func (a Attempt) Assigned() bool { return a.Offer.Cloud == PoolCloud }
 
 // Attempt is the history of one try to run a task: what was bought, at what price, and how it ended. It is written when

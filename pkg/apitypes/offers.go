@@ -15,8 +15,8 @@ type Offer struct {
 	// ID or a name from the settings. Reserved is how many machines may run on it at once.
 	Reservation string `json:"reservation,omitempty"`
 	Reserved    int    `json:"reserved,omitempty"`
-	// Has and Takes are set instead of Reserved if Reservation is a commitment that machines of several types share: how
-	// much of it may be in use at once, and how much one machine takes.
+	// Has and Takes are set instead of Reserved if Reservation is a commitment that machines of several types share:
+	// how much of it may be in use at once, and how much one machine takes.
 	Has   Amount `json:"has,omitzero"`
 	Takes Amount `json:"takes,omitzero"`
 }

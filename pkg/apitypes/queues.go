@@ -32,8 +32,8 @@ type QueueQuota struct {
 	Closed  bool `json:"closed,omitempty" doc:"Whether it admits nothing"`
 }
 
-// Most returns the queue's limit for each limited resource, including vCPUs. The monthly budget is not included, because
-// it is not held and given back.
+// Most returns the queue's limit for each limited resource, including vCPUs. The monthly budget is not included,
+// because it is not held and given back.
 func (q *Queue) Most() Amounts {
 	if _, monthly := q.Max[USDPerMonth]; !monthly {
 		return withVCPU(q.Max, q.MaxVCPU)
@@ -107,7 +107,8 @@ type Queue struct {
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
 	Preempt        bool    `json:"preempt,omitempty"`
 	Closed         bool    `json:"closed,omitempty"`
-	// Max, Deserved and Guaranteed are for resources other than vCPUs: see QueueSettings. Use is how much of them is held.
+	// Max, Deserved and Guaranteed are for resources other than vCPUs: see QueueSettings. Use is how much of them is
+	// held.
 	Max        Amounts `json:"max,omitempty"`
 	Deserved   Amounts `json:"deserved,omitempty"`
 	Guaranteed Amounts `json:"guaranteed,omitempty"`
@@ -124,8 +125,8 @@ type Queue struct {
 	Claims []Claim `json:"claims,omitempty"`
 }
 
-// Claim says that others were stopped to make room for a task or gang. The freed capacity is reserved for it until it is
-// admitted or the claim expires.
+// Claim says that others were stopped to make room for a task or gang. The freed capacity is reserved for it until it
+// is admitted or the claim expires.
 type Claim struct {
 	For   string    `json:"for"` // see claimOf
 	Until time.Time `json:"until"`

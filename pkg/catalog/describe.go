@@ -113,10 +113,14 @@ func (c *Catalog) slips(q *Query) []slip {
 		name = afterCloud(name)
 		if !slices.Contains(zones, name) && isAWSZoneName(name, regions) {
 			found = append(found,
-				slip{"zones",
+				slip{
+					"zones",
 					fmt.Sprintf(
-						"AWS zones are named by their ID, such as use1-az1, because %s is a different zone in each account",
-						name)})
+						"AWS zones are named by their ID, such as use1-az1, because %s is a different zone in "+
+							"each account",
+						name,
+					),
+				})
 			continue
 		}
 		found = appendSlip(found, "zones", "zone", name, zones)

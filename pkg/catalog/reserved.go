@@ -131,7 +131,11 @@ func (r *Reserved) Check() error {
 func (r *Reserved) checkCommitment() error {
 	c := r.Commitment
 	if r.Region != "" && !table.ValidName(r.Region) || r.InstanceType != "" || r.Count != 0 {
-		return fmt.Errorf("%w: commitment %s has an invalid region, a machine type or a count", skypilot.ErrBadData, r.ID)
+		return fmt.Errorf(
+			"%w: commitment %s has an invalid region, a machine type or a count",
+			skypilot.ErrBadData,
+			r.ID,
+		)
 	}
 	if err := c.Has.Check(); err != nil {
 		return fmt.Errorf("%w: commitment %s: %w", skypilot.ErrBadData, r.ID, err)

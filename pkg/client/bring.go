@@ -15,8 +15,8 @@ import (
 // errNoJob is for callers that ignored the error of Builder.Job.
 var errNoJob = errors.New("there is no job: look at the error that came with it")
 
-// here finds the files that a job names on this computer. It returns a copy of the job with absolute paths; the caller's
-// job is not changed.
+// here finds the files that a job names on this computer. It returns a copy of the job with absolute paths; the
+// caller's job is not changed.
 func here(ctx context.Context, j *dag.Job) (*dag.Job, localfiles.Place, error) {
 	if j == nil {
 		return nil, localfiles.Place{}, errNoJob

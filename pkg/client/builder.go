@@ -59,8 +59,8 @@ func (b *Builder) Priority(p int) *Builder { b.job.Priority = p; return b }
 // Regions limits all tasks to places: "aws", "gcp:europe-west4", "eu".
 func (b *Builder) Regions(places ...string) *Builder { b.job.Regions = places; return b }
 
-// Place adds a rule for how machines of several tasks are placed relative to each other: dag.Placement{Spread: dag.LevelZone, Of:
-// []string{"a", "b"}}.
+// Place adds a rule for how machines of several tasks are placed relative to each other: dag.Placement{Spread:
+// dag.LevelZone, Of: []string{"a", "b"}}.
 func (b *Builder) Place(rule dag.Placement) *Builder {
 	b.job.Placement = append(b.job.Placement, rule)
 	return b
@@ -180,12 +180,12 @@ func (t *Task) Secrets(names ...string) *Task {
 	return t
 }
 
-// Workdir sets the folder of which the task starts in a copy: one on this computer, which SubmitJob uploads, or one in a
-// bucket. Files matched by .tradewindignore or .gitignore are not uploaded.
+// Workdir sets the folder of which the task starts in a copy: one on this computer, which SubmitJob uploads, or one in
+// a bucket. Files matched by .tradewindignore or .gitignore are not uploaded.
 func (t *Task) Workdir(folder string) *Task { t.t.Workdir = folder; return t }
 
-// Repository makes the task start in a git repository, which SubmitJob clones. The ref is a branch, tag or commit; "" is
-// the default branch.
+// Repository makes the task start in a git repository, which SubmitJob clones. The ref is a branch, tag or commit; ""
+// is the default branch.
 func (t *Task) Repository(url, ref string) *Task {
 	t.t.Repository = &dag.Repository{URL: url, Ref: ref}
 	return t
@@ -206,8 +206,8 @@ func (t *Task) Label(name, value string) *Task {
 	return t
 }
 
-// Place adds a rule for how its machines are placed relative to each other or to those of other jobs: dag.Placement{Apart:
-// map[string]string{"app": "db"}, By: dag.LevelZone}.
+// Place adds a rule for how its machines are placed relative to each other or to those of other jobs:
+// dag.Placement{Apart: map[string]string{"app": "db"}, By: dag.LevelZone}.
 func (t *Task) Place(rule dag.Placement) *Task {
 	t.t.Placement = append(t.t.Placement, rule)
 	return t
@@ -224,8 +224,8 @@ func (t *Task) On(r Resources) *Task {
 	return t
 }
 
-// Input copies data into the task's directory, at path: from a URI (s3://, gs://, azblob://), or from a file or folder on
-// this computer, which SubmitJob uploads. The size may be 0 for local files; it is measured.
+// Input copies data into the task's directory, at path: from a URI (s3://, gs://, azblob://), or from a file or folder
+// on this computer, which SubmitJob uploads. The size may be 0 for local files; it is measured.
 func (t *Task) Input(uri, path string, size dag.GiB) *Task {
 	t.t.Inputs = append(t.t.Inputs, dag.Input{URI: uri, Path: path, Size: size})
 	return t

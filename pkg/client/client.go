@@ -56,7 +56,12 @@ func New(base, token string) *Client {
 // Submit submits a job file with its secrets. The name appears in messages; its extension determines the format if the
 // content does not. Calls with the same key submit one job; without a key, the call makes its own, so that its retries
 // submit one job. An invalid file is an *apitypes.Problem with File and Reason set.
-func (c *Client) Submit(ctx context.Context, name, key string, file []byte, secrets map[string]string) (*apitypes.Submitted,
+func (c *Client) Submit(
+	ctx context.Context,
+	name, key string,
+	file []byte,
+	secrets map[string]string,
+) (*apitypes.Submitted,
 	error) {
 	return c.Update(ctx, "", name, key, file, secrets)
 }
@@ -120,7 +125,11 @@ func (c *Client) Jobs(ctx context.Context, limit int) (*apitypes.JobList, error)
 
 // Job returns a job with its tasks, plans and attempts.
 func (c *Client) Job(ctx context.Context, id string) (*apitypes.JobDetail, error) {
-	out := apitypes.JobDetail{TaskList: []apitypes.TaskView{}, Plans: []apitypes.PlanHead{}, Attempts: []apitypes.Attempt{}}
+	out := apitypes.JobDetail{
+		TaskList: []apitypes.TaskView{},
+		Plans:    []apitypes.PlanHead{},
+		Attempts: []apitypes.Attempt{},
+	}
 	return &out, parts(ctx, c, jobPath(id), func(p *apitypes.JobDetail) (next int) {
 		out.JobView = p.JobView
 		out.TaskList, out.Plans = append(out.TaskList, p.TaskList...), append(out.Plans, p.Plans...)
@@ -140,8 +149,8 @@ func (c *Client) Explain(ctx context.Context, id string) (*apitypes.Story, error
 	})
 }
 
-// parts requests a job page by page and passes each page to add, which returns where the next one begins, or 0 after the
-// last.
+// parts requests a job page by page and passes each page to add, which returns where the next one begins, or 0 after
+// the last.
 func parts[T any](ctx context.Context, c *Client, path string, add func(*T) (next int)) error {
 	for after := 0; ; {
 		var part T

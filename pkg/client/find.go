@@ -62,8 +62,8 @@ func In(state string) (*Client, error) {
 }
 
 // At makes a client of a remote broker. Requests to an API on AWS are signed with the default AWS credentials; for a
-// custom domain, $TRADEWIND_SIGN_REGION names the region. Requests to other brokers carry $TRADEWIND_TOKEN. The error is
-// an *EndpointError or wraps ErrNoCredentials.
+// custom domain, $TRADEWIND_SIGN_REGION names the region. Requests to other brokers carry $TRADEWIND_TOKEN. The error
+// is an *EndpointError or wraps ErrNoCredentials.
 func At(ctx context.Context, endpoint string) (*Client, error) {
 	base, region, err := ReadEndpoint(endpoint, os.Getenv(EnvSign))
 	if err != nil {

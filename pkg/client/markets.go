@@ -47,8 +47,8 @@ func (c *Client) Usage(ctx context.Context, last time.Duration) (*apitypes.Usage
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/usage", query: q}, &out)
 }
 
-// Rerun submits a job again, as a new one. Calls with the same key return the same new job. If the job has secrets whose
-// values were submitted with it, it cannot be rerun: the call fails with 422.
+// Rerun submits a job again, as a new one. Calls with the same key return the same new job. If the job has secrets
+// whose values were submitted with it, it cannot be rerun: the call fails with 422.
 func (c *Client) Rerun(ctx context.Context, id, key string) (*apitypes.Submitted, error) {
 	var out apitypes.Submitted
 	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/rerun", key: onceFor(key)}, &out)

@@ -16,8 +16,8 @@ const MaxPassed = 10 << 20
 var ErrTooLarge = errors.New("the request is too large")
 
 // Pass forwards another client's request to the broker with this client's credentials instead of the original ones. It
-// returns the response as it is, whatever its status. It forwards the method, path, query, body, and the headers Accept,
-// Content-Type and Idempotency-Key. The error wraps ErrUnreachable or ErrTooLarge.
+// returns the response as it is, whatever its status. It forwards the method, path, query, body, and the headers
+// Accept, Content-Type and Idempotency-Key. The error wraps ErrUnreachable or ErrTooLarge.
 func (c *Client) Pass(ctx context.Context, r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxPassed+1))
 	if err != nil {

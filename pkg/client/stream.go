@@ -15,9 +15,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Follow yields a job's updates until the job has finished, beginning with a full one. If the stream breaks, for example
-// because the broker was restarted, it is reopened after the last update received; if the broker no longer knows that
-// position, the next update is full. The last pair has an error if the job could not be followed to its end.
+// Follow yields a job's updates until the job has finished, beginning with a full one. If the stream breaks, for
+// example because the broker was restarted, it is reopened after the last update received; if the broker no longer
+// knows that position, the next update is full. The last pair has an error if the job could not be followed to its end.
 func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[apitypes.JobUpdate, error] {
 	return func(yield func(apitypes.JobUpdate, error) bool) {
 		for ev, err := range c.Events(ctx, id, "") {
@@ -44,8 +44,8 @@ type Event struct {
 	Data     []byte // JSON
 }
 
-// Events yields the raw events of a job's stream after the one whose ID is last; "" begins with everything. Like Follow,
-// it continues after a broken stream.
+// Events yields the raw events of a job's stream after the one whose ID is last; "" begins with everything. Like
+// Follow, it continues after a broken stream.
 func (c *Client) Events(ctx context.Context, id, last string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		again := reopening{c: c}

@@ -26,10 +26,10 @@ func (e *JobFailed) Error() string {
 	return text
 }
 
-// SubmitJob submits a job that a Builder or the caller made, with the values of its secrets (Job.Stated). It uploads the
-// local files that the job names: work directories and inputs that are paths, relative to the current directory, and git
-// repositories. If the request has to be retried, the job is still submitted only once; two calls of SubmitJob make two
-// jobs. A missing file is a *dag.Error.
+// SubmitJob submits a job that a Builder or the caller made, with the values of its secrets (Job.Stated). It uploads
+// the local files that the job names: work directories and inputs that are paths, relative to the current directory,
+// and git repositories. If the request has to be retried, the job is still submitted only once; two calls of SubmitJob
+// make two jobs. A missing file is a *dag.Error.
 func (c *Client) SubmitJob(ctx context.Context, j *dag.Job) (*apitypes.Submitted, error) {
 	if j == nil {
 		return nil, errNoJob
@@ -62,8 +62,8 @@ func (c *Client) Plan(ctx context.Context, name string, file []byte) (*apitypes.
 		contentType: "application/octet-stream"}, &out)
 }
 
-// PlanJob is Plan for a job that a Builder or the caller made. The local files that it names must exist; their sizes are
-// used in the plan.
+// PlanJob is Plan for a job that a Builder or the caller made. The local files that it names must exist; their sizes
+// are used in the plan.
 func (c *Client) PlanJob(ctx context.Context, j *dag.Job) (*apitypes.PlanView, error) {
 	found, _, err := here(ctx, j)
 	if err != nil {

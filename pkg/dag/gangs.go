@@ -108,8 +108,13 @@ func (j *Job) CheckGangs() (task int, err error) {
 				)
 			}
 			if j.Tasks[i].Within != j.Tasks[members[0]].Within {
-				return i, fault.New(fmt.Sprintf("has a different within than %s of its gang %s",
-					fault.Quote(j.Tasks[members[0]].Name), fault.Quote(name)), "all tasks of a gang have the same within")
+				return i, fault.New(fmt.Sprintf(
+					"has a different within than %s of its gang %s",
+					fault.Quote(
+						j.Tasks[members[0]].Name,
+					),
+					fault.Quote(name),
+				), "all tasks of a gang have the same within")
 			}
 		}
 		first := parents(members[0])
@@ -178,7 +183,10 @@ func (j *Job) checkJoining(g *Graph) (task int, err error) {
 			return i, fault.OverLimit(fmt.Sprintf("more than %d tasks join gang %s", MaxJoining, fault.Quote(t.Joins)),
 				"use a smaller max, or a larger min")
 		case len(g.Children(i)) > 0:
-			return i, fault.New("joins a gang, but another task waits for it", "wait for the gang's task with that role")
+			return i, fault.New(
+				"joins a gang, but another task waits for it",
+				"wait for the gang's task with that role",
+			)
 		case !sameTasks(g.Parents(i), g.Parents(lead)):
 			return i, fault.New(fmt.Sprintf("does not wait for the same tasks as %s, whose role it joins",
 				fault.Quote(j.Tasks[lead].Name)), "give both the same after and inputs")

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
-// SecretValues are the values of secrets by name, or where they are kept (see internal/secret). They print as how many there
-// are, whichever way they are printed; only JSON has them, which is written where they are sealed or handed out.
+// SecretValues are the values of secrets by name, or where they are kept (see internal/secret). They print as how many
+// there are, whichever way they are printed; only JSON has them, which is written where they are sealed or handed out.
 type SecretValues map[string]string
 
 // String implements fmt.Stringer.

@@ -15,8 +15,8 @@ type NodeInfo struct {
 	Tasks        []*TaskInfo // tasks that hold or will hold resources
 	running      []*TaskInfo // those that held resources when the session was opened; only these can be evicted
 	devices      []device
-	// most is the largest free share of any GPU, and whole the number of completely free GPUs, both now and without what
-	// pipelined tasks will take.
+	// most is the largest free share of any GPU, and whole the number of completely free GPUs, both now and without
+	// what pipelined tasks will take.
 	most     int32
 	whole    int
 	labels   map[Pair]labelCount // nil unless a task has Near or Apart rules

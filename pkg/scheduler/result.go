@@ -137,7 +137,12 @@ func (s *Session) Why(job string) []Reason {
 		add(Reason{"session", "queue " + j.Queue.Queue.Name + " is closed"})
 	}
 	if n := j.count[Pipelined]; n > 0 {
-		add(Reason{"preempt", fmt.Sprintf("room is being made for %d of its tasks: it waits for other tasks to stop", n)})
+		add(
+			Reason{
+				"preempt",
+				fmt.Sprintf("room is being made for %d of its tasks: it waits for other tasks to stop", n),
+			},
+		)
 	}
 	if j.why.Text != noRoom {
 		add(j.why)
@@ -222,5 +227,8 @@ func (s *Session) shortage(c *Class, n *NodeInfo) Reason {
 			return Reason{"predicates", "has too little " + s.resource(r) + " left"}
 		}
 	}
-	return Reason{"predicates", fmt.Sprintf("has fewer than %d GPUs with %d/%d of each left", c.devices, c.share, Whole)}
+	return Reason{
+		"predicates",
+		fmt.Sprintf("has fewer than %d GPUs with %d/%d of each left", c.devices, c.share, Whole),
+	}
 }

@@ -34,7 +34,8 @@ type behind struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	turn  chan struct{}   // capacity 1, held by the running pass; a channel, because callers only wait as long as their ctx
+	// capacity 1, held by the running pass; a channel, because callers only wait as long as their ctx
+	turn  chan struct{}
 	acted map[string]bool // whiteouts and opaque directories whose hidden files were already removed
 	fresh time.Time       // when rclone last read the store's listings again
 

@@ -1,5 +1,5 @@
-// Package peercache exchanges files between the nodes of one attempt while they stage their inputs, so that the store is
-// read about once and not once for each node (stage.Peers).
+// Package peercache exchanges files between the nodes of one attempt while they stage their inputs, so that the store
+// is read about once and not once for each node (stage.Peers).
 //
 // A node listens at its own address, only during staging and only for the nodes of its attempt. The broker gives all
 // of them a key, from which each derives the same Ed25519 identity; both sides of a TLS connection must prove it.

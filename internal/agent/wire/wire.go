@@ -1,6 +1,6 @@
 // Package wire is the protocol between a machine's agent and the broker's API. The agent dials out over HTTP with a
-// token that is scoped to its cluster and rank; nothing dials in. The package has almost no dependencies, so the broker,
-// the agent and the simulator share the same types.
+// token that is scoped to its cluster and rank; nothing dials in. The package has almost no dependencies, so the
+// broker, the agent and the simulator share the same types.
 //
 // A node first sends Hello; the answer may already contain work. Otherwise the node polls for work until the command
 // is run. Then it sends reports (started, checkpointed, succeeded or failed) and continues to poll, because a later

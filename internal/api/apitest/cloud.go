@@ -85,8 +85,20 @@ type offer struct {
 
 func gpuOffers() []offer {
 	return []offer{
-		{apitypes.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n1-standard-8+V100:1",
-			Accelerator: "V100", AccelCount: 1, Spot: true, USDPerHour: 0.82}, 8, 2.86},
+		{
+			apitypes.Offer{
+				Cloud:        "gcp",
+				Region:       "us-central1",
+				Zone:         "us-central1-a",
+				InstanceType: "n1-standard-8+V100:1",
+				Accelerator:  "V100",
+				AccelCount:   1,
+				Spot:         true,
+				USDPerHour:   0.82,
+			},
+			8,
+			2.86,
+		},
 		{apitypes.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "p3.2xlarge",
 			Accelerator: "V100", AccelCount: 1, Spot: true, USDPerHour: 0.92}, 8, 3.06},
 		{apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_NC6s_v3", Accelerator: "V100",
@@ -100,7 +112,11 @@ func cpuOffers() []offer {
 			USDPerHour: 0.128}, 8, 0.357},
 		{apitypes.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-f", InstanceType: "c3-standard-8",
 			Spot: true, USDPerHour: 0.146}, 8, 0.419},
-		{apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_D8s_v5", USDPerHour: 0.384}, 8, 0.384},
+		{
+			apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_D8s_v5", USDPerHour: 0.384},
+			8,
+			0.384,
+		},
 	}
 }
 

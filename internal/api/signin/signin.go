@@ -14,9 +14,9 @@ import (
 
 // Token checks the credentials of users. The zero value matches nothing.
 //
-// The cookie is derived from the token: browsers send cookies to every port of a host, so a cookie that leaks to another
-// program on the machine must not permit changes. The cookie's name is derived as well, so that two brokers on one host
-// do not overwrite each other's cookie.
+// The cookie is derived from the token: browsers send cookies to every port of a host, so a cookie that leaks to
+// another program on the machine must not permit changes. The cookie's name is derived as well, so that two brokers on
+// one host do not overwrite each other's cookie.
 type Token struct {
 	sum        [sha256.Size]byte
 	cookieName string

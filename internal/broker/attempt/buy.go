@@ -62,7 +62,10 @@ func LoadBuying(u recordcache.Reader, job string, task, attempt int) (st Buying,
 	if st.task, found, err = recordcache.Get[record.Task](u, record.TaskKey(job, task)); err != nil || !found {
 		return st, record.OrSkip(err)
 	}
-	if st.Attempt, found, err = recordcache.Get[apitypes.Attempt](u, record.AttemptKey(job, task, attempt)); err != nil ||
+	if st.Attempt, found, err = recordcache.Get[apitypes.Attempt](
+		u,
+		record.AttemptKey(job, task, attempt),
+	); err != nil ||
 		!found {
 		return st, record.OrSkip(err)
 	}

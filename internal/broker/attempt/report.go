@@ -201,7 +201,8 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 	}
 	message = tell.Words(message)
 	st.Cluster.Outcome = apitypes.OutcomeFailed
-	if r.Keep > 0 && st.Cluster.State == record.ClusterUp && st.Job.State != apitypes.JobEnding && !st.Job.State.Over() {
+	if r.Keep > 0 && st.Cluster.State == record.ClusterUp && st.Job.State != apitypes.JobEnding &&
+		!st.Job.State.Over() {
 		st.Cluster.KeptUntil = st.Now.Add(min(unscale(r.Keep, cfg.Scale), st.Keep))
 		st.Attempt.KeptUntil, st.node().Keeps = st.Cluster.KeptUntil, true
 	}

@@ -115,7 +115,13 @@ type Inherited struct {
 }
 
 // ParentOutputs returns the locations of the outputs of the parents of a cluster's task, in the form its agent needs.
-func ParentOutputs(u recordcache.Reader, cfg config.Config, job record.Job, spec *dag.Job, cl record.Cluster) (Inherited,
+func ParentOutputs(
+	u recordcache.Reader,
+	cfg config.Config,
+	job record.Job,
+	spec *dag.Job,
+	cl record.Cluster,
+) (Inherited,
 	error) {
 	in := Inherited{Parents: map[string]string{}, Only: map[string][]string{}}
 	var parents []int32

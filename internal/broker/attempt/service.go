@@ -68,7 +68,10 @@ type Serving struct {
 // LoadServing loads what the decision on a replica's report depends on in addition.
 func (st *Reporting) LoadServing(u recordcache.Reader, spec *dag.Job) (err error) {
 	cl := &st.Cluster
-	if st.Attempt, _, err = recordcache.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
+	if st.Attempt, _, err = recordcache.Get[apitypes.Attempt](
+		u,
+		record.AttemptKey(cl.Job, cl.Task, cl.Attempt),
+	); err != nil {
 		return err
 	}
 	cl.Tell(&st.Attempt)

@@ -7,7 +7,10 @@ import (
 
 // FigureOf returns the run time that a task is planned with on an offer, and where that comes from.
 func FigureOf(t *dag.Task, o apitypes.Offer) apitypes.Figure {
-	f := apitypes.Figure{Hours: t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount).Hours(), From: apitypes.FromFile}
+	f := apitypes.Figure{
+		Hours: t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount).Hours(),
+		From:  apitypes.FromFile,
+	}
 	if t.Time.Default == 0 && len(t.Time.On) == 0 {
 		f.From = apitypes.FromNothing
 	}

@@ -17,7 +17,14 @@ import (
 // ErrPool.
 func (b *Keeper) DrainMachine(ctx context.Context, pool, machine string, how apitypes.Drain) error {
 	if how != apitypes.DrainSoon && how != apitypes.DrainNow && how != apitypes.DrainUndo {
-		return fmt.Errorf("%w: how: %q is not %s, %s or %s", record.ErrPool, how, apitypes.DrainSoon, apitypes.DrainNow, apitypes.DrainUndo)
+		return fmt.Errorf(
+			"%w: how: %q is not %s, %s or %s",
+			record.ErrPool,
+			how,
+			apitypes.DrainSoon,
+			apitypes.DrainNow,
+			apitypes.DrainUndo,
+		)
 	}
 	p, err := b.drainPool(ctx, pool, machine, how)
 	if err != nil {
@@ -63,18 +70,24 @@ func machineName(pool, machine string) string {
 
 // drainPool marks the pool itself, if the whole pool is drained.
 func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how apitypes.Drain) (p record.Pool, err error) {
-	err = b.txns.Transact(ctx, fnPool, "drain/"+pool+"/"+b.txns.Now().Format(time.RFC3339Nano), false, func(u *txn.Unit) error {
-		if p, err = LoadPool(u, pool); err != nil {
-			return err
-		}
-		if machine != "" || p.Draining == (how != apitypes.DrainUndo) {
-			return record.ErrSkip
-		}
-		p.Draining = how != apitypes.DrainUndo
-		var d record.Decision
-		d.Put(record.PoolKey(pool), p)
-		return u.Apply(d)
-	})
+	err = b.txns.Transact(
+		ctx,
+		fnPool,
+		"drain/"+pool+"/"+b.txns.Now().Format(time.RFC3339Nano),
+		false,
+		func(u *txn.Unit) error {
+			if p, err = LoadPool(u, pool); err != nil {
+				return err
+			}
+			if machine != "" || p.Draining == (how != apitypes.DrainUndo) {
+				return record.ErrSkip
+			}
+			p.Draining = how != apitypes.DrainUndo
+			var d record.Decision
+			d.Put(record.PoolKey(pool), p)
+			return u.Apply(d)
+		},
+	)
 	return p, err
 }
 

@@ -48,7 +48,8 @@ func (p Purse) Asks(expected, full float64) float64 {
 // Tell says how much is left, and when the month ends.
 func (p Purse) Tell() string {
 	return fmt.Sprintf("queue %s has %s USD left of its budget of %s USD for %s (%s spent, %s reserved "+
-		"for running tasks); the month ends at %s", p.Queue, tell.USD(max(p.LeftUSD(), 0)), tell.USD(p.MostUSD), p.Of.Of,
+		"for running tasks); the month ends at "+
+		"%s", p.Queue, tell.USD(max(p.LeftUSD(), 0)), tell.USD(p.MostUSD), p.Of.Of,
 		tell.USD(p.SpentUSD), tell.USD(p.AsideUSD), p.Of.Ends().Format(time.RFC3339))
 }
 

@@ -13,7 +13,13 @@ import (
 
 // WaitingOf is the waiting entry of a task.
 func WaitingOf(job Job, task Task) apitypes.Waiting {
-	return apitypes.Waiting{Job: job.ID, Task: task.Index, Priority: job.Priority, Since: task.ReadyAt, MinPlan: task.MinPlan}
+	return apitypes.Waiting{
+		Job:      job.ID,
+		Task:     task.Index,
+		Priority: job.Priority,
+		Since:    task.ReadyAt,
+		MinPlan:  task.MinPlan,
+	}
 }
 
 // AddClaim adds a claim to what becomes free in a queue, and drops expired claims.

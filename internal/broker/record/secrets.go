@@ -6,8 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Secrets are the sealed secrets of a job (internal/secret). Each version of its spec has its own, because after an update
-// replicas of services may still run the previous version, or again. The records are removed when the job has
+// Secrets are the sealed secrets of a job (internal/secret). Each version of its spec has its own, because after an
+// update replicas of services may still run the previous version, or again. The records are removed when the job has
 // finished.
 type Secrets struct {
 	Sealed []byte `json:"sealed"`

@@ -79,7 +79,11 @@ func (j *Job) WaitsSince(w apitypes.Waiting) time.Time {
 // Line is the order of waiting tasks in a queue as it is shown to users: the more urgent first, then those that have
 // waited longer. It sets Since to the time that counts. Tasks of suspended jobs block no other task and are left out,
 // except those of the job asks.
-func Line(waiting []apitypes.Waiting, asks string, job func(id string) (Job, error)) (line []apitypes.Waiting, err error) {
+func Line(
+	waiting []apitypes.Waiting,
+	asks string,
+	job func(id string) (Job, error),
+) (line []apitypes.Waiting, err error) {
 	for _, w := range waiting {
 		j, err := job(w.Job)
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package recordcache holds what is known of the store while a decision is made: records as they were loaded, and on top of
-// them what the decision has written.
+// Package recordcache holds what is known of the store while a decision is made: records as they were loaded, and on
+// top of them what the decision has written.
 //
 // A decision reads records through a Reader. A unit (package unit) loads missing records from the store. A Draft
 // never uses the store: it notes what is missing and fails with ErrLacking. The caller then loads everything that was

@@ -117,7 +117,11 @@ func (s *Session) take(d *record.Decision, a *admission) (*pooled, error) {
 				return nil, nil
 			}
 			m := &part.Machines[i]
-			if left := m.Kept(a.claim(), s.u.Now); !record.Fits(p.hold, left.Free()) || len(left.Uses) >= record.MaxUses {
+			if left := m.Kept(
+				a.claim(),
+				s.u.Now,
+			); !record.Fits(p.hold, left.Free()) ||
+				len(left.Uses) >= record.MaxUses {
 				return nil, nil
 			}
 			m.Forget(a.claim(), s.u.Now)

@@ -157,8 +157,12 @@ func (k *packing) pooled(p *record.PoolSeen, w *want, at placement.Assignment) *
 		usd += m.Share(w.hold) * p.USDPerHour
 	}
 	out.offer = apitypes.Offer{
-		Cloud: apitypes.PoolCloud, Region: p.Name, InstanceType: k.machines[at[0]].Type, Accelerator: w.hold.Accelerator,
-		AccelCount: w.hold.Accelerators, USDPerHour: usd / float64(len(at)),
+		Cloud:        apitypes.PoolCloud,
+		Region:       p.Name,
+		InstanceType: k.machines[at[0]].Type,
+		Accelerator:  w.hold.Accelerator,
+		AccelCount:   w.hold.Accelerators,
+		USDPerHour:   usd / float64(len(at)),
 	}
 	return out
 }

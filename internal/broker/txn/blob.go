@@ -85,7 +85,13 @@ func (p packed) Save(ctx context.Context, s store.Store, u *Unit) error {
 }
 
 // loadBlob loads a value, using the cache of decoded records.
-func loadBlob[T any](ctx context.Context, s store.Store, known *recordcache.Decoded, job string, b record.Blob) (*T, error) {
+func loadBlob[T any](
+	ctx context.Context,
+	s store.Store,
+	known *recordcache.Decoded,
+	job string,
+	b record.Blob,
+) (*T, error) {
 	keys := make([]store.Key, b.Chunks)
 	for i := range keys {
 		keys[i] = b.Key(job, i)

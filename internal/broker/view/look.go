@@ -81,7 +81,12 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, 
 		return nil, err
 	}
 	if p.From == 0 {
-		if d.Plans, err = recordcache.List[apitypes.PlanHead](u, record.JobPart(id), record.PlanHeadPrefix, 0); err != nil {
+		if d.Plans, err = recordcache.List[apitypes.PlanHead](
+			u,
+			record.JobPart(id),
+			record.PlanHeadPrefix,
+			0,
+		); err != nil {
 			return nil, err
 		}
 	}

@@ -20,7 +20,11 @@ const bidJobs = 200
 
 // Markets lists up to limit known spot markets by name, starting after the name after. next is the value of after for
 // the next page, or "".
-func (b *Views) Markets(ctx context.Context, after string, limit int) (views []apitypes.MarketView, next string, err error) {
+func (b *Views) Markets(
+	ctx context.Context,
+	after string,
+	limit int,
+) (views []apitypes.MarketView, next string, err error) {
 	lines, more, err := b.txns.Store.Query(ctx, record.PartMarket, "", store.Page{After: after, Limit: limit})
 	if err != nil {
 		return nil, "", err

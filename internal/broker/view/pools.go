@@ -74,8 +74,13 @@ func (b *Views) machineView(u *txn.Unit, m record.PoolMachine, seen time.Time) (
 		v.Until, v.Reason = m.BlockedUntil, m.Reason
 	}
 	for _, use := range m.Uses {
-		t := apitypes.MachineTask{Job: record.ClusterJob(use.Cluster), Cluster: use.Cluster, Rank: use.Rank, Hold: use.Hold,
-			Since: use.Since}
+		t := apitypes.MachineTask{
+			Job:     record.ClusterJob(use.Cluster),
+			Cluster: use.Cluster,
+			Rank:    use.Rank,
+			Hold:    use.Hold,
+			Since:   use.Since,
+		}
 		job, found, err := recordcache.Get[record.Job](u, record.JobKey(t.Job))
 		if err != nil {
 			return v, err

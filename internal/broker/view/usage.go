@@ -74,7 +74,12 @@ type held struct {
 }
 
 func newHeld(from, to time.Time) *held {
-	return &held{from: from, to: to, step: max(to.Sub(from)/usageSteps, time.Second), queues: map[string]*apitypes.QueueUsage{}}
+	return &held{
+		from:   from,
+		to:     to,
+		step:   max(to.Sub(from)/usageSteps, time.Second),
+		queues: map[string]*apitypes.QueueUsage{},
+	}
 }
 
 // add counts an attempt in each step, by the part of the step in which it held capacity.
@@ -98,7 +103,11 @@ func (h *held) add(job record.Job, a *apitypes.Attempt) {
 	}
 	q := h.queues[job.Queue]
 	if q == nil {
-		q = &apitypes.QueueUsage{Name: job.Queue, Running: make([]float64, usageSteps), VCPUs: make([]float64, usageSteps)}
+		q = &apitypes.QueueUsage{
+			Name:    job.Queue,
+			Running: make([]float64, usageSteps),
+			VCPUs:   make([]float64, usageSteps),
+		}
 		h.queues[job.Queue] = q
 	}
 	for i := int(begin.Sub(h.from) / h.step); i < usageSteps; i++ {

@@ -39,7 +39,8 @@ type Find func(state string) (host.Running, bool, error)
 func Command(in *command.App, kits []cloudkit.Kit, find Find, elsewhere Elsewhere, logger Logger) *cobra.Command {
 	a := app{App: in, kits: kits, find: find, logger: logger, elsewhere: elsewhere}
 	c := &cobra.Command{
-		Use: "cloud", Short: "Configure the clouds to buy machines on",
+		Use:   "cloud",
+		Short: "Configure the clouds to buy machines on",
 		Long: "Cloud settings are stored in the state folder; `tradewind up --clouds` buys on the clouds that it names. The\n" +
 			"settings contain no keys: those stay in each cloud's own tools, or in a file that only its owner can read.\n" +
 			"See docs/clouds.md.",
@@ -69,7 +70,8 @@ type CloudEntry struct {
 func (a app) cloudListCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
-		Use: "list", Short: "List the clouds, and with which account machines are bought",
+		Use:   "list",
+		Short: "List the clouds, and with which account machines are bought",
 		Long: "Lists the clouds that machines can be bought on, which of them were added, and with which account. It reads\n" +
 			"only the settings; `tradewind cloud check` asks the clouds themselves.",
 		Example: "  tradewind cloud list\n  tradewind cloud list -o json | jq -r '.clouds[] | select(.added).name'",
@@ -113,7 +115,8 @@ func (a app) listClouds(state string, output *command.Choice) error {
 
 func (a app) cloudAddCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "add", Short: "Enable a cloud to buy machines on",
+		Use:   "add",
+		Short: "Enable a cloud to buy machines on",
 		Long: "Checks that machines can be bought with the given settings, creates what is missing in the cloud, and stores\n" +
 			"the settings in the state folder. If the cloud refuses, it stores nothing. You can run it again safely.",
 		Example: "  tradewind cloud add aws --profile work --regions us-east-1,us-west-2\n" +
@@ -131,7 +134,8 @@ func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 	var s cloudkit.Settings
 	var only bool
 	c := &cobra.Command{
-		Use: k.Name, Short: "Enable buying machines on " + k.Title,
+		Use:   k.Name,
+		Short: "Enable buying machines on " + k.Title,
 		Long: "Checks that machines can be bought on " + k.Title + " with the given flags, creates what is missing there, and\n" +
 			"stores the settings in the state folder. docs/" + k.Name + ".md lists the requirements.",
 		Example: "  tradewind cloud add " + k.Name + "\n  tradewind cloud add " + k.Name + " --regions us-east-1",
@@ -227,7 +231,8 @@ func (a app) cloudRemoveCommand() *cobra.Command {
 	var forget bool
 	var of cloudkit.Settings
 	c := &cobra.Command{
-		Use: "remove CLOUD", Short: "Disable buying machines on a cloud",
+		Use:   "remove CLOUD",
+		Short: "Disable buying machines on a cloud",
 		Long: "Deletes what `tradewind cloud add` created in the cloud, and its settings. It refuses while machines run there,\n" +
 			"or a broker buys there.",
 		Example: "  tradewind cloud remove lambda\n  tradewind cloud remove gcp --aws-account 123456789012",
@@ -267,7 +272,12 @@ func (a app) removeCloud(ctx context.Context, name, state string, forget bool) e
 	if r, running, err := a.find(state); err != nil {
 		return err
 	} else if running && slices.Contains(r.Clouds, name) {
-		return command.Failed("stop it first, which ends its machines", "a broker (pid %d) is buying on %s", r.PID, name)
+		return command.Failed(
+			"stop it first, which ends its machines",
+			"a broker (pid %d) is buying on %s",
+			r.PID,
+			name,
+		)
 	}
 	request, err := a.request(s, state)
 	if err != nil {
@@ -294,9 +304,13 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 			"%s does not list its machines: %v", k.Name, err)
 	}
 	if len(running) > 0 {
-		return command.Failed("`tradewind up --clouds "+k.Name+" --public-url URL` takes them over and ends them when it stops",
-			"%s of this deployment still running on %s: %s", text.Count(len(running), "machine"), k.Name,
-			strings.Join(running, ", "))
+		return command.Failed(
+			"`tradewind up --clouds "+k.Name+" --public-url URL` takes them over and ends them when it stops",
+			"%s of this deployment still running on %s: %s",
+			text.Count(len(running), "machine"),
+			k.Name,
+			strings.Join(running, ", "),
+		)
 	}
 	if k.Setup == nil {
 		return nil

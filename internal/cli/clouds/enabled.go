@@ -60,8 +60,8 @@ func (e Enabled) Catalog(dir string) (*catalog.Catalog, error) {
 	return cloudkit.Narrow(c, e.Regions, false)
 }
 
-// EnabledOn returns the clouds that a broker on a state folder buys on: the named ones; without names, the clouds of the
-// running broker, or those that were added, or all.
+// EnabledOn returns the clouds that a broker on a state folder buys on: the named ones; without names, the clouds of
+// the running broker, or those that were added, or all.
 type EnabledOn func(ctx context.Context, state string, named []string) (Enabled, error)
 
 // Enabling returns an EnabledOn for the available clouds.

@@ -25,8 +25,8 @@ func (a app) prepareForFunctions(ctx context.Context, k cloudkit.Kit, r cloudkit
 	if only {
 		return setup.Print(a.Out)
 	}
-	// Store the request before anything is created, so that a partial setup can be removed, too. The user removes it, not
-	// the functions.
+	// Store the request before anything is created, so that a partial setup can be removed, too. The user removes it,
+	// not the functions.
 	if err := cloudkit.NoteMadeFor(state, k.Name, f, &r.Settings); err != nil {
 		return err
 	}
@@ -59,8 +59,14 @@ func (a app) removeForFunctions(ctx context.Context, name string, f cloudkit.Fun
 		return err
 	}
 	if !known {
-		return command.BadInput("to remove it by hand, `tradewind cloud add "+name+" --print` with the same flags lists what was created",
-			"%s has no record of a setup on %s for %s of account %s", state, name, f.Deployment, f.Account)
+		return command.BadInput(
+			"to remove it by hand, `tradewind cloud add "+name+" --print` with the same flags lists what was created",
+			"%s has no record of a setup on %s for %s of account %s",
+			state,
+			name,
+			f.Deployment,
+			f.Account,
+		)
 	}
 	request, err := a.request(s, state)
 	if err != nil {

@@ -147,9 +147,9 @@ func Group(c *cobra.Command) {
 	}
 }
 
-// Root makes a program's root command: a Group with a --version flag. elsewhere maps unknown commands to the commands of
-// the other program, for the hint. It does not use cobra's version template, because the template engine would double
-// the program's size.
+// Root makes a program's root command: a Group with a --version flag. elsewhere maps unknown commands to the commands
+// of the other program, for the hint. It does not use cobra's version template, because the template engine would
+// double the program's size.
 func Root(c *cobra.Command, version string, elsewhere map[string]string) {
 	Group(c)
 	show := c.Flags().Bool("version", false, "version for "+c.Name())

@@ -39,8 +39,8 @@ func NewInterrupts(ctx context.Context, env *Env) *Interrupts {
 	return i
 }
 
-// sameRequest is the time within which two interrupts count as one: wrappers such as timeout and go run forward a signal
-// that the terminal has already sent.
+// sameRequest is the time within which two interrupts count as one: wrappers such as timeout and go run forward a
+// signal that the terminal has already sent.
 const sameRequest = 400 * time.Millisecond
 
 // interrupt counts a request to stop.

@@ -82,8 +82,13 @@ func serve(ctx context.Context, a *command.App, b Broker, where string, port int
 	}
 	d := Door{Broker: b, Token: token, Pages: pages, Plans: plans}
 	return loopback.Serve(ctx, port, d.Handler(), func(address string) error {
-		return a.Printf("dashboard of %s\n  url    http://%s/?token=%s\n  plans  %s\n\nCtrl-C stops it; jobs continue.\n",
-			where, address, token, says)
+		return a.Printf(
+			"dashboard of %s\n  url    http://%s/?token=%s\n  plans  %s\n\nCtrl-C stops it; jobs continue.\n",
+			where,
+			address,
+			token,
+			says,
+		)
 	})
 }
 

@@ -73,7 +73,8 @@ func (d Door) Handler() http.Handler {
 	})
 }
 
-// named reports whether a request names this computer. It rejects a remote page whose host name was made to resolve here.
+// named reports whether a request names this computer. It rejects a remote page whose host name was made to resolve
+// here.
 func named(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

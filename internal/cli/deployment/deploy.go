@@ -42,7 +42,8 @@ type deployOptions struct {
 func Command(in *command.App, clouds []string) *cobra.Command {
 	a := app{in, clouds}
 	c := &cobra.Command{
-		Use: "deploy", Short: "Deploy the broker to AWS or Kubernetes, or remove it",
+		Use:   "deploy",
+		Short: "Deploy the broker to AWS or Kubernetes, or remove it",
 		Long: "Deploys the broker to an AWS account, as functions that run on events and cost nothing while idle, or to a\n" +
 			"Kubernetes cluster, as one process with a volume.",
 		Example: "  tradewind deploy aws --diff\n  tradewind deploy aws\n" +
@@ -56,7 +57,8 @@ func Command(in *command.App, clouds []string) *cobra.Command {
 func (a app) deployAWSCommand() *cobra.Command {
 	o := &deployOptions{architectures: command.NewChoice("arm64", "arm64", "x86_64")}
 	c := &cobra.Command{
-		Use: "aws", Short: "Deploy to the AWS account of the current credentials, or update the deployment",
+		Use:   "aws",
+		Short: "Deploy to the AWS account of the current credentials, or update the deployment",
 		Long: "Builds the functions and agents, synthesises the template, and applies it to the CloudFormation stack of that name:\n" +
 			"creates it if missing, updates it if different, and rolls back if that fails. It needs a clone of Tradewind's\n" +
 			"repository in the current folder or a parent (or --source), Go, Node, and AWS credentials. It refuses changes that\n" +
@@ -161,7 +163,10 @@ func (a app) deployAWS(ctx context.Context, o *deployOptions) error {
 	case o.diff && o.destroy:
 		return command.BadInput("leave out one of them", "--diff changes nothing, and --destroy deletes everything")
 	case (o.assembly == "") != (o.assets == ""):
-		return command.BadInput("`make synth` creates infra/cdk.out and dist", "--assembly and --assets need each other")
+		return command.BadInput(
+			"`make synth` creates infra/cdk.out and dist",
+			"--assembly and --assets need each other",
+		)
 	}
 	policy, err := a.deployedPolicy(o)
 	if err != nil {
@@ -295,8 +300,8 @@ func (a app) assemble(ctx context.Context, t *deploy.Target, o *deployOptions) (
 	return assembly, b.Assets(), nil
 }
 
-// destroyAWS deletes the stacks of a deployment, those of other regions first. If the first stack is already deleted, it
-// still removes the rest, because the call that deleted the stack may have stopped there.
+// destroyAWS deletes the stacks of a deployment, those of other regions first. If the first stack is already deleted,
+// it still removes the rest, because the call that deleted the stack may have stopped there.
 func (a app) destroyAWS(ctx context.Context, t *deploy.Target, o *deployOptions) error {
 	name := o.settings.Name
 	out, err := t.Outputs(ctx, name)
@@ -333,8 +338,13 @@ func (a app) confirm(o *deployOptions, name string, t *deploy.Target) error {
 		return nil
 	}
 	if command.Terminal(a.In) == nil || command.Terminal(a.Err) == nil {
-		return command.BadInput("--yes confirms it",
-			"%s in %s of account %s would be deleted, but there is no terminal to confirm it", name, t.Region, t.Account)
+		return command.BadInput(
+			"--yes confirms it",
+			"%s in %s of account %s would be deleted, but there is no terminal to confirm it",
+			name,
+			t.Region,
+			t.Account,
+		)
 	}
 	_, _ = fmt.Fprintf(a.Err, "delete %s in %s of account %s? Type its name to confirm: ", name, t.Region, t.Account)
 	answer, err := bufio.NewReader(a.In).ReadString('\n')

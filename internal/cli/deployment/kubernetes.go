@@ -44,10 +44,12 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 	o := &kubernetesOptions{}
 	o.values, _ = kubedeploy.Defaults() // compiled in; a test checks that they can be read
 	c := &cobra.Command{
-		Use: "kubernetes", Short: "Deploy to a Kubernetes cluster, or update the deployment",
+		Use:   "kubernetes",
+		Short: "Deploy to a Kubernetes cluster, or update the deployment",
 		Long: "Runs the broker as a StatefulSet of one pod with a volume, a service, a network policy, a disruption budget and\n" +
 			"the permissions it needs: pods, secrets and events of its namespace, and reading nodes. The objects are those\n" +
-			"of the Helm chart in deploy/helm. Run it again with another image to upgrade. See docs/kubernetes-deploy.md.",
+			"of the Helm chart in deploy/helm. Run it again with another image to upgrade. See " +
+			"docs/kubernetes-deploy.md.",
 		Example: "  tradewind deploy kubernetes --image registry.example.org/tradewind:v1\n" +
 			"  tradewind deploy kubernetes --image registry.example.org/tradewind:v1 --dry-run > tradewind.yaml\n" +
 			"  tradewind status --endpoint kubernetes://my-context/tradewind\n" +
@@ -60,10 +62,20 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 	f.BoolVar(&o.makeNamespace, "create-namespace", true,
 		"create the namespace, with the restricted Pod Security Standard")
 	f.StringVar(&o.values.Image, "image", "", "image with the tradewind program, built with deploy/Dockerfile")
-	f.StringSliceVar(&o.values.ImagePullSecrets, "image-pull-secrets", nil, "secrets with the login of the image's registry")
+	f.StringSliceVar(
+		&o.values.ImagePullSecrets,
+		"image-pull-secrets",
+		nil,
+		"secrets with the login of the image's registry",
+	)
 	f.StringSliceVar(&o.values.Clouds, "clouds", nil, "clouds to buy machines on, as in up --clouds")
 	f.StringVar(&o.values.PublicURL, "public-url", "", "https URL where bought machines reach the broker")
-	f.StringSliceVar(&o.values.PodNamespaces, "pod-namespaces", nil, "additional namespaces in which it may create pods")
+	f.StringSliceVar(
+		&o.values.PodNamespaces,
+		"pod-namespaces",
+		nil,
+		"additional namespaces in which it may create pods",
+	)
 	f.StringSliceVar(&o.values.Callers, "callers", nil, "additional namespaces whose pods may call the API")
 	f.StringVar(&o.values.Storage.Size, "storage", o.values.Storage.Size, "size of its volume")
 	f.StringVar(&o.values.Storage.ClassName, "storage-class", "", "class of its volume (default: the cluster's)")
@@ -123,8 +135,8 @@ func (a app) deployKubernetes(ctx context.Context, o *kubernetesOptions) error {
 	return a.printKubernetes(d, o.output)
 }
 
-// checkKubernetes refuses values that the cluster would refuse, or the broker at its start, where the user would not see
-// the error.
+// checkKubernetes refuses values that the cluster would refuse, or the broker at its start, where the user would not
+// see the error.
 func (a app) checkKubernetes(o *kubernetesOptions) error {
 	v := &o.values
 	for _, flag := range []struct {
@@ -172,7 +184,11 @@ func (a app) confirmKubernetes(o *kubernetesOptions, api *kubeapi.API) error {
 	}
 	what = fmt.Sprintf("%s in namespace %s of context %s", what, o.namespace, api.Context)
 	if command.Terminal(a.In) == nil || command.Terminal(a.Err) == nil {
-		return command.BadInput("--yes confirms it", "%s would be removed, but there is no terminal to confirm it", what)
+		return command.BadInput(
+			"--yes confirms it",
+			"%s would be removed, but there is no terminal to confirm it",
+			what,
+		)
 	}
 	_, _ = fmt.Fprintf(a.Err, "remove %s? Type the name of the namespace to confirm: ", what)
 	answer, err := bufio.NewReader(a.In).ReadString('\n')

@@ -42,11 +42,13 @@ func Command(a *command.App) *cobra.Command {
 		Short: "Ask three questions and write a job file that runs",
 		Long: "Asks what to run, what a machine needs for it and about how long it takes, and writes a job file (default\n" +
 			"job.yaml) that runs as it is. An empty answer takes the default in brackets. If the command mentions files\n" +
-			"of this folder, the job uploads the folder. You can also answer with flags, or with lines on standard input.",
+			"of this folder, the job uploads the folder. You can also answer with flags, or with lines on " +
+			"standard input.",
 		Example: "  tradewind init\n" +
 			"  tradewind init train.yaml --run 'python3 train.py' --needs 'A100' --time 2h\n" +
 			"  tradewind init --needs '8 CPUs, 32 GB' </dev/null",
-		Args: command.Args(0, 1), ValidArgsFunction: command.CompleteFile,
+		Args:              command.Args(0, 1),
+		ValidArgsFunction: command.CompleteFile,
 	}
 	c.Flags().StringVar(&f.run, "run", "", "command to run, instead of asking")
 	c.Flags().StringVar(&f.needs, "needs", "", "what a machine needs: 8 CPUs, 32 GB, A100, V100:4")
@@ -160,8 +162,8 @@ func ask(a *command.App, f flags, dir string, known []catalog.AcceleratorInfo) (
 	return got, nil
 }
 
-// about asks one question, and asks again after an invalid answer. If the input ends then, it fails instead of using the
-// default, because the user wanted something else.
+// about asks one question, and asks again after an invalid answer. If the input ends then, it fails instead of using
+// the default, because the user wanted something else.
 func (q asking) about(one question) error {
 	var first error // the first mistake: later lines of a script may answer other questions
 	for {

@@ -37,7 +37,8 @@ type File struct {
 	changed bool
 }
 
-// Changed reports whether the submitted job differs from the file, so that the broker cannot warn about lines of the file.
+// Changed reports whether the submitted job differs from the file, so that the broker cannot warn about lines of the
+// file.
 func (f *File) Changed() bool { return f.changed }
 
 // Read reads a job file, or standard input for "-".

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Secrets are the flags for a job's secrets. None takes a value itself: everyone on the computer can read command lines,
-// and shells record them.
+// Secrets are the flags for a job's secrets. None takes a value itself: everyone on the computer can read command
+// lines, and shells record them.
 type Secrets struct {
 	given []string
 	files []string
@@ -121,7 +121,12 @@ func readLines(path string, to map[string]string, check func(value string) error
 			value = value[1 : len(value)-1]
 		}
 		if !ok {
-			return command.BadInput("NAME=value", "%s:%d: is not NAME=value", path, i+1) // do not print the content: a secret
+			return command.BadInput(
+				"NAME=value",
+				"%s:%d: is not NAME=value",
+				path,
+				i+1,
+			) // do not print the content: a secret
 		}
 		if err := cmp.Or(dag.CheckEnvName(name), check(value)); err != nil {
 			return command.BadInput("", "%s:%d: %s", path, i+1, reasonOf(err))

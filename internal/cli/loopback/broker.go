@@ -42,7 +42,8 @@ func LetIn(ctx context.Context, a *command.App, b Asked, where, path, otherwise 
 	}
 }
 
-// Copy forwards a response that has begun. If it breaks off, Copy cuts the connection, so that it does not look complete.
+// Copy forwards a response that has begun. If it breaks off, Copy cuts the connection, so that it does not look
+// complete.
 func Copy(w io.Writer, answer io.Reader) {
 	if _, err := io.Copy(w, answer); err != nil {
 		panic(http.ErrAbortHandler)

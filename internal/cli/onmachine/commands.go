@@ -142,8 +142,16 @@ func (a app) forwardCommand() *cobra.Command {
 			listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp",
 				net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 			if err != nil {
-				return 0, command.Because(err, command.ExitFailed,
-					"use LOCAL:PORT for another one, as in 0:"+strconv.Itoa(port), "port %d of this computer: %v", local, err)
+				return 0, command.Because(
+					err,
+					command.ExitFailed,
+					"use LOCAL:PORT for another one, as in 0:"+strconv.Itoa(
+						port,
+					),
+					"port %d of this computer: %v",
+					local,
+					err,
+				)
 			}
 			return 0, Forward(ctx, b, w, listener, port, p, func() error {
 				return a.Printf("http://%s forwards to port %d of the machine of %s\n", listener.Addr(), port, w.Task)

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Beside returns functions that make the API's plans the same way as `plan`, from a catalogue folder ("" is the built-in
-// one) and the enabled clouds. The string names the clouds, for people.
+// Beside returns functions that make the API's plans the same way as `plan`, from a catalogue folder ("" is the
+// built-in one) and the enabled clouds. The string names the clouds, for people.
 func Beside(on clouds.Enabled, dir string, now func() time.Time) (api.PlanFunc, api.FrontierFunc, string, error) {
 	p, c, err := newPlannerOn(on, dir, nil)
 	if err != nil {

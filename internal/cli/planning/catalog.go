@@ -309,7 +309,12 @@ func (f *searchFlags) accelerator(q *catalog.Query) error {
 func parseRange(flag, s string) (catalog.Range, error) {
 	bad := func() (catalog.Range, error) {
 		return catalog.Range{},
-			command.BadInput("use 8 for exactly, 8+ for at least, 8-16 for a range", "--%s: %q is not an amount", flag, s)
+			command.BadInput(
+				"use 8 for exactly, 8+ for at least, 8-16 for a range",
+				"--%s: %q is not an amount",
+				flag,
+				s,
+			)
 	}
 	if s == "" {
 		return catalog.Range{}, nil

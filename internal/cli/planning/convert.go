@@ -42,7 +42,8 @@ func Convert(in *command.App) *cobra.Command {
 			"  tradewind convert queues.yaml | sh\n" +
 			"  tradewind convert prepare.sbatch train.sbatch > job.yaml\n" +
 			"  tradewind convert Montage_25.xml.gz --out montage.yaml",
-		Args: command.Args(1, maxScripts), ValidArgsFunction: command.CompleteFile,
+		Args:              command.Args(1, maxScripts),
+		ValidArgsFunction: command.CompleteFile,
 	}
 	c.Flags().StringVar(&out, "out", "", "write to this file instead of standard output")
 	variables.Flags(c)
@@ -82,8 +83,8 @@ func Convert(in *command.App) *cobra.Command {
 // maxScripts is the maximum number of scripts in one job.
 const maxScripts = 1000
 
-// convert returns a job or queues in Tradewind's format, and a description. env overrides the variables of the files; out
-// is the output file, or "".
+// convert returns a job or queues in Tradewind's format, and a description. env overrides the variables of the files;
+// out is the output file, or "".
 func (a *app) convert(files []slurm.Script, env map[string]string, out string) (body []byte, what string, err error) {
 	if len(files) > 1 {
 		spec, err := slurm.Chain(files)
@@ -129,7 +130,12 @@ func (a *app) written(spec *dag.Job, from, out string) (body []byte, what string
 func carry(spec *dag.Job, from, to string) error {
 	back, err := filepath.Rel(command.Absolute(to), command.Absolute(from))
 	if err != nil {
-		return command.BadInput("write it next to the file that was read", "%s: paths cannot be relative to it: %v", to, err)
+		return command.BadInput(
+			"write it next to the file that was read",
+			"%s: paths cannot be relative to it: %v",
+			to,
+			err,
+		)
 	}
 	localfiles.Paths(spec, func(p *string) {
 		if *p != "" && !filepath.IsAbs(*p) && !strings.HasPrefix(*p, "~") && !strings.Contains(*p, "://") {

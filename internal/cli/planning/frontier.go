@@ -189,8 +189,8 @@ func (p *FrontierPoint) spot() string {
 	return fmt.Sprintf("%d/%d", spot, all)
 }
 
-// knee returns the point furthest below the line from the fastest to the cheapest, from which more time saves little. It
-// returns -1 if there is none between them.
+// knee returns the point furthest below the line from the fastest to the cheapest, from which more time saves little.
+// It returns -1 if there is none between them.
 func (r *FrontierResult) knee() int {
 	n := len(r.Points)
 	best, most := -1, 0.0

@@ -64,7 +64,8 @@ func Plan(in *command.App, enabled clouds.EnabledOn) *cobra.Command {
 			"  tradewind plan job.yaml --frontier                        # what each deadline would cost\n" +
 			"  tradewind plan job.yaml --frontier -o svg > frontier.svg  # the same, drawn\n" +
 			"  tradewind plan job.yaml --model-out model.json && tradewind-lab optimize model.json",
-		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
+		Args:              command.Args(1, 1),
+		ValidArgsFunction: command.CompleteFile,
 	}
 	o.over = jobfile.OverrideFlags(c, false)
 	o.limits = jobfile.LimitFlags(c)
@@ -108,7 +109,10 @@ func (o *planOptions) check() error {
 	case o.frontier && (o.modelOut != "" || o.explain):
 		return command.BadInput("", "--frontier shows many plans: --model-out and --explain need a single one")
 	case o.leastCarbon && o.frontier:
-		return command.BadInput("use --carbon-cap instead", "--frontier is about time and cost and excludes --least-carbon")
+		return command.BadInput(
+			"use --carbon-cap instead",
+			"--frontier is about time and cost and excludes --least-carbon",
+		)
 	case o.carbonCap != nil && !(*o.carbonCap >= 0 && *o.carbonCap <= optimizer.MaxValue):
 		return command.BadInput("", "--carbon-cap: %v is not an amount of at least 0", *o.carbonCap)
 	case o.points < 0:

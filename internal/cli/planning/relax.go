@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// relaxed describes which bound of an infeasible request to relax, by how much, and the offers that the tasks would then
-// use.
+// relaxed describes which bound of an infeasible request to relax, by how much, and the offers that the tasks would
+// then use.
 func (o *planOptions) relaxed(ctx context.Context, p *planner.Planner, in planinput.Input, r *PlanResult) string {
 	m, err := p.Model(in)
 	if err != nil {

@@ -14,9 +14,11 @@ import (
 // Command is the queue policy command.
 func Command(a *command.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "policy", Short: "Check a scheduling policy",
+		Use:   "policy",
+		Short: "Check a scheduling policy",
 		Long: "A policy is a file of actions and plugins that decide which waiting task is admitted first, and which tasks must\n" +
-			"give up machines for others. `tradewind up --policy FILE` uses one. See docs/scheduling.md for its contents.",
+			"give up machines for others. `tradewind up --policy FILE` uses one. See docs/scheduling.md for its " +
+			"contents.",
 		Example: "  tradewind queue policy check policy.yaml",
 	}
 	command.Group(c)
@@ -26,13 +28,16 @@ func Command(a *command.App) *cobra.Command {
 
 func checkCommand(a *command.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "check FILE", Short: "Check the policy in a file",
-		Long: "Reads a policy like the broker does, and lists the parts that have no effect. If the policy is invalid, it " +
+		Use:   "check FILE",
+		Short: "Check the policy in a file",
+		Long: "Reads a policy like the broker does, and lists the parts that have no effect. If the policy is " +
+			"invalid, it " +
 			"exits with 2\n" +
 			"and prints the line and field. - is standard input.",
 		Example: "  tradewind queue policy check policy.yaml\n" +
 			"  tradewind queue policy check policy.yaml -o json | jq '.idle[].name'",
-		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
+		Args:              command.Args(1, 1),
+		ValidArgsFunction: command.CompleteFile,
 	}
 	output := command.OutputFlag(c)
 	c.RunE = func(_ *cobra.Command, given []string) error { return check(a, given[0], output) }

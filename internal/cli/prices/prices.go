@@ -24,7 +24,8 @@ import (
 // Command is the prices command.
 func Command(a *command.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "prices", Short: "Show recorded spot prices",
+		Use:   "prices",
+		Short: "Show recorded spot prices",
 		Long: "Shows recorded spot prices from --prices, a folder of CSV files, or from the prices imported into the state\n" +
 			"folder. docs/bidding.md describes the files. `tradewind-lab prices` imports and charts them.",
 		Example: "  tradewind prices show 'n1-standard-4-*'",
@@ -58,8 +59,11 @@ func (f *Flags) Read(pattern string) ([]*market.Market, error) {
 	} else {
 		markets, err = ReadImported(f.state)
 		if err == nil && len(markets) == 0 {
-			return nil, command.BadInput("name a folder with --prices, or import one with `tradewind-lab prices import`",
-				"no prices have been imported into %s", f.state)
+			return nil, command.BadInput(
+				"name a folder with --prices, or import one with `tradewind-lab prices import`",
+				"no prices have been imported into %s",
+				f.state,
+			)
 		}
 	}
 	if err != nil || pattern == "" {

@@ -25,8 +25,8 @@ type priceSummary struct {
 	MinUSD      float64   `json:"minUSD"`
 	MaxUSD      float64   `json:"maxUSD"`
 	OnDemandUSD float64   `json:"onDemandUSD"`
-	// Saved is the share of the on-demand price that the mean price saves. Above is the share of hours with a price above
-	// the on-demand price.
+	// Saved is the share of the on-demand price that the mean price saves. Above is the share of hours with a price
+	// above the on-demand price.
 	Saved float64 `json:"saved"`
 	Above float64 `json:"above"`
 }

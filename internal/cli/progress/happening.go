@@ -94,8 +94,8 @@ func taskTurned(was, is apitypes.TaskView, now time.Time) []Happening {
 	}
 }
 
-// gaveUp returns events for the failed tasks once their job ends because of them. Before that they may be retried, and a
-// task also has the state failed between two attempts.
+// gaveUp returns events for the failed tasks once their job ends because of them. Before that they may be retried, and
+// a task also has the state failed between two attempts.
 func (j *Job) gaveUp() (news []Happening) {
 	if j.State != apitypes.JobEnding && !j.State.Over() {
 		return nil

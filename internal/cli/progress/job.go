@@ -150,8 +150,8 @@ func (j *Job) applyAttempts(u apitypes.JobUpdate) (news []Happening) {
 	return news
 }
 
-// Share returns the finished share of the work at a broker time, 0 to 1, weighted by machine hours. A running task counts
-// by its time so far.
+// Share returns the finished share of the work at a broker time, 0 to 1, weighted by machine hours. A running task
+// counts by its time so far.
 func (j *Job) Share(now time.Time) float64 {
 	if j.State == apitypes.JobSucceeded {
 		return 1

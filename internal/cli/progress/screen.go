@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// screen paints pictures of a few lines over each other, at the end of a terminal's output. The cursor stays on the line
-// below the picture.
+// screen paints pictures of a few lines over each other, at the end of a terminal's output. The cursor stays on the
+// line below the picture.
 type screen struct {
 	out     io.Writer
 	tty     terminal

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// tasks returns the table of tasks in at most room lines: all tasks or, if they are too many, the number of tasks in each
-// state and the active ones. A negative room means no limit.
+// tasks returns the table of tasks in at most room lines: all tasks or, if they are too many, the number of tasks in
+// each state and the active ones. A negative room means no limit.
 func (v *View) tasks(now time.Time, width, room int) []string {
 	j := v.Job
 	switch {

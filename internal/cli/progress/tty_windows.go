@@ -24,7 +24,10 @@ func (t tty) quiet(on bool) {
 	_ = windows.SetConsoleMode(in, mode) // if it fails, typed text appears until the next picture
 	var out uint32
 	if h := windows.Handle(t.file.Fd()); on && windows.GetConsoleMode(h, &out) == nil {
-		_ = windows.SetConsoleMode(h, out|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) // makes the console interpret escape codes
+		_ = windows.SetConsoleMode(
+			h,
+			out|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING,
+		) // makes the console interpret escape codes
 	}
 }
 

@@ -214,8 +214,8 @@ func (v *View) footer(width, most int) []string {
 	return append(lines, say...)
 }
 
-// Line renders an event on one line, in at most width cells; 0 means no limit. If there is little room, it first shortens
-// the offer, then cuts the end.
+// Line renders an event on one line, in at most width cells; 0 means no limit. If there is little room, it first
+// shortens the offer, then cuts the end.
 func Line(h Happening, since time.Time, width int, style text.Style) string {
 	at := text.Clock(h.At.Sub(since))
 	what := h.Text

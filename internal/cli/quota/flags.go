@@ -70,8 +70,12 @@ func CheckTexts(name, parent, description string) error {
 	case parent != "" && dag.CheckName(parent) != nil:
 		return command.BadInput(hint, "--parent: %q is not a valid queue name", parent)
 	case len([]rune(description)) > maxDescription:
-		return command.BadInput("", "--description: it has %d characters, more than the maximum %d", len([]rune(description)),
-			maxDescription)
+		return command.BadInput(
+			"",
+			"--description: it has %d characters, more than the maximum %d",
+			len([]rune(description)),
+			maxDescription,
+		)
 	}
 	return nil
 }

@@ -103,8 +103,8 @@ func Tell(a apitypes.Amounts) string {
 	return strings.Join(words, ", ")
 }
 
-// Of describes what a queue holds and may hold of resources other than vCPUs: "A100 4 of 8, usdPerHour 3.2 of 20". It is
-// empty if the queue has no such limits. For a monthly budget it shows what was spent and reserved, including child
+// Of describes what a queue holds and may hold of resources other than vCPUs: "A100 4 of 8, usdPerHour 3.2 of 20". It
+// is empty if the queue has no such limits. For a monthly budget it shows what was spent and reserved, including child
 // queues.
 func Of(q *apitypes.Queue) string {
 	words := make([]string, 0, len(q.Max))

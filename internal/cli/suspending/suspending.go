@@ -105,7 +105,10 @@ func (x *asking) command(c *cobra.Command, brokers Brokers, job func(*asking, co
 		case x.queue != "" && len(given) > 0:
 			return command.BadInput("use one or the other", "jobs and --queue exclude each other")
 		case x.queue == "" && x.drain:
-			return command.BadInput("leave it out: running tasks of a suspended job always stop", "--drain needs --queue")
+			return command.BadInput(
+				"leave it out: running tasks of a suspended job always stop",
+				"--drain needs --queue",
+			)
 		}
 		x.by = cmp.Or(x.by, me())
 		ctx, cancel := x.Stop.Context(c.Context())

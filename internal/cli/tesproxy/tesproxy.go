@@ -25,7 +25,11 @@ func Handler(to loopback.Asked, token string) http.Handler {
 		switch {
 		case !known.Matches(bearer(r)):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="tradewind tes"`)
-			loopback.Refuse(w, http.StatusUnauthorized, "the token is missing or wrong: use the one that `tradewind tes` printed")
+			loopback.Refuse(
+				w,
+				http.StatusUnauthorized,
+				"the token is missing or wrong: use the one that `tradewind tes` printed",
+			)
 		case !ours(r.URL.EscapedPath()):
 			loopback.Refuse(w, http.StatusNotFound, "only paths below "+api.TESPath+" are forwarded")
 		default:

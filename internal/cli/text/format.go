@@ -122,9 +122,9 @@ func Clean(s string) string {
 	}, s))
 }
 
-// Gist shortens a text of several lines, such as the last output of a failed program, to its first and last line with an
-// ellipsis between them. The last line usually explains why a program ended. The result is as safe to print as that of
-// Clean.
+// Gist shortens a text of several lines, such as the last output of a failed program, to its first and last line with
+// an ellipsis between them. The last line usually explains why a program ended. The result is as safe to print as that
+// of Clean.
 func Gist(s string) string {
 	var lines []string
 	for line := range strings.Lines(s) {

@@ -21,8 +21,8 @@ const (
 // Style paints text. The zero value paints nothing, for streams that are not terminals.
 type Style struct{ on bool }
 
-// NewStyle returns a style that paints if on is set. It uses the terminal's own sixteen colours, which users have chosen
-// to be readable.
+// NewStyle returns a style that paints if on is set. It uses the terminal's own sixteen colours, which users have
+// chosen to be readable.
 func NewStyle(on bool) Style { return Style{on: on} }
 
 // Paint wraps a text in the escape sequences of a tone.

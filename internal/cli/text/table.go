@@ -101,8 +101,8 @@ func (t *Table) layout(width int) (shown []int, widths []int) {
 	}
 }
 
-// shrink narrows the flexible columns until the table fits, and reports whether it does. If it does not, the widths stay
-// unchanged.
+// shrink narrows the flexible columns until the table fits, and reports whether it does. If it does not, the widths
+// stay unchanged.
 func (t *Table) shrink(shown, widths []int, width int) bool {
 	total := (len(shown) - 1) * len(gap)
 	narrow := append([]int(nil), widths...)

@@ -1,5 +1,5 @@
-// Package running finds the broker that uses a state folder on this computer. It is separate from internal/host so that a
-// program that only calls a broker does not link one.
+// Package running finds the broker that uses a state folder on this computer. It is separate from internal/host so that
+// a program that only calls a broker does not link one.
 package running
 
 import (

@@ -23,7 +23,8 @@ type Options struct {
 	Stay bool
 	// Weights are the weights of queues by class of service, or of namespaces; 0 is 1.
 	Weights map[string]int
-	// Saves makes evicted pods keep their work and continue after a restart of this duration; at 0 they start from zero.
+	// Saves makes evicted pods keep their work and continue after a restart of this duration; at 0 they start from
+	// zero.
 	Saves time.Duration
 	// HalfLife makes the past GPU usage of namespaces count, decaying by half after each half-life (plugin usage); at 0
 	// it does not count.

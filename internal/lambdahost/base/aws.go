@@ -9,8 +9,8 @@ import (
 )
 
 // AWSConfig returns the SDK's configuration from Lambda's environment: region, keys of the function's role and, for
-// emulators, endpoints. The environment does not change while the sandbox exists, so the functions do not need the SDK's
-// own search, which would link the clients of STS and single sign-on.
+// emulators, endpoints. The environment does not change while the sandbox exists, so the functions do not need the
+// SDK's own search, which would link the clients of STS and single sign-on.
 func AWSConfig(getenv func(string) string) (aws.Config, error) {
 	r := Reader{Getenv: getenv}
 	cfg := aws.Config{

@@ -85,7 +85,10 @@ func (r *Reader) Span(name string, fallback time.Duration) time.Duration {
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil || d < time.Second {
-		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is not a duration of at least a second, such as 30s", name, v))
+		r.wrong = append(
+			r.wrong,
+			fmt.Sprintf("%s is %q, which is not a duration of at least a second, such as 30s", name, v),
+		)
 	}
 	return d
 }

@@ -1,5 +1,5 @@
-// Package far calls other functions of the deployment. Each cloud except AWS has its driver in a separate function: only
-// that function links the cloud's SDK and is trusted by the cloud.
+// Package far calls other functions of the deployment. Each cloud except AWS has its driver in a separate function:
+// only that function links the cloud's SDK and is trusted by the cloud.
 package far
 
 import (

@@ -17,8 +17,8 @@ import (
 // MaxAnswer is the maximum size of a response: Lambda's limit (6 MB, after base64) less the envelope.
 const MaxAnswer = 4 << 20
 
-// mostText is the maximum size, in bytes, of a response that is sent as text. In the JSON for Lambda a control character
-// takes six bytes, and coloured output is full of them; base64 always takes four for three.
+// mostText is the maximum size, in bytes, of a response that is sent as text. In the JSON for Lambda a control
+// character takes six bytes, and coloured output is full of them; base64 always takes four for three.
 const mostText = 1 << 20
 
 // recorder collects a response. It ends a stream if nothing follows a flush for a while, or when the maximum size is

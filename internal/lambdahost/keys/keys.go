@@ -85,8 +85,8 @@ func (r *Ring) VerifyPool(text string) (wire.PoolClaims, error) {
 	return verify(r, text, token.VerifyPool)
 }
 
-// Keys returns the keys, the newest first, at most a minute old. So a function that has run for long can still open what
-// was sealed with a new key.
+// Keys returns the keys, the newest first, at most a minute old. So a function that has run for long can still open
+// what was sealed with a new key.
 func (r *Ring) Keys() ([][]byte, error) { return r.known(againAfter) }
 
 // verifier checks a token with one key.

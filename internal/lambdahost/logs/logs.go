@@ -26,10 +26,10 @@ import (
 // MaxLogBytes is the maximum size of one log.
 const MaxLogBytes = 256 << 20
 
-// Logs stores the output of tasks. Each piece is a record of the table, with its offset as key. The record contains small
-// pieces; larger ones are objects below logs/ of the work bucket. A kilobyte in the table costs an eighth of an object,
-// and finding the end of a log with records costs less than listing objects. A record is written once, so two agents, or
-// two attempts to write, cannot corrupt a log.
+// Logs stores the output of tasks. Each piece is a record of the table, with its offset as key. The record contains
+// small pieces; larger ones are objects below logs/ of the work bucket. A kilobyte in the table costs an eighth of an
+// object, and finding the end of a log with records costs less than listing objects. A record is written once, so two
+// agents, or two attempts to write, cannot corrupt a log.
 type Logs struct {
 	Store  store.Store
 	Client objects.Client

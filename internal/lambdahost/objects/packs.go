@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// NewDepot opens the depot in the work bucket. Clients upload pieces directly to S3, with URLs signed with the function's
-// own permissions.
+// NewDepot opens the depot in the work bucket. Clients upload pieces directly to S3, with URLs signed with the
+// function's own permissions.
 func NewDepot(s *lambdahost.Sandbox) *depot.Depot {
 	client := s.S3()
 	return &depot.Depot{

@@ -41,8 +41,8 @@ func New(s *lambdahost.Sandbox) *Planner {
 	return p
 }
 
-// SnapshotKey is where refresh stores the refreshed catalogue. It equals pkg/cloud/aws/refresh.SnapshotKey, whose package
-// would link EC2.
+// SnapshotKey is where refresh stores the refreshed catalogue. It equals pkg/cloud/aws/refresh.SnapshotKey, whose
+// package would link EC2.
 const SnapshotKey = "catalog/offers.snapshot"
 
 // lookEvery is how often a sandbox checks whether the catalogue was refreshed.

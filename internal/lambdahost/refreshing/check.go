@@ -62,7 +62,10 @@ func Check(ctx context.Context, seen []Eye) (apitypes.CloudReports, error) {
 	for range seen {
 		all.Clouds = append(all.Clouds, <-out)
 	}
-	slices.SortFunc(all.Clouds, func(a, b apitypes.CloudReport) int { return order(seen, a.Name) - order(seen, b.Name) })
+	slices.SortFunc(
+		all.Clouds,
+		func(a, b apitypes.CloudReport) int { return order(seen, a.Name) - order(seen, b.Name) },
+	)
 	return all, ctx.Err()
 }
 

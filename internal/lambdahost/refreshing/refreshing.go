@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// New returns a broker.Ports.Refresh: it refreshes the offers of the clouds on which the deployment buys, and stores them
-// in the work bucket, where optimize reads them. It asks AWS directly, and each other cloud through the cloud's function,
-// which alone has permissions there.
+// New returns a broker.Ports.Refresh: it refreshes the offers of the clouds on which the deployment buys, and stores
+// them in the work bucket, where optimize reads them. It asks AWS directly, and each other cloud through the cloud's
+// function, which alone has permissions there.
 func New(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Client) func(context.Context) error {
 	bucket := refresh.Bucket{Client: s.S3(), Name: s.Env.WorkBucket}
 	ownOffers := func(ctx context.Context, known driver.Snapshots) (driver.Refreshed, error) {
@@ -36,8 +36,24 @@ func New(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Clien
 				s.Log.WarnContext(ctx, "a cloud's offers could not be refreshed", "cloud", r.Cloud, "err", r.Problem)
 				continue
 			}
-			s.Log.InfoContext(ctx, "a cloud's offers were refreshed", "cloud", r.Cloud, "offers", r.Offers, "new", r.New,
-				"gone", r.Gone, "dearer", r.Dearer, "cheaper", r.Cheaper, "kept", slices.Clone(r.Kept))
+			s.Log.InfoContext(
+				ctx,
+				"a cloud's offers were refreshed",
+				"cloud",
+				r.Cloud,
+				"offers",
+				r.Offers,
+				"new",
+				r.New,
+				"gone",
+				r.Gone,
+				"dearer",
+				r.Dearer,
+				"cheaper",
+				r.Cheaper,
+				"kept",
+				slices.Clone(r.Kept),
+			)
 		}
 		return err
 	}

@@ -130,8 +130,13 @@ func (s *Story) egress(job string) (said string, usd float64, err error) {
 			continue
 		}
 		if m.From == account.Unknown || m.To == account.Unknown {
-			return said, usd, fmt.Errorf("no agent was given %s, of which %d bytes went from %s to %s", m.Object, m.Bytes,
-				m.From, m.To)
+			return said, usd, fmt.Errorf(
+				"no agent was given %s, of which %d bytes went from %s to %s",
+				m.Object,
+				m.Bytes,
+				m.From,
+				m.To,
+			)
 		}
 		way := [2]string{full(m.From), full(m.To)}
 		if bytes[way] == 0 {

@@ -65,7 +65,8 @@ func (s *Story) Tell(ctx context.Context) error {
 		{"training runs on Azure's spot market and saves a checkpoint", 150 * time.Second, s.trains},
 		{"Azure takes the machine, and training resumes from its checkpoint on AWS", 180 * time.Second, s.evicted},
 		{"the last task runs on the GPU of Lambda's cloud, and the job succeeds", 150 * time.Second, s.succeeded},
-		{"a quota is used up, credentials are withdrawn, and the next job runs elsewhere", 240 * time.Second, s.withdrawn},
+		{"a quota is used up, credentials are withdrawn, and the next job runs " +
+			"elsewhere", 240 * time.Second, s.withdrawn},
 		{"the booked cost is what the clouds have billed", 30 * time.Second, s.billed},
 		{"nothing remains in any cloud", 150 * time.Second, s.nothingLeft},
 		{"every call was allowed by its role and exists in its cloud's description", time.Second, s.described},

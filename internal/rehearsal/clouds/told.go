@@ -126,7 +126,8 @@ func (s *Story) dropped(ctx context.Context) (said string, err error) {
 	if err != nil {
 		return said, err
 	}
-	// When the broken file is fixed and becomes a job, its error file is deleted. Its budget is too small for any offer.
+	// When the broken file is fixed and becomes a job, its error file is deleted. Its budget is too small for any
+	// offer.
 	mended := strings.NewReplacer("from-bucket", "fixed", "5 USD", "0.00001 USD").Replace(fromBucket)
 	if err = w.put(ctx, "dags/broken.yaml", mended); err != nil {
 		return said, err

@@ -64,7 +64,8 @@ func (s *Story) Page(took time.Duration) string {
 	_, _ = fmt.Fprintf(&b, "AWS requests of a DAG of %d tasks without failures, and the prediction of `tradewind "+
 		"cost` for its file. Tasks that end together\n"+
 		"are handled in one batch; on two processors they end one after the other. Transactions that "+
-		"conflicted are left out: the emulator is slow and serialises them, so it has more.\n\n| | counted | predicted |\n"+
+		"conflicted are left out: the emulator is slow and serialises them, so it has more.\n\n| | counted | "+
+		"predicted |\n"+
 		"| --- | ---: | ---: |\n", plainTasks)
 	for _, c := range s.compared {
 		_, _ = fmt.Fprintf(&b, "| %s, %s | %.0f | %.0f |\n", c.Service, c.Unit, c.Counted, c.Predicted)

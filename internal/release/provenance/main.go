@@ -20,7 +20,8 @@ import (
 // source is the repository from which the product is built.
 const source = "git+https://github.com/tradewind-broker/tradewind"
 
-// Statement is an in-toto statement v1 with a SLSA provenance v1 predicate. It has only the fields that this build fills.
+// Statement is an in-toto statement v1 with a SLSA provenance v1 predicate. It has only the fields that this build
+// fills.
 type Statement struct {
 	Type          string    `json:"_type"`
 	Subject       []Subject `json:"subject"`

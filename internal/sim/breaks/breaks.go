@@ -51,8 +51,8 @@ const (
 	Herd Kind = "herd"
 	// Headless: the success of a gang's chief is not reported to its gang.
 	Headless Kind = "headless"
-	// NoHold: sessions do not lock the queues that share a quota with theirs, so their usage may have changed since they
-	// were read.
+	// NoHold: sessions do not lock the queues that share a quota with theirs, so their usage may have changed since
+	// they were read.
 	NoHold Kind = "no-hold"
 	// OldPrice: current spot prices are lost, so machines are charged at the price they were bought at.
 	OldPrice Kind = "old-price"
@@ -104,8 +104,8 @@ const (
 	Roomless Kind = "roomless"
 	// Mingling: placements of tasks with placement rules are lost.
 	Mingling Kind = "mingling"
-	// Abandoned: it is lost that a job has services, whose replicas are retried. Boastful: replicas report that they are
-	// ready before they are.
+	// Abandoned: it is lost that a job has services, whose replicas are retried. Boastful: replicas report that they
+	// are ready before they are.
 	Abandoned Kind = "abandoned"
 	Boastful  Kind = "boastful"
 	// Versionless: the version of a service that a replica runs is lost.

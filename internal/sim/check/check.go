@@ -40,15 +40,15 @@ const (
 	InvQueued = "a queued task waits in its queue"
 	// InvQuota: a queue's usage is the sum of the attempts that hold resources, and within its quota.
 	InvQuota = "a queue's usage is its attempts'"
-	// InvMonth: what a queue has spent in a month and set aside of its budget is the sum over its attempts. When more is
-	// set aside, the total does not exceed the budget.
+	// InvMonth: what a queue has spent in a month and set aside of its budget is the sum over its attempts. When more
+	// is set aside, the total does not exceed the budget.
 	InvMonth = "a month's budget is kept"
 	// InvGang: the machines of a task are bought together, and it starts on all of them or none.
 	InvGang = "a gang starts whole or not at all"
 	// InvJoin: machines that join a gang are bought only while the gang runs.
 	InvJoin = "machines join a gang that runs"
-	// InvRole: a task that restarts by itself, as configured, does not affect the others of its gang, and at least one of
-	// them exists.
+	// InvRole: a task that restarts by itself, as configured, does not affect the others of its gang, and at least one
+	// of them exists.
 	InvRole = "a role restarts alone"
 	// InvChief: when a gang's chief has succeeded, its other tasks end within a bound, even those that never end by
 	// themselves.

@@ -230,7 +230,11 @@ func (c *Checker) avoidAfter(a apitypes.Attempt) {
 		switch r.kind {
 		case "auth":
 		case "quota":
-			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(a.Offer.InstanceType), string(marketName(a.Offer.Spot))
+			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(
+				a.Offer.InstanceType,
+			), string(
+				marketName(a.Offer.Spot),
+			)
 		default:
 			b.Region, b.Zone, b.InstanceType, b.Market = a.Offer.Region, a.Offer.Zone, a.Offer.InstanceType,
 				string(marketName(a.Offer.Spot))

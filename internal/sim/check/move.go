@@ -12,8 +12,8 @@ import (
 
 // For moves in pools, at every transaction:
 const (
-	// InvMove: a task for which others were moved gets their place while it is kept, unless a machine became unavailable
-	// or the task was replanned.
+	// InvMove: a task for which others were moved gets their place while it is kept, unless a machine became
+	// unavailable or the task was replanned.
 	InvMove = "a move admits the task it was made for"
 	// InvKeptRoom: room on a machine that is kept for a task is not given to another.
 	InvKeptRoom = "kept room is not given to others"
@@ -171,6 +171,12 @@ func (c *Checker) poolRecord(w *store.Write) {
 // checkAgain checks that a task that is stopped for others has run as long as it may keep its machines.
 func (c *Checker) checkAgain(s *Job, cl record.Cluster) {
 	if keeps := s.Tasks[cl.Task].Keeps(c.cfg.Restart); cl.Since.Sub(cl.Running) < keeps {
-		c.Violatef(InvAgain, "%s has run for %v, but may keep its machines for %v", cl.ID, cl.Since.Sub(cl.Running), keeps)
+		c.Violatef(
+			InvAgain,
+			"%s has run for %v, but may keep its machines for %v",
+			cl.ID,
+			cl.Since.Sub(cl.Running),
+			keeps,
+		)
 	}
 }

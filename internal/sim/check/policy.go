@@ -96,7 +96,13 @@ func (c *Checker) checkAfterHours(m *Machine) {
 	}
 	c.Count("runs after its machine's hours")
 	if c.policy.past[m] += lookEvery; c.policy.past[m] > pastHours {
-		c.Violatef(InvWindow, "%s of %s still runs %v after the hours of its machine", m.ID, m.Cluster, c.policy.past[m])
+		c.Violatef(
+			InvWindow,
+			"%s of %s still runs %v after the hours of its machine",
+			m.ID,
+			m.Cluster,
+			c.policy.past[m],
+		)
 	}
 }
 
@@ -116,12 +122,26 @@ func (c *Checker) checkHours(pool string, before, m *record.PoolMachine) {
 		c.Count("a machine gets work in its hours")
 		s := c.Jobs[record.ClusterJob(use.Cluster)]
 		if closed {
-			c.Violatef(InvWindow, "%s/%s, of window %s, is assigned %s at %v", pool, m.ID, window, use.Cluster, use.Since)
+			c.Violatef(
+				InvWindow,
+				"%s/%s, of window %s, is assigned %s at %v",
+				pool,
+				m.ID,
+				window,
+				use.Cluster,
+				use.Since,
+			)
 		}
 		task, _, _ := record.ClusterAttempt(use.Cluster)
 		if s != nil && s.user != nil && s.user.Spec.Tasks[task].Checkpoint == nil {
-			c.Violatef(InvWindow, "%s/%s, of window %s, is assigned %s, which can not save its work", pool, m.ID, window,
-				use.Cluster)
+			c.Violatef(
+				InvWindow,
+				"%s/%s, of window %s, is assigned %s, which can not save its work",
+				pool,
+				m.ID,
+				window,
+				use.Cluster,
+			)
 		}
 	}
 }

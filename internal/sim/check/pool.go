@@ -15,8 +15,8 @@ import (
 const (
 	// InvPool: no machine of a pool holds more than its capacity, and each accelerator is assigned once.
 	InvPool = "no pool machine is overloaded"
-	// InvAssignment: the assignments in a pool's partitions match the open attempts, with each rank of a gang on its own
-	// machine.
+	// InvAssignment: the assignments in a pool's partitions match the open attempts, with each rank of a gang on its
+	// own machine.
 	InvAssignment = "assignments match attempts"
 )
 

@@ -9,8 +9,8 @@ import (
 
 // For suspended jobs and queues:
 const (
-	// InvSuspended: a suspended job, or one in a queue that is being emptied, is not admitted and holds no machine after
-	// the grace.
+	// InvSuspended: a suspended job, or one in a queue that is being emptied, is not admitted and holds no machine
+	// after the grace.
 	InvSuspended = "a suspended job holds nothing"
 )
 
@@ -67,7 +67,15 @@ func (c *Checker) checkSuspended(s *Job, m *Machine) {
 	c.Count("runs while suspended")
 	if c.held[m] += lookEvery; c.held[m] > c.suspendedWithin() {
 		cl := s.clusters[m.Cluster]
-		c.Violatef(InvSuspended, "%s of %s still runs %v after its job or queue was suspended (%s %s %s)", m.ID, m.Cluster,
-			c.held[m], cl.State, cl.Leaving, cl.Outcome)
+		c.Violatef(
+			InvSuspended,
+			"%s of %s still runs %v after its job or queue was suspended (%s %s %s)",
+			m.ID,
+			m.Cluster,
+			c.held[m],
+			cl.State,
+			cl.Leaving,
+			cl.Outcome,
+		)
 	}
 }

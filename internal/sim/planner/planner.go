@@ -279,7 +279,11 @@ func (g *planning) choose() (picks []int, late bool) {
 		}
 		late = g.makespan(picks) > bound
 		if g.usd(picks) > *g.in.BudgetUSD || late && g.in.Previous == nil {
-			g.message = fmt.Sprintf("the cheapest plan costs %.2f USD, but only %.2f are left", g.usd(picks), *g.in.BudgetUSD)
+			g.message = fmt.Sprintf(
+				"the cheapest plan costs %.2f USD, but only %.2f are left",
+				g.usd(picks),
+				*g.in.BudgetUSD,
+			)
 		}
 	}
 	return picks, late

@@ -37,14 +37,14 @@ type Faults struct {
 	Tides         Span // of all spot prices: how long they are low, and high; zero is no tides
 	QuotaMachines int  // machines of a family in a region; 0 is no quota
 
-	// Machines. Taken is the mean time until a spot machine is taken, NoticeLost the chance that a warning is lost on each
-	// of its ways; Dies the mean time until a machine fails without notice.
+	// Machines. Taken is the mean time until a spot machine is taken, NoticeLost the chance that a warning is lost on
+	// each of its ways; Dies the mean time until a machine fails without notice.
 	Taken, Dies time.Duration
 	NoticeLost  float64
 	SlowBoot    float64 // chance that booting takes many minutes
 
-	// The network between agents and the API: a lost request, a lost answer, a request that arrives much later; and times
-	// without any connection.
+	// The network between agents and the API: a lost request, a lost answer, a request that arrives much later; and
+	// times without any connection.
 	RequestLost, AnswerLost, RequestLate float64
 	Partition                            Span
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// MeasureEcho sends n bytes, each after the one before has come back, and returns the round-trip times. Three more bytes
-// are sent first and not counted, while the other side starts.
+// MeasureEcho sends n bytes, each after the one before has come back, and returns the round-trip times. Three more
+// bytes are sent first and not counted, while the other side starts.
 func MeasureEcho(to io.Writer, from io.Reader, n int) ([]time.Duration, error) {
 	const first = 3
 	back := bufio.NewReaderSize(from, 1)

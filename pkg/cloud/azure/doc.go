@@ -2,7 +2,8 @@
 // part for Azure (intercloud-broker paper, §4.4).
 //
 //   - [Cloud] launches, terminates and lists machines, spot and on-demand, in a fixed set of regions.
-//   - [Cloud.Check] reports the caller's identity and missing rights; [Cloud.Sweep] removes leftovers of ended machines.
+//   - [Cloud.Check] reports the caller's identity and missing rights; [Cloud.Sweep] removes leftovers of ended
+//     machines.
 //   - [Typed] maps an error of the API or of an operation to the kind that failover uses.
 //
 // # A cluster is bought once

@@ -144,8 +144,14 @@ func (c *Cloud) ended(spec cloud.LaunchSpec, found []*armcompute.VirtualMachine)
 	}
 	whole := c.isWhole(spec.Cluster)
 	if living < spec.Nodes && (whole || living > 0 && c.now().Sub(oldest) > young) {
-		return fail(cloud.Capacity, codeLost, "%d of %d machines of cluster %s have ended", spec.Nodes-living, spec.Nodes,
-			spec.Cluster)
+		return fail(
+			cloud.Capacity,
+			codeLost,
+			"%d of %d machines of cluster %s have ended",
+			spec.Nodes-living,
+			spec.Nodes,
+			spec.Cluster,
+		)
 	}
 	return nil
 }

@@ -281,7 +281,8 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 		return nil
 	}
 	found, err := c.find(ctx, at.zone, cluster)
-	if err != nil && len(found) == 0 { // a cluster is in one zone: once it is found, errors of other zones do not matter
+	if err != nil &&
+		len(found) == 0 { // a cluster is in one zone: once it is found, errors of other zones do not matter
 		return err
 	}
 	if !at.done && !complete(found) { // another process may be buying it, or the list lags

@@ -196,8 +196,10 @@ func (c *Cloud) awaitTPUs(ctx context.Context, s *tpu.Service, spec cloud.Launch
 			return errors.Join(fail(cloud.Capacity, "RESOURCE_EXHAUSTED", "%s", words),
 				c.endTPUs(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 		case state == "SUSPENDED" || state == "SUSPENDING" || state == "DELETING":
-			return errors.Join(fail(cloud.Capacity, codeLost, "the TPUs of cluster %s have been interrupted", spec.Cluster),
-				c.endTPUs(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
+			return errors.Join(
+				fail(cloud.Capacity, codeLost, "the TPUs of cluster %s have been interrupted", spec.Cluster),
+				c.endTPUs(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster),
+			)
 		}
 		if err := clock.Pause(ctx, min(tpuPause<<min(n, 8), tpuMaxPause)); err != nil {
 			return fail(cloud.Transient, codeSlow, "the TPUs of cluster %s are not ready yet: %s", spec.Cluster, state)

@@ -154,7 +154,8 @@ func (g *gang) addPlaceholders(ctx context.Context, first *corev1.Pod, arch stri
 		defer g.c.grounds[g.place.Name].call()()
 		pods := g.place.Client.CoreV1().Pods(g.place.Namespace)
 		_, err = pods.Create(ctx, p, metav1.CreateOptions{})
-		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), PlaceholderPriority) { // the class does not exist
+		if apierrors.IsForbidden(err) &&
+			strings.Contains(err.Error(), PlaceholderPriority) { // the class does not exist
 			p.Spec.PriorityClassName = ""
 			_, err = pods.Create(ctx, p, metav1.CreateOptions{})
 		}

@@ -155,8 +155,14 @@ func (c *Cloud) place(name string) (*Place, error) {
 		for _, p := range c.cfg.Places {
 			known = append(known, p.Name)
 		}
-		return nil, cloud.Errorf(Name, cloud.Quota, "NoSuchContext", "%q is not one of this broker's clusters: %s", name,
-			strings.Join(known, ", "))
+		return nil, cloud.Errorf(
+			Name,
+			cloud.Quota,
+			"NoSuchContext",
+			"%q is not one of this broker's clusters: %s",
+			name,
+			strings.Join(known, ", "),
+		)
 	}
 	return &c.cfg.Places[i], nil
 }

@@ -35,8 +35,11 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 	slices.Sort(r.Regions)
 	for _, region := range c.cfg.Regions {
 		if !open[region] {
-			r.Missing = append(r.Missing, driver.Lack{What: fmt.Sprintf("region %s has no machines available now", region),
-				Mend: "name other regions, or none for all of them"})
+			r.Missing = append(
+				r.Missing,
+				driver.Lack{What: fmt.Sprintf("region %s has no machines available now", region),
+					Mend: "name other regions, or none for all of them"},
+			)
 		}
 	}
 	var keys []sshKey

@@ -28,7 +28,9 @@ func (r *priceRule) check() error {
 	case !(r.Times >= 0 && r.Times < most) || !(r.USD >= 0 && r.USD < most):
 		return errors.New("times and usd must be positive numbers")
 	case r.Match.Task != "" || len(r.Match.Labels) > 0 || r.Match.Market == "on-demand":
-		return errors.New("prices are for spot machines and the same for all tasks: match no task, label or other market")
+		return errors.New(
+			"prices are for spot machines and the same for all tasks: match no task, label or other market",
+		)
 	}
 	return r.Match.check()
 }

@@ -40,7 +40,12 @@ func (c *Client) Pushed(ctx context.Context, bearer string, body []byte) (push.N
 // pushed serves opPush.
 func (s Server) pushed(ctx context.Context, in call) (out answer, err error) {
 	if s.Pushed == nil {
-		return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud's pushes are not accepted here")
+		return out, cloud.Errorf(
+			s.Cloud.Name(),
+			cloud.Invalid,
+			codeUnknown,
+			"this cloud's pushes are not accepted here",
+		)
 	}
 	out.News, err = s.Pushed(ctx, in.Bearer, in.Body)
 	switch {

@@ -303,7 +303,11 @@ func (r *reader) success(s *jobSet) (ends []string, err error) {
 func (r *reader) endsEarly(s *jobSet) error {
 	return fault.Within(
 		"successPolicy",
-		r.Fault(s.success, "ends the JobSet when several of its jobs, or one of several replicas, have ended while others "+
-			"run, which is not supported", "name one replicated job with one replica as its target"),
+		r.Fault(
+			s.success,
+			"ends the JobSet when several of its jobs, or one of several replicas, have ended while others "+
+				"run, which is not supported",
+			"name one replicated job with one replica as its target",
+		),
 	)
 }

@@ -239,7 +239,9 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 			"terminationMessagePolicy", "resizePolicy", "readinessProbe", "startupProbe"),
 	)
 	known.with(ignored[*container](r, notActedOn, "livenessProbe", "lifecycle", "restartPolicyRules"))
-	known.with(denied[*container](r, "are block devices of volumes, which exist only in a cluster", "", "volumeDevices"))
+	known.with(
+		denied[*container](r, "are block devices of volumes, which exist only in a cluster", "", "volumeDevices"),
+	)
 	if err := readInto(r, n, known, c); err != nil {
 		return nil, err
 	}

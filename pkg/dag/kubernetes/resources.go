@@ -207,7 +207,10 @@ func (r *reader) affinity(p *pod, n *yaml.Node) error {
 	if !r.ownPods(p, n) && len(p.rules) > 0 {
 		return nil
 	}
-	r.warn(n, "is for nodes and pods of a cluster: "+notActedOn+"; write requirements for other machines in nodeSelector")
+	r.warn(
+		n,
+		"is for nodes and pods of a cluster: "+notActedOn+"; write requirements for other machines in nodeSelector",
+	)
 	return nil
 }
 

@@ -86,7 +86,11 @@ func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
 }
 
 // volcanoGroup returns the group of the job's roles, and decides which of them start together.
-func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, error) { //nolint:gocyclo // a line for each field
+func (r *reader) volcanoGroup(
+	v *volcano,
+	n *yaml.Node,
+	name string,
+) (*group, error) { //nolint:gocyclo // a line for each field
 	_, svc := v.plugins["svc"]
 	_, ssh := v.plugins["ssh"]
 	total := 0
@@ -105,8 +109,15 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 			"is not acted on: pods do not have each other's keys")
 	}
 	if v.minAvailable > total {
-		return nil, fault.Within("minAvailable", r.Fault(v.minAt,
-			fmt.Sprintf("is %d, but all tasks together have %d pods", v.minAvailable, total), "use at most the number of pods"))
+		return nil, fault.Within("minAvailable", r.Fault(
+			v.minAt,
+			fmt.Sprintf(
+				"is %d, but all tasks together have %d pods",
+				v.minAvailable,
+				total,
+			),
+			"use at most the number of pods",
+		))
 	}
 	g := &group{name: name, roles: v.roles, domain: name, hostfiles: svc, at: n, path: r.where()}
 	g.array = v.minAvailable <= 1 && v.minAvailable >= 0 && !svc && !ssh && v.completes == nil || total == 1

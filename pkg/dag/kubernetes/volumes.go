@@ -199,7 +199,12 @@ func (r *reader) mountVolumes(p *pod, n *yaml.Node) error {
 		if i >= 0 && len(v.files) == 0 {
 			return fault.Within("mountPath", r.Fault(n, fmt.Sprintf(
 				"mounts volume %s again, and one of %s and %s is inside the other",
-				fault.Quote(m.name), fault.Quote(p.folders[i].path), fault.Quote(m.path)), "mount it once, or at separate paths"))
+				fault.Quote(
+					m.name,
+				),
+				fault.Quote(p.folders[i].path),
+				fault.Quote(m.path),
+			), "mount it once, or at separate paths"))
 		}
 		r.mountFiles(p, m, v)
 		return nil

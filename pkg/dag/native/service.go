@@ -50,7 +50,10 @@ func (r *reader) replicasOf(e yamlfile.Entry) ([]part, error) {
 	}
 	n, err := dag.ParseInt(text, 1, dag.MaxReplicas)
 	if of, _ := r.fieldOf(service, "of"); err == nil && of != nil {
-		err = fault.New("cannot be combined with of, which makes the task one of the replicas", "leave one of the two out")
+		err = fault.New(
+			"cannot be combined with of, which makes the task one of the replicas",
+			"leave one of the two out",
+		)
 	}
 	if err != nil {
 		return nil, fault.Within("service", fault.Within("replicas", fault.At(yamlfile.PositionOf(replicas), err)))

@@ -65,7 +65,10 @@ func (r *reader) readService(t *skyTask, n *yaml.Node) error {
 	}
 	switch {
 	case s.replicas > 0 && s.least > 0:
-		return fault.Within("replica_policy", r.Fault(s.policyAt, "cannot be combined with replicas", "leave one of the two out"))
+		return fault.Within(
+			"replica_policy",
+			r.Fault(s.policyAt, "cannot be combined with replicas", "leave one of the two out"),
+		)
 	case s.replicas == 0:
 		s.replicas = max(s.least, 1)
 	}
@@ -191,7 +194,10 @@ func (r *reader) replicas(t *skyTask) ([]dag.Task, error) {
 		}
 	}
 	if s.Port == 0 {
-		return nil, fault.Within("service", r.Fault(s.at, "has no port", "add the port on which it listens: resources.ports"))
+		return nil, fault.Within(
+			"service",
+			r.Fault(s.at, "has no port", "add the port on which it listens: resources.ports"),
+		)
 	}
 	t.Service, t.Retries = &s.Service, 0
 	s.Of = t.Name

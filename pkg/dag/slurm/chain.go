@@ -76,7 +76,10 @@ func Chain(scripts []Script) (*dag.Job, error) {
 	names := dag.NewNamer(0)
 	for _, s := range scripts {
 		if !Looks(s.Data) && !bytes.HasPrefix(s.Data, []byte("#!")) {
-			return nil, fault.InFile(s.Name, fault.New("is not a Slurm script", "only Slurm scripts can be converted together"))
+			return nil, fault.InFile(
+				s.Name,
+				fault.New("is not a Slurm script", "only Slurm scripts can be converted together"),
+			)
 		}
 		l := &link{reader: newReader(s.Name), file: s.Name}
 		one, err := dag.Checked(s.Name, l.job, l.read(s.Data))

@@ -223,9 +223,13 @@ func (r *reader) build(script string) error {
 		return fault.At(r.gpuAt, fault.New("requests GPUs without a type", "add the type: --gres=gpu:a100:1"))
 	}
 	if nodes > 1 && a.image != "" {
-		return fault.At(r.boxAt, fault.Within("--container-image",
-			fault.New("cannot be combined with several nodes: srun and mpirun in a container start nothing on other nodes",
-				"leave the image out, or write a gang of roles whose programs find each other by TRADEWIND_NODES")))
+		return fault.At(r.boxAt, fault.Within(
+			"--container-image",
+			fault.New(
+				"cannot be combined with several nodes: srun and mpirun in a container start nothing on other nodes",
+				"leave the image out, or write a gang of roles whose programs find each other by TRADEWIND_NODES",
+			),
+		))
 	}
 	job, in := cmp.Or(a.name, r.job.Name), interpreterOf(script)
 	called := ""

@@ -107,7 +107,8 @@ func (s *Feeds) Follow(job string) (f *Feed, done func()) {
 	}
 }
 
-// Next returns the job's state as soon as it is newer than moment n. It fails if ctx ends or the job cannot be followed.
+// Next returns the job's state as soon as it is newer than moment n. It fails if ctx ends or the job cannot be
+// followed.
 func (f *Feed) Next(ctx context.Context, n int) (Moment, error) {
 	f.mu.Lock()
 	looked := f.looked
@@ -155,8 +156,8 @@ func (f *Feed) tell(look *view.Look, err error) {
 	f.changed = make(chan struct{})
 }
 
-// watch polls a job until it has finished or has no followers. Large jobs take longer to read and are polled less often,
-// so that following one costs at most a tenth of a core.
+// watch polls a job until it has finished or has no followers. Large jobs take longer to read and are polled less
+// often, so that following one costs at most a tenth of a core.
 func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 	defer looked()
 	var told time.Time

@@ -37,7 +37,8 @@ func Open(ctx huma.Context, contentType string) *Stream {
 		after: strings.Contains(strings.ToLower(r.Header.Get("TE")), "trailers")}
 }
 
-// Close removes the write deadline of the last piece, which would otherwise apply to the next response on the connection.
+// Close removes the write deadline of the last piece, which would otherwise apply to the next response on the
+// connection.
 func (s *Stream) Close() {
 	_ = s.rc.SetWriteDeadline(time.Time{}) // succeeded before, or is not supported
 }
@@ -50,8 +51,8 @@ func (s *Stream) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-// Flush sends the buffered data, and the headers if nothing was written yet. It means that nothing more is ready: a host
-// with a time limit for responses ends the stream if nothing follows for a while.
+// Flush sends the buffered data, and the headers if nothing was written yet. It means that nothing more is ready: a
+// host with a time limit for responses ends the stream if nothing follows for a while.
 func (s *Stream) Flush() error {
 	if err := s.begin(); err != nil {
 		return err

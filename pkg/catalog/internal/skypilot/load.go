@@ -53,7 +53,10 @@ func catalogueFiles(fsys fs.FS) ([]catalogueFile, error) {
 				Reason: "the file's name has to be that of a cloud in lower case, such as aws.csv"}
 		}
 		if other, taken := of[cloud]; taken {
-			return nil, &DataError{File: e.Name(), Reason: "is a second file for " + cloud + ", in addition to " + other}
+			return nil, &DataError{
+				File:   e.Name(),
+				Reason: "is a second file for " + cloud + ", in addition to " + other,
+			}
 		}
 		of[cloud] = e.Name()
 		files = append(files, catalogueFile{name: e.Name(), cloud: cloud, gzipped: gzipped})

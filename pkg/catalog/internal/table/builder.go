@@ -52,7 +52,11 @@ func (b *Builder) Add(m Machine, p Place, o Offer) error {
 	}
 	if i, twice := b.offerOf[key]; twice {
 		if b.offers[i] != o {
-			return fmt.Errorf("%s is listed twice in %s, with different values", m.TypeString(), cmp.Or(p.Zone, p.Region))
+			return fmt.Errorf(
+				"%s is listed twice in %s, with different values",
+				m.TypeString(),
+				cmp.Or(p.Zone, p.Region),
+			)
 		}
 		return nil
 	}

@@ -171,7 +171,8 @@ func (s *Setup) removeGroup(ctx context.Context, group *armresources.ResourceGro
 		_, err := s.groups.BeginDelete(call, s.cfg.ResourceGroup, nil) // not waited for, because it takes minutes
 		return err
 	}
-	for _, kind := range []string{"/virtualnetworks/", "/networksecuritygroups/"} { // the security group after the network
+	// the security group after the network
+	for _, kind := range []string{"/virtualnetworks/", "/networksecuritygroups/"} {
 		for _, id := range own {
 			if strings.Contains(strings.ToLower(id), kind) {
 				if err := s.drop(ctx, id, networkVersion); err != nil {

@@ -116,8 +116,11 @@ func New(cfg Config) (*Setup, error) {
 	case !federated && !validMember.MatchString(cfg.Member):
 		return bad("the buyer must be user:ADDRESS or serviceAccount:ADDRESS, not %q", cfg.Member)
 	case federated && (!validAccount.MatchString(cfg.AWSAccount) || len(cfg.AWSRoles) == 0):
-		return bad("an AWS account has twelve digits and at least one role that buys, not %q with %d roles", cfg.AWSAccount,
-			len(cfg.AWSRoles))
+		return bad(
+			"an AWS account has twelve digits and at least one role that buys, not %q with %d roles",
+			cfg.AWSAccount,
+			len(cfg.AWSRoles),
+		)
 	}
 	for _, r := range cfg.AWSRoles {
 		if !validRole.MatchString(r) {
