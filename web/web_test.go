@@ -86,7 +86,7 @@ func TestStoryPlansAndLogsAreShown(t *testing.T) {
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/" + job + "/story").until(`document.querySelectorAll('.story li').length > 8`)
 	story := eval[string](b, `document.querySelector('.story').innerText`)
-	for _, part := range []string{"there is not enough capacity", "preempted", "resuming from a checkpoint", "planned anew"} {
+	for _, part := range []string{"there is not enough capacity", "preempted", "resuming from a checkpoint", "replanned"} {
 		if !strings.Contains(story, part) {
 			t.Errorf("the story lacks %q: %s", part, story)
 		}

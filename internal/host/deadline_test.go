@@ -47,7 +47,7 @@ func TestMovesJobToOnDemandWhenMarketGetsBad(t *testing.T) {
 		t.Errorf("the first attempt is %+v, the last %+v", first, last)
 	}
 	for kind, want := range map[string]string{
-		"moved": "on-demand is cheaper to the end", "planned": "planned anew: left spot in aws/", "launched": "resuming from a checkpoint",
+		"moved": "on-demand is cheaper to the end", "planned": "replanned: left spot in aws/", "launched": "resuming from a checkpoint",
 	} {
 		if !strings.Contains(told[kind], want) {
 			t.Errorf("%s is told as %q, without %q", kind, told[kind], want)

@@ -89,7 +89,7 @@ func TestPlaceAndVerify(t *testing.T) {
 		t.Errorf("%+v\n%s", got, r.err)
 	}
 	write(lines[1:])
-	if got, r := placed(t, command.ExitFailed, "--data", dir, "--verify", bad); got.Placed != 299 || got.Violations != 0 || !strings.Contains(r.err, "1 instance on no machine") {
+	if got, r := placed(t, command.ExitFailed, "--data", dir, "--verify", bad); got.Placed != 299 || got.Violations != 0 || !strings.Contains(r.err, "1 instance without a machine") {
 		t.Errorf("%+v\n%s", got, r.err)
 	}
 	write(append(lines, lines[0]))
@@ -128,14 +128,14 @@ func TestPlaceRejectsInvalidInput(t *testing.T) {
 		want string
 		args []string
 	}{
-		{command.ExitBadInput, "--data has to name the folder", nil},
+		{command.ExitBadInput, "--data must name the folder", nil},
 		{command.ExitBadInput, "nowhere: ", []string{"--data", "nowhere"}},
 		{command.ExitBadInput, "app_resources.csv: the folder has no file", []string{"--data", t.TempDir()}},
 		{command.ExitBadInput, "instance_deploy.csv: row 2: app: \"app_x\" is not in app_resources.csv", []string{"--data", broken}},
 		{command.ExitBadInput, "none.csv: ", []string{"--data", dir, "--verify", "none.csv"}},
 		{command.ExitBadInput, "leave out --out", []string{"--data", dir, "--verify", "a", "--out", "b"}},
 		{command.ExitBadInput, "--steps must be at least 0", []string{"--data", dir, "--steps", "-1"}},
-		{command.ExitBadInput, "--generate only makes a data set", []string{"--data", dir, "--generate", "x"}},
+		{command.ExitBadInput, "--generate only generates a data set", []string{"--data", dir, "--generate", "x"}},
 		{command.ExitBadInput, "apps: 0", []string{"--generate", "x", "--apps", "0"}},
 		{command.ExitInfeasible, "could not place ", []string{"--data", full, "--steps", "100"}},
 	} {

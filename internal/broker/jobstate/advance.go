@@ -91,7 +91,8 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 
 // DecideFailed announces a task again while it has retries left. Otherwise it fails the job.
 func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
-	if st.Job.State != apitypes.JobRunning && st.Job.State != apitypes.JobWaiting || e.Task < 0 || e.Task >= st.Job.Tasks ||
+	if st.Job.State != apitypes.JobRunning && st.Job.State != apitypes.JobWaiting ||
+		e.Task < 0 || e.Task >= st.Job.Tasks ||
 		st.Progress.Phases[e.Task] != record.PhaseReady ||
 		task.State == record.TaskSucceeded {
 		return d // or it has succeeded since, with the chief of its gang

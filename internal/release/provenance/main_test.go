@@ -47,7 +47,7 @@ func TestStatementListsEveryFile(t *testing.T) {
 
 func TestReadRejectsInvalidLists(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                           "names no file",
+		"":                           "no files in the list",
 		"abc  a\n":                   "line 1",
 		sum + "  a\n" + sum + " b\n": "line 2",
 		sum + "  \n":                 "line 1",
