@@ -108,7 +108,7 @@ func TestQuotesForeignResponse(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	c = serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
-	if _, err := c.Jobs(context.Background(), 1); err == nil || !strings.Contains(err.Error(), "not the API's") {
+	if _, err := c.Jobs(context.Background(), 1); err == nil || !strings.Contains(err.Error(), "malformed response") {
 		t.Fatalf("got %v", err)
 	}
 }
