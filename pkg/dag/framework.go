@@ -69,7 +69,7 @@ const (
 var happenings = []Happening{PodFailed, PodEvicted, TaskFailed, TaskCompleted}
 
 // Check returns an error if h is not one of the events.
-func (h Happening) Check() error { return fault.CheckWord("happening", h, happenings...) }
+func (h Happening) Check() error { return fault.CheckWord("event", h, happenings...) }
 
 // Action is the reaction to an event.
 type Action string
