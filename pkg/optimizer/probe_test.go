@@ -79,7 +79,7 @@ func TestProbeIsCorrect(t *testing.T) {
 			decided++
 		}
 	})
-	if decided < 50 {
+	if decided < 50 && !testing.Short() { // the short run draws fewer models
 		t.Errorf("%d decided", decided)
 	}
 }
