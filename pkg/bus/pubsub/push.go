@@ -13,9 +13,9 @@ import (
 // Errors of the decoders. Both are final: the push endpoint answers with success, so that Pub/Sub does not deliver
 // again.
 var (
-	// ErrMalformed: not what Pub/Sub, or Google's audit log, writes.
+	// ErrMalformed means: not what Pub/Sub, or Google's audit log, writes.
 	ErrMalformed = errors.New("pubsub: malformed push")
-	// ErrForeign: a log entry of something other than a preemption.
+	// ErrForeign means: a log entry of something other than a preemption.
 	ErrForeign = errors.New("pubsub: not a preemption")
 )
 
