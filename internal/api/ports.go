@@ -66,9 +66,9 @@ type Log struct {
 
 // Errors of a [Logs].
 var (
-	// ErrNoLog means: nothing was written under this name, or the name is invalid.
+	// ErrNoLog means that nothing was written under this name, or the name is invalid.
 	ErrNoLog = errors.New("api: no such log")
-	// ErrLogOffset means: a piece does not begin where the log ends. See [OffsetError].
+	// ErrLogOffset means that a piece does not begin where the log ends. See [OffsetError].
 	ErrLogOffset = errors.New("api: log offset")
 )
 

@@ -57,9 +57,9 @@ func Run(ctx context.Context, env *Env, args []string) int {
 		return command.ExitFailed // the reader of the output has gone; no one reads an error message
 	}
 	if err != nil {
-		command.Report(env.Err, env.Style(env.Err), err, describe)
+		command.Report(env.Err, env.Style(env.Err), err)
 	}
-	return exitCode(err)
+	return command.ExitCode(err)
 }
 
 // Env is the process that a command runs in.

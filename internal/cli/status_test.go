@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
@@ -55,7 +56,7 @@ func TestUnknownTaskSuggestsSimilar(t *testing.T) {
 		"trian": `did you mean "train"?`,
 		"other": "`tradewind status chat-aaaaaa` lists its tasks",
 	} {
-		what, got := describe(onmachine.Knows(d, task))
+		what, got := command.Describe(onmachine.Knows(d, task))
 		if what != fmt.Sprintf("job chat-aaaaaa has no task %q", task) || !strings.HasPrefix(got, hint) {
 			t.Errorf("%s: %s\n%s", task, what, got)
 		}

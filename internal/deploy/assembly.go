@@ -35,7 +35,7 @@ type Asset struct {
 	Key    string
 }
 
-// ErrAssembly means: a folder does not contain what infra/ writes.
+// ErrAssembly means that a folder does not contain what infra/ writes.
 var ErrAssembly = errors.New("deploy: not a synthesised deployment")
 
 // manifest is the needed part of the cloud assembly's manifest (aws-cdk, cloud-assembly-schema).

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// ErrData means: a change would remove records or files of a deployment.
+// ErrData means that a change would remove records or files of a deployment.
 var ErrData = errors.New("deploy: it would lose data")
 
 // keepers returns the types of resources that contain data.

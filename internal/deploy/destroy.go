@@ -14,7 +14,7 @@ import (
 // tagDeployment is the tag of everything that a deployment creates.
 const tagDeployment = "tradewind:deployment"
 
-// ErrMachines means: machines of a deployment still run, which nothing would end without it.
+// ErrMachines means that machines of a deployment still run, which nothing would end without it.
 var ErrMachines = errors.New("deploy: its machines still run")
 
 // Machines lists the machines of a deployment that are not terminated, in the target's region.

@@ -42,9 +42,9 @@ type Bought struct {
 
 // Errors of Open for clouds on which machines are bought.
 var (
-	// ErrPublicURL means: there is no public URL, or bought machines cannot use it.
+	// ErrPublicURL means that there is no public URL, or bought machines cannot use it.
 	ErrPublicURL = errors.New("no address at which bought machines reach this broker")
-	// ErrUnended means: machines that an earlier host bought may still run on a cloud that this host does not use.
+	// ErrUnended means that machines that an earlier host bought may still run on a cloud that this host does not use.
 	ErrUnended = errors.New("machines of an earlier start may still run")
 )
 

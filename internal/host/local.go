@@ -47,7 +47,7 @@ import (
 	"github.com/tradewind-broker/tradewind/web"
 )
 
-// ErrLocked means: another process uses the state folder.
+// ErrLocked means that another process uses the state folder.
 var ErrLocked = boltfile.ErrLocked
 
 // Host is the broker on one machine.

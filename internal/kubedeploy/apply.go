@@ -25,6 +25,7 @@ const (
 	Removed   = "removed"
 )
 
+// The names in the cluster of a deployment and of the jobs that are handed over as objects.
 const (
 	// JobsVersion and JobsPlural are the API version and the plural of the objects that are jobs.
 	JobsVersion = "tradewind.dev/v1"

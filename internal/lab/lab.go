@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/about"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
 // Main runs the command line of this process and returns its exit code.
@@ -38,9 +35,9 @@ func Run(ctx context.Context, env *command.Env, args []string) int {
 	root.SetErr(env.Err)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, syscall.EPIPE) {
-		command.Report(env.Err, env.Style(env.Err), err, describe)
+		command.Report(env.Err, env.Style(env.Err), err)
 	}
-	return exitCode(err)
+	return command.ExitCode(err)
 }
 
 // root returns the tree of commands.
@@ -61,38 +58,4 @@ func (a app) root() *cobra.Command {
 	root.AddCommand(a.backtestCommand(), a.chaosCommand(), a.optimizeCommand(), a.placeCommand(), a.pricesCommand(),
 		a.windtunnelCommand(), about.Version(a.App, root.Name()))
 	return root
-}
-
-func exitCode(err error) int {
-	var known *command.Failure
-	var file *dag.Error
-	var model *optimizer.ModelError
-	switch {
-	case err == nil:
-		return command.ExitDone
-	case errors.As(err, &known):
-		return known.Code
-	case errors.As(err, &file), errors.As(err, &model), errors.Is(err, fs.ErrNotExist):
-		return command.ExitBadInput
-	case errors.Is(err, context.Canceled):
-		return command.ExitInterrupted
-	}
-	return command.ExitFailed
-}
-
-// describe splits an error into its text, preceded by its position, and a hint.
-func describe(err error) (what, hint string) {
-	var known *command.Failure
-	var file *dag.Error
-	switch {
-	case errors.As(err, &known):
-		return known.Text, known.Hint
-	case errors.As(err, &file):
-		plain := *file
-		plain.Hint = ""
-		return plain.Error(), file.Hint
-	case errors.Is(err, context.Canceled):
-		return "", "" // the user interrupted it
-	}
-	return err.Error(), ""
 }

@@ -106,7 +106,7 @@ type Env struct {
 	LogLevel     string
 }
 
-// ErrEnv means: the environment is not as infra/ sets it.
+// ErrEnv means that the environment is not as infra/ sets it.
 var ErrEnv = base.ErrEnv
 
 // LoadEnv reads the environment with getenv. Its error wraps ErrEnv and names every wrong variable.

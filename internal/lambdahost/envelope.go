@@ -9,7 +9,7 @@ import (
 	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
 )
 
-// ErrEnvelope means: an AWS event that should not be in a queue of ours. It is final.
+// ErrEnvelope is returned for an AWS event that should not be in a queue of ours. It is final.
 var ErrEnvelope = errors.New("lambdahost: unexpected event")
 
 // Notices reads EC2's warnings about machines.

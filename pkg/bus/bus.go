@@ -16,15 +16,15 @@ import (
 
 // Errors that every driver returns, wrapped with detail.
 var (
-	// ErrTooLarge means: a message exceeds the driver's limit. Do not retry.
+	// ErrTooLarge means that a message exceeds the driver's limit. Do not retry.
 	ErrTooLarge = errors.New("bus: message too large")
-	// ErrInvalid means: a message without ID or type, or an invalid queue or route. Do not retry.
+	// ErrInvalid is returned for a message without ID or type, or an invalid queue or route. Do not retry.
 	ErrInvalid = errors.New("bus: invalid")
-	// ErrUnknownQueue means: the driver has no such queue.
+	// ErrUnknownQueue means that the driver has no such queue.
 	ErrUnknownQueue = errors.New("bus: unknown queue")
-	// ErrStaleReceipt means: the visibility time-out has passed, so another consumer may get the message.
+	// ErrStaleReceipt means that the visibility time-out has passed, so another consumer may get the message.
 	ErrStaleReceipt = errors.New("bus: stale receipt")
-	// ErrClosed means: the bus was closed.
+	// ErrClosed means that the bus was closed.
 	ErrClosed = errors.New("bus: closed")
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// ErrUnreachable means: no broker answers at the URL. It wraps the cause.
+// ErrUnreachable means that no broker answers at the URL. It wraps the cause.
 var ErrUnreachable = errors.New("the broker does not answer")
 
 // Limits of sizes and times.

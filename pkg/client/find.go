@@ -24,9 +24,9 @@ const (
 )
 
 var (
-	// ErrNoBroker means: no endpoint is set and no broker is running for the state folder.
+	// ErrNoBroker means that no endpoint is set and no broker is running for the state folder.
 	ErrNoBroker = errors.New("no broker is running here: start one with `tradewind up`, or set $" + EnvEndpoint)
-	// ErrNoCredentials means: there are no credentials to sign requests to AWS with. It wraps the cause.
+	// ErrNoCredentials means that there are no credentials to sign requests to AWS with. It wraps the cause.
 	ErrNoCredentials = errors.New("no AWS credentials to sign requests with")
 )
 

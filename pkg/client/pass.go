@@ -12,7 +12,7 @@ import (
 // MaxPassed is the maximum size of the body of a forwarded request, in bytes: the limit of API Gateway.
 const MaxPassed = 10 << 20
 
-// ErrTooLarge means: the body of a request has more than MaxPassed bytes.
+// ErrTooLarge means that the body of a request has more than MaxPassed bytes.
 var ErrTooLarge = errors.New("the request is too large")
 
 // Pass forwards another client's request to the broker with this client's credentials instead of the original ones. It

@@ -16,19 +16,20 @@ import (
 
 // Errors of this package, wrapped with detail. No error and no text form of a Grant contains a signature or a key.
 var (
-	// ErrURI means: not the URI of an object, or an ambiguous one.
+	// ErrURI means that the input is not the URI of an object, or is ambiguous.
 	ErrURI = errors.New("grant: bad URI")
-	// ErrWant means: a want that no store can grant, such as a part without an upload.
+	// ErrWant is returned for a want that no store can grant, such as a part without an upload.
 	ErrWant = errors.New("grant: bad want")
-	// ErrOutside means: an object that the attempt may not read or write.
+	// ErrOutside is returned for an object that the attempt may not read or write.
 	ErrOutside = errors.New("grant: outside of the scope")
-	// ErrStore means: no store for that scheme or bucket.
+	// ErrStore means that there is no store for that scheme or bucket.
 	ErrStore = errors.New("grant: no such store")
-	// ErrUpload means: the object has no such multipart upload (never begun, completed or aborted), or the parts are wrong.
+	// ErrUpload means that the object has no such multipart upload (never begun, completed or aborted), or that the
+	// parts are wrong.
 	ErrUpload = errors.New("grant: no such upload")
-	// ErrNoBucket means: no such bucket, container or folder, or the store may not access it.
+	// ErrNoBucket means that there is no such bucket, container or folder, or the store may not access it.
 	ErrNoBucket = errors.New("grant: no such bucket, or none that may be read")
-	// ErrCredentials means: the credentials for signing have expired or are not available.
+	// ErrCredentials means that the credentials for signing have expired or are not available.
 	ErrCredentials = errors.New("grant: no valid credentials")
 )
 

@@ -15,9 +15,9 @@ import (
 
 // Errors of a Verifier, wrapped with a reason in plain words that may be shown to the sender of the proof.
 var (
-	// ErrInvalid means: the proof is malformed, forged, expired, or meant for another recipient.
+	// ErrInvalid means that the proof is malformed, forged, expired, or meant for another recipient.
 	ErrInvalid = errors.New("the proof is invalid")
-	// ErrUnavailable means: the keys for the check are not available now; the same proof may be sent again.
+	// ErrUnavailable means that the keys for the check are not available now; the same proof may be sent again.
 	ErrUnavailable = errors.New("the proof cannot be checked now")
 )
 

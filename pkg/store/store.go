@@ -32,16 +32,16 @@ const (
 
 // Errors that every driver returns, wrapped with detail.
 var (
-	// ErrConflict means: a version was not the one expected. Load again and retry.
+	// ErrConflict means that a version was not the one expected. Load again and retry.
 	ErrConflict = errors.New("store: version conflict")
-	// ErrTooLarge means: an item or transaction exceeds the limits. Do not retry.
+	// ErrTooLarge means that an item or transaction exceeds the limits. Do not retry.
 	ErrTooLarge = errors.New("store: over the size limit")
-	// ErrInvalid means: an empty or non-UTF-8 partition, sort key or event ID, a duplicate key or event ID in
+	// ErrInvalid is returned for an empty or non-UTF-8 partition, sort key or event ID, a duplicate key or event ID in
 	// one transaction, an unknown operation, or a Check with Expect Any. Do not retry.
 	ErrInvalid = errors.New("store: invalid transaction")
-	// ErrThrottled means: the store is overloaded. Back off and retry.
+	// ErrThrottled means that the store is overloaded. Back off and retry.
 	ErrThrottled = errors.New("store: throttled")
-	// ErrClosed means: the store was closed.
+	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("store: closed")
 )
 

@@ -11,11 +11,11 @@ import (
 )
 
 // Report prints an error for a person: the mistake, its place, and a hint. Joined errors are printed one by one, each
-// text once. describe splits an error into a text and a hint; an error without text is not printed.
-func Report(w io.Writer, style text.Style, err error, describe func(error) (what, hint string)) {
+// text once. An error without text is not printed.
+func Report(w io.Writer, style text.Style, err error) {
 	printed := map[string]bool{}
 	for _, err := range each(err) {
-		what, hint := describe(err)
+		what, hint := Describe(err)
 		if what == "" || printed[what] {
 			continue
 		}

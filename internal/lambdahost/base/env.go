@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrEnv means: the environment is not as infra/ sets it.
+// ErrEnv means that the environment is not as infra/ sets it.
 var ErrEnv = errors.New("lambdahost: environment")
 
 // Reader reads variables and collects all errors, so that the log names them at once.

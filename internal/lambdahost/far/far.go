@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// ErrFunction means: a cloud's function itself failed, because it could not start or ran out of time.
+// ErrFunction means that a cloud's function itself failed, because it could not start or ran out of time.
 var ErrFunction = errors.New("clouds: the function failed")
 
 // Invoker is the part of *lambda.Client that is needed.

@@ -40,7 +40,7 @@ const againAfter = time.Minute
 // callWithin limits calls of SSM; tokens are made and checked without a context.
 const callWithin = 5 * time.Second
 
-// ErrKeys means: the parameter does not contain valid keys.
+// ErrKeys means that the parameter does not contain valid keys.
 var ErrKeys = errors.New("keys: the parameter is not a list of base64 keys of at least 32 bytes")
 
 // Ring has the keys of a deployment. It is safe for concurrent use.

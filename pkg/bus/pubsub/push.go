@@ -13,9 +13,9 @@ import (
 // Errors of the decoders. Both are final: the push endpoint answers with success, so that Pub/Sub does not deliver
 // again.
 var (
-	// ErrMalformed means: not what Pub/Sub, or Google's audit log, writes.
+	// ErrMalformed means that the input is not what Pub/Sub, or Google's audit log, writes.
 	ErrMalformed = errors.New("pubsub: malformed push")
-	// ErrForeign means: a log entry of something other than a preemption.
+	// ErrForeign is returned for a log entry of something other than a preemption.
 	ErrForeign = errors.New("pubsub: not a preemption")
 )
 

@@ -30,13 +30,13 @@ import (
 
 // Errors of a File, wrapped with detail.
 var (
-	// ErrLocked means: another process, or another File of this process, has the file open.
+	// ErrLocked means that another process, or another File of this process, has the file open.
 	ErrLocked = errors.New("another tradewind has this folder open")
-	// ErrClosed means: the file was closed.
+	// ErrClosed means that the file was closed.
 	ErrClosed = errors.New("boltfile: closed")
-	// ErrFailed means: the disk failed, and it is unknown what it holds. Open the file again.
+	// ErrFailed means that the disk failed, and it is unknown what it holds. Open the file again.
 	ErrFailed = errors.New("boltfile: the disk failed, the file must be opened again")
-	// ErrCorrupt means: the file holds data that this package did not write.
+	// ErrCorrupt means that the file holds data that this package did not write.
 	ErrCorrupt = errors.New("boltfile: corrupt file")
 )
 

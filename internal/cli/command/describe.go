@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -17,39 +16,39 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// exitCode returns the exit code for an error.
-func exitCode(err error) int {
-	var known *command.Failure
+// ExitCode returns the exit code for an error of either program.
+func ExitCode(err error) int {
+	var known *Failure
 	var file *dag.Error
 	var model *optimizer.ModelError
 	var problem *apitypes.Problem
 	switch {
 	case err == nil:
-		return command.ExitDone
+		return ExitDone
 	case errors.As(err, &known):
 		return known.Code
 	case errors.Is(err, catalog.ErrNoOffer):
-		return command.ExitInfeasible
+		return ExitInfeasible
 	case errors.As(err, &file), errors.As(err, &model), errors.Is(err, catalog.ErrBadQuery),
 		errors.Is(err, catalog.ErrBadData), errors.Is(err, local.ErrScenario),
 		errors.Is(err, catalog.ErrBadOfferID), errors.Is(err, catalog.ErrUnknownOffer),
 		errors.Is(err, fs.ErrNotExist): // a file or folder that a flag named
-		return command.ExitBadInput
+		return ExitBadInput
 	case errors.As(err, &problem):
 		if problem.File != "" || problem.Status == 404 || problem.Status == 422 {
-			return command.ExitBadInput
+			return ExitBadInput
 		}
-		return command.ExitFailed
+		return ExitFailed
 	case errors.Is(err, context.Canceled):
-		return command.ExitInterrupted
+		return ExitInterrupted
 	default:
-		return command.ExitFailed
+		return ExitFailed
 	}
 }
 
-// describe splits an error into its text, preceded by its position, and a hint.
-func describe(err error) (what, hint string) {
-	var known *command.Failure
+// Describe splits an error into its text, preceded by its position, and a hint.
+func Describe(err error) (what, hint string) {
+	var known *Failure
 	var file *dag.Error
 	var problem *apitypes.Problem
 	switch {
