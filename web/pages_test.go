@@ -261,7 +261,7 @@ func TestDrainAndResumeQueue(t *testing.T) {
 		t.Errorf("the focus went to %q", at)
 	}
 	b.click(`button[aria-label="Drain queue research"]`).seen(`dialog`).click(`dialog .danger`).prove()
-	b.until(`document.querySelector('main').innerText.includes('admits nothing') &&
+	b.until(`document.querySelector('main').innerText.includes('suspended') &&
 		document.querySelector('main').innerText.includes('by dashboard')`)
 	b.click(`button[aria-label="Resume queue research"]`).seen(`button[aria-label="Drain queue research"]`)
 }

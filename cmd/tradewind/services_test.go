@@ -178,7 +178,7 @@ func TestServiceIsKeptRunning(t *testing.T) {
 	if err := os.WriteFile(file, []byte(other), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := s.run("tradewind submit --update last " + file); code != 2 || !strings.Contains(errs, "how many replicas") {
+	if _, errs, code := s.run("tradewind submit --update last " + file); code != 2 || !strings.Contains(errs, "the number of replicas") {
 		t.Errorf("with more replicas: %d %s", code, errs)
 	}
 

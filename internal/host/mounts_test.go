@@ -143,7 +143,7 @@ func TestSubmitRejectsImpossibleMounts(t *testing.T) {
 	state := host.ConfigOf(h).StoreURL
 	for input, words := range map[string]string{
 		`{uri: "s3://none/x", path: d, mount: true}`:                  "no such bucket",
-		`{uri: "s3://data/in/x", path: d, mount: cached}`:             "it is an object, and what is mounted is a bucket or a folder",
+		`{uri: "s3://data/in/x", path: d, mount: cached}`:             "it is an object, but only a bucket or a folder of one can be mounted",
 		`{uri: "gs://bucket/x", path: d, mount: true}`:                "no such store",
 		`{uri: "` + state + `", path: d, mount: cached}`:              "it holds the data of all jobs",
 		`{uri: "s3://data/in", path: d, mount: true}`:                 "",
